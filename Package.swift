@@ -1,0 +1,80 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
+    .enableUpcomingFeature("ExistentialAny"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let cSettings: [CSetting] = [.treatAllWarnings(as: .error)]
+
+let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
+let heap: Target.Dependency = .product(name: "HeapModule", package: "swift-collections")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+
+let package = Package(
+    name: "prefetch",
+    products: [
+        .library(name: "WebImage", targets: ["WebImage"]),
+        .library(name: "Prefetch", targets: ["Prefetch"]),
+        .executable(name: "prefetch-coord", targets: ["prefetch-coord"]),
+        .executable(name: "prefetch-worker", targets: ["prefetch-worker"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+    ],
+    targets: [
+        // Doors to C. Each is entered by one Swift module and by few files of it (scripts/check).
+        .systemLibrary(name: "CCurl"),
+        .systemLibrary(name: "CHiredis"),
+        .systemLibrary(name: "CCrypto"),
+        .target(name: "CLinux", cSettings: cSettings),
+        .target(
+            name: "CImageCodec", cSettings: cSettings,
+            linkerSettings: [.linkedLibrary("jpeg"), .linkedLibrary("png"), .linkedLibrary("z")]),
+
+        .target(name: "Threading", dependencies: ["CLinux"], swiftSettings: settings),
+        .target(
+            name: "WebImage", dependencies: ["CImageCodec", "CCurl", "CCrypto", "CLinux", "Threading", deque, heap],
+            swiftSettings: settings),
+        .target(name: "Redis", dependencies: ["CHiredis", "Threading"], swiftSettings: settings),
+        .target(
+            name: "Prefetch", dependencies: ["WebImage", "Redis", "Threading", "CLinux", deque, logging],
+            swiftSettings: settings),
+        .target(name: "Origin", dependencies: ["CImageCodec", "CLinux", "Threading"], swiftSettings: settings),
+        .target(
+            name: "PrefetchCommands", dependencies: ["Prefetch", "WebImage", "Redis", "Origin", argumentParser, logging],
+            swiftSettings: settings),
+        .executableTarget(name: "prefetch-coord", dependencies: ["PrefetchCommands"], swiftSettings: settings),
+        .executableTarget(name: "prefetch-worker", dependencies: ["PrefetchCommands"], swiftSettings: settings),
+
+        .target(
+            name: "TestSupport", dependencies: ["Origin", "CLinux", "Threading"], path: "Tests/TestSupport",
+            swiftSettings: settings),
+        .testTarget(name: "ThreadingTests", dependencies: ["Threading", "TestSupport"], swiftSettings: settings),
+        .testTarget(name: "OriginTests", dependencies: ["Origin", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "WebImageTests", dependencies: ["WebImage", "Origin", "TestSupport", "Threading", "CLinux"],
+            swiftSettings: settings),
+        .testTarget(name: "RedisTests", dependencies: ["Redis", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "PrefetchTests", dependencies: ["Prefetch", "WebImage", "Redis", "Origin", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "PrefetchCommandsTests", dependencies: ["PrefetchCommands", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "EndToEndTests",
+            dependencies: ["prefetch-coord", "prefetch-worker", "Prefetch", "WebImage", "Redis", "Origin", "TestSupport"],
+            swiftSettings: settings),
+    ],
+    cLanguageStandard: .c17
+)

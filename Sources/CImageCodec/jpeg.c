@@ -1,0 +1,2 @@
+#include "image_codec.h"
+typedef int image_codec_unit;

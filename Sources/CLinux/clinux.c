@@ -1,0 +1,145 @@
+#define _GNU_SOURCE
+#include "clinux.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int clinux_open_beneath(int dirfd, const char *path, int flags, mode_t mode) {
+    struct open_how how;
+    memset(&how, 0, sizeof how);
+    how.flags = (uint64_t)(unsigned)flags;
+    how.mode = (flags & (O_CREAT | __O_TMPFILE)) ? mode : 0;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    for (int tries = 0;; tries++) {
+        long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof how);
+        if (fd >= 0) return (int)fd;
+        // EAGAIN: a rename raced with the resolution (openat2(2)); it says nothing about the path.
+        if (errno != EINTR && !(errno == EAGAIN && tries < 100)) return -1;
+    }
+}
+
+int clinux_open(const char *path, int flags, mode_t mode) {
+    for (;;) {
+        int fd = open(path, flags, mode);
+        if (fd >= 0 || errno != EINTR) return fd;
+    }
+}
+
+int clinux_tmpfile_flags(void) { return O_TMPFILE | O_RDWR | O_CLOEXEC; }
+
+int clinux_link_fd(int fd, int dirfd, const char *name) {
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, path, dirfd, name, AT_SYMLINK_FOLLOW);
+}
+
+static int ofd_lock(int fd, int64_t offset, short type) {
+    struct flock lock;
+    memset(&lock, 0, sizeof lock);
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = offset;
+    lock.l_len = 1;
+    for (;;) {
+        if (fcntl(fd, F_OFD_SETLK, &lock) == 0) return 0;
+        if (errno != EINTR) return -1;
+    }
+}
+
+int clinux_ofd_try_lock(int fd, int64_t offset) { return ofd_lock(fd, offset, F_WRLCK); }
+int clinux_ofd_unlock(int fd, int64_t offset) { return ofd_lock(fd, offset, F_UNLCK); }
+
+int clinux_syncfs(int fd) { return syncfs(fd); }
+
+int clinux_rename_noreplace(int olddirfd, const char *oldpath, int newdirfd, const char *newpath) {
+    return renameat2(olddirfd, oldpath, newdirfd, newpath, RENAME_NOREPLACE);
+}
+
+int clinux_set_cloexec(int fd, int on) { return fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0); }
+
+int clinux_set_nonblock(int fd, int on) {
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0) return -1;
+    return fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK);
+}
+
+int64_t clinux_fs_magic(int fd) {
+    struct statfs fs;
+    return fstatfs(fd, &fs) < 0 ? -1 : (int64_t)fs.f_type;
+}
+
+// In the child, between fork and exec: only async-signal-safe calls (signal-safety(7)).
+static void child(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd,
+                  int death_signal, int own_group, pid_t parent, int report) {
+    int saved[3];
+    for (int i = 0; i < 3; i++) {
+        // Out of the way of 0 to 2 first, so that no dup2 below overwrites a descriptor still needed.
+        int fd = fds[i] >= 0 ? fds[i] : open("/dev/null", O_RDWR | O_CLOEXEC);
+        saved[i] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        if (saved[i] < 0) goto fail;
+    }
+    for (int i = 0; i < 3; i++)
+        if (dup2(saved[i], i) < 0) goto fail;
+    if (keep_fd >= 0 && fcntl(keep_fd, F_SETFD, 0) < 0) goto fail;
+    if (own_group && setpgid(0, 0) < 0) goto fail;
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (int s = 1; s < 32; s++) signal(s, SIG_DFL);
+    if (death_signal && prctl(PR_SET_PDEATHSIG, death_signal) < 0) goto fail;
+    // The parent may have died before the prctl: then nobody would ever send the signal.
+    if (death_signal && getppid() != parent) _exit(127);
+    execve(path, argv, envp);
+fail:;
+    int error = errno;
+    ssize_t ignored = write(report, &error, sizeof error);
+    (void)ignored;
+    _exit(127);
+}
+
+pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd,
+                   int death_signal, int own_group) {
+    int report[2];
+    if (pipe2(report, O_CLOEXEC) < 0) return -1;
+    pid_t parent = getpid();
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pid_t pid = fork();
+    if (pid == 0) child(path, argv, envp, fds, keep_fd, death_signal, own_group, parent, report[1]);
+    int saved = errno;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    close(report[1]);
+    if (pid < 0) {
+        close(report[0]);
+        errno = saved;
+        return -1;
+    }
+    int error = 0;
+    ssize_t n;
+    do n = read(report[0], &error, sizeof error);
+    while (n < 0 && errno == EINTR);
+    close(report[0]);
+    if (n == (ssize_t)sizeof error) {
+        waitpid(pid, NULL, 0);
+        errno = error;
+        return -1;
+    }
+    return pid;
+}
+
+int clinux_wexited(int status) { return WIFEXITED(status); }
+int clinux_wexitstatus(int status) { return WEXITSTATUS(status); }
+int clinux_wtermsig(int status) { return WIFSIGNALED(status) ? WTERMSIG(status) : 0; }
+
+void clinux_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

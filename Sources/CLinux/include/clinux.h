@@ -1,0 +1,46 @@
+// What Swift's Glibc module lacks: variadic functions, macros with arguments, and system calls without a wrapper.
+// Every function returns -1 and sets errno on failure, as the call it stands for; see that call's manual page.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/// openat2(2) below `dirfd` with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS. EINTR and EAGAIN are retried.
+int clinux_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
+/// open(2): variadic, so not callable from Swift.
+int clinux_open(const char *path, int flags, mode_t mode);
+/// O_TMPFILE | O_RDWR | O_CLOEXEC: a macro Swift does not import.
+int clinux_tmpfile_flags(void);
+/// linkat(2) of an open, unnamed file: by /proc/self/fd, which needs no privilege (open(2), O_TMPFILE).
+int clinux_link_fd(int fd, int dirfd, const char *name);
+/// One byte of a lock file: F_OFD_SETLK with F_WRLCK. Never blocks: EAGAIN or EACCES where another open file description has it.
+int clinux_ofd_try_lock(int fd, int64_t offset);
+int clinux_ofd_unlock(int fd, int64_t offset);
+/// syncfs(2): declared only with _GNU_SOURCE.
+int clinux_syncfs(int fd);
+/// renameat2(2) with RENAME_NOREPLACE.
+int clinux_rename_noreplace(int olddirfd, const char *oldpath, int newdirfd, const char *newpath);
+/// fcntl(2), F_SETFD: FD_CLOEXEC on or off.
+int clinux_set_cloexec(int fd, int on);
+/// fcntl(2), F_SETFL: O_NONBLOCK on or off.
+int clinux_set_nonblock(int fd, int on);
+/// FS type of statfs(2), the f_type magic number.
+int64_t clinux_fs_magic(int fd);
+
+/// Starts a program as a child that the kernel ends with `death_signal` when the *thread* that called this ends
+/// (prctl(2), PR_SET_PDEATHSIG): call it only from a thread that lives as long as the process should.
+/// `fds[i]` becomes descriptor i of the child (-1: /dev/null), everything else is closed on exec by its own flag except
+/// `keep_fd` (-1: none), which is inherited under its own number. `own_group` puts the child into a process group of its own,
+/// so that a terminal's Ctrl-C reaches only the parent. Returns the pid; -1 with errno where fork or exec failed.
+pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd,
+                   int death_signal, int own_group);
+
+/// wait status macros.
+int clinux_wexited(int status);
+int clinux_wexitstatus(int status);
+int clinux_wtermsig(int status);
+
+extern char **environ;
+
+/// prctl(2), PR_SET_NAME: the calling thread's name, cut to 15 bytes.
+void clinux_set_thread_name(const char *name);

@@ -1,0 +1,16 @@
+/// A C handle on its way to the one thread that uses it.
+///
+/// `@unchecked Sendable`: the pointer is only carried here; whoever unwraps it states why the use is exclusive, or that the C
+/// function is documented as callable from any thread (`curl_multi_wakeup`).
+package struct SendablePointer: @unchecked Sendable {
+    /// The carried address.
+    package let pointer: UnsafeMutableRawPointer
+
+    package init(_ pointer: UnsafeMutableRawPointer) {
+        self.pointer = pointer
+    }
+
+    package init(_ pointer: OpaquePointer) {
+        self.pointer = UnsafeMutableRawPointer(pointer)
+    }
+}

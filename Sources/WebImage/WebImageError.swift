@@ -1,0 +1,80 @@
+/// Why a URL ended without an image. The numbers of SDWebImage 5 are kept where it has one, so that operators can search for them.
+public struct WebImageError: Error, Sendable, CustomStringConvertible {
+    /// What went wrong. Extensible: compare with `==`, never exhaustively.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// SDWebImageError's number where there is one, otherwise 3000 and up.
+        public let rawValue: Int
+
+        /// A code by its number.
+        public init(rawValue: Int) { self.rawValue = rawValue }
+
+        /// The line is no http or https URL (SDWebImageErrorInvalidURL).
+        public static let invalidURL = Code(rawValue: 1000)
+        /// A complete body that is no whole image, or one that cannot be verified (SDWebImageErrorBadImageData).
+        public static let badImageData = Code(rawValue: 1001)
+        /// 304, and there is nothing in the cache (SDWebImageErrorCacheNotModified).
+        public static let cacheNotModified = Code(rawValue: 1002)
+        /// On the blacklist, and `retryFailed` was not given (SDWebImageErrorBlackListed).
+        public static let blackListed = Code(rawValue: 1003)
+        /// A status code outside 200 to 299 (SDWebImageErrorInvalidDownloadStatusCode).
+        public static let invalidDownloadStatusCode = Code(rawValue: 2001)
+        /// Cancelled by its caller (SDWebImageErrorCancelled).
+        public static let cancelled = Code(rawValue: 2002)
+        /// The connect, idle, low-speed or total limit passed (NSURLErrorTimedOut).
+        public static let timedOut = Code(rawValue: 3001)
+        /// The host name did not resolve (NSURLErrorCannotFindHost).
+        public static let cannotFindHost = Code(rawValue: 3002)
+        /// No connection to the host (NSURLErrorCannotConnectToHost).
+        public static let cannotConnectToHost = Code(rawValue: 3003)
+        /// The TLS handshake or the certificate failed (NSURLErrorSecureConnectionFailed).
+        public static let secureConnectionFailed = Code(rawValue: 3004)
+        /// More bytes than the size limit allows (NSURLErrorDataLengthExceedsMaximum).
+        public static let tooLarge = Code(rawValue: 3005)
+        /// Refused by our own policy: a private address, a scheme, a redirect that leaves TLS.
+        public static let refused = Code(rawValue: 3006)
+        /// Reset, or a body shorter than announced (NSURLErrorNetworkConnectionLost).
+        public static let connectionLost = Code(rawValue: 3007)
+        /// More redirects than allowed, or a loop (NSURLErrorHTTPTooManyRedirects).
+        public static let tooManyRedirects = Code(rawValue: 3008)
+        /// `fromCacheOnly`, or the delegate said no, and the cache has no such image.
+        public static let notCached = Code(rawValue: 3009)
+        /// The digest differs from the one that was expected.
+        public static let digestMismatch = Code(rawValue: 3010)
+        /// Not the URL's fault: disk full, no descriptors, no network. Never an outcome and never blacklisted; the same URL is
+        /// tried again when the cause is gone.
+        public static let localFault = Code(rawValue: 3100)
+    }
+
+    /// What went wrong.
+    public var code: Code
+    /// One sentence for a person, without the URL.
+    public var message: String
+    /// The status code, where a response came.
+    public var httpStatus: Int?
+    /// The CURLcode or errno below this error, for a search in the C library's manual.
+    public var underlyingCode: Int32?
+    /// How often the URL was requested, redirects not counted; 0 where no request was made.
+    public var attempts = 0
+    /// Whether another try at once could help: timeouts, name resolution, connections, 408, 425, 429, 5xx.
+    public var isTransient = false
+    /// A known format that cannot be verified yet: ends `badImage`, is never blacklisted.
+    public var isUnverifiableFormat = false
+    /// Seconds the server asked us to wait (Retry-After, RFC 9110 section 10.2.3).
+    public var retryAfter: Double?
+    /// The host and address that were refused, where `code` is `refused`; the remedy names them.
+    public var refusedAddress: String?
+
+    /// An error with its sentence; the other fields are set by whoever knows them.
+    public init(
+        _ code: Code, _ message: String, httpStatus: Int? = nil, underlyingCode: Int32? = nil, isTransient: Bool = false
+    ) {
+        self.code = code
+        self.message = message
+        self.httpStatus = httpStatus
+        self.underlyingCode = underlyingCode
+        self.isTransient = isTransient
+    }
+
+    /// The message, with the status where there is one.
+    public var description: String { message }
+}

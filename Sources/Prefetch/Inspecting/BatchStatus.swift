@@ -1,0 +1,78 @@
+public import WebImage
+internal import Redis
+
+/// A batch as Redis has it at one moment.
+public struct BatchStatus: Sendable, Equatable {
+    /// What becomes of a batch.
+    public enum State: String, Sendable {
+        /// Workers may have its jobs.
+        case running
+        /// Every URL ended.
+        case done
+        /// Ended by hand; its open URLs read as `cancelled`.
+        case cancelled
+    }
+
+    /// The name that commands take.
+    public var id: String
+    /// What became of it.
+    public var state: State
+    /// URLs of the list.
+    public var total: Int
+    /// URLs pushed so far.
+    public var pushed: Int
+    /// Whether every URL is pushed.
+    public var isSealed: Bool
+    /// How the URLs ended; those of a cancelled batch that were open count as cancelled.
+    public var counts: PrefetchCounts
+    /// Milliseconds since 1970: made, fed last, last outcome, ended (0 = not yet).
+    public var created: Int, fed: Int, last: Int, ended: Int
+    /// Where the list was read.
+    public var listPath: String
+    /// Hex SHA-256 of the list.
+    public var listHash: String
+    /// What it asks of workers.
+    public var options: BatchOptions
+    /// The most entries of skipped URLs it keeps.
+    public var keepDetails: Int
+    /// The reading's time in Redis, ms since 1970.
+    public var at: Int
+
+    /// SDWebImage's `didFinishWithTotalCount:skippedCount:`: total less skipped, and skipped.
+    public var didFinish: (totalCount: Int, skippedCount: Int) { (total - counts.skipped, counts.skipped) }
+
+    /// Seconds from the first push to the end, or to now.
+    public var elapsed: Double { max(0, Double((ended > 0 ? ended : at) - created) / 1000) }
+
+    /// Whether the list is not complete in Redis and nobody has fed it for 5 s.
+    public var waitsForItsList: Bool { state == .running && !isSealed && at - fed > 5_000 }
+
+    /// Reads the hash of a batch; nil where it is none.
+    init?(id: String, fields: [String: RedisValue], at: Int) {
+        guard let state = fields["state"]?.string.flatMap(State.init(rawValue:)) else { return nil }
+        func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
+        self.id = id
+        self.state = state
+        self.at = at
+        pushed = number("pushed")
+        isSealed = number("sealed") == 1
+        total = fields["total"]?.int ?? pushed
+        counts = PrefetchCounts()
+        for outcome in PrefetchOutcome.allCases { counts[outcome] = number("o\(outcome.rawValue)") }
+        counts.bytes = number("bytes")
+        if state == .cancelled { counts[.cancelled] += max(0, total - counts.finished) }
+        created = number("created")
+        fed = number("fed")
+        last = number("last")
+        ended = number("ended")
+        listPath = fields["list"]?.string ?? ""
+        listHash = fields["hash"]?.string ?? ""
+        options = BatchOptions(encoded: fields["options"]?.string ?? "{}")
+        keepDetails = fields["details"]?.int ?? 100_000
+    }
+
+    public static func == (lhs: BatchStatus, rhs: BatchStatus) -> Bool {
+        lhs.id == rhs.id && lhs.state == rhs.state && lhs.total == rhs.total && lhs.pushed == rhs.pushed
+            && lhs.isSealed == rhs.isSealed && lhs.counts == rhs.counts
+    }
+}

@@ -1,0 +1,110 @@
+package import Redis
+package import WebImage
+
+extension PrefetchQueue {
+    /// Ids of all batches Redis still has, oldest first.
+    package func batches() async throws(RedisError) -> [String] {
+        let ids = (try await read([["ZRANGE", RedisArgument(keys.batches), "0", "-1"]])[0].get().array ?? [])
+            .compactMap(\.string)
+        guard !ids.isEmpty else { return [] }
+        let present = try await read(ids.map { ["EXISTS", RedisArgument(keys.batch($0))] })
+        // Batches leave Redis by their expiry; what is left of them in the list goes here.
+        let gone = zip(ids, present).filter { $0.1.int != 1 }.map(\.0)
+        if !gone.isEmpty {
+            _ = try await read([["ZREM", RedisArgument(keys.batches)] + gone.map { RedisArgument($0) }])
+        }
+        return zip(ids, present).filter { $0.1.int == 1 }.map(\.0)
+    }
+
+    /// The batch a person means: an id, a unique beginning of one, or nothing for the newest.
+    /// - Throws: `notFound` where there is none, or several begin so.
+    package func resolve(_ name: String?) async throws(PrefetchError) -> String {
+        let ids: [String]
+        do throws(RedisError) { ids = try await batches() } catch { throw PrefetchError(error) }
+        guard let name, !name.isEmpty else {
+            if let newest = ids.last { return newest }
+            throw PrefetchError(
+                .notFound, "there is no batch yet", hint: "make one: prefetch-coord run urls.txt, or submit urls.txt")
+        }
+        if ids.contains(name) { return name }
+        let matches = ids.filter { $0.hasPrefix(name) }
+        if matches.count == 1 { return matches[0] }
+        if matches.isEmpty {
+            let known = ids.suffix(3).reversed().joined(separator: ", ")
+            throw PrefetchError(
+                .notFound, "there is no batch '\(name)'",
+                hint: ids.isEmpty ? "there is none at all in this queue" : "the newest are \(known); all: prefetch-coord status")
+        }
+        throw PrefetchError(
+            .notFound, "'\(name)' is the beginning of \(matches.count) batches",
+            hint: "give more of it: \(matches.prefix(5).joined(separator: ", "))")
+    }
+
+    /// A batch as it is now; nil where Redis has none of this id.
+    package func status(of id: String) async throws(RedisError) -> BatchStatus? {
+        try await statuses(of: [id]).first
+    }
+
+    /// Several batches as they are now, in one round trip; those that are gone are left out.
+    package func statuses(of ids: [String]) async throws(RedisError) -> [BatchStatus] {
+        let replies = try await read([["TIME"]] + ids.map { ["HGETALL", RedisArgument(keys.batch($0))] })
+        let time = try replies[0].get().array ?? []
+        let now = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
+        var result: [BatchStatus] = []
+        for (id, reply) in zip(ids, replies.dropFirst()) {
+            if let status = BatchStatus(id: id, fields: try reply.get().fields ?? [:], at: now) { result.append(status) }
+        }
+        return result
+    }
+
+    /// First-write counts of each worker that reported of a batch, also of those that are dead: they add up to the batch's.
+    package func workerCounts(of id: String) async throws(RedisError) -> [String: PrefetchCounts] {
+        let fields = try await read([["HGETALL", RedisArgument(keys.workerCounts(id))]])[0].get().fields ?? [:]
+        var counts: [String: PrefetchCounts] = [:]
+        for (name, value) in fields {
+            guard let colon = name.lastIndex(of: ":"), let number = value.int else { continue }
+            let worker = String(name[..<colon])
+            let what = name[name.index(after: colon)...]
+            if what == "bytes" {
+                counts[worker, default: PrefetchCounts()].bytes = number
+            } else if let outcome = UInt8(what).flatMap(PrefetchOutcome.init(rawValue:)) {
+                counts[worker, default: PrefetchCounts()][outcome] = number
+            }
+        }
+        return counts
+    }
+
+    /// Outcome bytes of a range of URL indices; 0 = open.
+    package func outcomes(of id: String, range: Range<Int>) async throws(RedisError) -> [UInt8] {
+        let reply = try await read([
+            ["GETRANGE", RedisArgument(keys.outcomes(id)), RedisArgument(range.lowerBound), RedisArgument(range.upperBound - 1)]
+        ])
+        var bytes = try reply[0].get().bytes ?? []
+        bytes += Array(repeating: 0, count: max(0, range.count - bytes.count))
+        return bytes
+    }
+
+    /// Details kept about some URL indices.
+    package func details(of id: String, indices: [Int]) async throws(RedisError) -> [Int: FailureDetail] {
+        guard !indices.isEmpty else { return [:] }
+        let values = try await read([
+            ["HMGET", RedisArgument(keys.skipped(id))] + indices.map { RedisArgument($0) }
+        ])[0].get().array ?? []
+        var result: [Int: FailureDetail] = [:]
+        for (index, value) in zip(indices, values) {
+            if let detail = value.string.flatMap(FailureDetail.init(encoded:)) { result[index] = detail }
+        }
+        return result
+    }
+
+    /// The newest batch of a list with this hash, and the newest that is still running.
+    package func batches(ofList hash: String) async throws(RedisError) -> (newest: BatchStatus?, running: BatchStatus?) {
+        let same = try await statuses(of: try await batches()).filter { $0.listHash == hash }
+        return (same.last, same.last { $0.state == .running })
+    }
+
+    /// Batches that are neither done nor cancelled.
+    package func runningBatches() async throws(RedisError) -> [String] {
+        (try await read([["SMEMBERS", RedisArgument(keys.running)]])[0].get().array ?? []).compactMap(\.string).sorted()
+    }
+}

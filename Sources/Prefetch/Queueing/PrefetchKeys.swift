@@ -1,0 +1,104 @@
+/// Every key of a queue, in the one file that names them: as Swift properties, and as the Lua prelude with which each script builds
+/// the same names from its one declared key. All keys of a queue share the hash tag `{queue}`, so a Redis Cluster keeps them in
+/// one slot. `docs/PROTOCOL.md` describes the contents.
+package struct PrefetchKeys: Sendable {
+    /// `prefetch:{queue}`, what scripts get as KEYS[1].
+    package let root: String
+
+    package init(queue: String) {
+        root = "prefetch:{\(queue)}"
+    }
+
+    /// ZSET, batch id -> creation time in ms.
+    package var batches: String { root + ":batches" }
+    /// SET of the ids of batches that are neither done nor cancelled.
+    package var running: String { root + ":running" }
+    /// HASH with everything about a batch but its outcomes.
+    package func batch(_ id: String) -> String { root + ":b:" + id }
+    /// STRING, one outcome byte per URL index, 0 = open.
+    package func outcomes(_ id: String) -> String { root + ":b:" + id + ":o" }
+    /// HASH, URL index -> what was skipped and why.
+    package func skipped(_ id: String) -> String { root + ":b:" + id + ":skipped" }
+    /// HASH, address that the policy refused -> the sentence, once per address.
+    package func refused(_ id: String) -> String { root + ":b:" + id + ":refused" }
+    /// HASH, `worker:code` -> URLs of that outcome the worker was first to settle; `worker:bytes`.
+    package func workerCounts(_ id: String) -> String { root + ":b:" + id + ":w" }
+    /// HASH, job -> deliveries that ended in a death without a report; `job!` -> deaths under the mark.
+    package func tries(_ id: String) -> String { root + ":b:" + id + ":tries" }
+    /// LIST of the batch's jobs; the coordinator pushes left, workers pop right.
+    package func jobs(_ id: String) -> String { root + ":jobs:" + id }
+    /// LIST of the ids of batches of one priority that have jobs.
+    package func ready(_ priority: PrefetchPriority) -> String { root + ":ready:" + priority.rawValue }
+    /// LIST with one element exactly while a ready list is not empty: idle workers wait on it.
+    package var bell: String { root + ":bell" }
+    /// ZSET, worker -> end of its lease in ms.
+    package var workers: String { root + ":workers" }
+    /// HASH about one worker, kept a day after its end.
+    package func worker(_ id: String) -> String { root + ":w:" + id }
+    /// HASH, job -> payload, of what a worker has claimed.
+    package func owned(by worker: String) -> String { root + ":own:" + worker }
+    /// STRING, present while nobody may be reaped.
+    package var hold: String { root + ":hold" }
+    /// LIST of payloads that are no jobs, newest first, at most 1,000.
+    package var dead: String { root + ":dead" }
+    /// SET of failed URLs.
+    package var failed: String { root + ":failed" }
+    /// HASH, failed URL -> since when, how often, why.
+    package var failedMeta: String { root + ":failed:meta" }
+
+    /// The same names in Lua, and the steps several scripts share. KEYS[1] is ``root``.
+    static let prelude = #"""
+        local K = KEYS[1]
+        local function batch(id) return K .. ':b:' .. id end
+        local function jobs(id) return K .. ':jobs:' .. id end
+        local function outcomes(id) return batch(id) .. ':o' end
+        local function skipped(id) return batch(id) .. ':skipped' end
+        local function counts(id) return batch(id) .. ':w' end
+        local function tries(id) return batch(id) .. ':tries' end
+        local function own(worker) return K .. ':own:' .. worker end
+        local function now() local t = redis.call('TIME') return t[1] * 1000 + math.floor(t[2] / 1000) end
+        -- The parts of a job's name: batch, index of its first URL, number of URLs.
+        local function parts(job)
+          local id, base, n = job:match('^([%w._-]+):(%d+):(%d+)$')
+          return id, tonumber(base), tonumber(n)
+        end
+        -- Out of its ready list; the bell falls silent when that was the last one.
+        local function unready(id)
+          if redis.call('HGET', batch(id), 'ready') ~= '1' then return end
+          redis.call('HDEL', batch(id), 'ready')
+          for _, p in ipairs({'high', 'normal', 'low'}) do redis.call('LREM', K .. ':ready:' .. p, 0, id) end
+          if redis.call('EXISTS', K .. ':ready:high', K .. ':ready:normal', K .. ':ready:low') == 0 then
+            redis.call('DEL', K .. ':bell')
+          end
+        end
+        -- Into the ready list of its priority, once, while it has jobs and may be worked on.
+        local function ready(id)
+          local m = redis.call('HMGET', batch(id), 'ready', 'state', 'paused', 'priority')
+          if m[1] == '1' or m[2] ~= 'running' or m[3] == '1' then return end
+          redis.call('HSET', batch(id), 'ready', '1')
+          redis.call('RPUSH', K .. ':ready:' .. (m[4] or 'normal'), id)
+          if redis.call('EXISTS', K .. ':bell') == 0 then redis.call('RPUSH', K .. ':bell', '1') end
+        end
+        -- A job that comes back goes first, whichever end this batch pops.
+        local function giveBack(id, payload)
+          if redis.call('HGET', batch(id), 'state') ~= 'running' then return end
+          redis.call(redis.call('HGET', batch(id), 'order') == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), payload)
+          ready(id)
+        end
+        -- The end of a batch: what only its run needed goes, the results stay for `keep` seconds.
+        local function close(id, state)
+          unready(id)
+          redis.call('HSET', batch(id), 'state', state, 'ended', now())
+          redis.call('DEL', jobs(id), tries(id))
+          redis.call('SREM', K .. ':running', id)
+          local keep = tonumber(redis.call('HGET', batch(id), 'keep') or '0')
+          if keep > 0 then
+            for _, k in ipairs({batch(id), outcomes(id), skipped(id), counts(id), batch(id) .. ':refused'}) do redis.call('EXPIRE', k, keep) end
+          end
+        end
+        local function closeIfComplete(id)
+          local m = redis.call('HMGET', batch(id), 'state', 'sealed', 'finished', 'total')
+          if m[1] == 'running' and m[2] == '1' and tonumber(m[3]) == tonumber(m[4]) then close(id, 'done') end
+        end
+        """#
+}

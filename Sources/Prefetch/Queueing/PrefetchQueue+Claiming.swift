@@ -1,0 +1,203 @@
+package import Redis
+
+extension PrefetchQueue {
+    /// A job as a worker gets it.
+    package struct Claim: Sendable, Equatable {
+        /// The job.
+        package var job: PrefetchJob
+        /// One byte per URL: 0 = open, otherwise settled already, by a worker that died or whose report was late.
+        package var outcomes: [UInt8]
+        /// Deaths of workers that had the job and reported nothing new of it.
+        package var deliveries: Int
+        /// Deaths while the job's one URL was with the decoder and nothing else was in flight.
+        package var marks: Int
+    }
+
+    /// What a worker is told.
+    package enum ClaimResult: Sendable, Equatable {
+        /// The jobs it has now; none where no batch has any.
+        case claimed([Claim])
+        /// Its registration is gone (reaped): it takes a new name and joins again.
+        case lost
+    }
+
+    // CLAIM: the next jobs for a worker.
+    // ARGV: worker, sequence number of this claim, most jobs, lease in ms.
+    // Result: {LOST} or {OK, then payload, outcome bytes, deliveries, marks for each job}. Again with the same number: the same
+    // jobs, as far as the worker still has them. Cost: O(jobs).
+    //
+    // A script, never BLMOVE into a private list: that loses jobs when a worker stops inside it and is reaped, or the reply is lost
+    // while the worker lives, and it cannot drain a Redis that has reached maxmemory.
+    private static let claim = script("CLAIM", #"""
+        local worker, wanted = ARGV[1], tonumber(ARGV[3])
+        if not redis.call('ZSCORE', K .. ':workers', worker) then return {'LOST'} end
+        redis.call('ZADD', K .. ':workers', 'XX', now() + tonumber(ARGV[4]), worker)
+        local out = {'OK'}
+        local function give(name, payload)
+          local id, base, n = parts(name)
+          local t = redis.call('HMGET', tries(id), name, name .. '!')
+          out[#out + 1] = payload
+          out[#out + 1] = redis.call('GETRANGE', outcomes(id), base, base + n - 1)
+          out[#out + 1] = t[1] or '0'
+          out[#out + 1] = t[2] or '0'
+        end
+        local last = redis.call('HMGET', own(worker), '#seq', '#jobs')
+        if last[1] == ARGV[2] then
+          for name in last[2]:gmatch('%S+') do
+            local payload = redis.call('HGET', own(worker), name)
+            if payload then give(name, payload) end
+          end
+          return out
+        end
+        local names = {}
+        while #names < wanted do
+          local turn = redis.call('INCR', K .. ':wheel') % 21
+          local first = turn < 16 and 'high' or turn < 20 and 'normal' or 'low'
+          local id
+          for _, p in ipairs({first, 'high', 'normal', 'low'}) do
+            local list = K .. ':ready:' .. p
+            id = redis.call('LMOVE', list, list, 'LEFT', 'RIGHT')
+            if id then break end
+          end
+          if not id then break end
+          local m = redis.call('HMGET', batch(id), 'state', 'order')
+          local payload = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id))
+          if redis.call('LLEN', jobs(id)) == 0 then
+            unready(id)
+            if not m[1] then
+              for _, p in ipairs({'high', 'normal', 'low'}) do redis.call('LREM', K .. ':ready:' .. p, 0, id) end
+            end
+          end
+          if payload and m[1] == 'running' then
+            local name = payload:match('^prefetch%-job 1 (%S+) ')
+            local of = name and parts(name)
+            if of == id then
+              redis.call('HSET', own(worker), name, payload)
+              names[#names + 1] = name
+              give(name, payload)
+            else
+              redis.call('LPUSH', K .. ':dead', payload)
+              redis.call('LTRIM', K .. ':dead', 0, 999)
+            end
+          end
+        end
+        if #names > 0 then redis.call('HSET', own(worker), '#seq', ARGV[2], '#jobs', table.concat(names, ' ')) end
+        return out
+        """#)
+
+    /// Claims up to `count` jobs.
+    /// - Parameters:
+    ///   - sequence: a number the worker raises after each claim whose reply it has read.
+    ///   - lease: milliseconds from now until others may take the worker's jobs.
+    package func claim(
+        worker: String, sequence: Int, count: Int, lease: Int
+    ) async throws(RedisError) -> ClaimResult {
+        let reply = try await run(
+            Self.claim,
+            [RedisArgument(worker), RedisArgument(sequence), RedisArgument(count), RedisArgument(lease)]
+        ).array ?? []
+        guard reply.first?.string == "OK" else { return .lost }
+        var claims: [Claim] = []
+        for start in stride(from: 1, to: reply.count - 3, by: 4) {
+            guard let payload = reply[start].bytes, let job = PrefetchJob(payload) else {
+                try await bury(worker: worker, payload: reply[start].bytes ?? [])
+                continue
+            }
+            var outcomes = reply[start + 1].bytes ?? []
+            outcomes += Array(repeating: 0, count: max(0, job.entries.count - outcomes.count))
+            claims.append(
+                Claim(
+                    job: job, outcomes: outcomes, deliveries: reply[start + 2].int ?? 0, marks: reply[start + 3].int ?? 0))
+        }
+        return .claimed(claims)
+    }
+
+    // BURY: a claimed payload whose body is no job (its checksum is wrong) goes to the list of the dead.
+    // ARGV: worker, payload. Cost: O(1).
+    private static let bury = script("BURY", #"""
+        local name = ARGV[2]:match('^prefetch%-job 1 (%S+) ')
+        if name and redis.call('HDEL', own(ARGV[1]), name) == 1 then
+          redis.call('LPUSH', K .. ':dead', ARGV[2])
+          redis.call('LTRIM', K .. ':dead', 0, 999)
+        end
+        return 1
+        """#)
+
+    private func bury(worker: String, payload: [UInt8]) async throws(RedisError) {
+        _ = try await run(Self.bury, [RedisArgument(worker), RedisArgument(payload)])
+    }
+
+    // SPLIT: a job that ended three workers comes back in parts, so that its neighbours are rid of the one that does it. The parts
+    // start with two deaths: the next one splits again.
+    // ARGV: worker, job, then name and payload of each part. Result: 1, or 0 where the worker does not have the job (any more).
+    private static let split = script("SPLIT", #"""
+        local id = parts(ARGV[2])
+        if redis.call('HDEL', own(ARGV[1]), ARGV[2]) == 0 then return 0 end
+        redis.call('HDEL', tries(id), ARGV[2])
+        for i = #ARGV - 1, 3, -2 do
+          if redis.call('HGET', batch(id), 'state') == 'running' then redis.call('HSET', tries(id), ARGV[i], '2') end
+          giveBack(id, ARGV[i + 1])
+        end
+        return 1
+        """#)
+
+    /// Puts a job back as smaller ones.
+    package func split(worker: String, job: PrefetchJob, into parts: [PrefetchJob]) async throws(RedisError) {
+        var arguments: [RedisArgument] = [RedisArgument(worker), RedisArgument(job.name)]
+        for part in parts { arguments += [RedisArgument(part.name), RedisArgument(part.encoded())] }
+        _ = try await run(Self.split, arguments)
+    }
+
+    // MARK: the one URL of this job goes to the decoder now, and nothing else is in flight: a death from here on is its doing.
+    // ARGV: worker, job ("" takes the mark away). Cost: O(1).
+    private static let mark = script("MARK", #"""
+        if ARGV[2] == '' then return redis.call('HDEL', own(ARGV[1]), '#mark') end
+        if redis.call('HEXISTS', own(ARGV[1]), ARGV[2]) == 0 then return 0 end
+        redis.call('HSET', own(ARGV[1]), '#mark', ARGV[2])
+        return 1
+        """#)
+
+    /// Sets the mark of a suspect job, or takes it away (nil).
+    package func mark(worker: String, job: String?) async throws(RedisError) {
+        _ = try await run(Self.mark, [RedisArgument(worker), RedisArgument(job ?? "")])
+    }
+
+    // LISTED: which of these URLs are on the blacklist. Entries older than the asker's time to live lapse here.
+    // ARGV: time to live in ms (0 = for ever), URLs. Result: position from 0 and what stands beside the entry, for each.
+    // Cost: O(URLs).
+    private static let listed = script("LISTED", #"""
+        local found = redis.call('SMISMEMBER', K .. ':failed', unpack(ARGV, 2))
+        local ttl, t, out = tonumber(ARGV[1]), now(), {}
+        for i, member in ipairs(found) do
+          if member == 1 then
+            local url = ARGV[i + 1]
+            local meta = redis.call('HGET', K .. ':failed:meta', url) or ''
+            local last = tonumber(meta:match('^%d+ (%d+) ') or '')
+            if ttl > 0 and last and t - last > ttl then
+              redis.call('SREM', K .. ':failed', url)
+              redis.call('HDEL', K .. ':failed:meta', url)
+            else
+              out[#out + 1] = tostring(i - 1)
+              out[#out + 1] = meta
+            end
+          end
+        end
+        return out
+        """#)
+
+    /// The failed URLs among these, by position.
+    /// - Parameter timeToLive: seconds after which an entry lapses; 0 = never.
+    package func listed(
+        _ urls: [String], timeToLive: Double
+    ) async throws(RedisError) -> [Int: FailedURLEntry] {
+        guard !urls.isEmpty else { return [:] }
+        let reply = try await run(
+            Self.listed, [RedisArgument(Int(timeToLive * 1000))] + urls.map { RedisArgument($0) }).array ?? []
+        var found: [Int: FailedURLEntry] = [:]
+        for start in stride(from: 0, to: reply.count - 1, by: 2) {
+            guard let position = reply[start].int else { continue }
+            found[position] = FailedURLEntry(meta: reply[start + 1].string ?? "")
+        }
+        return found
+    }
+}

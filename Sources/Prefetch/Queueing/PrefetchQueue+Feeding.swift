@@ -1,0 +1,128 @@
+package import Redis
+
+extension PrefetchQueue {
+    // OPEN: a new batch.
+    // ARGV: wanted id, nonce of this call, "1" where exactly this id is wanted, then fields and values of its hash.
+    // Result: the id it got: the wanted one, or with .2, .3 … where that one is taken; false where it is taken and was named.
+    // Again with the same nonce: the same id. Cost: O(fields + batches of the same list).
+    private static let open = script("OPEN", allowsOOM: false, #"""
+        local id, n = ARGV[1], 1
+        while true do
+          local nonce = redis.call('HGET', batch(id), 'nonce')
+          if nonce == ARGV[2] then return id end
+          if not nonce then break end
+          if ARGV[3] == '1' then return false end
+          n = n + 1
+          id = ARGV[1] .. '.' .. n
+        end
+        local t = now()
+        redis.call('HSET', batch(id), 'nonce', ARGV[2], 'state', 'running', 'sealed', '0', 'pushed', '0', 'finished', '0',
+          'skipped', '0', 'bytes', '0', 'created', t, 'fed', t, unpack(ARGV, 4))
+        redis.call('ZADD', K .. ':batches', t, id)
+        redis.call('SADD', K .. ':running', id)
+        return id
+        """#)
+
+    /// Makes a batch and returns its id; nil where `exactly` this id is wanted and taken.
+    /// - Parameter nonce: any text that no other call uses; with the same one the call may be repeated.
+    package func open(
+        id: String, nonce: String, exactly: Bool, fields: [(String, String)]
+    ) async throws(RedisError) -> String? {
+        var arguments: [RedisArgument] = [RedisArgument(id), RedisArgument(nonce), exactly ? "1" : "0"]
+        for (name, value) in fields { arguments += [RedisArgument(name), RedisArgument(value)] }
+        return try await run(Self.open, arguments).string
+    }
+
+    /// What Redis said to jobs that were offered to it.
+    package enum PushResult: Sendable, Equatable {
+        /// Taken; so many URLs of the batch are pushed now.
+        case pushed(Int)
+        /// The window is full: offer them again when workers have claimed some.
+        case full
+        /// Redis has another number of URLs than the caller thinks (a lost reply, or Redis lost its tail): go on from there.
+        case at(Int)
+        /// The batch is not running: `done`, `cancelled`, or `gone` where Redis knows it no more.
+        case closed(String)
+    }
+
+    // PUSH: jobs onto a batch's list.
+    // ARGV: batch, number of URLs pushed before, most jobs the list may hold ("auto": 1,024 shared by the running batches, at
+    // least 64; "all"), number of URLs in these jobs, the jobs.
+    // Result: {OK|FULL|AT|CLOSED, URLs pushed or state}. Again: AT with the number the first call led to. Cost: O(jobs).
+    private static let push = script("PUSH", allowsOOM: false, #"""
+        local id = ARGV[1]
+        local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed')
+        if not m[1] then return {'CLOSED', 'gone'} end
+        if m[2] ~= 'running' then return {'CLOSED', m[2]} end
+        redis.call('HSET', batch(id), 'fed', now())
+        if m[1] ~= ARGV[2] then return {'AT', m[1]} end
+        if ARGV[3] ~= 'all' then
+          local most = tonumber(ARGV[3]) or math.max(64, math.floor(1024 / math.max(1, redis.call('SCARD', K .. ':running'))))
+          if redis.call('LLEN', jobs(id)) >= most then return {'FULL', m[1]} end
+        end
+        for i = 5, #ARGV do redis.call('LPUSH', jobs(id), ARGV[i]) end
+        local pushed = redis.call('HINCRBY', batch(id), 'pushed', ARGV[4])
+        ready(id)
+        return {'OK', tostring(pushed)}
+        """#)
+
+    /// Pushes consecutive jobs of a batch.
+    /// - Parameters:
+    ///   - offset: how many of the batch's URLs are pushed already; what makes a repeated call harmless.
+    ///   - window: `auto`, `all` or a number of jobs.
+    package func push(
+        batch: String, offset: Int, window: String, count: Int, jobs: [[UInt8]]
+    ) async throws(RedisError) -> PushResult {
+        var arguments: [RedisArgument] = [
+            RedisArgument(batch), RedisArgument(offset), RedisArgument(window), RedisArgument(count),
+        ]
+        arguments += jobs.map { RedisArgument($0) }
+        let reply = try await run(Self.push, arguments).array ?? []
+        let value = reply.last?.string ?? ""
+        switch reply.first?.string {
+        case "OK": return .pushed(Int(value) ?? 0)
+        case "FULL": return .full
+        case "AT": return .at(Int(value) ?? 0)
+        default: return .closed(value)
+        }
+    }
+
+    // SEAL: the list is complete.
+    // ARGV: batch, total. Result: {OK|AT|CLOSED, URLs pushed or state}; completes the batch where every URL has ended already
+    // (the empty batch too). Again: the same. Cost: O(1).
+    private static let seal = script("SEAL", #"""
+        local id = ARGV[1]
+        local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed')
+        if not m[1] then return {'CLOSED', 'gone'} end
+        if m[3] == '1' then return {'OK', m[1]} end
+        if m[2] ~= 'running' then return {'CLOSED', m[2]} end
+        if m[1] ~= ARGV[2] then return {'AT', m[1]} end
+        redis.call('HSET', batch(id), 'sealed', '1', 'total', ARGV[2])
+        closeIfComplete(id)
+        return {'OK', m[1]}
+        """#)
+
+    /// Says that the batch has `total` URLs and all are pushed.
+    package func seal(batch: String, total: Int) async throws(RedisError) -> PushResult {
+        let reply = try await run(Self.seal, [RedisArgument(batch), RedisArgument(total)]).array ?? []
+        let value = reply.last?.string ?? ""
+        switch reply.first?.string {
+        case "OK": return .pushed(Int(value) ?? 0)
+        case "AT": return .at(Int(value) ?? 0)
+        default: return .closed(value)
+        }
+    }
+
+    // CANCEL: ends a batch now. Its open URLs read as `cancelled` from here on; the total stays what is known of it.
+    // ARGV: batch. Result: the state it had. Again: changes nothing. Cost: O(1), the job list is deleted.
+    private static let cancel = script("CANCEL", #"""
+        local state = redis.call('HGET', batch(ARGV[1]), 'state')
+        if state == 'running' then close(ARGV[1], 'cancelled') end
+        return state
+        """#)
+
+    /// Cancels a batch; returns the state it had before, nil where there is none of this id.
+    package func cancel(batch: String) async throws(RedisError) -> String? {
+        try await run(Self.cancel, [RedisArgument(batch)]).string
+    }
+}

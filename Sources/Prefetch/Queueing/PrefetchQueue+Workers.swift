@@ -1,0 +1,138 @@
+package import Redis
+
+extension PrefetchQueue {
+    // JOIN: a worker registers.
+    // ARGV: worker, lease in ms, fields and values about it. Result: 1, or 0 where the name is taken. Cost: O(log workers).
+    private static let join = script("JOIN", #"""
+        local joined = redis.call('ZADD', K .. ':workers', 'NX', now() + tonumber(ARGV[2]), ARGV[1])
+        if joined == 1 then
+          redis.call('HSET', K .. ':w:' .. ARGV[1], 'since', now(), 'state', 'running', unpack(ARGV, 3))
+          redis.call('PERSIST', K .. ':w:' .. ARGV[1])
+        end
+        return joined
+        """#)
+
+    /// Registers a worker under a name that no other has; false where it is taken.
+    package func join(worker: String, lease: Int, about: [(String, String)]) async throws(RedisError) -> Bool {
+        var arguments: [RedisArgument] = [RedisArgument(worker), RedisArgument(lease)]
+        for (name, value) in about { arguments += [RedisArgument(name), RedisArgument(value)] }
+        return try await run(Self.join, arguments).int == 1
+    }
+
+    // BEAT: the worker is alive; its lease begins anew, also where it had run out but nobody took its jobs.
+    // ARGV: worker, lease in ms, "1" where its own last call took over a third of the lease (Redis stalled, so other leases are
+    // late for the same reason: nobody is reaped for two leases), number of batches, batches, fields and values about it.
+    // Result: {LOST} or {OK, state of each batch}. Cost: O(log workers + batches).
+    private static let beat = script("BEAT", #"""
+        if not redis.call('ZSCORE', K .. ':workers', ARGV[1]) then return {'LOST'} end
+        local lease, n = tonumber(ARGV[2]), tonumber(ARGV[4])
+        if ARGV[3] == '1' then redis.call('SET', K .. ':hold', '1', 'NX', 'PX', 2 * lease) end
+        redis.call('ZADD', K .. ':workers', 'XX', now() + lease, ARGV[1])
+        if #ARGV > 4 + n then redis.call('HSET', K .. ':w:' .. ARGV[1], unpack(ARGV, 5 + n)) end
+        local out = {'OK'}
+        for i = 5, 4 + n do out[#out + 1] = redis.call('HGET', batch(ARGV[i]), 'state') or 'gone' end
+        return out
+        """#)
+
+    /// Renews a lease. Returns the state of each batch asked about, nil where the worker is no longer registered.
+    package func beat(
+        worker: String, lease: Int, trouble: Bool, batches: [String], about: [(String, String)]
+    ) async throws(RedisError) -> [String]? {
+        var arguments: [RedisArgument] = [
+            RedisArgument(worker), RedisArgument(lease), trouble ? "1" : "0", RedisArgument(batches.count),
+        ]
+        arguments += batches.map { RedisArgument($0) }
+        for (name, value) in about { arguments += [RedisArgument(name), RedisArgument(value)] }
+        let reply = try await run(Self.beat, arguments).array ?? []
+        guard reply.first?.string == "OK" else { return nil }
+        return reply.dropFirst().map { $0.string ?? "gone" }
+    }
+
+    /// What a look for dead workers found.
+    package enum ReapResult: Sendable, Equatable {
+        /// Nobody's lease has run out, or nobody may be reaped now.
+        case nobody
+        /// So many jobs of this worker went back to their lists.
+        case reaped(worker: String, jobs: Int)
+    }
+
+    // REAP: the jobs of a worker whose lease has run out go back to the front of their lists, and each counts one more delivery.
+    // ARGV: worker ("" = whose lease ran out first), "1" = whatever its lease says (the caller knows that it is dead), most jobs.
+    // Result: {} or {worker, jobs put back}. Again: goes on where it stopped. Cost: O(jobs), at most the number given.
+    private static let reap = script("REAP", #"""
+        local worker = ARGV[1]
+        if ARGV[2] ~= '1' then
+          if redis.call('EXISTS', K .. ':hold') == 1 then return {} end
+          if worker == '' then worker = redis.call('ZRANGE', K .. ':workers', '-inf', now(), 'BYSCORE', 'LIMIT', 0, 1)[1] end
+          local ends = worker and redis.call('ZSCORE', K .. ':workers', worker)
+          if not ends or tonumber(ends) >= now() then return {} end
+        end
+        local all, n = redis.call('HGETALL', own(worker)), 0
+        local marked = redis.call('HGET', own(worker), '#mark')
+        for i = 1, #all, 2 do
+          local name = all[i]
+          if name:sub(1, 1) ~= '#' then
+            local id = parts(name)
+            redis.call('HDEL', own(worker), name)
+            if redis.call('HGET', batch(id), 'state') == 'running' then
+              redis.call('HINCRBY', tries(id), name, 1)
+              if marked == name then redis.call('HINCRBY', tries(id), name .. '!', 1) end
+              giveBack(id, all[i + 1])
+              n = n + 1
+            end
+            if n >= tonumber(ARGV[3]) then return {worker, n} end
+          end
+        end
+        redis.call('DEL', own(worker))
+        redis.call('ZREM', K .. ':workers', worker)
+        redis.call('HSET', K .. ':w:' .. worker, 'state', 'lost', 'ended', now())
+        redis.call('EXPIRE', K .. ':w:' .. worker, 86400)
+        return {worker, n}
+        """#)
+
+    /// Takes the jobs of one dead worker back.
+    /// - Parameter worker: nil: whose lease ran out first. Named: this one, whatever its lease says.
+    package func reap(worker: String? = nil, most: Int = 64) async throws(RedisError) -> ReapResult {
+        let reply = try await run(
+            Self.reap, [RedisArgument(worker ?? ""), worker == nil ? "0" : "1", RedisArgument(most)]).array ?? []
+        guard reply.count == 2, let name = reply[0].string else { return .nobody }
+        return .reaped(worker: name, jobs: reply[1].int ?? 0)
+    }
+
+    // RELEASE: a worker gives jobs back without blame (SIGTERM, a full disk).
+    // ARGV: worker, "1" where it leaves for good, names of jobs (none = all). Result: jobs put back. Again: nothing more.
+    private static let release = script("RELEASE", #"""
+        local worker, n = ARGV[1], 0
+        local names = {unpack(ARGV, 3)}
+        if #names == 0 then names = redis.call('HKEYS', own(worker)) end
+        for _, name in ipairs(names) do
+          if name:sub(1, 1) ~= '#' then
+            local payload = redis.call('HGET', own(worker), name)
+            if payload then
+              redis.call('HDEL', own(worker), name)
+              giveBack((parts(name)), payload)
+              n = n + 1
+            end
+          end
+        end
+        if ARGV[2] == '1' then
+          redis.call('DEL', own(worker))
+          redis.call('ZREM', K .. ':workers', worker)
+          redis.call('HSET', K .. ':w:' .. worker, 'state', 'left', 'ended', now())
+          redis.call('EXPIRE', K .. ':w:' .. worker, 86400)
+        end
+        return n
+        """#)
+
+    /// Gives jobs back: the named ones, or all. With `leaving` the registration ends too.
+    @discardableResult
+    package func release(worker: String, jobs: [String] = [], leaving: Bool) async throws(RedisError) -> Int {
+        try await run(
+            Self.release, [RedisArgument(worker), leaving ? "1" : "0"] + jobs.map { RedisArgument($0) }).int ?? 0
+    }
+
+    /// The registered workers, whose lease ends first in front.
+    package func workers() async throws(RedisError) -> [String] {
+        (try await read([["ZRANGE", RedisArgument(keys.workers), "0", "-1"]])[0].get().array ?? []).compactMap(\.string)
+    }
+}

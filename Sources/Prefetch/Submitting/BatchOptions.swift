@@ -1,0 +1,71 @@
+public import WebImage
+internal import FoundationEssentials
+
+/// What a batch asks of every worker that has one of its jobs. Travels in Redis by name, as JSON.
+public struct BatchOptions: Sendable, Codable, Equatable {
+    /// How far each image is checked: `none`, `header`, `structure` or `decode` (the default, because SDWebImage's "finished"
+    /// means a decoded image). A worker's own setting is the minimum.
+    public var validate = "decode"
+    /// `sha256` (the default) or `none`: whether the record of each file has the digest of its bytes.
+    public var digest = "sha256"
+    /// `none`, `batch` (the default: one sync before a report, so a counted URL survives a power cut) or `file`.
+    public var durability = "batch"
+    /// Which failures go onto the list of failed URLs: `smart` (the default), `sd3`, `sd4`, `none`.
+    public var blacklist = "smart"
+    /// Seconds after which an entry of that list lapses for this batch, 24 h by default; 0 = never.
+    public var blacklistTTL: Double = 86_400
+    /// SDWebImageRetryFailed: ask the network for listed URLs too; a success takes the URL off the list.
+    public var retryFailed = false
+    /// SDWebImageFromCacheOnly: no network.
+    public var fromCacheOnly = false
+    /// What of a URL is its key in the cache: `url` (the default), `without-query`, or `s/pattern/replacement/`.
+    public var cacheKey = "url"
+
+    /// The defaults.
+    public init() {}
+
+    /// The level as a value.
+    public var level: ValidationLevel { ValidationLevel(name: validate) ?? .decode }
+
+    /// The stable text that is stored and compared.
+    package var encoded: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys]
+        guard let data = try? encoder.encode(self) else { return "{}" }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    /// Reads a stored text; fields it lacks have their defaults.
+    package init(encoded: String) {
+        self.init()
+        guard let read = try? JSONDecoder().decode(Partial.self, from: Data(encoded.utf8)) else { return }
+        validate = read.validate ?? validate
+        digest = read.digest ?? digest
+        durability = read.durability ?? durability
+        blacklist = read.blacklist ?? blacklist
+        blacklistTTL = read.blacklistTTL ?? blacklistTTL
+        retryFailed = read.retryFailed ?? retryFailed
+        fromCacheOnly = read.fromCacheOnly ?? fromCacheOnly
+        cacheKey = read.cacheKey ?? cacheKey
+    }
+
+    private struct Partial: Decodable {
+        var validate, digest, durability, blacklist, cacheKey: String?
+        var blacklistTTL: Double?
+        var retryFailed, fromCacheOnly: Bool?
+    }
+
+    /// The names of the options in which two batches differ, for a sentence to a person.
+    package func differences(from other: BatchOptions) -> [String] {
+        var names: [String] = []
+        if validate != other.validate { names.append("--validate \(validate), was \(other.validate)") }
+        if digest != other.digest { names.append("--digest \(digest), was \(other.digest)") }
+        if durability != other.durability { names.append("--durability \(durability), was \(other.durability)") }
+        if blacklist != other.blacklist { names.append("--blacklist \(blacklist), was \(other.blacklist)") }
+        if blacklistTTL != other.blacklistTTL { names.append("--blacklist-ttl \(blacklistTTL)s, was \(other.blacklistTTL)s") }
+        if retryFailed != other.retryFailed { names.append(retryFailed ? "--retry-failed" : "no --retry-failed") }
+        if fromCacheOnly != other.fromCacheOnly { names.append(fromCacheOnly ? "--from-cache-only" : "no --from-cache-only") }
+        if cacheKey != other.cacheKey { names.append("--cache-key \(cacheKey), was \(other.cacheKey)") }
+        return names
+    }
+}

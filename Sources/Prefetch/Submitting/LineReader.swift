@@ -1,0 +1,100 @@
+internal import Glibc
+
+/// Reads a file line by line in constant memory. A line longer than `longest` is cut there and says so.
+struct LineReader: ~Copyable {
+    /// The longest line that is read whole.
+    static let longest = 65_536
+
+    private let file: Int32
+    private var buffer = [UInt8](repeating: 0, count: 1 << 18)
+    private var start = 0
+    private var end = 0
+    private var atEnd = false
+    /// The number of the line returned last, from 1.
+    private(set) var lineNumber = 0
+    /// Sees every byte of the file, in order.
+    var observe: (([UInt8], Range<Int>) -> Void)?
+
+    /// - Throws: `notFound` or `unreadableList` with the reason.
+    init(path: String) throws(PrefetchError) {
+        file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            let reason = String(cString: strerror(errno))
+            throw PrefetchError(
+                errno == ENOENT ? .notFound : .unreadableList, "cannot read \(path): \(reason)",
+                hint: "give a text file with one URL a line, or - for standard input")
+        }
+    }
+
+    deinit { close(file) }
+
+    /// The next line without its end, and whether it was cut; nil at the end of the file.
+    /// - Throws: `unreadableList` where reading fails (a folder, a broken disk).
+    mutating func next() throws(PrefetchError) -> (line: [UInt8], isCut: Bool)? {
+        var searched = start
+        while true {
+            if let newline = buffer[searched..<end].firstIndex(of: UInt8(ascii: "\n")) {
+                lineNumber += 1
+                defer { start = newline + 1 }
+                return trimmed(start..<newline)
+            }
+            searched = end
+            if atEnd {
+                guard start < end else { return nil }
+                lineNumber += 1
+                defer { start = end }
+                return trimmed(start..<end)
+            }
+            if end == buffer.count {
+                if start > 0 {
+                    buffer.replaceSubrange(0..<(end - start), with: buffer[start..<end])
+                    end -= start
+                    searched -= start
+                    start = 0
+                } else {
+                    buffer.append(contentsOf: repeatElement(0, count: buffer.count))
+                }
+            }
+            if end - start > Self.longest + 1 { return try skipLongLine() }
+            try fill()
+        }
+    }
+
+    private mutating func fill() throws(PrefetchError) {
+        let (from, capacity) = (end, buffer.count - end)
+        let count = buffer.withUnsafeMutableBytes { read(file, $0.baseAddress! + from, capacity) }
+        guard count >= 0 else {
+            if errno == EINTR { return }
+            throw PrefetchError(.unreadableList, "cannot read the list: \(String(cString: strerror(errno)))")
+        }
+        if count == 0 { atEnd = true }
+        observe?(buffer, end..<(end + count))
+        end += count
+    }
+
+    /// Keeps the head of a line that is too long and reads on to its end.
+    private mutating func skipLongLine() throws(PrefetchError) -> (line: [UInt8], isCut: Bool)? {
+        let head = Array(buffer[start..<(start + Self.longest)])
+        while true {
+            if let newline = buffer[start..<end].firstIndex(of: UInt8(ascii: "\n")) {
+                start = newline + 1
+                break
+            }
+            (start, end) = (0, 0)
+            if atEnd { break }
+            try fill()
+        }
+        lineNumber += 1
+        return (head, true)
+    }
+
+    private func trimmed(_ range: Range<Int>) -> (line: [UInt8], isCut: Bool) {
+        var range = range
+        if range.count > Self.longest { return (Array(buffer[range].prefix(Self.longest)), true) }
+        let blank: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: "\r") }
+        if lineNumber == 1, buffer[range].starts(with: [0xEF, 0xBB, 0xBF]) { range = (range.lowerBound + 3)..<range.upperBound }
+        while let first = range.first, blank(buffer[first]) { range = (first + 1)..<range.upperBound }
+        while let last = range.last, blank(buffer[last]) { range = range.lowerBound..<last }
+        return (Array(buffer[range]), false)
+    }
+}

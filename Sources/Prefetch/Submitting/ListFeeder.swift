@@ -1,0 +1,138 @@
+package import Redis
+internal import WebImage
+
+/// Pushes a list onto a batch's Redis list, within the window, and seals the batch at the end.
+///
+/// It may be stopped and started again at any time, by anybody: Redis knows how many URLs it has, and says so where the feeder
+/// thinks otherwise. Nothing of the list stays in memory but the jobs of one push.
+package struct ListFeeder: Sendable {
+    /// How feeding ended.
+    package enum End: Sendable, Equatable {
+        /// Every URL is pushed and the batch is sealed.
+        case sealed
+        /// The batch is over: `done`, `cancelled` or `gone`.
+        case closed(String)
+    }
+
+    private let queue: PrefetchQueue
+    private let list: URLList
+    private let batch: String
+    private let window: String
+    private let jobSize: Int
+
+    /// - Parameters:
+    ///   - window: `auto`, `all`, or the most jobs that wait in Redis.
+    ///   - jobSize: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers.
+    package init(queue: PrefetchQueue, list: URLList, batch: String, window: String = "auto", jobSize: Int? = nil) {
+        self.queue = queue
+        self.list = list
+        self.batch = batch
+        self.window = window
+        self.jobSize = min(PrefetchJob.maxCount, max(1, jobSize ?? (list.total + 63) / 64))
+    }
+
+    /// Feeds until the batch is sealed or over.
+    /// - Parameters:
+    ///   - pushed: hears how many URLs Redis has, after every push.
+    ///   - waiting: hears once when the window is full.
+    /// - Throws: `redisUnavailable` after the queue's patience, `unreadableList` where the file is gone or has changed, `stopped`
+    ///   where the task is cancelled. The batch stays open and can be resumed.
+    package func feed(
+        pushed: @Sendable (Int) -> Void = { _ in }, waiting: @Sendable () -> Void = {}
+    ) async throws(PrefetchError) -> End {
+        var from = 0
+        while true {
+            var push = PendingPush(offset: from)
+            var result: PrefetchQueue.PushResult?
+            var saidWaiting = false
+            func offer() async throws(PrefetchError) -> Bool {
+                while true {
+                    switch try await send(push) {
+                    case .pushed(let count):
+                        pushed(count)
+                        push = PendingPush(offset: count)
+                        return true
+                    case .full:
+                        if !saidWaiting { waiting() }
+                        saidWaiting = true
+                        try await pause()
+                    case .at(let count) where count == push.offset + push.count:
+                        push = PendingPush(offset: count)
+                        return true
+                    case let other:
+                        result = other
+                        return false
+                    }
+                }
+            }
+            try await list.forEach(from: from) { entry async throws(PrefetchError) in
+                push.append(entry, batch: batch, jobSize: jobSize)
+                return push.isLarge ? try await offer() : true
+            }
+            if result == nil, push.count > 0 { _ = try await offer() }
+            if result == nil {
+                guard push.offset == list.total else {
+                    throw PrefetchError(
+                        .unreadableList, "\(list.path) changed while it was read: \(push.offset) URLs, \(list.total) before",
+                        hint: "submit the new list as a batch of its own; cancel this one: prefetch-coord cancel \(batch)")
+                }
+                let total = list.total
+                result = try await redis { () async throws(RedisError) in try await queue.seal(batch: batch, total: total) }
+                if case .pushed = result { return .sealed }
+            }
+            switch result {
+            case .at(let count): from = count
+            case .closed(let state): return .closed(state)
+            default: return .sealed
+            }
+        }
+    }
+
+    private func send(_ push: borrowing PendingPush) async throws(PrefetchError) -> PrefetchQueue.PushResult {
+        let (offset, count, jobs) = (push.offset, push.count, push.payloads())
+        do throws(RedisError) {
+            return try await queue.push(batch: batch, offset: offset, window: window, count: count, jobs: jobs)
+        } catch {
+            // A full Redis refuses PUSH and still drains: the same back-pressure as a full window.
+            if error.code == .outOfMemory { return .full }
+            throw PrefetchError(error)
+        }
+    }
+
+    private func pause() async throws(PrefetchError) {
+        do { try await Task.sleep(for: .milliseconds(20)) } catch {
+            throw PrefetchError(.stopped, "stopped before the whole list was queued")
+        }
+    }
+
+    private func redis<Success>(
+        _ body: () async throws(RedisError) -> Success
+    ) async throws(PrefetchError) -> Success {
+        do throws(RedisError) { return try await body() } catch { throw PrefetchError(error) }
+    }
+}
+
+/// The jobs of one push while they are filled.
+private struct PendingPush {
+    /// URLs pushed before it.
+    let offset: Int
+    private(set) var count = 0
+    private var jobs: [PrefetchJob] = []
+    private var bytes = 0
+
+    init(offset: Int) { self.offset = offset }
+
+    /// Large enough for a round trip of its own: 64 jobs or a quarter of a MiB.
+    var isLarge: Bool { jobsAreFull && (jobs.count >= 64 || bytes >= 1 << 18) }
+    private var jobsAreFull = false
+
+    mutating func append(_ entry: PrefetchJob.Entry, batch: String, jobSize: Int) {
+        if jobs.isEmpty || jobsAreFull { jobs.append(PrefetchJob(batch: batch, base: offset + count, entries: [])) }
+        jobs[jobs.count - 1].entries.append(entry)
+        count += 1
+        bytes += entry.url.utf8.count
+        jobsAreFull = jobs[jobs.count - 1].entries.count == jobSize
+    }
+
+    func payloads() -> [[UInt8]] { jobs.map { $0.encoded() } }
+}

@@ -1,0 +1,96 @@
+package import WebImage
+internal import Glibc
+
+/// A list of URLs in a text file: one a line; blank lines and lines that begin with `#` are no entries; a byte order mark, CR LF
+/// and surrounding blanks are taken off. A line that can be no URL is an entry too: it counts, and ends as `invalidURL`.
+package struct URLList: Sendable, Equatable {
+    /// Where the list is.
+    package var path: String
+    /// Entries, bad lines included.
+    package var total: Int
+    /// Hex SHA-256 of the file's bytes.
+    package var hash: String
+
+    /// Reads the whole list once, in constant memory: its total and hash.
+    /// - Throws: `notFound`, `unreadableList`; the latter also where none of the first 200 entries is a URL, with a hint that
+    ///   names what the file looks like.
+    package init(path: String) throws(PrefetchError) {
+        self.path = path
+        var reader = try LineReader(path: path)
+        let hasher = SHA256Hasher()
+        var head: [UInt8] = []
+        reader.observe = { bytes, range in
+            bytes.withUnsafeBytes { hasher.update(UnsafeRawBufferPointer(rebasing: $0[range])) }
+            if head.count < 4096 { head += bytes[range].prefix(4096 - head.count) }
+        }
+        var total = 0
+        var looksLikeURLs = false
+        while let (line, isCut) = try reader.next() {
+            guard let entry = Self.entry(line, isCut: isCut, number: reader.lineNumber) else { continue }
+            total += 1
+            if total <= 200 && !entry.isInvalid { looksLikeURLs = true }
+            if total == 200 && !looksLikeURLs { break }
+        }
+        if total > 0 && !looksLikeURLs { throw ListGuess.error(path: path, head: head) }
+        self.total = total
+        hash = hasher.finishedHex()
+    }
+
+    /// The file's name without folder and extension, reduced to what a batch id may have.
+    package var stem: String {
+        let name = path.split(separator: "/").last.map(String.init) ?? "list"
+        let base = name.firstIndex(of: ".").map { String(name[..<$0]) } ?? name
+        let kept = base.utf8.map { byte in
+            PrefetchQueue.isValidName(String(UnicodeScalar(byte))) ? Character(UnicodeScalar(byte)) : "-"
+        }
+        return kept.isEmpty ? "list" : String(kept.prefix(40))
+    }
+
+    /// Runs `body` with each entry from index `first` on, until it returns false.
+    /// - Throws: `unreadableList` where the file cannot be read (any more).
+    package func forEach(
+        from first: Int = 0, _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
+    ) async throws(PrefetchError) {
+        var reader = try LineReader(path: path)
+        var index = 0
+        while let (line, isCut) = try reader.next() {
+            guard let entry = Self.entry(line, isCut: isCut, number: reader.lineNumber) else { continue }
+            index += 1
+            if index > first, try await !body(entry) { return }
+        }
+    }
+
+    /// The entry a line makes; nil for a blank line or a comment.
+    static func entry(_ line: [UInt8], isCut: Bool, number: Int) -> PrefetchJob.Entry? {
+        guard let first = line.first, first != UInt8(ascii: "#") else { return nil }
+        let hasControl = line.contains { $0 < 0x20 || $0 == 0x7F }
+        if !isCut, !hasControl, let text = String(validating: line, as: UTF8.self) {
+            return PrefetchJob.Entry(line: number, url: text, isInvalid: !hasScheme(line))
+        }
+        return PrefetchJob.Entry(line: number, url: escaped(line.prefix(200)) + (isCut ? "…" : ""), isInvalid: true)
+    }
+
+    /// RFC 3986 section 3.1, and the `//` that every URL we fetch has.
+    private static func hasScheme(_ line: [UInt8]) -> Bool {
+        guard let colon = line.prefix(20).firstIndex(of: UInt8(ascii: ":")), colon > 0 else { return false }
+        let scheme = line[..<colon].allSatisfy { byte in
+            switch byte | 0x20 {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"): true
+            default: (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || byte == UInt8(ascii: "+")
+                || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
+            }
+        }
+        return scheme && line[(colon + 1)...].starts(with: "//".utf8)
+    }
+
+    private static func escaped(_ bytes: ArraySlice<UInt8>) -> String {
+        bytes.reduce(into: "") { text, byte in
+            if (0x20..<0x7F).contains(byte) {
+                text.unicodeScalars.append(UnicodeScalar(byte))
+            } else {
+                let hex = String(byte, radix: 16)
+                text += "\\x" + (hex.count == 1 ? "0" : "") + hex
+            }
+        }
+    }
+}

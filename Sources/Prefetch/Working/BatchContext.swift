@@ -1,0 +1,93 @@
+internal import Threading
+internal import WebImage
+
+/// What a worker knows of a batch while it has jobs of it.
+final class BatchContext: Sendable {
+    /// What one transfer came to, for the later entries of the same URL.
+    struct Ending: Sendable {
+        var outcome: PrefetchOutcome
+        var failure: FailureDetail?
+    }
+
+    /// What an entry is to do.
+    enum Role: Sendable {
+        /// Fetch it, then say how it ended.
+        case lead
+        /// It ended already, as the first entry of this URL did.
+        case ended(Ending)
+    }
+
+    private struct State {
+        var leading: [String: [UnsafeContinuation<Ending?, Never>]] = [:]
+        var failed: [String: Ending] = [:]
+        var refusedHosts: Set<String> = []
+    }
+
+    let id: String
+    let options: BatchOptions
+    let keepDetails: Int
+    let policy: FailedURLPolicy
+    let keyRule: CacheKeyRule
+    /// Opens when the batch is cancelled or gone.
+    let over = Latch()
+    private let state = Locked(State())
+
+    init(id: String, options: BatchOptions, keepDetails: Int) {
+        self.id = id
+        self.options = options
+        self.keepDetails = keepDetails
+        policy = FailedURLPolicy(rawValue: options.blacklist) ?? .smart
+        keyRule = CacheKeyRule(options.cacheKey) ?? .url
+    }
+
+    /// Takes the lead for a URL, or waits for the entry that has it: duplicates each count, but one transfer serves them all.
+    func begin(_ url: String) async -> Role {
+        while true {
+            enum Step { case lead, ended(Ending), wait }
+            let step: Step = state.withLock { state in
+                if let ending = state.failed[url] { return .ended(ending) }
+                if state.leading[url] != nil { return .wait }
+                state.leading[url] = []
+                return .lead
+            }
+            switch step {
+            case .lead: return .lead
+            case .ended(let ending): return .ended(ending)
+            case .wait:
+                let ending: Ending? = await withUnsafeContinuation { continuation in
+                    let isLate = state.withLock { state in
+                        guard state.leading[url] != nil else { return true }
+                        state.leading[url]?.append(continuation)
+                        return false
+                    }
+                    if isLate { continuation.resume(returning: nil) }
+                }
+                if let ending { return .ended(ending) }
+                // The one that led left the URL open, or ended in between: look again.
+                if Task.isCancelled { return .lead }
+            }
+        }
+    }
+
+    /// Says how the leading entry of a URL ended; nil where it was left open.
+    func end(_ url: String, _ ending: Ending?) {
+        let waiters = state.withLock { state in
+            if let ending, ending.outcome.isSkipped {
+                // Bounded: a list with more failing URLs than this may ask some of them twice.
+                if state.failed.count >= 65_536 { state.failed.removeAll(keepingCapacity: true) }
+                state.failed[url] = ending
+            }
+            return state.leading.removeValue(forKey: url) ?? []
+        }
+        // A second entry of a fetched URL finds it in the cache.
+        let forOthers = ending.map { $0.outcome.isSkipped ? $0 : Ending(outcome: .hit) }
+        for waiter in waiters { waiter.resume(returning: forOthers) }
+    }
+
+    /// Whether this is the first time the host was refused.
+    func isFirstRefusal(of host: String) -> Bool {
+        state.withLock { state in
+            state.refusedHosts.count < 1_000 && state.refusedHosts.insert(host).inserted
+        }
+    }
+}

@@ -1,0 +1,38 @@
+/// What of a URL is its key in the cache (SDWebImageManager's `cacheKeyFilter`), as a batch can name it.
+package enum CacheKeyRule: Sendable {
+    /// The whole URL, byte for byte: SDWebImage's absoluteString.
+    case url
+    /// The URL up to its `?` or `#`.
+    case withoutQuery
+    /// `s/pattern/replacement/`: every match of a regular expression replaced.
+    case substitution(pattern: String, replacement: String)
+
+    /// Reads `url`, `without-query` or `s/pattern/replacement/` (any character may stand for the slash); nil for anything else,
+    /// also where the pattern is no regular expression.
+    package init?(_ text: String) {
+        switch text {
+        case "url": self = .url
+        case "without-query": self = .withoutQuery
+        default:
+            guard text.first == "s", let separator = text.dropFirst().first else { return nil }
+            let parts = text.dropFirst(2).split(separator: separator, omittingEmptySubsequences: false)
+            guard parts.count == 3, parts[2].isEmpty, !parts[0].isEmpty, (try? Regex(String(parts[0]))) != nil else {
+                return nil
+            }
+            self = .substitution(pattern: String(parts[0]), replacement: String(parts[1]))
+        }
+    }
+
+    /// The key of a URL.
+    package func key(for url: String) -> String {
+        switch self {
+        case .url: return url
+        case .withoutQuery:
+            let end = url.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
+            return end.map { String(url[..<$0]) } ?? url
+        case .substitution(let pattern, let replacement):
+            guard let regex = try? Regex(pattern) else { return url }
+            return url.replacing(regex, with: replacement)
+        }
+    }
+}

@@ -1,0 +1,42 @@
+public import WebImage
+
+extension PrefetchWorker {
+    /// Settings of a worker.
+    public struct Configuration: Sendable {
+        /// Milliseconds without a sign of life until others may take its jobs; 15,000 by default, at least 1,000.
+        public var lease = 15_000
+        /// Transfers in flight, 32 by default. The downloader it is given must have the same number.
+        public var maxConcurrentDownloads = 32
+        /// Leave with the counts when no batch is running any more; otherwise wait for the next one for ever.
+        public var burst = false
+        /// Seconds that transfers in flight have after ``PrefetchWorker/drain()``, 25 by default.
+        public var drainTimeout: Double = 25
+        /// The least an image is checked, whatever its batch asks.
+        public var minimumLevel = ValidationLevel.none
+        /// What the worker is called in Redis: `host:pid` by default.
+        public var name = ""
+        /// Hears what a person wants to know while it runs.
+        public var onEvent: @Sendable (Event) -> Void = { _ in }
+
+        /// The defaults.
+        public init() {}
+    }
+
+    /// What a person wants to know of a running worker.
+    public enum Event: Sendable, Equatable {
+        /// Registered under this name.
+        case joined(String)
+        /// Redis is away, with the reason; it waits.
+        case redisAway(String)
+        /// Redis answers again.
+        case redisBack
+        /// Its jobs were taken back because it gave no sign of life for a lease; it goes on under a new name.
+        case lost(String)
+        /// Something here is broken (disk full, no network): nothing ends until it is mended.
+        case paused(String)
+        /// It is mended.
+        case resumed
+        /// A host was refused by the address policy, once per host.
+        case refused(host: String, message: String)
+    }
+}

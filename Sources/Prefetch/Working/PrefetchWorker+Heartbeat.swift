@@ -1,0 +1,49 @@
+internal import Redis
+internal import Threading
+internal import WebImage
+
+extension PrefetchWorker {
+    /// Gives a sign of life every third of a lease. It asks the download loop first: a worker whose loop hangs gives none, and
+    /// others take its jobs.
+    func beatLoop() async {
+        let third = Duration.milliseconds(configuration.lease / 3)
+        var trouble = false
+        while !Task.isCancelled {
+            do { try await Task.sleep(for: third) } catch { return }
+            let activity = await manager.downloader.activity
+            let held = Array(Set(jobs.values.map(\.claim.job.batch)))
+            let about = [
+                ("in_flight", String(activity.running)), ("finished", String(totals.finished)),
+                ("skipped", String(totals.skipped)), ("bytes", String(totals.bytes)), ("trouble", fault.message ?? ""),
+            ]
+            let worker = name
+            let began = ContinuousClock.now
+            guard
+                let states = await persist({ () async throws(RedisError) in
+                    try await queue.beat(
+                        worker: worker, lease: configuration.lease, trouble: trouble, batches: held, about: about)
+                })
+            else { continue }
+            trouble = ContinuousClock.now - began > third
+            guard let states else {
+                await rejoin(after: worker)
+                continue
+            }
+            for (batch, state) in zip(held, states) where state != BatchStatus.State.running.rawValue {
+                if state != BatchStatus.State.done.rawValue { batches[batch]?.over.open() }
+            }
+        }
+    }
+
+    /// Looks for the dead every third of a lease, more or less. There is no leader: the script's own look makes one winner.
+    func reapLoop() async {
+        while !Task.isCancelled {
+            let wait = Double(configuration.lease) / 3 * Double.random(in: 0.7...1.3)
+            do { try await Task.sleep(for: .milliseconds(Int(wait))) } catch { return }
+            var result: PrefetchQueue.ReapResult?
+            repeat {
+                result = await persist { () async throws(RedisError) in try await queue.reap() }
+            } while result.map { if case .reaped = $0 { true } else { false } } ?? false
+        }
+    }
+}

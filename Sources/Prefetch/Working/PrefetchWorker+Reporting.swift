@@ -1,0 +1,108 @@
+internal import Redis
+internal import Threading
+internal import WebImage
+
+extension PrefetchWorker {
+    /// Notes how URLs of a job ended; they are reported with the job's end or within a second.
+    func settle(_ id: Int, _ items: [PrefetchQueue.Settled]) {
+        guard jobs[id] != nil else { return }
+        jobs[id]?.unreported += items
+        jobs[id]?.open -= items.count
+        if let job = jobs[id], job.open <= 0 || job.unreported.count >= 256 { reports.ring() }
+        room.ring()
+    }
+
+    /// Nothing more comes of a job.
+    func end(_ id: Int) {
+        jobs[id]?.hasEnded = true
+        reports.ring()
+        room.ring()
+    }
+
+    /// A job that is somebody else's now.
+    func forget(_ id: Int) {
+        jobs[id] = nil
+        room.ring()
+    }
+
+    /// Reports in groups: when a job has ended, and every second.
+    func reportLoop() async {
+        while !Task.isCancelled {
+            await reports.wait(atMost: .seconds(1))
+            await reportAll(through: queue)
+        }
+    }
+
+    /// Reports everything that is known. Effects in this order: files durable, then counted.
+    func reportAll(through queue: PrefetchQueue) async {
+        // One group a call for each registration: after a loss the old jobs are not owned any more, but their outcomes count.
+        let ready = jobs.filter { !$0.value.unreported.isEmpty || $0.value.hasEnded }.sorted { $0.key < $1.key }
+        guard !ready.isEmpty else { return }
+        let needsSync = ready.contains { _, run in
+            batches[run.claim.job.batch]?.options.durability == "batch"
+                && run.unreported.contains { $0.outcome == .downloaded }
+        }
+        if needsSync, await !sync() { return }
+        let reports = ready.map { _, run in
+            PrefetchQueue.Report(
+                job: run.claim.job.name, batch: run.claim.job.batch, base: run.claim.job.base,
+                count: run.claim.job.entries.count, isFinal: run.open <= 0, settled: run.unreported,
+                keepDetails: batches[run.claim.job.batch]?.keepDetails ?? 0)
+        }
+        // What ended with open URLs goes back without blame.
+        let unfinished = ready.filter { $0.value.hasEnded && $0.value.open > 0 && $0.value.worker == name }
+        let worker = name
+        let results: [[(position: Int, outcome: PrefetchOutcome)]?]
+        do throws(RedisError) {
+            results = try await queue.report(reports, worker: worker)
+            if !unfinished.isEmpty {
+                try await queue.release(worker: worker, jobs: unfinished.map { $0.value.claim.job.name }, leaving: false)
+            }
+        } catch {
+            // Known and unreported still: the next call sends it again, or the lease runs out and it is a hit for others.
+            if error.code != .interrupted && !error.isTransient && fatal == nil {
+                fatal = PrefetchError(error)
+                stop()
+            }
+            return
+        }
+        for ((id, run), result) in zip(ready, results) {
+            if let result {
+                count(result, of: run)
+            } else {
+                batches[run.claim.job.batch]?.over.open()
+            }
+            jobs[id]?.unreported.removeFirst(run.unreported.count)
+            if let job = jobs[id], job.hasEnded, job.unreported.isEmpty { jobs[id] = nil }
+        }
+        room.ring()
+        forgetBatches()
+    }
+
+    private func count(_ first: [(position: Int, outcome: PrefetchOutcome)], of run: JobRun) {
+        let bytes = Dictionary(run.unreported.map { ($0.position, $0.bytes) }) { a, _ in a }
+        for (position, outcome) in first {
+            totals[outcome] += 1
+            totals.bytes += bytes[position] ?? 0
+        }
+    }
+
+    /// One sync for all files published since the last one; false where the disk fails, and then nothing may be counted.
+    private func sync() async -> Bool {
+        let cache = manager.cache.disk
+        do throws(WebImageError) {
+            try await pool.run { () throws(WebImageError) in try cache.sync() }
+            return true
+        } catch {
+            if fault.close(error.message) { configuration.onEvent(.paused(error.message)) }
+            return false
+        }
+    }
+
+    /// Contexts of batches without a job here are dropped, so that a worker that lives for months does not grow.
+    private func forgetBatches() {
+        guard batches.count > 64 else { return }
+        let used = Set(jobs.values.map(\.claim.job.batch))
+        batches = batches.filter { used.contains($0.key) }
+    }
+}

@@ -1,0 +1,190 @@
+internal import Redis
+internal import Threading
+internal import WebImage
+
+extension PrefetchWorker {
+    /// Runs one job: hits at once, listed URLs at once, the rest by the network, until all have ended or the worker leaves.
+    nonisolated func runJob(_ id: Int, _ claim: PrefetchQueue.Claim) async {
+        guard let context = await context(of: claim.job.batch) else { return await end(id) }
+        if claim.deliveries >= 3 && claim.job.entries.count > 1 {
+            await split(claim)
+            return await forget(id)
+        }
+        if claim.marks >= 3 {
+            await settle(id, [poison(claim)])
+            return await end(id)
+        }
+        await withTaskGroup(of: Bool.self) { race in
+            race.addTask {
+                await self.runURLs(id, claim, context)
+                return true
+            }
+            race.addTask {
+                await context.over.wait()
+                return false
+            }
+            race.addTask { [stopping] in
+                await stopping.wait()
+                return false
+            }
+            await race.next()
+            race.cancelAll()
+        }
+        await end(id)
+    }
+
+    private nonisolated func runURLs(_ id: Int, _ claim: PrefetchQueue.Claim, _ context: BatchContext) async {
+        var open = Array(zip(claim.job.entries.indices, claim.job.entries)).filter { claim.outcomes[$0.0] == 0 }
+        var settled: [PrefetchQueue.Settled] = []
+        open.removeAll { position, entry in
+            guard entry.isInvalid else { return false }
+            settled.append(failed(position, entry, .invalidURL, detail: "the line is no URL"))
+            return true
+        }
+        let level = max(context.options.level, configuration.minimumLevel)
+        if context.policy.asksBeforeCache { await takeOutListed(&open, &settled, context) }
+        // On the thread pool, so the file calls may block; a hit costs microseconds and needs no task of its own.
+        open.removeAll { position, entry in
+            let key = context.keyRule.key(for: entry.url)
+            guard manager.hasCached(key: key, atLeast: level) else { return false }
+            settled.append(PrefetchQueue.Settled(position: position, outcome: .hit))
+            return true
+        }
+        if !context.policy.asksBeforeCache && context.policy != .none { await takeOutListed(&open, &settled, context) }
+        if !settled.isEmpty { await settle(id, settled) }
+        let isSuspect = claim.deliveries >= 3
+        await withTaskGroup(of: Void.self) { group in
+            for (position, entry) in open {
+                let slotCount = isSuspect ? slots.limit : 1
+                guard await slots.acquire(slotCount) else { break }
+                group.addTask {
+                    await self.runURL(id, position, entry, context, suspect: isSuspect ? claim.job.name : nil)
+                    self.slots.release(slotCount)
+                }
+            }
+        }
+    }
+
+    /// Ends the URLs that are on the blacklist. One that this very batch listed ends as its first entry did.
+    private nonisolated func takeOutListed(
+        _ open: inout [(Int, PrefetchJob.Entry)], _ settled: inout [PrefetchQueue.Settled], _ context: BatchContext
+    ) async {
+        guard !context.options.retryFailed, !open.isEmpty else { return }
+        let urls = open.map(\.1.url)
+        let timeToLive = context.policy.lapses ? context.options.blacklistTTL : 0
+        guard let listed = await askListed(urls, timeToLive: timeToLive) else { return }
+        var rest: [(Int, PrefetchJob.Entry)] = []
+        for (index, (position, entry)) in open.enumerated() {
+            guard let listing = listed[index] else {
+                rest.append((position, entry))
+                continue
+            }
+            let isOwn = listing.batch == context.id
+            let reason = listing.outcome.map { "\($0.name)\(listing.httpStatus.map { " \($0)" } ?? "")" } ?? "by hand"
+            settled.append(
+                failed(
+                    position, entry, isOwn ? listing.outcome ?? .blacklisted : .blacklisted, httpStatus: listing.httpStatus,
+                    detail: isOwn ? listing.detail : "listed: \(reason)"))
+        }
+        open = rest
+    }
+
+    private func askListed(_ urls: [String], timeToLive: Double) async -> [Int: FailedURLEntry]? {
+        await persist { () async throws(RedisError) in try await queue.listed(urls, timeToLive: timeToLive) }
+    }
+
+    /// One URL to its end; left open where the worker leaves first.
+    private nonisolated func runURL(
+        _ id: Int, _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?
+    ) async {
+        switch await context.begin(entry.url) {
+        case .ended(let ending):
+            var item = PrefetchQueue.Settled(position: position, outcome: ending.outcome)
+            item.failure = ending.failure
+            item.failure?.line = entry.line
+            await settle(id, [item])
+        case .lead:
+            let item = await load(position, entry, context, suspect: suspect)
+            context.end(entry.url, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
+            if let item { await settle(id, [item]) }
+        }
+    }
+
+    private nonisolated func load(
+        _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?
+    ) async -> PrefetchQueue.Settled? {
+        var request = LoadRequest(url: entry.url, key: context.keyRule.key(for: entry.url))
+        request.level = max(context.options.level, configuration.minimumLevel)
+        request.computesDigest = context.options.digest != "none"
+        request.isDurable = context.options.durability == "file"
+        request.isFromCacheOnly = context.options.fromCacheOnly
+        if let suspect { request.willDecode = { await self.mark(suspect) } }
+        while !Task.isCancelled {
+            await fault.wait()
+            if draining.isOpen && fault.message != nil { return nil }
+            do throws(WebImageError) {
+                let image = try await manager.load(request)
+                if fault.reopen() { configuration.onEvent(.resumed) }
+                if suspect != nil { await mark(nil) }
+                var item = PrefetchQueue.Settled(position: position, outcome: image.outcome)
+                if image.outcome == .downloaded { item.bytes = image.byteCount }
+                if context.options.retryFailed { item.unlist = entry.url }
+                return item
+            } catch {
+                if suspect != nil { await mark(nil) }
+                if error.code == .cancelled { return nil }
+                guard let outcome = error.outcome else {
+                    await wait(for: error)
+                    continue
+                }
+                var item = failed(
+                    position, entry, outcome, httpStatus: error.httpStatus, attempts: error.attempts, detail: error.message)
+                if context.policy.lists(error) { item.list = entry.url }
+                if outcome == .refused { await tellRefusal(of: entry.url, error, context) }
+                return item
+            }
+        }
+        return nil
+    }
+
+    /// A local fault: nothing new begins, and this URL is tried again every 1 to 4 s until it works.
+    private nonisolated func wait(for error: WebImageError) async {
+        if fault.close(error.message) { configuration.onEvent(.paused(error.message)) }
+        try? await Task.sleep(for: .seconds(Double.random(in: 1...4)))
+    }
+
+    private nonisolated func failed(
+        _ position: Int, _ entry: PrefetchJob.Entry, _ outcome: PrefetchOutcome, httpStatus: Int? = nil, attempts: Int = 0,
+        detail: String
+    ) -> PrefetchQueue.Settled {
+        var item = PrefetchQueue.Settled(position: position, outcome: outcome)
+        item.failure = FailureDetail(
+            line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts, detail: detail)
+        return item
+    }
+
+    private nonisolated func poison(_ claim: PrefetchQueue.Claim) -> PrefetchQueue.Settled {
+        let entry = claim.job.entries[0]
+        var item = failed(0, entry, .poison, attempts: claim.marks, detail: "its bytes ended \(claim.marks) workers")
+        item.list = entry.url
+        return item
+    }
+
+    private func mark(_ job: String?) async {
+        _ = await persist { () async throws(RedisError) in try await queue.mark(worker: name, job: job) }
+    }
+
+    private func split(_ claim: PrefetchQueue.Claim) async {
+        _ = await persist { () async throws(RedisError) in
+            try await queue.split(worker: name, job: claim.job, into: claim.job.split(into: 8))
+        }
+    }
+
+    private func tellRefusal(of url: String, _ error: WebImageError, _ context: BatchContext) async {
+        guard let host = error.refusedAddress, context.isFirstRefusal(of: host) else { return }
+        configuration.onEvent(.refused(host: host, message: error.message))
+        _ = await persist { () async throws(RedisError) in
+            try await queue.noteRefusal(batch: context.id, host: host, message: error.message)
+        }
+    }
+}

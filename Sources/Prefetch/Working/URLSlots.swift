@@ -1,0 +1,84 @@
+internal import Threading
+
+/// How many URLs of a worker may be under way at once, first come first served. A suspect URL takes all slots, so that it is alone.
+final class URLSlots: Sendable {
+    private struct Waiter {
+        var id: Int
+        var count: Int
+        var continuation: UnsafeContinuation<Bool, Never>
+    }
+
+    private struct State {
+        var used = 0
+        var next = 0
+        var waiters: [Waiter] = []
+        var isClosed = false
+    }
+
+    /// The number of slots.
+    let limit: Int
+    private let state = Locked(State())
+
+    init(limit: Int) { self.limit = limit }
+
+    /// Slots in use.
+    var used: Int { state.withLock { $0.used } }
+
+    /// Takes `count` slots; false where the task was cancelled or the slots are closed, and then nothing is taken.
+    func acquire(_ count: Int = 1) async -> Bool {
+        let id = state.withLock { state in
+            state.next += 1
+            return state.next
+        }
+        return await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                let answer: Bool? = state.withLock { state in
+                    if state.isClosed || Task.isCancelled { return false }
+                    if state.waiters.isEmpty && state.used + count <= limit {
+                        state.used += count
+                        return true
+                    }
+                    state.waiters.append(Waiter(id: id, count: count, continuation: continuation))
+                    return nil
+                }
+                if let answer { continuation.resume(returning: answer) }
+            }
+        } onCancel: {
+            let waiter = state.withLock { state -> Waiter? in
+                guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return nil }
+                return state.waiters.remove(at: index)
+            }
+            waiter?.continuation.resume(returning: false)
+            admit()
+        }
+    }
+
+    /// Gives slots back.
+    func release(_ count: Int = 1) {
+        state.withLock { $0.used -= count }
+        admit()
+    }
+
+    /// Nobody gets a slot from now on; who has one keeps it.
+    func close() {
+        let waiters = state.withLock { state in
+            state.isClosed = true
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.continuation.resume(returning: false) }
+    }
+
+    private func admit() {
+        let admitted = state.withLock { state in
+            var count = 0
+            while count < state.waiters.count, state.used + state.waiters[count].count <= limit {
+                state.used += state.waiters[count].count
+                count += 1
+            }
+            defer { state.waiters.removeFirst(count) }
+            return Array(state.waiters.prefix(count))
+        }
+        for waiter in admitted { waiter.continuation.resume(returning: true) }
+    }
+}

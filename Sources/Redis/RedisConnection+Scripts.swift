@@ -1,7 +1,7 @@
 extension RedisConnection {
     /// Runs one script; sends its text only where the server does not have it (NOSCRIPT: a restart, SCRIPT FLUSH).
     /// - Throws: also for an error reply.
-    package func run(
+    @discardableResult package func run(
         _ script: RedisScript, keys: [RedisArgument], arguments: [RedisArgument] = []
     ) throws(RedisError) -> RedisValue {
         try run([RedisScriptCall(script, keys: keys, arguments: arguments)])[0].get()

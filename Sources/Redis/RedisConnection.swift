@@ -15,8 +15,7 @@ package actor RedisConnection {
     /// `socket.interrupts` when `context` was made: another number means that its socket has been shut down since.
     private var contextInterrupts = 0
 
-    /// Starts the thread; nothing is connected yet.
-    /// - Parameter name: what CLIENT LIST shows.
+    /// Starts the thread; nothing is connected yet. `name` is what CLIENT LIST shows.
     package init(_ configuration: RedisConfiguration, name: String) {
         self.configuration = configuration
         self.name = name
@@ -29,7 +28,7 @@ package actor RedisConnection {
 
     /// Sends one command and waits for its reply.
     /// - Throws: also for an error reply.
-    package func command(_ arguments: [RedisArgument]) throws(RedisError) -> RedisValue {
+    @discardableResult package func command(_ arguments: [RedisArgument]) throws(RedisError) -> RedisValue {
         try exchange([arguments], timeout: nil, interrupts: socket.interrupts)[0].get()
     }
 

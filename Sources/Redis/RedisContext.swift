@@ -15,8 +15,7 @@ final class RedisContext {
     private var lengths: [Int] = []
     private var pointers: [UnsafePointer<CChar>?] = []
 
-    /// Connects.
-    /// - Parameter socket: learns the descriptor while this context lives, so that another thread can shut it down.
+    /// Connects. `socket` knows the descriptor while this context lives, so that another thread can shut it down.
     init(_ configuration: RedisConfiguration, socket: RedisSocket) throws(RedisError) {
         address = configuration.redactedURL
         self.socket = socket

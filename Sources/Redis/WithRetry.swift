@@ -1,11 +1,9 @@
 /// Runs `body` until it succeeds, fails for good, or `deadline` has passed: after an error that waiting can heal it waits with
 /// full jitter, up to 50 ms at first and up to 5 s at last, and runs it again.
 ///
-/// Only for commands that may run twice: after a lost reply nobody knows whether the first one did.
-/// - Parameters:
-///   - deadline: nil waits for ever. The error of the last try is thrown when the next wait would end past it.
-///   - onRetry: hears of every error that is waited out, and for how long; for one line in a log.
-/// - Throws: the error of the last try; `interrupted` where the task is cancelled while it waits.
+/// Only for commands that may run twice: after a lost reply nobody knows whether the first one did. Without a deadline it waits
+/// for ever; with one, the error of the last try is thrown when the next wait would end past it, and `interrupted` where the
+/// task is cancelled while it waits. `onRetry` hears of every error that is waited out, and for how long: for a line in a log.
 package nonisolated(nonsending) func withRetry<Success>(
     until deadline: ContinuousClock.Instant? = nil,
     onRetry: ((RedisError, Duration) -> Void)? = nil,

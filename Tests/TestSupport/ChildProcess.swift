@@ -22,10 +22,8 @@ package final class ChildProcess: Sendable {
     private let ended = Locked<Status?>(nil)
     private let waiter: ThreadPool
 
-    /// Starts `path` in a process group of its own.
-    /// - Parameters:
-    ///   - environment: added to the test's own; an empty value takes a variable away.
-    ///   - input: what it reads on stdin; nil is /dev/null.
+    /// Starts `path` in a process group of its own. `environment` is added to the test's own, an empty value takes a variable
+    /// away; `input` is what it reads on stdin, nil is /dev/null.
     package init(
         _ path: String, _ arguments: [String] = [], environment: [String: String] = [:], input: [UInt8]? = nil
     ) async throws {

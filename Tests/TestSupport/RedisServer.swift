@@ -13,11 +13,11 @@ package final class RedisServer: Sendable {
     private let child = Locked<ChildProcess?>(nil)
     private let options: [String]
 
-    /// Starts a server and returns when it answers PING.
-    /// - Parameters:
-    ///   - options: added to the command line and stronger than the defaults, `["--requirepass", "x"]`.
-    ///   - appendOnly: keeps an append-only file, written out at once, so that ``restart()`` finds everything.
+    /// Starts a server and returns when it answers PING. `options` (`["--requirepass", "x"]`) are stronger than the defaults;
+    /// with `appendOnly` it keeps an append-only file, written out at once, so that ``restart()`` finds everything.
     package init(options: [String] = [], appendOnly: Bool = false) async throws {
+        // As the commands do: hiredis 0.14 writes with write(2), and here servers are killed on purpose.
+        signal(SIGPIPE, SIG_IGN)
         directory = TemporaryDirectory()
         self.options =
             [

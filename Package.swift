@@ -46,7 +46,7 @@ let package = Package(
         .target(
             name: "WebImage", dependencies: ["CImageCodec", "CCurl", "CCrypto", "CLinux", "Threading", deque, heap],
             swiftSettings: settings),
-        .target(name: "Redis", dependencies: ["CHiredis", "Threading"], swiftSettings: settings),
+        .target(name: "Redis", dependencies: ["CHiredis", "CLinux", "Threading"], swiftSettings: settings),
         .target(
             name: "Prefetch", dependencies: ["WebImage", "Redis", "Threading", "CLinux", deque, logging],
             swiftSettings: settings),
@@ -65,7 +65,7 @@ let package = Package(
         .testTarget(
             name: "WebImageTests", dependencies: ["WebImage", "Origin", "TestSupport", "Threading", "CLinux"],
             swiftSettings: settings),
-        .testTarget(name: "RedisTests", dependencies: ["Redis", "TestSupport"], swiftSettings: settings),
+        .testTarget(name: "RedisTests", dependencies: ["Redis", "TestSupport", "Threading"], swiftSettings: settings),
         .testTarget(
             name: "PrefetchTests", dependencies: ["Prefetch", "WebImage", "Redis", "Origin", "TestSupport"],
             swiftSettings: settings),

@@ -1,0 +1,76 @@
+/// Where the Redis server is and how to talk to it.
+///
+/// Printing a configuration shows ``redactedURL``, never the password.
+public struct RedisConfiguration: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
+    /// The server's address.
+    public enum Endpoint: Sendable, Equatable {
+        /// Host name or address (IPv6 without brackets) and port.
+        case tcp(host: String, port: Int)
+        /// Path of a Unix socket.
+        case unix(path: String)
+    }
+
+    /// The server's address; default 127.0.0.1, port 6379.
+    public var endpoint: Endpoint
+    /// The ACL user; nil (default) is Redis' own `default`.
+    public var username: String?
+    /// Sent with AUTH; nil (default) sends none. A password from a file or from `REDISCLI_AUTH` is set here by whoever read it.
+    public var password: String?
+    /// The database number; default 0.
+    public var database: Int
+    /// Limit of one attempt to connect; default 5 s.
+    public var connectTimeout: Duration
+    /// Limit for one reply; default 5 s. Blocking commands have theirs on top.
+    public var commandTimeout: Duration
+
+    /// A configuration by its parts.
+    public init(
+        endpoint: Endpoint = .tcp(host: "127.0.0.1", port: 6379), username: String? = nil, password: String? = nil,
+        database: Int = 0, connectTimeout: Duration = .seconds(5), commandTimeout: Duration = .seconds(5)
+    ) {
+        self.endpoint = endpoint
+        self.username = username
+        self.password = password
+        self.database = database
+        self.connectTimeout = connectTimeout
+        self.commandTimeout = commandTimeout
+    }
+
+    /// The address in its plain form with `***` in place of the password: for screens and logs.
+    public var redactedURL: String {
+        var credentials = ""
+        if username != nil || password != nil {
+            credentials = Self.escape(username ?? "") + (password == nil ? "" : ":***") + "@"
+        }
+        switch endpoint {
+        case .tcp(let host, let port):
+            let host = host.contains(":") ? "[\(host)]" : host
+            return "redis://\(credentials)\(host):\(port)" + (database == 0 ? "" : "/\(database)")
+        case .unix(let path):
+            return "unix://\(credentials)\(Self.escape(path))" + (database == 0 ? "" : "?db=\(database)")
+        }
+    }
+
+    /// The same as ``redactedURL``.
+    public var description: String { redactedURL }
+
+    /// The same as ``redactedURL``.
+    public var debugDescription: String { redactedURL }
+
+    /// Percent-encodes what RFC 3986 does not allow in a path or a user name.
+    private static func escape(_ text: String) -> String {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var out: [UInt8] = []
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"), UInt8(ascii: "/"):
+                out.append(byte)
+            default:
+                out += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: out, as: UTF8.self)
+    }
+}

@@ -1,0 +1,141 @@
+internal import CHiredis
+internal import CLinux
+internal import Glibc
+internal import Threading
+
+/// The one owner of a hiredis context: connected from `init` on, freed in `deinit`.
+///
+/// After any I/O error the context is of no use: a late reply on the same socket would be taken for the answer to the next
+/// command. So whoever catches one lets go of the whole object and makes a new one.
+final class RedisContext {
+    private let context: UnsafeMutablePointer<redisContext>
+    private let socket: RedisSocket
+    private let address: String
+    private var packed: [UInt8] = []
+    private var lengths: [Int] = []
+    private var pointers: [UnsafePointer<CChar>?] = []
+
+    /// Connects. `socket` knows the descriptor while this context lives, so that another thread can shut it down.
+    init(_ configuration: RedisConfiguration, socket: RedisSocket) throws(RedisError) {
+        address = configuration.redactedURL
+        self.socket = socket
+        let limit = Self.timeval(configuration.connectTimeout)
+        let made =
+            switch configuration.endpoint {
+            case .tcp(let host, let port): redisConnectWithTimeout(host, Int32(port), limit)
+            case .unix(let path): redisConnectUnixWithTimeout(path, limit)
+            }
+        guard let made else { throw RedisError(.unavailable, "no memory for a connection to Redis at \(address)") }
+        context = made
+        // From here on `deinit` frees the context, also where this initializer throws.
+        guard made.pointee.err == 0 else {
+            let text = Self.text(of: made)
+            throw RedisError(
+                .unavailable, "no Redis at \(address): \(text)",
+                hint: "start redis-server there, or name another one with --redis")
+        }
+        if case .tcp = configuration.endpoint { redisEnableKeepAlive(made) }
+        // hiredis opens its sockets without it; a program started later must not keep this connection open.
+        _ = clinux_set_cloexec(made.pointee.fd, 1)
+        setTimeout(configuration.commandTimeout)
+        socket.opened(made.pointee.fd)
+    }
+
+    deinit {
+        // First, so that an interrupt never reaches a descriptor that already belongs to somebody else.
+        socket.closed()
+        redisFree(context)
+    }
+
+    /// Limit of every read and write from now on.
+    func setTimeout(_ limit: Duration) {
+        redisSetTimeout(context, Self.timeval(limit))
+    }
+
+    /// Puts one command into the output buffer.
+    func append(_ arguments: [RedisArgument]) throws(RedisError) {
+        packed.removeAll(keepingCapacity: true)
+        lengths.removeAll(keepingCapacity: true)
+        for argument in arguments {
+            packed.append(contentsOf: argument.bytes)
+            lengths.append(argument.bytes.count)
+        }
+        // A command of empty arguments still needs an address to count from.
+        if packed.isEmpty { packed.append(0) }
+        let status = packed.withUnsafeBytes { bytes in
+            var next = bytes.baseAddress!.assumingMemoryBound(to: CChar.self)
+            pointers.removeAll(keepingCapacity: true)
+            for length in lengths {
+                pointers.append(next)
+                next += length
+            }
+            return lengths.withUnsafeBufferPointer { lengths in
+                pointers.withUnsafeMutableBufferPointer { pointers in
+                    redisAppendCommandArgv(
+                        context, Int32(arguments.count), pointers.baseAddress,
+                        UnsafeRawPointer(lengths.baseAddress!).assumingMemoryBound(to: Int.self))
+                }
+            }
+        }
+        guard status == REDIS_OK else { throw failure(errno, sent: false) }
+    }
+
+    /// Sends what was appended and waits for the next reply.
+    func reply() throws(RedisError) -> RedisValue {
+        var reply: UnsafeMutableRawPointer?
+        errno = 0
+        let status = redisGetReply(context, &reply)
+        let code = errno
+        guard status == REDIS_OK, let reply else { throw failure(code, sent: true) }
+        defer { freeReplyObject(reply) }
+        return Self.value(reply.assumingMemoryBound(to: redisReply.self))
+    }
+
+    private static func value(_ reply: UnsafePointer<redisReply>) -> RedisValue {
+        let text = UnsafeBufferPointer(
+            start: UnsafeRawPointer(reply.pointee.str)?.assumingMemoryBound(to: UInt8.self), count: reply.pointee.len)
+        switch reply.pointee.type {
+        case REDIS_REPLY_STRING: return .bytes(Array(text))
+        case REDIS_REPLY_INTEGER: return .integer(Int(reply.pointee.integer))
+        case REDIS_REPLY_NIL: return .null
+        case REDIS_REPLY_STATUS: return .status(String(decoding: text, as: UTF8.self))
+        case REDIS_REPLY_ERROR: return .error(RedisReplyError(String(decoding: text, as: UTF8.self)))
+        default:
+            // An array. The types of RESP3 do not come: nobody sent HELLO 3.
+            let elements = UnsafeBufferPointer(start: reply.pointee.element, count: reply.pointee.elements)
+            return .array(elements.map { $0.map { value($0) } ?? .null })
+        }
+    }
+
+    /// The error of the last call. hiredis 0.14 has no code of its own for a timeout: there it is an I/O error with EAGAIN.
+    private func failure(_ code: Int32, sent: Bool) -> RedisError {
+        let text = Self.text(of: context)
+        switch context.pointee.err {
+        case REDIS_ERR_PROTOCOL:
+            return RedisError(
+                .protocolError, "what answers at \(address) does not speak the Redis protocol: \(text)",
+                outcomeUnknown: sent)
+        case REDIS_ERR_IO where code == EAGAIN || code == ETIMEDOUT, 6:
+            return RedisError(.timedOut, "Redis at \(address) did not answer in time", outcomeUnknown: sent)
+        case REDIS_ERR_EOF:
+            return RedisError(.unavailable, "Redis at \(address) closed the connection", outcomeUnknown: sent)
+        default:
+            return RedisError(
+                .unavailable, "the connection to Redis at \(address) broke: \(text)", outcomeUnknown: sent)
+        }
+    }
+
+    private static func text(of context: UnsafeMutablePointer<redisContext>) -> String {
+        withUnsafeBytes(of: &context.pointee.errstr) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+
+    /// At least a millisecond: zero would mean to wait for ever (SO_RCVTIMEO, socket(7)).
+    private static func timeval(_ limit: Duration) -> Glibc.timeval {
+        let (seconds, attoseconds) = limit.components
+        guard seconds >= 0, attoseconds >= 0, seconds > 0 || attoseconds > 0 else {
+            return Glibc.timeval(tv_sec: 0, tv_usec: 1000)
+        }
+        let micros = Int(attoseconds / 1_000_000_000_000)
+        return Glibc.timeval(tv_sec: Int(min(seconds, 1_000_000)), tv_usec: seconds == 0 ? max(1000, micros) : micros)
+    }
+}

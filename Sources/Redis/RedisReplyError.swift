@@ -1,0 +1,48 @@
+/// An error reply as the server sent it: a code word and a sentence.
+package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
+    /// The whole line, without the leading minus.
+    package let text: String
+
+    package init(_ text: String) { self.text = text }
+
+    /// The first word: `ERR`, `NOSCRIPT`, `OOM`.
+    package var code: String { String(text.prefix { $0 != " " }) }
+
+    package var description: String { text }
+
+    /// The class of this reply: what to do about it depends on the code word alone.
+    package var asError: RedisError {
+        let code = self.code
+        switch code {
+        case "NOAUTH":
+            return RedisError(
+                .refused, "Redis wants a password: \(text)",
+                hint: "put it into the address, into --redis-password-file or into REDISCLI_AUTH", replyCode: code)
+        case "WRONGPASS":
+            return RedisError(
+                .refused, "Redis refused the user name or the password: \(text)",
+                hint: "check the address, --redis-password-file and REDISCLI_AUTH", replyCode: code)
+        case "NOPERM":
+            return RedisError(
+                .refused, "Redis forbids a command to this user: \(text)",
+                hint: "give the user the missing right with ACL SETUSER", replyCode: code)
+        case "LOADING", "MASTERDOWN", "BUSY", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "MISCONF", "NOREPLICAS",
+            "UNBLOCKED":
+            return RedisError(.transient, "Redis cannot serve now: \(text)", replyCode: code)
+        case "OOM":
+            return RedisError(
+                .outOfMemory, "Redis is full: \(text)",
+                hint: "raise maxmemory, or wait until the workers have drained the queue", replyCode: code)
+        case "MOVED", "ASK":
+            return RedisError(
+                .configuration, "this node of the Redis Cluster does not hold the queue: \(text)",
+                hint: "name the node that the reply names", replyCode: code)
+        default:
+            if text.hasPrefix("ERR max number of clients reached") {
+                return RedisError(
+                    .transient, "Redis takes no more clients now", hint: "raise maxclients", replyCode: code)
+            }
+            return RedisError(.reply, "Redis replied: \(text)", replyCode: code)
+        }
+    }
+}

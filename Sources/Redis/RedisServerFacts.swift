@@ -1,0 +1,71 @@
+/// What INFO says about a server, as far as it decides whether a queue can live there.
+package struct RedisServerFacts: Sendable, Equatable {
+    /// As the server writes it: `7.0.15`.
+    package var version: String
+    /// `noeviction` unless somebody changed it.
+    package var maxmemoryPolicy: String
+    /// Bytes; 0 is no limit.
+    package var maxmemory: Int
+    /// Bytes.
+    package var usedMemory: Int
+    /// Whether an append-only file keeps what was written.
+    package var isAOFEnabled: Bool
+    /// Whether the server is still reading its data.
+    package var isLoading: Bool
+    /// Whether the node belongs to a Redis Cluster.
+    package var isCluster: Bool
+    /// Changes with every start of the server.
+    package var runID: String
+
+    /// Reads the text of INFO; what is missing counts as its harmless value.
+    package init(info: String) {
+        var fields: [Substring: Substring] = [:]
+        for line in info.split(whereSeparator: \.isNewline) {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            fields[line[..<colon]] = line[line.index(after: colon)...]
+        }
+        version = String(fields["redis_version"] ?? "0")
+        maxmemoryPolicy = String(fields["maxmemory_policy"] ?? "noeviction")
+        maxmemory = fields["maxmemory"].flatMap { Int($0) } ?? 0
+        usedMemory = fields["used_memory"].flatMap { Int($0) } ?? 0
+        isAOFEnabled = fields["aof_enabled"] == "1"
+        isLoading = fields["loading"] == "1"
+        isCluster = fields["cluster_enabled"] == "1"
+        runID = String(fields["run_id"] ?? "")
+    }
+
+    /// Tells whether a queue can live there.
+    /// - Parameter allowsEviction: accept a server that may throw keys away (`--unsafe-redis`).
+    /// - Returns: warnings, a sentence each.
+    /// - Throws: `configuration`, with a hint, where it cannot.
+    package func check(allowsEviction: Bool = false) throws(RedisError) -> [String] {
+        guard majorVersion >= 7 else {
+            throw RedisError(
+                .configuration, "Redis \(version) is too old: the queue's scripts need 7.0 or newer",
+                hint: "install redis-server 7; Debian 12 and Ubuntu 24.04 have it")
+        }
+        guard maxmemoryPolicy == "noeviction" || allowsEviction else {
+            throw RedisError(
+                .configuration, "Redis may throw away parts of the queue: its maxmemory-policy is \(maxmemoryPolicy)",
+                hint: "redis-cli CONFIG SET maxmemory-policy noeviction, or --unsafe-redis to take the risk")
+        }
+        var warnings: [String] = []
+        if maxmemoryPolicy != "noeviction" {
+            warnings.append("Redis may throw away parts of the queue: its maxmemory-policy is \(maxmemoryPolicy)")
+        }
+        if !isAOFEnabled {
+            warnings.append(
+                "Redis keeps no append-only file: a crash of the server loses what was queued since its last snapshot")
+        }
+        return warnings
+    }
+
+    private var majorVersion: Int { Int(version.prefix { $0 != "." }) ?? 0 }
+}
+
+extension RedisConnection {
+    /// Asks the server for its facts.
+    package func serverFacts() throws(RedisError) -> RedisServerFacts {
+        RedisServerFacts(info: try command(["INFO"]).string ?? "")
+    }
+}

@@ -1,0 +1,164 @@
+import Redis
+import TestSupport
+import Testing
+
+@Suite("Redis connection under faults", .timeLimit(.minutes(1)))
+struct RedisFaultTests {
+    private func connection(to url: String, timeout: Duration = .seconds(5)) throws -> RedisConnection {
+        var configuration = try RedisConfiguration(url: url)
+        configuration.commandTimeout = timeout
+        return RedisConnection(configuration, name: "test")
+    }
+
+    @Test("A restarted server costs one error, then the connection is back")
+    func restart() async throws {
+        let server = try await RedisServer(appendOnly: true)
+        let redis = try connection(to: server.url)
+        try await redis.command(["SET", "k", "v"])
+        try await server.restart()
+        let error = await #expect(throws: RedisError.self) { try await redis.command(["GET", "k"]) }
+        #expect(error?.code == .unavailable && error?.isTransient == true)
+        #expect(try await redis.command(["GET", "k"]).string == "v")
+    }
+
+    @Test("A server killed in the middle of a command leaves an unknown outcome")
+    func killedInCommand() async throws {
+        let server = try await RedisServer()
+        let redis = try connection(to: server.url)
+        try await redis.command(["PING"])
+        let task = Task { try await redis.blocking(["BLPOP", "never", 20], timeout: .seconds(20)) }
+        try await untilBlocked(server)
+        await server.kill9()
+        let error = await #expect(throws: RedisError.self) { try await task.value }
+        #expect(error?.code == .unavailable && error?.outcomeUnknown == true)
+        try await server.start()
+        #expect(try await redis.command(["PING"]) == .status("PONG"))
+    }
+
+    @Test("A late reply never answers the next command")
+    func lateReply() async throws {
+        let server = try await RedisServer()
+        let proxy = FaultProxy(target: server.socketPath)
+        let redis = try connection(to: proxy.url, timeout: .milliseconds(150))
+        for round in 0..<5 {
+            #expect(try await redis.command(["ECHO", "calm"]).string == "calm")
+            proxy.arm(.delayReply(milliseconds: 250))
+            let error = await #expect(throws: RedisError.self) {
+                try await redis.command(["SET", "late", RedisArgument(round)])
+            }
+            #expect(error?.code == .timedOut && error?.outcomeUnknown == true && error?.isTransient == true)
+            for k in 0..<20 { #expect(try await redis.command(["ECHO", RedisArgument(k)]).int == k) }
+        }
+        #expect(proxy.triggered == 5)
+        #expect(try await redis.command(["GET", "late"]).int == 4)
+    }
+
+    @Test("A frozen server times out, and answers again when it goes on")
+    func frozen() async throws {
+        let server = try await RedisServer()
+        let redis = try connection(to: server.url, timeout: .milliseconds(100))
+        try await redis.command(["PING"])
+        server.freeze()
+        let error = await #expect(throws: RedisError.self) { try await redis.command(["INCR", "n"]) }
+        #expect(error?.code == .timedOut)
+        server.thaw()
+        // The frozen server still had the command in its socket: that is what "unknown outcome" means.
+        let count = try await withRetry { () async throws(RedisError) in try await redis.command(["GET", "n"]) }
+        #expect(count.int == 1 || count == .null)
+    }
+
+    @Test("A cut at any point is an unknown outcome, and the next command works", arguments: 0..<4)
+    func cuts(kind: Int) async throws {
+        let faults: [FaultProxy.Fault] = [.cutBeforeRequest, .cutBeforeReply, .cutMidReply, .swallowReply]
+        let server = try await RedisServer()
+        let proxy = FaultProxy(target: server.socketPath)
+        let redis = try connection(to: proxy.url, timeout: .milliseconds(200))
+        try await redis.command(["PING"])
+        proxy.arm(faults[kind])
+        let error = await #expect(throws: RedisError.self) { try await redis.command(["INCR", "n"]) }
+        #expect(error?.outcomeUnknown == true && error?.isTransient == true)
+        #expect(try await redis.command(["GET", "n"]).int == (kind == 0 ? nil : 1))
+    }
+
+    @Test("interrupt() ends a blocking call at once, and the connection works again")
+    func interrupt() async throws {
+        let server = try await RedisServer()
+        let redis = try connection(to: server.url)
+        let task = Task {
+            try await redis.blocking(["BLMOVE", "bell", "bell", "RIGHT", "RIGHT", 30], timeout: .seconds(30))
+        }
+        try await untilBlocked(server)
+        let start = ContinuousClock.now
+        redis.interrupt()
+        let error = await #expect(throws: RedisError.self) { try await task.value }
+        #expect(error?.code == .interrupted && error?.isTransient == false)
+        #expect(ContinuousClock.now - start < .seconds(2))
+        #expect(try await redis.command(["PING"]) == .status("PONG"))
+        redis.interrupt()
+        #expect(try await redis.command(["PING"]) == .status("PONG"))
+    }
+
+    @Test("Cancelling the task ends a blocking call, also one that has not begun")
+    func cancellation() async throws {
+        let server = try await RedisServer()
+        let redis = try connection(to: server.url)
+        let first = Task { try await redis.blocking(["BLPOP", "a", 30], timeout: .seconds(30)) }
+        try await untilBlocked(server)
+        let second = Task { try await redis.blocking(["BLPOP", "a", 30], timeout: .seconds(30)) }
+        second.cancel()
+        first.cancel()
+        for task in [first, second] {
+            let error = await #expect(throws: RedisError.self) { try await task.value }
+            #expect(error?.code == .interrupted)
+        }
+    }
+
+    @Test("A blocking call outlives the timeout of commands and sees its element")
+    func blocking() async throws {
+        let server = try await RedisServer()
+        let waiter = try connection(to: server.url, timeout: .milliseconds(300))
+        let other = try connection(to: server.url)
+        async let reply = waiter.blocking(["BLPOP", "a", 20], timeout: .seconds(20))
+        try await untilBlocked(server)
+        try await other.command(["RPUSH", "a", "x"])
+        #expect(try await reply.array?.last?.string == "x")
+        #expect(try await waiter.blocking(["BLPOP", "a", RedisArgument("0.05")], timeout: .milliseconds(50)) == .null)
+    }
+
+    @Test("withRetry waits for a server that comes later, and gives up at its deadline")
+    func retry() async throws {
+        let server = try await RedisServer(appendOnly: true)
+        let redis = try connection(to: server.url)
+        await server.kill9()
+        let error = await #expect(throws: RedisError.self) {
+            try await withRetry(until: .now + .milliseconds(80)) { () async throws(RedisError) in
+                try await redis.command(["PING"])
+            }
+        }
+        #expect(error?.code == .unavailable)
+        async let reply = withRetry { () async throws(RedisError) in try await redis.command(["PING"]) }
+        try await server.start()
+        #expect(try await reply == .status("PONG"))
+        let task = Task {
+            try await withRetry { () async throws(RedisError) -> RedisValue in throw RedisError(.transient, "LOADING") }
+        }
+        task.cancel()
+        await #expect(throws: RedisError.self) { try await task.value }
+        var tries = 0
+        await #expect(throws: RedisError.self) {
+            try await withRetry { () async throws(RedisError) -> RedisValue in
+                tries += 1
+                throw RedisError(.reply, "ERR")
+            }
+        }
+        #expect(tries == 1)
+    }
+
+    /// Until the server has a client in a blocking command, as INFO counts them.
+    private func untilBlocked(_ server: RedisServer) async throws {
+        let monitor = try connection(to: server.url)
+        while try await !(monitor.command(["INFO", "clients"]).string ?? "").contains("blocked_clients:1") {
+            await Task.yield()
+        }
+    }
+}

@@ -1,0 +1,153 @@
+internal import Glibc
+internal import Threading
+
+/// Stands between a client and a Unix socket and misbehaves on demand.
+package final class FaultProxy: Sendable {
+    /// What happens to a message that comes by.
+    package enum Fault: Sendable {
+        /// The connection ends instead of the request being passed on.
+        case cutBeforeRequest
+        /// The request is passed on, then the connection ends instead of the reply.
+        case cutBeforeReply
+        /// The connection ends in the middle of the reply.
+        case cutMidReply
+        /// The reply comes late.
+        case delayReply(milliseconds: Int)
+        /// The reply never comes; the connection stays open.
+        case swallowReply
+    }
+
+    private struct State {
+        var fault: Fault?
+        var times = 0
+        var triggered = 0
+        var sockets: [Int32] = []
+        var stopped = false
+    }
+
+    /// Where clients connect.
+    package let socketPath: String
+    private let directory = TemporaryDirectory()
+    private let target: String
+    private let listener: Int32
+    private let state: Locked<State>
+
+    /// Listens in front of the Unix socket `target`.
+    package init(target: String) {
+        signal(SIGPIPE, SIG_IGN)
+        self.target = target
+        let path = directory.path("proxy.sock")
+        socketPath = path
+        let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let bound = withUnixAddress(path) { bind(listener, $0, $1) == 0 } && listen(listener, 64) == 0
+        precondition(bound, "cannot listen on \(path): \(String(cString: strerror(errno)))")
+        self.listener = listener
+        let state = Locked(State())
+        self.state = state
+        Self.inThread { Self.accept(on: listener, target: target, state: state) }
+    }
+
+    deinit {
+        let sockets = state.withLock { state in
+            state.stopped = true
+            return state.sockets
+        }
+        shutdown(listener, Int32(SHUT_RDWR))
+        for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
+    }
+
+    /// `unix:///tmp/…/proxy.sock`
+    package var url: String { "unix://\(socketPath)" }
+
+    /// From now on the next `times` messages of that direction meet the fault.
+    package func arm(_ fault: Fault, times: Int = 1) {
+        state.withLock {
+            $0.fault = fault
+            $0.times = times
+        }
+    }
+
+    /// How many messages have met a fault.
+    package var triggered: Int { state.withLock { $0.triggered } }
+
+    private static func inThread(_ body: @escaping @Sendable () -> Void) {
+        let pool = ThreadPool(threads: 1, name: "proxy")
+        Task { await pool.run { body() } }
+    }
+
+    private static func accept(on listener: Int32, target: String, state: Locked<State>) {
+        defer { close(listener) }
+        while true {
+            let client = Glibc.accept(listener, nil, nil)
+            guard client >= 0 else { return }
+            guard let server = connectUnix(target) else {
+                close(client)
+                continue
+            }
+            let stopped = state.withLock { state in
+                state.sockets += [client, server]
+                return state.stopped
+            }
+            if stopped { end([client, server]) }
+            // Each direction has its thread; the second to leave closes both descriptors.
+            let left = Locked(2)
+            for (from, to, isReply) in [(client, server, false), (server, client, true)] {
+                inThread {
+                    pump(from: from, to: to, isReply: isReply, state: state)
+                    end([from, to])
+                    let isLast = left.withLock { left in
+                        left -= 1
+                        return left == 0
+                    }
+                    guard isLast else { return }
+                    state.withLock { $0.sockets.removeAll { $0 == from || $0 == to } }
+                    close(from)
+                    close(to)
+                }
+            }
+        }
+    }
+
+    private static func end(_ sockets: [Int32]) {
+        for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
+    }
+
+    private static func pump(from: Int32, to: Int32, isReply: Bool, state: Locked<State>) {
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while true {
+            let count = recv(from, &buffer, buffer.count, 0)
+            guard count > 0 else { return }
+            var length = count
+            switch take(isReply: isReply, state: state) {
+            case nil: break
+            case .cutBeforeRequest, .cutBeforeReply: return
+            case .cutMidReply: length = max(1, count / 2)
+            case .delayReply(let milliseconds): usleep(UInt32(milliseconds) * 1000)
+            case .swallowReply: continue
+            }
+            var sent = 0
+            while sent < length {
+                let step = buffer.withUnsafeBytes {
+                    send(to, $0.baseAddress! + sent, length - sent, Int32(MSG_NOSIGNAL))
+                }
+                guard step > 0 else { return }
+                sent += step
+            }
+            if length < count { return }
+        }
+    }
+
+    private static func take(isReply: Bool, state: Locked<State>) -> Fault? {
+        state.withLock { state in
+            guard state.times > 0, let fault = state.fault else { return nil }
+            if case .cutBeforeRequest = fault {
+                guard !isReply else { return nil }
+            } else {
+                guard isReply else { return nil }
+            }
+            state.times -= 1
+            state.triggered += 1
+            return fault
+        }
+    }
+}

@@ -3,6 +3,9 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+// epoll(7) and eventfd(2): not in Swift's Glibc module, but callable as they are.
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/types.h>
 
 /// openat2(2) below `dirfd` with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS. EINTR and EAGAIN are retried.
@@ -24,6 +27,8 @@ int clinux_rename_noreplace(int olddirfd, const char *oldpath, int newdirfd, con
 int clinux_set_cloexec(int fd, int on);
 /// fcntl(2), F_SETFL: O_NONBLOCK on or off.
 int clinux_set_nonblock(int fd, int on);
+/// accept4(2) with SOCK_NONBLOCK | SOCK_CLOEXEC: declared only with _GNU_SOURCE. EINTR is retried.
+int clinux_accept(int fd);
 /// FS type of statfs(2), the f_type magic number.
 int64_t clinux_fs_magic(int fd);
 

@@ -1,0 +1,46 @@
+internal import CLinux
+internal import Glibc
+
+/// A listening, non-blocking socket and its port.
+func listenOn(address: String, port: Int) throws(OriginError) -> (socket: Int32, port: Int) {
+    var storage = sockaddr_storage()
+    let isIPv6 = address.contains(":")
+    let length = isIPv6 ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size
+    let parsed = withUnsafeMutableBytes(of: &storage) { bytes in
+        if isIPv6 {
+            let address6 = bytes.baseAddress!.assumingMemoryBound(to: sockaddr_in6.self)
+            address6.pointee.sin6_family = sa_family_t(AF_INET6)
+            address6.pointee.sin6_port = in_port_t(truncatingIfNeeded: port).bigEndian
+            return inet_pton(AF_INET6, address, &address6.pointee.sin6_addr)
+        }
+        let address4 = bytes.baseAddress!.assumingMemoryBound(to: sockaddr_in.self)
+        address4.pointee.sin_family = sa_family_t(AF_INET)
+        address4.pointee.sin_port = in_port_t(truncatingIfNeeded: port).bigEndian
+        return inet_pton(AF_INET, address, &address4.pointee.sin_addr)
+    }
+    guard parsed == 1, (0...65_535).contains(port) else {
+        throw OriginError("cannot listen on \(address) port \(port)", code: EINVAL)
+    }
+    let listener = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard listener >= 0 else { throw OriginError("cannot make a socket") }
+    var one: Int32 = 1
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, 4)
+    var size = socklen_t(length)
+    let status = withUnsafeMutableBytes(of: &storage) { bytes in
+        let address = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+        guard bind(listener, address, size) == 0, listen(listener, 4096) == 0,
+            clinux_set_nonblock(listener, 1) == 0
+        else { return Int32(-1) }
+        return getsockname(listener, address, &size)
+    }
+    guard status == 0 else {
+        let error = OriginError("cannot listen on \(address) port \(port)")
+        close(listener)
+        throw error
+    }
+    let bound = withUnsafeBytes(of: storage) { bytes in
+        // The port is at the same place in both families.
+        in_port_t(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: in_port_t.self))
+    }
+    return (listener, Int(bound))
+}

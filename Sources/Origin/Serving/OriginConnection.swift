@@ -1,0 +1,162 @@
+internal import CLinux
+internal import Glibc
+
+/// One accepted connection: what was read and not yet answered, and what is still to be done for the answer.
+final class OriginConnection {
+    /// Why a connection stopped working on its steps.
+    enum Pause {
+        /// Nothing left to do: the answer is out.
+        case done
+        /// The socket takes no more bytes.
+        case blocked
+        /// A `wait` step, in seconds.
+        case waiting(Double)
+        /// A `hold` step.
+        case held
+        /// The connection has ended.
+        case ended
+    }
+
+    let id: Int
+    let socket: Int32
+    /// The path being answered, nil between requests.
+    var answering: String?
+    var wakeTime: Double?
+    var isHeld = false
+    var watchesWrites = false
+    private var input: [UInt8] = []
+    private var steps: [OriginStep] = []
+    private var next = 0
+    /// Bytes of the current step already sent.
+    private var sent = 0
+
+    init(id: Int, socket: Int32) {
+        self.id = id
+        self.socket = socket
+        var one: Int32 = 1
+        setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
+    }
+
+    deinit { close(socket) }
+
+    /// Reads what is there. False where the peer has gone.
+    func receive(into buffer: inout [UInt8]) -> Bool {
+        let count = buffer.withUnsafeMutableBytes { recv(socket, $0.baseAddress, $0.count, 0) }
+        if count > 0 {
+            input.append(contentsOf: buffer[..<count])
+            return input.count < 1 << 20
+        }
+        return count < 0 && (errno == EAGAIN || errno == EINTR)
+    }
+
+    /// Takes the next complete request head out of what was read.
+    func nextRequest() -> [UInt8]? {
+        guard input.count >= 4 else { return nil }
+        let end: Int? = input.withUnsafeBytes { bytes in
+            var index = 3
+            while index < bytes.count {
+                // Only every fourth byte has to be looked at until one of the end's bytes is met.
+                switch bytes[index] {
+                case 10 where bytes[index - 1] == 13 && bytes[index - 2] == 10 && bytes[index - 3] == 13:
+                    return index - 3
+                case 10, 13: index += 1
+                default: index += 4
+                }
+            }
+            return nil
+        }
+        guard let end else { return nil }
+        defer {
+            if end + 4 == input.count { input.removeAll(keepingCapacity: true) } else { input.removeFirst(end + 4) }
+        }
+        return Array(input[..<end])
+    }
+
+    func begin(_ steps: [OriginStep]) {
+        self.steps = steps
+        next = 0
+        sent = 0
+    }
+
+    /// Goes on after a `hold`.
+    func release() {
+        isHeld = false
+        next += 1
+    }
+
+    /// Works until something has to be waited for.
+    func advance() -> Pause {
+        while next < steps.count {
+            switch steps[next] {
+            case .send(let bytes):
+                let more = next + 1 < steps.count && !bytes.isEmpty && steps[next + 1].isBytes
+                guard let pause = send(bytes, more: more) else { break }
+                return pause
+            case .sendForever(let bytes):
+                if let pause = send(bytes, more: false) { return pause }
+                sent = 0
+                // Another connection's turn: this step never ends by itself.
+                return .waiting(0)
+            case .sendFile(let file):
+                guard let pause = send(file) else { break }
+                return pause
+            case .wait(let seconds):
+                next += 1
+                sent = 0
+                return .waiting(seconds)
+            case .hold:
+                isHeld = true
+                return .held
+            case .close:
+                return .ended
+            case .reset:
+                var hard = linger(l_onoff: 1, l_linger: 0)
+                setsockopt(socket, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
+                return .ended
+            }
+            next += 1
+            sent = 0
+        }
+        steps = []
+        next = 0
+        return .done
+    }
+
+    private func send(_ bytes: [UInt8], more: Bool) -> Pause? {
+        let flags = Int32(MSG_NOSIGNAL) | (more ? Int32(MSG_MORE) : 0)
+        while sent < bytes.count {
+            let count = bytes.withUnsafeBytes { Glibc.send(socket, $0.baseAddress! + sent, $0.count - sent, flags) }
+            guard count >= 0 else {
+                if errno == EINTR { continue }
+                return errno == EAGAIN ? .blocked : .ended
+            }
+            sent += count
+        }
+        return nil
+    }
+
+    private func send(_ file: OriginFile) -> Pause? {
+        var offset = off_t(sent)
+        while offset < file.count {
+            let count = sendfile(socket, file.descriptor, &offset, file.count - Int(offset))
+            sent = Int(offset)
+            if count == 0 { return .ended }
+            if count < 0 {
+                if errno == EINTR { continue }
+                return errno == EAGAIN ? .blocked : .ended
+            }
+        }
+        return nil
+    }
+}
+
+extension OriginStep {
+    /// Whether the kernel may wait for it before it sends a packet.
+    fileprivate var isBytes: Bool {
+        switch self {
+        case .send(let bytes): !bytes.isEmpty
+        case .sendFile(let file): file.count > 0
+        default: false
+        }
+    }
+}

@@ -1,0 +1,11 @@
+internal import Glibc
+
+/// Why an origin did not start.
+package struct OriginError: Error, CustomStringConvertible {
+    /// One sentence with the system's reason.
+    package var description: String
+
+    init(_ what: String, code: Int32 = errno) {
+        description = "\(what): \(String(cString: strerror(code)))"
+    }
+}

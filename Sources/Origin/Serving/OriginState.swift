@@ -1,0 +1,50 @@
+/// What the loop and its server's callers share: the routes and what was seen.
+struct OriginState: Sendable {
+    /// How a path is answered.
+    typealias Handler = @Sendable (OriginRequest) -> OriginResponse
+
+    /// Somebody who waits for a number of requests.
+    struct Waiter: Sendable {
+        var path: String?
+        var count: Int
+        var resume: @Sendable () -> Void
+    }
+
+    var routes: [String: Handler] = [:]
+    var fallback: Handler?
+    var keepsLog = true
+    var log: [OriginRequest] = []
+    var counts: [String: Int] = [:]
+    var total = 0
+    var active = 0
+    var maxActive = 0
+    var connections = 0
+    var openConnections = 0
+    var released: Set<String> = []
+    /// Changes with every release, so that the loop looks at held connections only then.
+    var releases = 0
+    var waiters: [Waiter] = []
+
+    /// The number of requests for a path, or for all.
+    func count(of path: String?) -> Int {
+        path.map { counts[$0, default: 0] } ?? total
+    }
+
+    /// Counts a request; returns who answers it, and who has waited for it.
+    mutating func begin(_ request: inout OriginRequest) -> (Handler?, [@Sendable () -> Void]) {
+        total += 1
+        request.number = counts[request.path, default: 0] + 1
+        counts[request.path] = request.number
+        active += 1
+        maxActive = max(maxActive, active)
+        if keepsLog { log.append(request) }
+        guard !waiters.isEmpty else { return (routes[request.path] ?? fallback, []) }
+        var ready: [@Sendable () -> Void] = []
+        var rest: [Waiter] = []
+        for waiter in waiters {
+            if count(of: waiter.path) >= waiter.count { ready.append(waiter.resume) } else { rest.append(waiter) }
+        }
+        waiters = rest
+        return (routes[request.path] ?? fallback, ready)
+    }
+}

@@ -1,4 +1,4 @@
-package import WebImage
+internal import WebImage
 internal import Redis
 
 /// Reads what was skipped of a batch, in the order of its lines: from the details Redis keeps, and past those from the list.

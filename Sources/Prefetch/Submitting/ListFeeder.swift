@@ -1,4 +1,4 @@
-package import Redis
+internal import Redis
 internal import WebImage
 
 /// Pushes a list onto a batch's Redis list, within the window, and seals the batch at the end.

@@ -1,4 +1,4 @@
-package import WebImage
+internal import WebImage
 internal import Glibc
 
 /// A list of URLs in a text file: one a line; blank lines and lines that begin with `#` are no entries; a byte order mark, CR LF

@@ -1,0 +1,22 @@
+/// One URL to load, with everything that is decided for it. What `loadImage(with:options:)` and a worker's job come to.
+package struct LoadRequest: Sendable {
+    /// The URL, byte for byte as it was given.
+    package var url: String
+    /// Its key in the cache.
+    package var key: String
+    /// How far it has to be verified.
+    package var level = ValidationLevel.decode
+    /// Whether the record has the digest of the bytes.
+    package var computesDigest = true
+    /// Whether the file and its folder are synced before this returns.
+    package var isDurable = false
+    /// No network.
+    package var isFromCacheOnly = false
+    /// Runs just before the bytes go to the decoder.
+    package var willDecode: (@Sendable () async -> Void)?
+
+    package init(url: String, key: String) {
+        self.url = url
+        self.key = key
+    }
+}

@@ -1,0 +1,94 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import WebImage
+
+/// What a batch asks of the workers: the same on `run` and `submit`.
+struct BatchArguments: ParsableArguments {
+    @Option(help: "How far each image is checked: none, header, structure, decode.")
+    var validate = "decode"
+
+    @Option(help: "Digest kept with each file: sha256, none.")
+    var digest = "sha256"
+
+    @Option(help: "What a counted file survives: none, batch (a power cut), file.")
+    var durability = "batch"
+
+    @Option(help: "Which failures are listed: smart, sd3, sd4, none.")
+    var blacklist = "smart"
+
+    @Option(name: .customLong("blacklist-ttl"), help: "Time after which a listed URL is asked again; 0 = never.")
+    var blacklistTTL = TimeSpan(seconds: 86_400)
+
+    @Flag(help: "Ask the network for listed URLs too.")
+    var retryFailed = false
+
+    @Flag(help: "No network: what is not in the cache ends as notCached.")
+    var fromCacheOnly = false
+
+    @Option(help: "Key in the cache: url, without-query, s/regex/replacement/.")
+    var cacheKey = "url"
+
+    @Option(help: "Name of the batch; its list's name and hash by default.")
+    var name: String?
+
+    @Option(help: "Which jobs start first: fifo, lifo.")
+    var order = PrefetchOrder.fifo
+
+    @Option(help: "Priority of the batch: high, normal, low.")
+    var priority = PrefetchPriority.normal
+
+    @Option(help: "Jobs that wait in Redis: auto, all, or a number.")
+    var window = "auto"
+
+    @Option(help: "URLs a job, 1 to 256; by default a 64th of the list.")
+    var jobSize: Int?
+
+    @Option(help: "Time a finished batch stays in Redis; 0 = for ever.")
+    var keep = TimeSpan(seconds: 7 * 86_400)
+
+    @Option(help: "Entries of skipped URLs kept with their details.")
+    var keepDetails = 100_000
+
+    func validate() throws {
+        guard ValidationLevel(name: validate) != nil else {
+            throw ValidationError("--validate is none, header, structure or decode, not '\(validate)'")
+        }
+        guard ["sha256", "none"].contains(digest) else {
+            throw ValidationError("--digest is sha256 or none, not '\(digest)'")
+        }
+        guard ["none", "batch", "file"].contains(durability) else {
+            throw ValidationError("--durability is none, batch or file, not '\(durability)'")
+        }
+        guard FailedURLPolicy(rawValue: blacklist) != nil else {
+            throw ValidationError("--blacklist is smart, sd3, sd4 or none, not '\(blacklist)'")
+        }
+        guard CacheKeyRule(cacheKey) != nil else {
+            throw ValidationError("--cache-key is url, without-query or s/regex/replacement/, not '\(cacheKey)'")
+        }
+        if let name, !PrefetchQueue.isValidBatchID(name) {
+            throw ValidationError("--name is 1 to 64 letters, digits, '.', '_' or '-'")
+        }
+        guard window == "auto" || window == "all" || (Int(window) ?? 0) > 0 else {
+            throw ValidationError("--window is auto, all or a number of jobs, not '\(window)'")
+        }
+        if let jobSize, !(1...256).contains(jobSize) { throw ValidationError("--job-size is a number from 1 to 256") }
+        guard keepDetails >= 0 else { throw ValidationError("--keep-details is a number from 0 on") }
+    }
+
+    /// As the batch keeps them.
+    var options: BatchOptions {
+        var options = BatchOptions()
+        options.validate = validate
+        options.digest = digest
+        options.durability = durability
+        options.blacklist = blacklist
+        options.blacklistTTL = blacklistTTL.seconds
+        options.retryFailed = retryFailed
+        options.fromCacheOnly = fromCacheOnly
+        options.cacheKey = cacheKey
+        return options
+    }
+}
+
+extension PrefetchOrder: ExpressibleByArgument {}
+extension PrefetchPriority: ExpressibleByArgument {}

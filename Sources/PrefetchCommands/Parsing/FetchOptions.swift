@@ -1,0 +1,98 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import WebImage
+
+/// How images are fetched: the same on `prefetch-worker` and on `run`, which hands them to its workers.
+struct FetchOptions: ParsableArguments {
+    @Option(name: .customLong("max-concurrent-downloads"), help: "Transfers in flight a worker.")
+    var maxConcurrentDownloads = 32
+
+    @Option(name: .customLong("allow-net"), help: "Open a private network, for example 10.0.0.0/8 or 127.0.0.1:8080.")
+    var allowNet: [String] = []
+
+    @Option(name: [.customShort("H"), .customLong("header")], help: "A header of every request, 'Name: value'.")
+    var headers: [String] = []
+
+    @Option(help: "The User-Agent of every request.")
+    var userAgent: String?
+
+    @Option(help: "A proxy, for example http://10.0.0.1:3128; 'env' takes it from the environment.")
+    var proxy: String?
+
+    @Option(help: "HOST:PORT:ADDRESS, as curl --resolve.")
+    var resolve: [String] = []
+
+    @Option(help: "HOST:PORT:HOST:PORT, as curl --connect-to.")
+    var connectTo: [String] = []
+
+    @Option(name: .customLong("ca-file"), help: "Certificates to trust in place of the system's.")
+    var caFile: String?
+
+    @Option(help: "Seconds for a connection.")
+    var connectTimeout = TimeSpan(seconds: 10)
+
+    @Option(help: "Seconds without a byte.")
+    var timeout = TimeSpan(seconds: 15)
+
+    @Option(help: "Seconds a URL may take in all; none by default.")
+    var maxTime: TimeSpan?
+
+    @Option(help: "Requests for a URL before it ends as failed.")
+    var tries = 3
+
+    @Option(help: "Redirects followed.")
+    var maxRedirects = 5
+
+    @Option(help: "The largest image.")
+    var maxSize = ByteSize(bytes: 64 << 20)
+
+    @Option(help: "Time until the jobs of a worker that gives no sign of life go to others.")
+    var lease = TimeSpan(seconds: 15)
+
+    @Option(help: "Time for transfers in flight after the first SIGTERM or Ctrl-C.")
+    var drainTimeout = TimeSpan(seconds: 25)
+
+    func validate() throws {
+        guard (1...4096).contains(maxConcurrentDownloads) else {
+            throw ValidationError("--max-concurrent-downloads is a number from 1 to 4096")
+        }
+        guard (1...100).contains(tries) else { throw ValidationError("--tries is a number from 1 to 100") }
+        guard (0...50).contains(maxRedirects) else { throw ValidationError("--max-redirects is a number from 0 to 50") }
+        guard lease.seconds >= 1 else { throw ValidationError("--lease is at least 1s") }
+        for header in headers where !header.contains(":") {
+            throw ValidationError("--header wants 'Name: value', not '\(header)'")
+        }
+        _ = try policy()
+    }
+
+    /// The address policy the options ask for.
+    func policy() throws -> AddressPolicy {
+        var policy = AddressPolicy()
+        for text in allowNet {
+            guard let network = AddressPolicy.Network(text) else {
+                throw ValidationError("--allow-net wants an address or a network such as 10.0.0.0/8, not '\(text)'")
+            }
+            policy.allow.append(network)
+        }
+        return policy
+    }
+
+    /// The same options as arguments for a worker.
+    var arguments: [String] {
+        var words = ["--max-concurrent-downloads", String(maxConcurrentDownloads)]
+        for text in allowNet { words += ["--allow-net", text] }
+        for text in headers { words += ["--header", text] }
+        for text in resolve { words += ["--resolve", text] }
+        for text in connectTo { words += ["--connect-to", text] }
+        if let userAgent { words += ["--user-agent", userAgent] }
+        if let proxy { words += ["--proxy", proxy] }
+        if let caFile { words += ["--ca-file", caFile] }
+        if let maxTime { words += ["--max-time", maxTime.argument] }
+        words += [
+            "--connect-timeout", connectTimeout.argument, "--timeout", timeout.argument, "--tries", String(tries),
+            "--max-redirects", String(maxRedirects), "--max-size", maxSize.argument, "--lease", lease.argument,
+            "--drain-timeout", drainTimeout.argument,
+        ]
+        return words
+    }
+}

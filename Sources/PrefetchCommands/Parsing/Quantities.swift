@@ -1,0 +1,77 @@
+internal import ArgumentParser
+
+/// A time on the command line: `15`, `15s`, `250ms`, `2m`, `24h`, `7d`. Without a unit it means seconds.
+struct TimeSpan: ExpressibleByArgument, Sendable {
+    /// Its length.
+    var seconds: Double
+
+    init(seconds: Double) { self.seconds = seconds }
+
+    init?(argument: String) {
+        let units: [(String, Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)]
+        var text = argument[...]
+        var factor = 1.0
+        for (unit, value) in units where text.hasSuffix(unit) {
+            text = text.dropLast(unit.count)
+            factor = value
+            break
+        }
+        guard let number = Double(text), number.isFinite, number >= 0 else { return nil }
+        seconds = number * factor
+    }
+
+    var defaultValueDescription: String { seconds >= 1 ? "\(Int(seconds))s" : "\(Int(seconds * 1000))ms" }
+
+    /// In a form that parses.
+    var argument: String { "\(Int((seconds * 1000).rounded()))ms" }
+}
+
+/// A size on the command line: `1000000`, `64M`, `64MiB` (powers of 1,024), `64MB` (powers of 1,000).
+struct ByteSize: ExpressibleByArgument, Sendable {
+    /// Bytes.
+    var bytes: Int
+
+    init(bytes: Int) { self.bytes = bytes }
+
+    init?(argument: String) {
+        let units: [(String, Int)] = [
+            ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("KB", 1000), ("kB", 1000), ("MB", 1_000_000),
+            ("GB", 1_000_000_000), ("K", 1 << 10), ("k", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("B", 1),
+        ]
+        var text = argument[...]
+        var factor = 1
+        for (unit, value) in units where text.hasSuffix(unit) {
+            text = text.dropLast(unit.count)
+            factor = value
+            break
+        }
+        guard let number = Int(text), number > 0 else { return nil }
+        let (product, overflow) = number.multipliedReportingOverflow(by: factor)
+        guard !overflow else { return nil }
+        bytes = product
+    }
+
+    var defaultValueDescription: String { "\(bytes >> 20)MiB" }
+
+    /// In a form that parses.
+    var argument: String { "\(bytes)" }
+}
+
+/// How many skipped URLs still count as success: `--fail-over 10` or `--fail-over 1%`.
+struct AllowedSkips: ExpressibleByArgument, Sendable {
+    private var number: Double
+    private var isShare: Bool
+
+    init?(argument: String) {
+        isShare = argument.hasSuffix("%")
+        guard let value = Double(isShare ? String(argument.dropLast()) : argument), value >= 0, value.isFinite,
+            isShare ? value <= 100 : value == value.rounded()
+        else { return nil }
+        number = value
+    }
+
+    /// Whether so many of so many are within it.
+    func allows(_ skipped: Int, of total: Int) -> Bool {
+        isShare ? Double(skipped) * 100 <= number * Double(total) : Double(skipped) <= number
+    }
+}

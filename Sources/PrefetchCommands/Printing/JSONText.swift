@@ -1,0 +1,76 @@
+/// JSON with its members in the order they are written: what scripts of others read, and people too.
+enum JSONText: Sendable {
+    case null
+    case bool(Bool)
+    case int(Int)
+    /// Printed with at most three decimals.
+    case number(Double)
+    case string(String)
+    case array([JSONText])
+    case object([(String, JSONText)])
+
+    /// One line, without blanks.
+    var text: String {
+        var out = ""
+        write(to: &out)
+        return out
+    }
+
+    private func write(to out: inout String) {
+        switch self {
+        case .null: out += "null"
+        case .bool(let value): out += value ? "true" : "false"
+        case .int(let value): out += String(value)
+        case .number(let value):
+            let thousandths = Int((value * 1000).rounded())
+            out += "\(thousandths / 1000)"
+            let rest = abs(thousandths % 1000)
+            if rest > 0 {
+                var digits = String(repeating: "0", count: 3 - String(rest).count) + String(rest)
+                while digits.last == "0" { digits.removeLast() }
+                out += "." + digits
+            }
+        case .string(let value): Self.write(value, to: &out)
+        case .array(let values):
+            out += "["
+            for (index, value) in values.enumerated() {
+                if index > 0 { out += "," }
+                value.write(to: &out)
+            }
+            out += "]"
+        case .object(let members):
+            out += "{"
+            for (index, member) in members.enumerated() {
+                if index > 0 { out += "," }
+                Self.write(member.0, to: &out)
+                out += ":"
+                member.1.write(to: &out)
+            }
+            out += "}"
+        }
+    }
+
+    /// RFC 8259 section 7; control characters of every kind are escaped, so that a line of JSON is safe on a terminal too.
+    private static func write(_ text: String, to out: inout String) {
+        out += "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": out += "\\\""
+            case "\\": out += "\\\\"
+            case "\n": out += "\\n"
+            case "\t": out += "\\t"
+            default:
+                if TerminalText.isUnsafe(scalar) {
+                    let units = String(scalar).utf16
+                    for unit in units {
+                        let hex = String(unit, radix: 16)
+                        out += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
+                    }
+                } else {
+                    out.unicodeScalars.append(scalar)
+                }
+            }
+        }
+        out += "\""
+    }
+}

@@ -1,0 +1,53 @@
+/// Numbers, sizes and times as people read them.
+enum Wording {
+    /// 4,812
+    static func count(_ number: Int) -> String {
+        var digits = String(abs(number))
+        var groups: [String] = []
+        while digits.count > 3 {
+            groups.insert(String(digits.suffix(3)), at: 0)
+            digits.removeLast(3)
+        }
+        groups.insert(digits, at: 0)
+        return (number < 0 ? "-" : "") + groups.joined(separator: ",")
+    }
+
+    /// 161 MB: powers of ten, three digits.
+    static func bytes(_ number: Int) -> String {
+        var value = Double(number)
+        for unit in ["B", "kB", "MB", "GB", "TB"] {
+            if value < 999.5 || unit == "TB" {
+                return unit == "B" ? "\(number) B" : "\(decimal(value, digits: value < 9.95 ? 1 : 0)) \(unit)"
+            }
+            value /= 1000
+        }
+        return "\(number) B"
+    }
+
+    /// 9.8 s, 1m12s, 2h05m
+    static func seconds(_ value: Double) -> String {
+        if value < 60 { return "\(decimal(value, digits: 1)) s" }
+        let whole = Int(value.rounded())
+        if whole < 3600 { return "\(whole / 60)m\(padded(whole % 60))s" }
+        return "\(whole / 3600)h\(padded(whole / 60 % 60))m"
+    }
+
+    /// A number with so many decimals.
+    static func decimal(_ value: Double, digits: Int) -> String {
+        let scale = digits == 0 ? 1 : digits == 1 ? 10 : 100
+        let scaled = Int((value * Double(scale)).rounded())
+        if digits == 0 { return String(scaled) }
+        let rest = String(abs(scaled % scale))
+        return "\(scaled / scale)." + String(repeating: "0", count: digits - rest.count) + rest
+    }
+
+    /// 07
+    static func padded(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+
+    /// 12.5%, and never 100.0% before the end.
+    static func share(_ part: Int, of whole: Int) -> String {
+        guard whole > 0 else { return "100.0%" }
+        let tenths = part == whole ? 1000 : min(999, part * 1000 / whole)
+        return "\(tenths / 10).\(tenths % 10)%"
+    }
+}

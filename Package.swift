@@ -60,10 +60,14 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["Origin", "CLinux", "Threading"], path: "Tests/TestSupport",
             swiftSettings: settings),
+        .target(
+            name: "CReferenceCodec", path: "Tests/CReferenceCodec", cSettings: cSettings,
+            linkerSettings: [.linkedLibrary("jpeg"), .linkedLibrary("png")]),
         .testTarget(name: "ThreadingTests", dependencies: ["Threading", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "OriginTests", dependencies: ["Origin", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "WebImageTests", dependencies: ["WebImage", "Origin", "TestSupport", "Threading", "CLinux"],
+            name: "WebImageTests",
+            dependencies: ["WebImage", "Origin", "TestSupport", "Threading", "CLinux", "CReferenceCodec"],
             swiftSettings: settings),
         .testTarget(name: "RedisTests", dependencies: ["Redis", "TestSupport", "Threading"], swiftSettings: settings),
         .testTarget(

@@ -59,6 +59,8 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
     public var isTransient = false
     /// A known format that cannot be verified yet: ends `badImage`, is never blacklisted.
     public var isUnverifiableFormat = false
+    /// The bytes end inside the image: where the server announced no length, the transfer was cut, and another try could help.
+    public var isIncompleteImage = false
     /// Seconds the server asked us to wait (Retry-After, RFC 9110 section 10.2.3).
     public var retryAfter: Double?
     /// The host and address that were refused, where `code` is `refused`; the remedy names them.

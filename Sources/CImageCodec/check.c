@@ -1,0 +1,69 @@
+// clock_gettime is POSIX, not C17.
+#define _POSIX_C_SOURCE 200809L
+#include "check.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { CHECK_STEP = 1 << 18 };
+
+void check_end(image_codec_result *result, int status, const char *format, ...) {
+    result->status = status;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(result->message, sizeof result->message, format, arguments);
+    va_end(arguments);
+}
+
+void check_keep_warning(image_codec_result *result, const char *text) {
+    if (result->warning_count >= IMAGE_CODEC_WARNINGS) return;
+    snprintf(result->warnings[result->warning_count++], IMAGE_CODEC_TEXT, "%s", text);
+}
+
+bool check_size(image_codec_result *result, const image_codec_limits *limits, uint32_t width, uint32_t height) {
+    result->width = width;
+    result->height = height;
+    if (width == 0 || height == 0) {
+        check_end(result, IMAGE_CODEC_DAMAGED, "%" PRIu32 " x %" PRIu32 " pixels", width, height);
+        return false;
+    }
+    if (width > limits->max_dimension || height > limits->max_dimension) {
+        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%" PRIu32 " x %" PRIu32 " pixels, the limit is %" PRIu32 " a side",
+                  width, height, limits->max_dimension);
+        return false;
+    }
+    if ((uint64_t)width * height > limits->max_pixels) {
+        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%" PRIu32 " x %" PRIu32 " pixels, the limit is %" PRIu64 " in all",
+                  width, height, limits->max_pixels);
+        return false;
+    }
+    return true;
+}
+
+static uint64_t thread_nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void check_budget_start(check_budget *budget, const image_codec_limits *limits, uint32_t width, uint32_t height) {
+    uint64_t allowed = limits->cpu_nanoseconds + limits->cpu_nanoseconds_per_pixel * width * height;
+    budget->deadline = thread_nanoseconds() + allowed;
+    budget->pixels = 0;
+}
+
+bool check_budget_spend(check_budget *budget, uint64_t pixels) {
+    budget->pixels += pixels;
+    if (budget->pixels < CHECK_STEP) return true;
+    budget->pixels = 0;
+    return thread_nanoseconds() <= budget->deadline;
+}
+
+void image_codec_release(image_codec_buffer *buffer) {
+    free(buffer->bytes);
+    buffer->bytes = NULL;
+    buffer->count = 0;
+}

@@ -1,0 +1,25 @@
+// What the checks of both formats share.
+#pragma once
+#include "image_codec.h"
+
+/// Ends a check: keeps status and reason. The text is printf's.
+__attribute__((format(printf, 3, 4))) void check_end(image_codec_result *result, int status, const char *format, ...);
+/// Keeps a warning on ancillary data; those past the last place are dropped.
+void check_keep_warning(image_codec_result *result, const char *text);
+/// Whether a size is within the limits; ends the check where it is not.
+bool check_size(image_codec_result *result, const image_codec_limits *limits, uint32_t width, uint32_t height);
+
+/// Processor time of one check. The clock is a system call of a fifth of a microsecond, so it is asked once per `CHECK_STEP` pixels.
+typedef struct {
+    uint64_t deadline;
+    uint64_t pixels;
+} check_budget;
+
+void check_budget_start(check_budget *budget, const image_codec_limits *limits, uint32_t width, uint32_t height);
+/// Whether time is left after `pixels` more of work.
+bool check_budget_spend(check_budget *budget, uint64_t pixels);
+
+static inline uint32_t big_endian_16(const uint8_t *bytes) { return (uint32_t)bytes[0] << 8 | bytes[1]; }
+static inline uint32_t big_endian_32(const uint8_t *bytes) {
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}

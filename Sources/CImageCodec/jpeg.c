@@ -1,2 +1,0 @@
-#include "image_codec.h"
-typedef int image_codec_unit;

@@ -1,0 +1,116 @@
+// The markers of a JPEG (ITU-T T.81, annex B), read by the same rules as libjpeg's jdmarker.c, so that this walk never refuses what
+// a decode would accept. Entropy-coded data is skipped to the next marker, which costs a memchr.
+#include "check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TEM = 0x01, SOF0 = 0xC0, DHT = 0xC4, JPG = 0xC8, DAC = 0xCC, SOF15 = 0xCF, RST0 = 0xD0, RST7 = 0xD7 };
+enum { SOI = 0xD8, EOI = 0xD9, SOS = 0xDA, DNL = 0xDC, DRI = 0xDD, DHP = 0xDE, APP0 = 0xE0, APP15 = 0xEF, COM = 0xFE };
+
+typedef struct {
+    const uint8_t *next;
+    const uint8_t *end;
+    /// Bytes passed over on the way to the last marker.
+    size_t skipped;
+} marker_reader;
+
+/// The next marker's code, or -1 at the end of the bytes: B.1.1.2, any number of fill bytes FF before it; FF 00 is data.
+static int next_marker(marker_reader *reader) {
+    reader->skipped = 0;
+    for (;;) {
+        const uint8_t *found = memchr(reader->next, 0xFF, (size_t)(reader->end - reader->next));
+        if (!found) return -1;
+        reader->skipped += (size_t)(found - reader->next);
+        while (found < reader->end && *found == 0xFF) found++;
+        if (found == reader->end) return -1;
+        reader->next = found + 1;
+        if (*found != 0) return *found;
+        reader->skipped += 2;
+    }
+}
+
+static bool is_frame(int marker) {
+    return marker >= SOF0 && marker <= SOF15 && marker != DHT && marker != JPG && marker != DAC;
+}
+
+static bool has_segment(int marker) {
+    return (marker >= SOF0 && marker <= SOF15 && marker != JPG) || (marker >= SOS && marker < DHP) ||
+           (marker >= APP0 && marker <= APP15) || marker == COM;
+}
+
+/// The size out of a frame header (B.2.2). A height of 0 would be told by DNL later, which libjpeg does not read.
+static bool read_frame(const uint8_t *segment, uint32_t length, const image_codec_limits *limits,
+                       image_codec_result *result) {
+    if (length < 8 || length != 8 + 3 * (uint32_t)segment[7]) {
+        check_end(result, IMAGE_CODEC_DAMAGED, "JPEG frame header of %" PRIu32 " bytes", length);
+        return false;
+    }
+    return check_size(result, limits, big_endian_16(segment + 5), big_endian_16(segment + 3));
+}
+
+static void incomplete(image_codec_result *result) {
+    check_end(result, IMAGE_CODEC_INCOMPLETE, "JPEG ends before its end marker");
+}
+
+static void walk(const uint8_t *bytes, size_t count, const image_codec_limits *limits, bool header_only,
+                 image_codec_result *result) {
+    result->status = IMAGE_CODEC_WHOLE;
+    result->warning_count = 0;
+    if (count < 2) return incomplete(result);
+    if (bytes[0] != 0xFF || bytes[1] != SOI) return check_end(result, IMAGE_CODEC_DAMAGED, "no JPEG signature");
+    marker_reader reader = {bytes + 2, bytes + count, 0};
+    bool saw_frame = false, in_data = false;
+    uint32_t scans = 0;
+    for (;;) {
+        int marker = next_marker(&reader);
+        if (marker < 0) return incomplete(result);
+        if (reader.skipped && !in_data) {
+            char text[IMAGE_CODEC_TEXT];
+            snprintf(text, sizeof text, "%zu extraneous bytes before marker 0x%02x", reader.skipped, marker);
+            check_keep_warning(result, text);
+        }
+        if (marker == TEM || (marker >= RST0 && marker <= RST7)) continue;
+        in_data = false;
+        if (marker == EOI) {
+            if (scans == 0) check_end(result, IMAGE_CODEC_DAMAGED, "JPEG without image data");
+            return;
+        }
+        if (!has_segment(marker))
+            return check_end(result, IMAGE_CODEC_DAMAGED, "unexpected JPEG marker 0x%02x at byte %zu", marker,
+                             (size_t)(reader.next - bytes) - 2);
+        size_t left = (size_t)(reader.end - reader.next);
+        if (left < 2) return incomplete(result);
+        uint32_t length = big_endian_16(reader.next);
+        if (length < 2) {
+            // libjpeg reads an APPn, COM or DNL of length 0 or 1 as an empty one, and stops at any other.
+            if (marker < APP0 && marker != DNL)
+                return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG marker 0x%02x with length %" PRIu32, marker, length);
+            length = 2;
+        }
+        if (left < length) return incomplete(result);
+        if (is_frame(marker)) {
+            if (saw_frame) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG with two frame headers");
+            if (!read_frame(reader.next, length, limits, result) || header_only) return;
+            saw_frame = true;
+        } else if (marker == SOS) {
+            if (!saw_frame) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG scan before its frame header");
+            if (++scans > limits->max_scans)
+                return check_end(result, IMAGE_CODEC_OVER_LIMIT, "JPEG with more than %" PRIu32 " scans",
+                                 limits->max_scans);
+            in_data = true;
+        }
+        reader.next += length;
+    }
+}
+
+void image_codec_jpeg_header(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
+                             image_codec_result *result) {
+    walk(bytes, count, limits, true, result);
+}
+
+void image_codec_jpeg_structure(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
+                                image_codec_result *result) {
+    walk(bytes, count, limits, false, result);
+}

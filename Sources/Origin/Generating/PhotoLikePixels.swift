@@ -1,0 +1,62 @@
+/// Pixels that compress like a photograph's: colours of a coarse grid, interpolated, and a little noise.
+struct PhotoLikePixels {
+    private static let cell = 32
+    private static let noise = 12
+
+    private let width: Int
+    private let height: Int
+    private var random: SplitMix64
+
+    init(seed: UInt64, width: Int, height: Int) {
+        self.width = width
+        self.height = height
+        random = SplitMix64(state: seed)
+    }
+
+    /// A colour cube of 8 x 8 x 4, as RGB triples.
+    static let palette: [UInt8] = (0...255).flatMap { (index: UInt8) -> [UInt8] in
+        let red = index >> 5, green = index >> 2 & 7, blue = index & 3
+        return [red * 36, green * 36, blue * 85]
+    }
+
+    /// Rows without gaps, one byte a sample.
+    func samples(channels: Int) -> [UInt8] {
+        var random = random
+        let columns = width / Self.cell + 2, rows = height / Self.cell + 2
+        let grid = (0..<columns * rows * channels).map { _ in Int(truncatingIfNeeded: random.next() & 0xFF) }
+        return [UInt8](unsafeUninitializedCapacity: width * height * channels) { samples, count in
+            for y in 0..<height {
+                let (row, down) = y.quotientAndRemainder(dividingBy: Self.cell)
+                for x in 0..<width {
+                    let (column, right) = x.quotientAndRemainder(dividingBy: Self.cell)
+                    // One number serves the channels of a pixel, 16 bits each.
+                    var noise = random.next()
+                    let corner = (row * columns + column) * channels
+                    for channel in 0..<channels {
+                        let at = corner + channel, below = at + columns * channels
+                        let top = grid[at] * (Self.cell - right) + grid[at + channels] * right
+                        let bottom = grid[below] * (Self.cell - right) + grid[below + channels] * right
+                        let value = (top * (Self.cell - down) + bottom * down) / (Self.cell * Self.cell)
+                        let shift = Int(noise & 0xFFFF) * Self.noise / 65_536 - Self.noise / 2
+                        noise = noise >> 16 | noise << 48
+                        samples[count] = UInt8(clamping: value + shift)
+                        count += 1
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Steele, Lea and Flood's generator: one state word, the same sequence everywhere.
+struct SplitMix64 {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,98 @@
+/// What the first bytes of a body say about its format.
+///
+/// Signatures: the WHATWG's "MIME Sniffing" section 6.1 for JPEG, PNG, GIF, WebP, BMP and ICO; TIFF 6.0 section 2 and BigTIFF; ISO/IEC
+/// 23008-12 annex B and the AV1 Image File Format section 4 for the brands of `ftyp`; ISO/IEC 18181-2 for JPEG XL; ISO/IEC 15444-1 annex I
+/// for JPEG 2000.
+enum FormatSniff: Equatable {
+    case format(ImageFormat)
+    /// The bytes could still become an image.
+    case undecided
+    case noImage
+
+    /// No binary signature is longer, the brand list of `ftyp` aside.
+    private static let longestSignature = 12
+    private static let longestBrandList = 256
+
+    init(_ prefix: UnsafeRawBufferPointer) {
+        guard let first = prefix.first else {
+            self = .undecided
+            return
+        }
+        if let format = Self.signature(first, prefix) {
+            self = .format(format)
+            return
+        }
+        let brands = Self.brands(prefix)
+        if brands != .noImage {
+            self = brands
+            return
+        }
+        let markup = SVGSniff.sniff(prefix)
+        if markup != .noImage {
+            self = markup
+            return
+        }
+        let mayBecome = prefix.count < Self.longestSignature && first != UInt8(ascii: "<")
+        self = mayBecome || (first == UInt8(ascii: "B") && prefix.count < 18) ? .undecided : .noImage
+    }
+
+    private static func signature(_ first: UInt8, _ prefix: UnsafeRawBufferPointer) -> ImageFormat? {
+        switch first {
+        case 0xFF:
+            if prefix.starts(with: [0xFF, 0xD8, 0xFF]) { return .jpeg }
+            if prefix.starts(with: [0xFF, 0x4F, 0xFF, 0x51]) { return .jp2 }
+            // Two bytes, no more: what follows FF 0A is the image's size.
+            if prefix.starts(with: [0xFF, 0x0A]) { return .jxl }
+        case 0x89:
+            if prefix.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) { return .png }
+        case UInt8(ascii: "G"):
+            if prefix.starts(with: "GIF87a".utf8) || prefix.starts(with: "GIF89a".utf8) { return .gif }
+        case UInt8(ascii: "R"):
+            if prefix.starts(with: "RIFF".utf8), prefix.dropFirst(8).starts(with: "WEBP".utf8) { return .webp }
+        case UInt8(ascii: "I"):
+            if prefix.starts(with: [0x49, 0x49, 0x2A, 0x00]) || prefix.starts(with: [0x49, 0x49, 0x2B, 0x00]) {
+                return .tiff
+            }
+        case UInt8(ascii: "M"):
+            if prefix.starts(with: [0x4D, 0x4D, 0x00, 0x2A]) || prefix.starts(with: [0x4D, 0x4D, 0x00, 0x2B]) {
+                return .tiff
+            }
+        case UInt8(ascii: "B"):
+            if isBitmap(prefix) { return .bmp }
+        case 0x00:
+            if prefix.starts(with: [0, 0, 0, 0x0C, 0x4A, 0x58, 0x4C, 0x20, 0x0D, 0x0A, 0x87, 0x0A]) { return .jxl }
+            if prefix.starts(with: [0, 0, 0, 0x0C, 0x6A, 0x50, 0x20, 0x20, 0x0D, 0x0A, 0x87, 0x0A]) { return .jp2 }
+            // The number of images is not 0, the reserved byte of the first entry is.
+            if prefix.count >= 10, prefix.starts(with: [0, 0, 1, 0]), prefix[4] | prefix[5] != 0, prefix[9] == 0 {
+                return .ico
+            }
+        default: break
+        }
+        return nil
+    }
+
+    /// "BM" alone is two letters of text: the reserved fields are 0, and the header that follows has one of seven lengths.
+    private static func isBitmap(_ prefix: UnsafeRawBufferPointer) -> Bool {
+        guard prefix.count >= 18, prefix.starts(with: "BM".utf8), prefix[6..<10].allSatisfy({ $0 == 0 }) else {
+            return false
+        }
+        let length = prefix.loadUnaligned(fromByteOffset: 14, as: UInt32.self).littleEndian
+        return [12, 40, 52, 56, 64, 108, 124].contains(length)
+    }
+
+    /// The `ftyp` box of an ISO base media file: its major brand, then its compatible ones; `mif1` and `msf1` say only "HEIF".
+    private static func brands(_ prefix: UnsafeRawBufferPointer) -> FormatSniff {
+        guard prefix.count >= 12, prefix[4..<8].elementsEqual("ftyp".utf8) else { return .noImage }
+        let boxLength = Int(prefix.loadUnaligned(as: UInt32.self).bigEndian)
+        let end = min(boxLength, longestBrandList)
+        var offset = 8
+        while offset + 4 <= min(end, prefix.count) {
+            switch String(decoding: prefix[offset..<offset + 4], as: UTF8.self) {
+            case "avif", "avis": return .format(.avif)
+            case "heic", "heix", "heim", "heis", "hevc", "hevx", "hevm", "hevs": return .format(.heic)
+            default: offset += offset == 8 ? 8 : 4
+            }
+        }
+        return prefix.count < end ? .undecided : .noImage
+    }
+}

@@ -1,0 +1,25 @@
+/// Why a check did not pass, before it becomes a ``WebImageError``.
+struct ImageFault: Error {
+    enum Kind {
+        /// The bytes end inside the image.
+        case incomplete
+        case damaged, overLimit, unsupported
+        /// Not the image's fault.
+        case outOfMemory
+    }
+
+    let kind: Kind
+    let message: String
+
+    init(_ kind: Kind, _ message: String) {
+        self.kind = kind
+        self.message = message
+    }
+
+    var error: WebImageError {
+        var error = WebImageError(kind == .outOfMemory ? .localFault : .badImageData, message)
+        error.isIncompleteImage = kind == .incomplete
+        error.isUnverifiableFormat = kind == .unsupported
+        return error
+    }
+}

@@ -1,0 +1,39 @@
+/// Width and height in pixels.
+struct PixelSize: Equatable {
+    var width: Int
+    var height: Int
+}
+
+extension ImageCoder.Limits {
+    /// Refuses a size without pixels, or over the limits.
+    func check(_ size: PixelSize, format: String) throws(ImageFault) {
+        let text = "\(size.width) x \(size.height) pixels"
+        if size.width <= 0 || size.height <= 0 { throw ImageFault(.damaged, "\(format) of \(text)") }
+        if size.width > maxDimension || size.height > maxDimension {
+            throw ImageFault(.overLimit, "\(text), the limit is \(maxDimension) a side")
+        }
+        if size.width * size.height > maxPixels {
+            throw ImageFault(.overLimit, "\(text), the limit is \(maxPixels) in all")
+        }
+    }
+}
+
+/// The frames of an animation so far, and the pixels a player paints for them.
+struct FrameCount {
+    private(set) var frames = 0
+    private var pixels = 0
+
+    /// Counts a frame, at least as large as the canvas it is painted on.
+    mutating func add(
+        _ frame: PixelSize, canvas: PixelSize, limits: ImageCoder.Limits, format: String
+    ) throws(ImageFault) {
+        frames += 1
+        pixels += max(frame.width * frame.height, canvas.width * canvas.height)
+        if frames > limits.maxFrames {
+            throw ImageFault(.overLimit, "\(format) with more than \(limits.maxFrames) frames")
+        }
+        if frames > 1, pixels > limits.maxFramePixels {
+            throw ImageFault(.overLimit, "\(format) with more than \(limits.maxFramePixels) pixels in its frames")
+        }
+    }
+}

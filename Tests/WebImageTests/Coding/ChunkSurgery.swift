@@ -1,0 +1,46 @@
+/// Cuts JPEG and PNG files open and puts them together again.
+enum ChunkSurgery {
+    /// A PNG chunk with its CRC.
+    static func pngChunk(_ name: String, _ data: [UInt8]) -> [UInt8] {
+        let body = Array(name.utf8) + data
+        return bigEndian(data.count) + body + bigEndian(Int(crc32(body)))
+    }
+
+    /// The PNG with chunks put before the first one called `name`.
+    static func insert(_ chunks: [UInt8], before name: String, in png: [UInt8]) -> [UInt8] {
+        let place = offset(of: Array(name.utf8), in: png) - 4
+        return Array(png[..<place]) + chunks + png[place...]
+    }
+
+    /// The chunk of that name in a PNG: its data.
+    static func data(of name: String, in png: [UInt8]) -> [UInt8] {
+        let place = offset(of: Array(name.utf8), in: png)
+        let length = png[(place - 4)..<place].reduce(0) { $0 << 8 | Int($1) }
+        return Array(png[(place + 4)..<(place + 4 + length)])
+    }
+
+    /// A PNG of its signature and IHDR alone.
+    static func pngHeader(width: Int, height: Int) -> [UInt8] {
+        [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
+            + pngChunk("IHDR", bigEndian(width) + bigEndian(height) + [8, 2, 0, 0, 0])
+    }
+
+    /// The first place of a sequence; the tests only look for what is there.
+    static func offset(of pattern: [UInt8], in bytes: [UInt8]) -> Int {
+        (0...(bytes.count - pattern.count)).first { bytes[$0..<$0 + pattern.count].elementsEqual(pattern) }
+            ?? bytes.count
+    }
+
+    static func lastOffset(of pattern: [UInt8], in bytes: [UInt8]) -> Int {
+        (0...(bytes.count - pattern.count)).last { bytes[$0..<$0 + pattern.count].elementsEqual(pattern) }
+            ?? bytes.count
+    }
+
+    static func bigEndian(_ value: Int) -> [UInt8] { [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) } }
+
+    private static func crc32(_ bytes: [UInt8]) -> UInt32 {
+        ~bytes.reduce(~UInt32(0)) { crc, byte in
+            (0..<8).reduce(crc ^ UInt32(byte)) { crc, _ in crc >> 1 ^ (crc & 1 == 1 ? 0xEDB8_8320 : 0) }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import Origin
+import Testing
+import WebImage
+
+@Suite(.timeLimit(.minutes(1)))
+struct CodecDamageTests {
+    private let coder = ImageCoder()
+
+    @Test
+    func `the structure of a JPEG does not tell what its decode tells`() {
+        // A restart marker in data without restarts.
+        var jpeg = Sample.baselineJPEG.bytes
+        jpeg.replaceSubrange((jpeg.count - 40)..<(jpeg.count - 38), with: [0xFF, 0xD0])
+        #expect(coder.failure(jpeg, level: .structure) == nil)
+        #expect(coder.failure(jpeg, level: .decode)?.message == "Corrupt JPEG data: premature end of data segment")
+    }
+
+    @Test
+    func `a restart marker out of turn is damage`() {
+        var jpeg = Sample.restartJPEG.bytes
+        jpeg[ChunkSurgery.offset(of: [0xFF, 0xD1], in: jpeg) + 1] = 0xD5
+        #expect(coder.failure(jpeg, level: .structure) == nil)
+        #expect(coder.failure(jpeg, level: .decode)?.message.contains("RST") == true)
+    }
+
+    @Test
+    func `a progressive JPEG without the scans of a component is refused`() {
+        // The first scan brings the DC of all components: without it the others have nothing to refine.
+        var jpeg = Sample.progressiveJPEG.bytes
+        let first = ChunkSurgery.offset(of: [0xFF, 0xDA], in: jpeg)
+        jpeg.removeSubrange(first..<ChunkSurgery.offset(of: [0xFF, 0xC4], in: Array(jpeg[first...])) + first)
+        #expect(coder.failure(jpeg, level: .structure) == nil)
+        #expect(coder.failure(jpeg, level: .decode) != nil)
+    }
+
+    @Test
+    func `a JPEG of twelve bits is a format that cannot be verified`() {
+        var jpeg = Sample.baselineJPEG.bytes
+        jpeg[ChunkSurgery.offset(of: [0xFF, 0xC0], in: jpeg) + 4] = 12
+        #expect(coder.failure(jpeg, level: .structure) == nil)
+        let error = coder.failure(jpeg, level: .decode)
+        #expect(error?.code == .badImageData)
+        #expect(error?.isUnverifiableFormat == true)
+    }
+
+    @Test(arguments: [0xC3, 0xC5, 0xC7, 0xC9, 0xCB, 0xCE] as [UInt8])
+    func `a JPEG of another process ends in an error`(frame: UInt8) {
+        var jpeg = Sample.baselineJPEG.bytes
+        jpeg[ChunkSurgery.offset(of: [0xFF, 0xC0], in: jpeg) + 1] = frame
+        #expect(coder.failure(jpeg, level: .header) == nil)
+        #expect(coder.failure(jpeg, level: .decode)?.code == .badImageData)
+    }
+
+    @Test
+    func `stray bytes between markers are kept as warnings, at most eight`() throws {
+        let jpeg = Sample.baselineJPEG.bytes
+        let comment: [UInt8] = [0, 0, 0, 0xFF, 0xFE, 0, 3, 0x21]
+        for (copies, kept) in [(1, 1), (20, 8)] {
+            // Behind the APP0 segment.
+            let bytes = Array(jpeg[..<20]) + (0..<copies).flatMap { _ in comment } + jpeg[20...]
+            for level in [ValidationLevel.structure, .decode] {
+                let info = try coder.verify(bytes, level: level)
+                #expect(info.warnings.count == kept)
+                #expect(info.warnings.allSatisfy { $0.contains("extraneous bytes before marker 0xfe") })
+            }
+        }
+    }
+
+    @Test
+    func `a damaged ancillary chunk of a PNG is kept as a warning, with a wrong CRC it is damage`() throws {
+        let chunk = ChunkSurgery.pngChunk("cHRM", [1, 2, 3, 4])
+        let png = ChunkSurgery.insert(chunk, before: "IDAT", in: Sample.png.bytes)
+        let info = try coder.verify(png, level: .decode)
+        #expect(info.warnings.count == 1)
+        #expect(info.warnings.first?.hasPrefix("cHRM") == true)
+        var broken = png
+        broken[ChunkSurgery.offset(of: Array("cHRM".utf8), in: png) + 5] ^= 1
+        #expect(coder.failure(broken, level: .structure)?.message == "PNG chunk cHRM: CRC error")
+    }
+
+    @Test
+    func `image data past the last row is a warning, too little of it is damage`() throws {
+        let png = Sample.png.bytes
+        let data = ChunkSurgery.data(of: "IDAT", in: png)
+        let start = ChunkSurgery.offset(of: Array("IDAT".utf8), in: png) - 4
+        let extra = Array(png[..<start]) + ChunkSurgery.pngChunk("IDAT", data + [1, 2, 3]) + png.suffix(12)
+        #expect(try coder.verify(extra, level: .decode).warnings == ["IDAT: Extra compressed data"])
+        for cut in [data.count / 2, data.count - 5, data.count - 1] {
+            let short = Array(png[..<start]) + ChunkSurgery.pngChunk("IDAT", Array(data[..<cut])) + png.suffix(12)
+            #expect(coder.failure(short, level: .structure) == nil)
+            #expect(coder.failure(short, level: .decode) != nil, "\(cut) of \(data.count) bytes")
+        }
+        var wrongSum = data
+        wrongSum[data.count - 1] ^= 1
+        let bytes = Array(png[..<start]) + ChunkSurgery.pngChunk("IDAT", wrongSum) + png.suffix(12)
+        #expect(coder.failure(bytes, level: .decode)?.message == "IDAT: incorrect data check")
+    }
+
+    @Test
+    func `chunks in a wrong order are damage`() {
+        let png = Sample.png.bytes
+        let text = ChunkSurgery.pngChunk("tEXt", Array("a\0b".utf8))
+        let apart = ChunkSurgery.insert(text + ChunkSurgery.pngChunk("IDAT", [0]), before: "IEND", in: png)
+        #expect(coder.failure(apart, level: .structure)?.message.contains("apart") == true)
+        let critical = ChunkSurgery.insert(ChunkSurgery.pngChunk("QQQQ", []), before: "IEND", in: png)
+        #expect(coder.failure(critical, level: .structure)?.message.contains("QQQQ") == true)
+        let palette = Sample.palettePNG.bytes
+        let place = ChunkSurgery.offset(of: Array("PLTE".utf8), in: palette) - 4
+        let bare = Array(palette[..<place]) + palette[(place + 12 + 768)...]
+        #expect(coder.failure(bare, level: .structure)?.message.contains("PLTE") == true)
+    }
+
+    /// Single bytes of GIF and WebP damaged: any verdict, no crash, and the same at `structure` and `decode`.
+    @Test(arguments: [Sample.gif, .animatedGIF, .webp, .lossyWebP, .animatedWebP])
+    func `no damaged byte upsets the walk`(sample: Sample) {
+        for place in 0..<sample.bytes.count {
+            var bytes = sample.bytes
+            for flip in [0x01, 0x80, 0xFF] as [UInt8] {
+                bytes[place] = sample.bytes[place] ^ flip
+                let structure = coder.failure(bytes, level: .structure)
+                #expect((structure == nil) == (coder.failure(bytes, level: .decode) == nil))
+            }
+        }
+    }
+
+    @Test
+    func `a WebP must be what its headers say`() {
+        let still = Sample.webp.bytes
+        let image = Array(still[12...])
+        let canvas: [UInt8] = [0, 0, 0, 0, UInt8(Sample.width - 1), 0, 0, UInt8(Sample.height - 1), 0, 0]
+        let extended = WebPSamples.riff(WebPSamples.chunk("VP8X", canvas) + WebPSamples.chunk("EXIF", [1]) + image)
+        #expect(coder.failure(extended, level: .structure) == nil)
+        var wider = canvas
+        wider[4] += 1
+        for bad in [
+            WebPSamples.riff(WebPSamples.chunk("VP8X", wider) + image),
+            WebPSamples.riff(WebPSamples.chunk("VP8X", canvas)),
+            WebPSamples.riff(WebPSamples.chunk("EXIF", [1]) + image),
+            WebPSamples.riff(image + image),
+            WebPSamples.riff([]),
+            WebPSamples.riff(WebPSamples.chunk("VP8 ", [1, 2, 3])),
+        ] {
+            let error = coder.failure(bad, level: .structure)
+            #expect(error?.code == .badImageData)
+            #expect(error?.isIncompleteImage == false, "\(error?.message ?? "")")
+        }
+    }
+}

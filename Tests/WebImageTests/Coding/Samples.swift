@@ -1,0 +1,73 @@
+import Origin
+import WebImage
+
+/// One small image of each kind the coder checks.
+enum Sample: String, CaseIterable, Sendable {
+    case baselineJPEG, progressiveJPEG, restartJPEG, grayJPEG, cmykJPEG
+    case png, interlacedPNG, palettePNG, gray16PNG, rgba16PNG, interlacedGrayAlphaPNG
+    case gif, animatedGIF, webp, lossyWebP, animatedWebP
+
+    static let width = 41
+    static let height = 29
+
+    /// Made once: the tests share them.
+    static let all: [Sample: [UInt8]] = Dictionary(uniqueKeysWithValues: allCases.map { ($0, $0.make()) })
+
+    var bytes: [UInt8] { Self.all[self] ?? [] }
+
+    var format: ImageFormat {
+        switch self {
+        case .baselineJPEG, .progressiveJPEG, .restartJPEG, .grayJPEG, .cmykJPEG: .jpeg
+        case .png, .interlacedPNG, .palettePNG, .gray16PNG, .rgba16PNG, .interlacedGrayAlphaPNG: .png
+        case .gif, .animatedGIF: .gif
+        case .webp, .lossyWebP, .animatedWebP: .webp
+        }
+    }
+
+    /// Those decoded by a library.
+    static let decoded = allCases.filter { $0.format == .jpeg || $0.format == .png }
+
+    private func make() -> [UInt8] {
+        let (width, height) = (Self.width, Self.height)
+        return switch self {
+        case .baselineJPEG: GeneratedImage.jpeg(seed: 1, width: width, height: height)
+        case .progressiveJPEG: GeneratedImage.jpeg(seed: 2, width: width, height: height, progressive: true)
+        case .restartJPEG: GeneratedImage.jpeg(seed: 3, width: width, height: height, restartInterval: 2)
+        case .grayJPEG: GeneratedImage.jpeg(seed: 4, width: width, height: height, color: .gray)
+        case .cmykJPEG: GeneratedImage.jpeg(seed: 5, width: width, height: height, color: .cmyk)
+        case .png: GeneratedImage.png(seed: 6, width: width, height: height)
+        case .interlacedPNG: GeneratedImage.png(seed: 7, width: width, height: height, interlaced: true)
+        case .palettePNG: GeneratedImage.png(seed: 8, width: width, height: height, color: .palette)
+        case .gray16PNG: GeneratedImage.png(seed: 9, width: width, height: height, color: .gray, depth: 16)
+        case .rgba16PNG: GeneratedImage.png(seed: 10, width: width, height: height, color: .rgba, depth: 16)
+        case .interlacedGrayAlphaPNG:
+            GeneratedImage.png(seed: 11, width: width, height: height, interlaced: true, color: .grayAlpha)
+        case .gif: GeneratedImage.gif(seed: 12, width: width, height: height)
+        case .animatedGIF: GeneratedImage.gif(seed: 13, width: width, height: height, frames: 3)
+        case .webp: GeneratedImage.webp(seed: 14, width: width, height: height)
+        case .lossyWebP: WebPSamples.lossy
+        case .animatedWebP: WebPSamples.animation(of: GeneratedImage.webp(seed: 15, width: width, height: height))
+        }
+    }
+}
+
+extension ImageCoder {
+    /// The check of an array.
+    func verify(_ bytes: [UInt8], level: ValidationLevel) throws(WebImageError) -> ImageInfo {
+        try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in try verify(bytes, level: level) }
+    }
+
+    func inspectHeader(_ bytes: [UInt8]) throws(WebImageError) -> Bool {
+        try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in try inspectHeader(bytes) }
+    }
+
+    /// nil where the check passes.
+    func failure(_ bytes: [UInt8], level: ValidationLevel) -> WebImageError? {
+        do throws(WebImageError) {
+            _ = try verify(bytes, level: level)
+            return nil
+        } catch {
+            return error
+        }
+    }
+}

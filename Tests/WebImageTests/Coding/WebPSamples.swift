@@ -1,0 +1,34 @@
+/// WebP files the generator does not write.
+enum WebPSamples {
+    /// A lossy image of 41 x 29 with four data partitions and four segments.
+    static let lossy = bytes(
+        """
+        52494646000100005745425056503820f40000003008009d012a29001d003f117cb253ac27a422a56e618022096c60eb461621fc
+        26409596aa8176c5b7d15592a7e40019c513614e8d320de2449443c4fa9e3bc79d0f333658212f0e400000fefa721a83f885f3f6
+        7685471f4eefdab2ab25cae7bad4fa351dae29e04b1145797181d4b57e39bc455e0b3a5546600c023388636cff892bed001a1bfd
+        2e0f8f472b9ffcce01f5f4efe50f73085e06a05544dd6cff6e42123eb86c68dffdeba513fac45fe3fc7cab26bfd37a838fa93f75
+        def942a120ce88c676ac15795ae89535b870066a38fd1ed8b6e4106ceca13fb2c3a6b42ddff509e43f2a6f51bf846e03b8544f07
+        c4000000
+        """)
+
+    /// The image chunk of a simple lossless file twice, as an animation.
+    static func animation(of still: [UInt8]) -> [UInt8] {
+        let canvas: [UInt8] = [UInt8(Sample.width - 1), 0, 0, UInt8(Sample.height - 1), 0, 0]
+        let frame = chunk("ANMF", [0, 0, 0, 0, 0, 0] + canvas + [100, 0, 0, 0] + still[12...])
+        let body = chunk("VP8X", [0x02, 0, 0, 0] + canvas) + chunk("ANIM", [0, 0, 0, 0, 0, 0]) + frame + frame
+        return riff(body)
+    }
+
+    static func riff(_ body: [UInt8]) -> [UInt8] { Array("RIFF".utf8) + length(body.count + 4) + "WEBP".utf8 + body }
+
+    static func chunk(_ name: String, _ data: [UInt8]) -> [UInt8] {
+        Array(name.utf8) + length(data.count) + data + [UInt8](repeating: 0, count: data.count & 1)
+    }
+
+    private static func length(_ count: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: count >> (8 * $0)) } }
+
+    private static func bytes(_ hex: String) -> [UInt8] {
+        let digits = hex.compactMap(\.hexDigitValue)
+        return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    }
+}

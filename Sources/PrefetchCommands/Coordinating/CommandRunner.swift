@@ -1,0 +1,53 @@
+public import ArgumentParser
+internal import Glibc
+internal import Prefetch
+internal import Redis
+internal import WebImage
+
+/// The start of both programs: parses, runs, and turns every error into two lines and an exit code of sysexits(3).
+public enum CommandRunner {
+    /// Runs a program; does not return.
+    public static func main(_ root: any AsyncParsableCommand.Type) async -> Never {
+        signal(SIGPIPE, SIG_IGN)
+        do {
+            var command = try root.parseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+            if let code = Console.outputError {
+                Console.error("cannot write the result: \(String(cString: strerror(code)))", hint: "make room, and run it again")
+                exit(74)
+            }
+            exit(0)
+        } catch let error as PrefetchError {
+            Console.error(error.message, hint: error.hint)
+            exit(code(of: error.kind))
+        } catch let error as RedisError {
+            let error = PrefetchError(error)
+            Console.error(error.message, hint: error.hint)
+            exit(code(of: error.kind))
+        } catch let error as WebImageError {
+            Console.error(error.message, hint: "")
+            exit(74)
+        } catch {
+            root.exit(withError: error)
+        }
+    }
+
+    /// The exit code of an error.
+    static func code(of kind: PrefetchError.Kind) -> Int32 {
+        switch kind {
+        case .unreadableList: 65
+        case .notFound: 66
+        case .redisUnavailable: 69
+        case .software: 70
+        case .cacheUnavailable: 73
+        case .inputOutput: 74
+        case .stopped: 75
+        case .refused: 77
+        case .configuration: 78
+        }
+    }
+}

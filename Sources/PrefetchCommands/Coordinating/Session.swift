@@ -1,0 +1,71 @@
+internal import Prefetch
+internal import Redis
+
+/// A command's way to its queue: a connection to the Redis it was told, or to the private one of a cache, which is started from its
+/// data where it does not run, for the time of the command.
+struct Session: Sendable {
+    /// The queue.
+    let queue: PrefetchQueue
+    /// How the same Redis is reached by others.
+    let redis: RedisConfiguration
+    private let attachment: PrivateRedis.Attachment?
+
+    /// Goes there, and looks whether that Redis can keep a queue.
+    /// - Throws: what is wrong with it, with the exit code.
+    static func open(_ location: RedisLocation) async throws(PrefetchError) -> Session {
+        switch try location.place() {
+        case .server(let configuration):
+            return try await Session(configuration, attachment: nil, queue: location.queue)
+        case .cache(let folder):
+            guard PrivateRedis.isOurs(cache: folder) else {
+                throw PrefetchError(
+                    .notFound, "\(folder) has no batches: it is no cache of ours yet",
+                    hint: "make one: prefetch-coord run urls.txt --cache \(folder), or name another Redis with --redis")
+            }
+            let attachment = try await PrivateRedis.attach(cache: folder)
+            return try await Session(attachment.redis, attachment: attachment, queue: location.queue)
+        }
+    }
+
+    /// A session over a private Redis that is already there.
+    init(attachment: PrivateRedis.Attachment, queue: String) async throws(PrefetchError) {
+        try await self.init(attachment.redis, attachment: attachment, queue: queue)
+    }
+
+    private init(
+        _ configuration: RedisConfiguration, attachment: PrivateRedis.Attachment?, queue name: String
+    ) async throws(PrefetchError) {
+        redis = configuration
+        self.attachment = attachment
+        let connection = RedisConnection(configuration, name: "prefetch-coord")
+        queue = PrefetchQueue(connection: connection, name: name)
+        do throws(RedisError) {
+            let warnings = try await connection.serverFacts().check()
+            if attachment == nil { for warning in warnings { Console.note("warning: \(warning)") } }
+        } catch {
+            await attachment?.leave()
+            throw PrefetchError(error)
+        }
+    }
+
+    /// Lets go of the server.
+    func close() async {
+        await queue.connection.close()
+        await attachment?.leave()
+    }
+
+    /// Runs `body` with a session and closes it, however `body` ends.
+    static func with<Result>(
+        _ location: RedisLocation, _ body: (Session) async throws -> Result
+    ) async throws -> Result {
+        let session = try await open(location)
+        do {
+            let result = try await body(session)
+            await session.close()
+            return result
+        } catch {
+            await session.close()
+            throw error
+        }
+    }
+}

@@ -1,0 +1,68 @@
+internal import ArgumentParser
+internal import FoundationEssentials
+internal import Prefetch
+internal import Redis
+
+/// Which Redis a command talks to: `--redis`, `--cache`, then PREFETCH_REDIS_URL, PREFETCH_CACHE, REDIS_URL, then `./cache` if it
+/// is one of ours, then a Redis on this machine.
+struct RedisLocation: ParsableArguments {
+    @Option(help: "redis://[user[:password]@]host[:port][/db] or unix:///path?db=1.")
+    var redis: String?
+
+    @Option(help: "The cache folder; without --redis, the private Redis beside it is used.")
+    var cache: String?
+
+    @Option(help: "A file with the password of Redis.")
+    var redisPasswordFile: String?
+
+    @Option(help: "The queue in Redis.")
+    var queue = "default"
+
+    func validate() throws {
+        guard PrefetchQueue.isValidName(queue) else {
+            throw ValidationError("--queue is 1 to 64 letters, digits, '_' or '-'")
+        }
+        if let cache, cache.isEmpty { throw ValidationError("--cache wants a folder") }
+    }
+
+    /// Where to go.
+    enum Place: Sendable {
+        case server(RedisConfiguration)
+        case cache(String)
+    }
+
+    /// Looks at the options and the environment, in the documented order.
+    func place() throws(PrefetchError) -> Place {
+        let environment = ProcessInfo.processInfo.environment
+        func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+        if let redis { return .server(try configuration(redis)) }
+        if let cache { return .cache(cache) }
+        if let url = named("PREFETCH_REDIS_URL") { return .server(try configuration(url)) }
+        if let folder = named("PREFETCH_CACHE") { return .cache(folder) }
+        if let url = named("REDIS_URL") { return .server(try configuration(url)) }
+        if PrivateRedis.isOurs(cache: "./cache") { return .cache("./cache") }
+        return .server(try configuration("redis://127.0.0.1:6379/0"))
+    }
+
+    /// The folder of images a command works with, where one was named.
+    var cacheFolder: String? {
+        cache ?? ProcessInfo.processInfo.environment["PREFETCH_CACHE"]
+            ?? (PrivateRedis.isOurs(cache: "./cache") ? "./cache" : nil)
+    }
+
+    private func configuration(_ url: String) throws(PrefetchError) -> RedisConfiguration {
+        var result: RedisConfiguration
+        do throws(RedisError) { result = try RedisConfiguration(url: url) } catch { throw PrefetchError(error) }
+        let environment = ProcessInfo.processInfo.environment
+        if let file = redisPasswordFile ?? environment["PREFETCH_REDIS_PASSWORD_FILE"] {
+            guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+                throw PrefetchError(
+                    .configuration, "cannot read the password file \(file)", hint: "give a file that this user may read")
+            }
+            result.password = text.trimmingCharacters(in: .newlines)
+        } else if result.password == nil, let password = environment["REDISCLI_AUTH"], !password.isEmpty {
+            result.password = password
+        }
+        return result
+    }
+}

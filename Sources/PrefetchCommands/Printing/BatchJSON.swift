@@ -1,0 +1,40 @@
+internal import Prefetch
+internal import WebImage
+
+/// The stable machine form of a batch: `run --json` prints it last, `status --json` has it in `batches`. Fields may be added, none
+/// is ever removed.
+enum BatchJSON {
+    static func object(_ status: BatchStatus) -> JSONText {
+        let counts = status.counts
+        return .object([
+            ("v", .int(1)), ("id", .string(status.id)), ("state", .string(status.state.rawValue)), ("total", .int(status.total)),
+            ("finished", .int(counts.finished)), ("skipped", .int(counts.skipped)),
+            (
+                "didFinish",
+                .object([
+                    ("totalCount", .int(status.didFinish.totalCount)), ("skippedCount", .int(status.didFinish.skippedCount)),
+                ])
+            ),
+            ("outcomes", .object(PrefetchOutcome.allCases.map { ($0.name, .int(counts[$0])) })), ("bytes", .int(counts.bytes)),
+            ("elapsed_seconds", .number(status.elapsed)), ("pushed", .int(status.pushed)), ("sealed", .bool(status.isSealed)),
+            ("list", .string(status.listPath)), ("options", options(status.options)),
+        ])
+    }
+
+    private static func options(_ options: BatchOptions) -> JSONText {
+        .object([
+            ("validate", .string(options.validate)), ("digest", .string(options.digest)),
+            ("durability", .string(options.durability)), ("blacklist", .string(options.blacklist)),
+            ("blacklist_ttl_seconds", .number(options.blacklistTTL)), ("retry_failed", .bool(options.retryFailed)),
+            ("from_cache_only", .bool(options.fromCacheOnly)), ("cache_key", .string(options.cacheKey)),
+        ])
+    }
+
+    static func failure(_ failure: FailureDetail) -> JSONText {
+        .object([
+            ("line", .int(failure.line)), ("url", .string(failure.url)), ("outcome", .string(failure.outcome.name)),
+            ("http_status", failure.httpStatus.map { .int($0) } ?? .null), ("detail", .string(failure.detail)),
+            ("attempts", .int(failure.attempts)),
+        ])
+    }
+}

@@ -38,6 +38,8 @@ int clinux_open(const char *path, int flags, mode_t mode) {
 
 int clinux_tmpfile_flags(void) { return O_TMPFILE | O_RDWR | O_CLOEXEC; }
 
+int clinux_directory_flags(void) { return O_PATH | O_DIRECTORY | O_CLOEXEC; }
+
 int clinux_link_fd(int fd, int dirfd, const char *name) {
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);

@@ -7,6 +7,8 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/types.h>
+// fgetxattr(2), fsetxattr(2): not in the Glibc module.
+#include <sys/xattr.h>
 
 /// openat2(2) below `dirfd` with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS. EINTR and EAGAIN are retried.
 int clinux_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
@@ -14,6 +16,8 @@ int clinux_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 int clinux_open(const char *path, int flags, mode_t mode);
 /// O_TMPFILE | O_RDWR | O_CLOEXEC: a macro Swift does not import.
 int clinux_tmpfile_flags(void);
+/// O_PATH | O_DIRECTORY | O_CLOEXEC: O_PATH is declared only with _GNU_SOURCE.
+int clinux_directory_flags(void);
 /// linkat(2) of an open, unnamed file: by /proc/self/fd, which needs no privilege (open(2), O_TMPFILE).
 int clinux_link_fd(int fd, int dirfd, const char *name);
 /// One byte of a lock file: F_OFD_SETLK with F_WRLCK. Never blocks: EAGAIN or EACCES where another open file description has it.

@@ -1,0 +1,79 @@
+internal import Glibc
+
+/// An image found in the cache: an open file, so that it stays readable whatever happens to its name.
+public final class CacheEntry: Sendable {
+    /// How far the entry can be trusted.
+    public enum Standing: Sendable, Equatable {
+        /// Whole by its record, which says that it passed the level that was asked for.
+        case verified
+        /// Whole by its record, but it passed a lower level only.
+        case lower(ValidationLevel)
+        /// Nothing is known of it: copied here by other means, or its record is damaged.
+        case unverified
+    }
+
+    /// Which image it is.
+    public let key: CacheKey
+    /// Absolute path of the file, or relative where the cache directory was named so.
+    public let path: String
+    /// Length in bytes.
+    public let size: Int
+    /// What is known of it.
+    public let record: CacheRecord?
+    /// How far it can be trusted.
+    public let standing: Standing
+
+    let descriptor: Int32
+    let inode: UInt
+    /// Whether it is a file, and as long as its record says; without a record, whether there is anything in it.
+    let isWhole: Bool
+
+    init(
+        key: CacheKey, path: String, record: CacheRecord?, level: ValidationLevel, file: consuming OpenFile,
+        status: stat
+    ) {
+        self.key = key
+        self.path = path
+        self.record = record
+        size = Int(status.st_size)
+        inode = UInt(status.st_ino)
+        isWhole =
+            status.st_mode & S_IFMT == S_IFREG
+            && (record.map { $0.length == Int(status.st_size) } ?? (status.st_size > 0))
+        standing =
+            if let record { record.level >= level ? .verified : .lower(record.level) } else { .unverified }
+        descriptor = file.release()
+    }
+
+    deinit { close(descriptor) }
+
+    /// Whether the caller has to verify the bytes before it counts the entry as a hit; then it is raised or moved aside.
+    public var needsVerification: Bool { standing != .verified }
+
+    /// All bytes. Read and not mapped: somebody who cuts the file short then causes an error here instead of SIGBUS.
+    /// - Throws: `localFault` where the file cannot be read.
+    public func bytes() throws(WebImageError) -> [UInt8] {
+        guard let bytes = OpenFile.read(descriptor, at: 0, limit: size) else { throw unreadable() }
+        return bytes
+    }
+
+    /// The digest of the bytes, read piece by piece.
+    package func digest() throws(WebImageError) -> Digest {
+        var hash = SHA256()
+        var offset = 0
+        while offset < size {
+            guard let piece = OpenFile.read(descriptor, at: offset, limit: min(size - offset, 256 << 10)) else {
+                throw unreadable()
+            }
+            if piece.isEmpty { break }
+            piece.withUnsafeBytes { hash.update($0) }
+            offset += piece.count
+        }
+        return hash.finalize()
+    }
+
+    private func unreadable() -> WebImageError {
+        let code = errno
+        return WebImageError(.localFault, "cannot read \(path): \(errnoText(code))", underlyingCode: code)
+    }
+}

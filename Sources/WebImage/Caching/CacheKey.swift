@@ -1,0 +1,65 @@
+/// The name of an image in the cache: the SHA-256 of its key's bytes.
+///
+/// Nothing of a URL, a header or an extension reaches a path, so no key can leave the cache directory or hit another's file.
+public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
+    /// How many lock files transfers are spread over: the kernel walks the locks of a file one by one.
+    static let lockFileCount = 16
+
+    /// The digest of the key.
+    public let digest: Digest
+
+    /// The name of a key: the absolute URL, or what a `cacheKeyFilter` made of it, byte for byte.
+    public init(_ key: String) {
+        var key = key
+        digest = key.withUTF8 { SHA256.hash(UnsafeRawBufferPointer($0)) }
+    }
+
+    init(_ digest: Digest) { self.digest = digest }
+
+    /// The path below the cache directory: `v1/ab/cd/` and 60 hexadecimal digits.
+    public var path: String { text(leaf: true, name: true) }
+
+    /// The path, as in ``path``.
+    public var description: String { path }
+
+    /// `v1/ab/cd`
+    var leaf: String { text(leaf: true, name: false) }
+
+    /// The last 60 digits.
+    var name: String { text(leaf: false, name: true) }
+
+    /// Which lock file has this key's byte.
+    var lockFile: Int { Int(digest[31]) % Self.lockFileCount }
+
+    /// The byte that is locked, 62 bits: the end of the range must still fit into off_t (fcntl(2)).
+    var lockOffset: Int64 {
+        var offset: UInt64 = 0
+        for index in 16..<24 { offset = offset << 8 | UInt64(digest[index]) }
+        return Int64(offset >> 2)
+    }
+
+    private func text(leaf: Bool, name: Bool) -> String {
+        String(unsafeUninitializedCapacity: 70) { text in
+            var count = 0
+            func put(_ byte: UInt8) {
+                text[count] = byte
+                count += 1
+            }
+            func putHex(_ index: Int) {
+                put(Digest.digit(digest[index] >> 4))
+                put(Digest.digit(digest[index] & 15))
+            }
+            if leaf {
+                put(UInt8(ascii: "v"))
+                put(UInt8(ascii: "1"))
+                for level in 0..<2 {
+                    put(UInt8(ascii: "/"))
+                    putHex(level)
+                }
+            }
+            if leaf && name { put(UInt8(ascii: "/")) }
+            if name { for index in 2..<32 { putHex(index) } }
+            return count
+        }
+    }
+}

@@ -1,0 +1,91 @@
+/// What the cache knows of one file: 64 bytes in the extended attribute `user.prefetch`.
+///
+/// 64 and not one more: with its name it just fits behind the inode of an ext4 file (256 bytes), so that it costs no block.
+/// Little endian:
+///
+///     0  version, 1           4  width, u32       16  length, u64
+///     1  level passed         8  height, u32      24  stored at, seconds since 1970, i64
+///     2  flags: 1 = digest   12  0                32  SHA-256, or 0
+///     3  format
+public struct CacheRecord: Sendable, Equatable {
+    /// The level the image passed.
+    public var level: ValidationLevel
+    /// The format its bytes say; nil where nobody looked.
+    public var format: ImageFormat?
+    /// Pixels; 0 where nobody looked.
+    public var width: Int
+    /// Pixels; 0 where nobody looked.
+    public var height: Int
+    /// Length of the file in bytes: a file of another length is damaged.
+    public var length: Int
+    /// The digest of the file; nil where none is kept.
+    public var digest: Digest?
+    /// Seconds since 1970.
+    public var storedAt: Int
+
+    /// A record of its parts.
+    public init(
+        level: ValidationLevel, format: ImageFormat?, width: Int = 0, height: Int = 0, length: Int, digest: Digest?,
+        storedAt: Int
+    ) {
+        self.level = level
+        self.format = format
+        self.width = width
+        self.height = height
+        self.length = length
+        self.digest = digest
+        self.storedAt = storedAt
+    }
+
+    /// The record of an image that was checked just now.
+    package init(_ info: ImageInfo, length: Int, digest: Digest?, storedAt: Int) {
+        self.init(
+            level: info.level, format: info.format, width: info.width, height: info.height, length: length,
+            digest: digest,
+            storedAt: storedAt)
+    }
+
+    static let encodedLength = 64
+    private static let version: UInt8 = 1
+    private static let hasDigest: UInt8 = 1
+
+    /// Reads a record; nil where it is none of a version this program knows.
+    init?(_ bytes: [UInt8]) {
+        guard bytes.count == Self.encodedLength, bytes[0] == Self.version,
+            let level = ValidationLevel(rawValue: bytes[1])
+        else { return nil }
+        func number(_ range: Range<Int>) -> UInt64 { range.reversed().reduce(0) { $0 << 8 | UInt64(bytes[$1]) } }
+        guard let length = Int(exactly: number(16..<24)) else { return nil }
+        self.init(
+            level: level, format: Self.formats.first { $0.code == bytes[3] }?.format, width: Int(number(4..<8)),
+            height: Int(number(8..<12)), length: length,
+            digest: bytes[2] & Self.hasDigest == 0 ? nil : Digest(bytes[32...]),
+            storedAt: Int(truncatingIfNeeded: number(24..<32)))
+    }
+
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(Self.encodedLength)
+        func put(_ value: UInt64, bytes count: Int) {
+            for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: value >> (8 * index))) }
+        }
+        bytes.append(Self.version)
+        bytes.append(level.rawValue)
+        bytes.append(digest == nil ? 0 : Self.hasDigest)
+        bytes.append(Self.formats.first { $0.format == format }?.code ?? 0)
+        put(UInt64(UInt32(clamping: width)), bytes: 4)
+        put(UInt64(UInt32(clamping: height)), bytes: 4)
+        put(0, bytes: 4)
+        put(UInt64(clamping: length), bytes: 8)
+        put(UInt64(bitPattern: Int64(storedAt)), bytes: 8)
+        bytes += digest?.bytes ?? [UInt8](repeating: 0, count: 32)
+        return bytes
+    }
+
+    /// Numbers on disk, never changed and never used again for another format. 0 is unknown.
+    private static let formats: [(format: ImageFormat, code: UInt8)] = [
+        (.jpeg, 1), (.png, 2), (.gif, 3), (.webp, 4), (.avif, 5), (.heic, 6), (.svg, 7), (.tiff, 8), (.bmp, 9),
+        (.ico, 10),
+        (.jxl, 11), (.jp2, 12),
+    ]
+}

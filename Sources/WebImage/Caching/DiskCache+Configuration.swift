@@ -1,0 +1,45 @@
+extension DiskCache {
+    /// How a cache directory is used.
+    public struct Configuration: Sendable {
+        /// What a power cut may take.
+        public enum Durability: String, Sendable, CaseIterable {
+            /// Whatever the kernel has not written out yet.
+            case none
+            /// Nothing that was stored before the last ``DiskCache/sync()``.
+            case batch
+            /// Nothing that was stored: every file and its directory are written out before it counts.
+            case file
+        }
+
+        /// Whether a means of the file system is used.
+        public enum Use: Sendable {
+            /// Where the file system has it.
+            case auto
+            /// Not at all.
+            case never
+        }
+
+        /// What a power cut may take; default `batch`.
+        public var durability: Durability
+        /// Unnamed temporary files (O_TMPFILE); default where the file system has them. Otherwise files named `.t-…`.
+        public var usesUnnamedFiles: Use
+        /// Extended attributes; default where the file system has them. Otherwise a second file with the ending `.m`.
+        public var usesExtendedAttributes: Use
+        /// Whether ETag, Last-Modified and key are kept beside each file; default false.
+        public var keepsHTTPValidators: Bool
+        /// Whether the directory is only looked up: nothing is made, stored, raised or moved; default false.
+        public var isReadOnly: Bool
+
+        /// A configuration of its parts.
+        public init(
+            durability: Durability = .batch, usesUnnamedFiles: Use = .auto, usesExtendedAttributes: Use = .auto,
+            keepsHTTPValidators: Bool = false, isReadOnly: Bool = false
+        ) {
+            self.durability = durability
+            self.usesUnnamedFiles = usesUnnamedFiles
+            self.usesExtendedAttributes = usesExtendedAttributes
+            self.keepsHTTPValidators = keepsHTTPValidators
+            self.isReadOnly = isReadOnly
+        }
+    }
+}

@@ -1,0 +1,157 @@
+internal import CLinux
+internal import Glibc
+
+extension DiskCache {
+    static let recordAttribute = "user.prefetch"
+    static let validatorsAttribute = "user.prefetch.http"
+    /// The record's file where there are no extended attributes: the image's name and this ending.
+    static let sidecarSuffix = ".m"
+
+    /// Looks an image up.
+    ///
+    /// A file that is shorter or longer than its record says, or empty, is moved into `bad/` and is a miss. One without a record
+    /// is found, as unverified: whoever put it there, only its bytes can tell.
+    /// - Parameters:
+    ///   - key: which image.
+    ///   - level: what it should have passed; the entry says whether it did.
+    /// - Returns: nil where there is none.
+    /// - Throws: `localFault` for anything but a missing file, a symbolic link in its place included.
+    public func lookup(_ key: CacheKey, atLeast level: ValidationLevel = .decode) throws(WebImageError) -> CacheEntry? {
+        guard let entry = try examined(key, level: level) else { return nil }
+        guard entry.isWhole else {
+            moveAside(entry)
+            return nil
+        }
+        return entry
+    }
+
+    /// Opens the file of a key, whatever state it is in.
+    func examined(_ key: CacheKey, level: ValidationLevel) throws(WebImageError) -> CacheEntry? {
+        let path = key.path
+        // O_NONBLOCK: opening a FIFO that somebody put here must not wait for a writer.
+        let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+        guard let file = OpenFile(clinux_open_beneath(root, path, flags, 0)) else {
+            guard errno == ENOENT else { throw fault("look up an image") }
+            return nil
+        }
+        var status = stat()
+        guard fstat(file.descriptor, &status) == 0 else { throw fault("look up an image") }
+        let isFile = status.st_mode & S_IFMT == S_IFREG
+        let record = isFile ? try readRecord(of: file.descriptor, path: path) : nil
+        return CacheEntry(
+            key: key, path: "\(directory)/\(path)", record: record, level: level, file: file, status: status)
+    }
+
+    /// ETag, Last-Modified and key of an entry, where they were kept.
+    public func validators(of entry: CacheEntry) -> HTTPValidators? {
+        if current.attributes, let bytes = attribute(Self.validatorsAttribute, of: entry.descriptor, limit: 4096) {
+            return HTTPValidators(bytes)
+        }
+        guard let sidecar = try? readSidecar(entry.key.path), sidecar.count > CacheRecord.encodedLength else {
+            return nil
+        }
+        return HTTPValidators(sidecar.dropFirst(CacheRecord.encodedLength))
+    }
+
+    /// Writes down that an entry has passed a level, once the caller has verified its bytes. An entry without a record gets one,
+    /// with a digest of its bytes.
+    /// - Returns: whether it is written; not in a cache this user may not write to, where it is verified again the next time.
+    /// - Throws: `localFault`.
+    @discardableResult
+    public func raise(_ entry: CacheEntry, to info: ImageInfo) throws(WebImageError) -> Bool {
+        var record: CacheRecord
+        if let known = entry.record {
+            record = known
+            record.level = max(known.level, info.level)
+            record.format = info.format
+            if info.width > 0 { (record.width, record.height) = (info.width, info.height) }
+        } else {
+            record = CacheRecord(info, length: entry.size, digest: try entry.digest(), storedAt: Self.now())
+        }
+        return try rewrite(record, of: entry)
+    }
+
+    /// Moves a damaged entry out of the way, into `bad/`; from then on it is a miss. Does nothing where another file has taken the
+    /// name in the meantime.
+    public func moveAside(_ entry: CacheEntry) {
+        moveAside(entry.key, inode: entry.inode)
+    }
+
+    /// Replaces the record as a whole: readers see the old one or the new one.
+    func rewrite(_ record: CacheRecord, of entry: CacheEntry) throws(WebImageError) -> Bool {
+        guard !configuration.isReadOnly else { return false }
+        if current.attributes {
+            var code = setAttribute(Self.recordAttribute, record.encoded, of: entry.descriptor)
+            if code == EACCES, fchmod(entry.descriptor, publishedMode | 0o200) == 0 {
+                // A user's attribute asks for write permission of the file, which its owner has taken away (xattr(7)).
+                code = setAttribute(Self.recordAttribute, record.encoded, of: entry.descriptor)
+                fchmod(entry.descriptor, publishedMode)
+            }
+            if code == 0 { return true }
+            if code == EACCES || code == EPERM || code == EROFS { return false }
+            guard lacksAttributes(code) else { throw fault("write a record", code: code) }
+        }
+        let leaf = try openLeaf(entry.key)
+        try writeSidecar(
+            record.encoded + (validators(of: entry)?.encoded ?? []), name: entry.key.name, leaf: leaf.descriptor)
+        return true
+    }
+
+    func moveAside(_ key: CacheKey, inode: UInt) {
+        guard !configuration.isReadOnly,
+            let leaf = OpenFile(clinux_open_beneath(root, key.leaf, clinux_directory_flags(), 0))
+        else { return }
+        var status = stat()
+        guard fstatat(leaf.descriptor, key.name, &status, AT_SYMLINK_NOFOLLOW) == 0, UInt(status.st_ino) == inode else {
+            return
+        }
+        mkdirat(root, "bad", 0o777)
+        guard let bad = OpenFile(clinux_open_beneath(root, "bad", clinux_directory_flags(), 0)) else { return }
+        let name = "\(key.digest.hex)-\(String(UInt32.random(in: 0 ... .max), radix: 16))"
+        guard renameat(leaf.descriptor, key.name, bad.descriptor, name) == 0 else { return }
+        renameat(leaf.descriptor, key.name + Self.sidecarSuffix, bad.descriptor, name + Self.sidecarSuffix)
+    }
+
+    private func readRecord(of descriptor: Int32, path: String) throws(WebImageError) -> CacheRecord? {
+        if current.attributes {
+            if let bytes = attribute(Self.recordAttribute, of: descriptor, limit: 2 * CacheRecord.encodedLength) {
+                return CacheRecord(bytes)
+            }
+            guard errno == ENODATA || errno == ERANGE || lacksAttributes(errno) else { throw fault("read a record") }
+        }
+        // Also where the file system has attributes: the cache may have been copied here from one that has none.
+        return try readSidecar(path).flatMap { CacheRecord(Array($0.prefix(CacheRecord.encodedLength))) }
+    }
+
+    private func readSidecar(_ path: String) throws(WebImageError) -> [UInt8]? {
+        let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+        guard let file = OpenFile(clinux_open_beneath(root, path + Self.sidecarSuffix, flags, 0)) else {
+            guard errno == ENOENT else { throw fault("read a record") }
+            return nil
+        }
+        guard let bytes = OpenFile.read(file.descriptor, at: 0, limit: 4096) else { throw fault("read a record") }
+        return bytes
+    }
+
+    /// An extended attribute; nil with `errno` where there is none, or one that is longer than `limit`.
+    private func attribute(_ name: String, of descriptor: Int32, limit: Int) -> [UInt8]? {
+        var length = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
+            length = fgetxattr(descriptor, name, buffer.baseAddress, limit)
+            filled = max(0, length)
+        }
+        return length < 0 ? nil : bytes
+    }
+
+    /// Returns 0 or an errno.
+    func setAttribute(_ name: String, _ value: [UInt8], of descriptor: Int32) -> Int32 {
+        fsetxattr(descriptor, name, value, value.count, 0) == 0 ? 0 : errno
+    }
+
+    /// Seconds since 1970.
+    static func now() -> Int {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return time.tv_sec
+    }
+}

@@ -1,0 +1,220 @@
+internal import CLinux
+internal import Glibc
+
+extension DiskCache {
+    /// What became of a stored image.
+    public enum StoreResult: Sendable, Equatable {
+        /// The file is there under its final name.
+        case stored
+        /// Another writer was first; its file is whole and good enough, and this is its record.
+        case alreadyPresent(CacheRecord)
+    }
+
+    /// Publishes a verified image in one atomic step: nobody ever sees a part of it, and a kill at any instruction leaves either
+    /// nothing or the whole file with its record.
+    ///
+    /// Where the key is taken, the first file stays if it is whole and has passed at least the same level.
+    /// - Parameters:
+    ///   - body: the bytes; a body that has gone to the file of `openTemporaryFile()` is published without a copy.
+    ///   - key: its name.
+    ///   - record: what is known of it; the length is taken from the body.
+    ///   - validators: kept only where the configuration says so.
+    ///   - replacing: put it in the place of a whole file too, where the bytes differ (`refreshCached`).
+    /// - Returns: what became of it.
+    /// - Throws: `localFault` with a sentence that names the directory.
+    @discardableResult
+    public func store(
+        _ body: ImageBody, for key: CacheKey, record: CacheRecord, validators: HTTPValidators? = nil,
+        replacing: Bool = false
+    ) throws(WebImageError) -> StoreResult {
+        guard !configuration.isReadOnly else { throw fault("store an image", code: EROFS) }
+        var record = record
+        record.length = body.count
+        let validators = configuration.keepsHTTPValidators ? validators : nil
+        let leaf = try openLeaf(key)
+        let file = try fill(body, leaf: leaf.descriptor)
+        defer { if let name = file.temporaryName { unlinkat(leaf.descriptor, name, 0) } }
+        let isDescribed = try describe(file.descriptor, record: record, validators: validators)
+        guard fchmod(file.descriptor, publishedMode) == 0 else { throw fault("store an image") }
+        if configuration.durability == .file, fdatasync(file.descriptor) != 0 { throw fault("store an image") }
+        // Two names cannot appear in one step, so only one process at a time publishes a pair of them into this directory.
+        let pairLock = isDescribed ? nil : try lockPairs(leaf.descriptor)
+        let sidecar = pairLock == nil ? nil : record.encoded + (validators?.encoded ?? [])
+        let result = try publish(
+            file, in: leaf.descriptor, key: key, record: record, sidecar: sidecar, replacing: replacing,
+            hasValidators: validators != nil)
+        if configuration.durability == .file, fsync(leaf.descriptor) != 0 { throw fault("store an image") }
+        _ = consume pairLock
+        return result
+    }
+
+    /// Released when the file is closed, by the kernel where the process dies.
+    private func lockPairs(_ leaf: Int32) throws(WebImageError) -> OpenFile {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+        guard let file = OpenFile(clinux_open_beneath(leaf, ".", flags, 0)) else { throw fault("store an image") }
+        while flock(file.descriptor, LOCK_EX) != 0 {
+            guard errno == EINTR else { throw fault("store an image") }
+        }
+        return file
+    }
+
+    /// Opens the directory of a key, and makes it where it is missing.
+    func openLeaf(_ key: CacheKey) throws(WebImageError) -> OpenFile {
+        let path = key.leaf
+        // O_PATH is enough to put a name into it; fsync wants a real descriptor.
+        let flags = configuration.durability == .file ? O_RDONLY | O_DIRECTORY | O_CLOEXEC : clinux_directory_flags()
+        if let leaf = OpenFile(clinux_open_beneath(root, path, flags, 0)) { return leaf }
+        guard errno == ENOENT else { throw fault("store an image") }
+        for end in [2, 5, 8] {
+            let part = String(path.prefix(end))
+            guard mkdirat(root, part, 0o777) == 0 || errno == EEXIST else { throw fault("make the directory \(part)") }
+        }
+        if configuration.durability == .file {
+            for part in [".", "v1", String(path.prefix(5))] {
+                let parent = OpenFile(clinux_open_beneath(root, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
+                guard let parent, fsync(parent.descriptor) == 0 else { throw fault("make the directory \(path)") }
+            }
+        }
+        guard let leaf = OpenFile(clinux_open_beneath(root, path, flags, 0)) else { throw fault("store an image") }
+        return leaf
+    }
+
+    /// A file with the bytes of a body, without its final name.
+    private struct Filled: ~Copyable {
+        /// Nil where the descriptor is the body's own.
+        var owned: OpenFile?
+        let descriptor: Int32
+        /// In the leaf directory; nil where the file has no name.
+        var temporaryName: String?
+    }
+
+    private func fill(_ body: ImageBody, leaf: Int32) throws(WebImageError) -> Filled {
+        if current.unnamedFiles {
+            if let descriptor = body.fileDescriptor, isUnnamedHere(descriptor) {
+                return Filled(owned: nil, descriptor: descriptor, temporaryName: nil)
+            }
+            if let file = OpenFile(clinux_open_beneath(leaf, ".", clinux_tmpfile_flags(), 0o600)) {
+                try write(body, to: file.descriptor)
+                let descriptor = file.descriptor
+                return Filled(owned: file, descriptor: descriptor, temporaryName: nil)
+            }
+            guard lacksUnnamedFiles(errno) else { throw fault("store an image") }
+        }
+        let name = Self.temporaryName()
+        let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
+        guard let file = OpenFile(clinux_open_beneath(leaf, name, flags, 0o600)) else { throw fault("store an image") }
+        do throws(WebImageError) {
+            try write(body, to: file.descriptor)
+        } catch {
+            unlinkat(leaf, name, 0)
+            throw error
+        }
+        let descriptor = file.descriptor
+        return Filled(owned: file, descriptor: descriptor, temporaryName: name)
+    }
+
+    private func write(_ body: ImageBody, to descriptor: Int32) throws(WebImageError) {
+        try body.withUnsafeBytes { bytes throws(WebImageError) in
+            let code = OpenFile.write(bytes, to: descriptor)
+            guard code == 0 else { throw fault("store an image", code: code) }
+        }
+    }
+
+    /// Whether a body's file can be given a name in this cache: it never had one, and is on the same file system.
+    private func isUnnamedHere(_ descriptor: Int32) -> Bool {
+        var (file, own) = (stat(), stat())
+        return fstat(descriptor, &file) == 0 && fstat(root, &own) == 0 && file.st_dev == own.st_dev
+            && file.st_nlink == 0
+    }
+
+    /// Attaches the record. Returns false where it has to stand in a file of its own.
+    private func describe(
+        _ descriptor: Int32, record: CacheRecord, validators: HTTPValidators?
+    ) throws(WebImageError) -> Bool {
+        guard current.attributes else { return false }
+        var code = setAttribute(Self.recordAttribute, record.encoded, of: descriptor)
+        if code == 0, let validators {
+            code = setAttribute(Self.validatorsAttribute, validators.encoded, of: descriptor)
+        }
+        if code == 0 { return true }
+        guard lacksAttributes(code) else { throw fault("store an image", code: code) }
+        return false
+    }
+
+    private func publish(
+        _ file: borrowing Filled, in leaf: Int32, key: CacheKey, record: CacheRecord, sidecar: [UInt8]?,
+        replacing: Bool,
+        hasValidators: Bool
+    ) throws(WebImageError) -> StoreResult {
+        let name = key.name
+        // A second round where a damaged file was in the way, a third where another process took its place meanwhile.
+        for _ in 0..<4 {
+            if let sidecar {
+                // The record first: without the image it means nothing.
+                var status = stat()
+                if fstatat(leaf, name, &status, AT_SYMLINK_NOFOLLOW) != 0 {
+                    try writeSidecar(sidecar, name: name, leaf: leaf)
+                    if link(file, as: name, in: leaf) == 0 { return .stored }
+                } else {
+                    errno = EEXIST
+                }
+            } else if link(file, as: name, in: leaf) == 0 {
+                return .stored
+            }
+            guard errno == EEXIST else { throw fault("store an image") }
+            guard let first = try lookup(key, atLeast: record.level) else { continue }
+            let isSame = record.digest != nil && first.record?.digest == record.digest && first.size == record.length
+            if let known = first.record {
+                if first.standing == .verified && (!replacing || (isSame && !hasValidators)) {
+                    return .alreadyPresent(known)
+                }
+                if isSame && !hasValidators, try rewrite(record, of: first) { return .alreadyPresent(record) }
+            }
+            if let sidecar {
+                // A reader in between finds nothing, which is a miss; never an image with the record of another.
+                unlinkat(leaf, name, 0)
+                try writeSidecar(sidecar, name: name, leaf: leaf)
+            }
+            if replace(file, as: name, in: leaf) == 0 { return .stored }
+            throw fault("store an image")
+        }
+        throw fault("store an image", code: EEXIST)
+    }
+
+    /// Gives the file its name, where that is free: the one step that makes it visible.
+    private func link(_ file: borrowing Filled, as name: String, in leaf: Int32) -> Int32 {
+        guard let temporary = file.temporaryName else { return clinux_link_fd(file.descriptor, leaf, name) }
+        if linkat(leaf, temporary, leaf, name, 0) == 0 { return 0 }
+        // A file system without hard links (vfat, some of FUSE).
+        guard errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS else { return -1 }
+        return clinux_rename_noreplace(leaf, temporary, leaf, name)
+    }
+
+    /// Gives the file its name, in place of what has it.
+    private func replace(_ file: borrowing Filled, as name: String, in leaf: Int32) -> Int32 {
+        if let temporary = file.temporaryName { return renameat(leaf, temporary, leaf, name) }
+        let temporary = Self.temporaryName()
+        guard clinux_link_fd(file.descriptor, leaf, temporary) == 0 else { return -1 }
+        if renameat(leaf, temporary, leaf, name) == 0 { return 0 }
+        let code = errno
+        unlinkat(leaf, temporary, 0)
+        errno = code
+        return -1
+    }
+
+    /// Writes a record's own file, whole or not at all.
+    func writeSidecar(_ bytes: [UInt8], name: String, leaf: Int32) throws(WebImageError) {
+        let temporary = Self.temporaryName()
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+        guard let file = OpenFile(clinux_open_beneath(leaf, temporary, flags, publishedMode)) else {
+            throw fault("write a record")
+        }
+        var code = bytes.withUnsafeBytes { OpenFile.write($0, to: file.descriptor) }
+        if code == 0, configuration.durability == .file, fdatasync(file.descriptor) != 0 { code = errno }
+        if code == 0, renameat(leaf, temporary, leaf, name + Self.sidecarSuffix) != 0 { code = errno }
+        guard code == 0 else {
+            unlinkat(leaf, temporary, 0)
+            throw fault("write a record", code: code)
+        }
+    }
+}

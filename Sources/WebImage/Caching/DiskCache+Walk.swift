@@ -1,0 +1,71 @@
+internal import CLinux
+internal import Glibc
+
+extension DiskCache {
+    /// Visits every image in the order of the keys; files that come or go meanwhile may be visited or not. What is no image of
+    /// the cache (`.prefetch`, `bad`, temporary files, records) is passed over.
+    func walk(
+        _ visit: (_ key: CacheKey, _ leaf: Int32, _ name: String) throws(WebImageError) -> Void
+    ) throws(WebImageError) {
+        for first in try names(in: "v1", length: 2) {
+            for second in try names(in: "v1/\(first)", length: 2) {
+                let path = "v1/\(first)/\(second)"
+                guard let leaf = OpenFile(clinux_open_beneath(root, path, clinux_directory_flags(), 0)) else {
+                    continue
+                }
+                for name in try names(in: path, length: 60) {
+                    guard let digest = Digest(hex: first + second + name) else { continue }
+                    try visit(CacheKey(digest), leaf.descriptor, name)
+                }
+            }
+        }
+    }
+
+    /// Removes temporary files older than an hour: a crash leaves some where the file system has no unnamed files.
+    /// - Returns: how many.
+    @discardableResult
+    package func removeStaleTemporaryFiles(olderThan seconds: Int = 3600) throws(WebImageError) -> Int {
+        var removed = 0
+        let limit = Self.now() - seconds
+        for first in try names(in: "v1", length: 2) {
+            for second in try names(in: "v1/\(first)", length: 2) {
+                let path = "v1/\(first)/\(second)"
+                guard let leaf = OpenFile(clinux_open_beneath(root, path, clinux_directory_flags(), 0)) else {
+                    continue
+                }
+                for name in try names(in: path, length: nil) where name.hasPrefix(".t-") {
+                    var status = stat()
+                    guard fstatat(leaf.descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0,
+                        status.st_mtim.tv_sec <= limit,
+                        unlinkat(leaf.descriptor, name, 0) == 0
+                    else { continue }
+                    removed += 1
+                }
+            }
+        }
+        return removed
+    }
+
+    /// Sorted names of one directory: lower-case hexadecimal ones of a length, or all.
+    private func names(in path: String, length: Int?) throws(WebImageError) -> [String] {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+        guard let directory = OpenFile(clinux_open_beneath(root, path, flags, 0)) else {
+            // A stray file, or a directory that was removed meanwhile.
+            guard errno == ENOENT || errno == ENOTDIR else { throw fault("list \(path)") }
+            return []
+        }
+        guard let stream = fdopendir(directory.release()) else { throw fault("list \(path)") }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { $0.prefix { $0 != 0 }.map { $0 } }
+            if let length, name.count != length || !name.allSatisfy(Self.isHex) { continue }
+            names.append(String(decoding: name, as: UTF8.self))
+        }
+        return names.sorted()
+    }
+
+    private static func isHex(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    }
+}

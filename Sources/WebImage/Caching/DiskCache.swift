@@ -1,0 +1,160 @@
+internal import CLinux
+internal import Glibc
+internal import Threading
+
+/// A directory of verified images that any number of processes share. The file system is the index: there is no server, no
+/// database and nothing to repair. `docs/CACHE.md` has the layout and what a crash leaves.
+///
+/// All methods may block on the disk; call them from a thread that may.
+public final class DiskCache: Sendable {
+    /// The cache directory as it was named.
+    public let directory: String
+    /// How it was opened.
+    public let configuration: Configuration
+    /// Sentences about the directory that a person should read: it is open to everyone.
+    public let warnings: [String]
+
+    let root: Int32
+    /// What the file system can do, as far as it has been tried.
+    private let abilities: Locked<Abilities>
+    /// Permissions of a published file: nobody writes to it again.
+    let publishedMode: mode_t
+
+    struct Abilities {
+        var unnamedFiles: Bool
+        var attributes: Bool
+    }
+
+    /// Opens a cache directory; makes it, and what belongs into it, where it is missing.
+    /// - Throws: `localFault` with errno and a sentence that names the directory.
+    public init(directory: String, configuration: Configuration = Configuration()) throws(WebImageError) {
+        self.directory = directory
+        self.configuration = configuration
+        if !configuration.isReadOnly { try Self.makeDirectory(directory) }
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+        guard let file = OpenFile(clinux_open(directory.isEmpty ? "." : directory, flags, 0)) else {
+            throw Self.fault("open the cache directory \(directory)")
+        }
+        var status = stat()
+        guard fstat(file.descriptor, &status) == 0 else { throw Self.fault("open the cache directory \(directory)") }
+        warnings =
+            status.st_mode & 0o002 == 0
+            ? []
+            : [
+                "everybody on this machine can write to the cache directory \(directory) and so put files there that count as "
+                    + "verified; chmod o-w takes that away"
+            ]
+        publishedMode = 0o444 & ~Self.umask()
+        abilities = Locked(
+            Abilities(
+                // An unnamed file gets its name through /proc (open(2), O_TMPFILE).
+                unnamedFiles: configuration.usesUnnamedFiles == .auto && access("/proc/self/fd", X_OK) == 0,
+                attributes: configuration.usesExtendedAttributes == .auto))
+        root = file.release()
+        if !configuration.isReadOnly { try lay() }
+    }
+
+    deinit { close(root) }
+
+    /// Makes everything stored until now survive a power cut: one syncfs(2) for the whole file system. Does nothing unless the
+    /// durability is `batch`.
+    /// - Throws: `localFault`.
+    public func sync() throws(WebImageError) {
+        guard configuration.durability == .batch else { return }
+        guard clinux_syncfs(root) == 0 else { throw fault("write out") }
+    }
+
+    /// Opens the file a body grows in past its memory limit. Without a name where the file system can do that, so that nothing is
+    /// left of it after a crash; the caller closes it.
+    /// - Throws: `localFault`.
+    package func openTemporaryFile() throws(WebImageError) -> Int32 {
+        if current.unnamedFiles {
+            let file = clinux_open_beneath(root, "v1", clinux_tmpfile_flags(), 0o600)
+            if file >= 0 { return file }
+            guard lacksUnnamedFiles(errno) else { throw fault("make a temporary file") }
+        }
+        let name = "v1/\(Self.temporaryName())"
+        let file = clinux_open_beneath(root, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw fault("make a temporary file") }
+        unlinkat(root, name, 0)
+        return file
+    }
+
+    var current: Abilities { abilities.withLock { $0 } }
+
+    /// Whether the error means that the file system has no unnamed files; remembered.
+    func lacksUnnamedFiles(_ code: Int32) -> Bool {
+        // EISDIR: a kernel or file system that takes the flag for O_DIRECTORY (open(2)).
+        guard code == EOPNOTSUPP || code == EISDIR || code == EINVAL else { return false }
+        abilities.withLock { $0.unnamedFiles = false }
+        return true
+    }
+
+    /// Whether the error means that the file system has no extended attributes; remembered.
+    func lacksAttributes(_ code: Int32) -> Bool {
+        guard code == ENOTSUP || code == ENOSYS else { return false }
+        abilities.withLock { $0.attributes = false }
+        return true
+    }
+
+    /// `localFault` of the current errno, with a sentence that names the directory.
+    func fault(_ doing: String, code: Int32 = errno) -> WebImageError {
+        Self.fault("\(doing) in the cache \(directory)", code: code)
+    }
+
+    static func fault(_ doing: String, code: Int32 = errno) -> WebImageError {
+        let reason =
+            switch code {
+            case ENOSPC: "the disk is full, or has no inodes left"
+            case EDQUOT: "the disk quota is used up"
+            case EROFS: "the file system is mounted read-only"
+            case EACCES, EPERM: "this user may not (\(errnoText(code)))"
+            case EMFILE, ENFILE: "no file descriptors are left"
+            case ELOOP, EXDEV:
+                "a symbolic link or a mount point stands where only directories and files of the cache may be"
+            default: errnoText(code)
+            }
+        return WebImageError(.localFault, "cannot \(doing): \(reason)", underlyingCode: code)
+    }
+
+    /// A name that no other process uses.
+    static func temporaryName() -> String {
+        ".t-\(getpid())-\(String(UInt64.random(in: 0 ... .max), radix: 16))"
+    }
+
+    private func lay() throws(WebImageError) {
+        for name in ["v1", ".prefetch", ".prefetch/locks"] {
+            guard mkdirat(root, name, 0o777) == 0 || errno == EEXIST else { throw fault("make \(name)") }
+        }
+        // https://bford.info/cachedir/: backup programs leave a directory with this file out.
+        let tag = OpenFile(clinux_open_beneath(root, "CACHEDIR.TAG", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666))
+        guard let tag else {
+            guard errno == EEXIST else { throw fault("make CACHEDIR.TAG") }
+            return
+        }
+        let text = "Signature: 8a477f597d28d172789f06886806bc55\n# This directory is a cache of prefetch.\n"
+        let code = Array(text.utf8).withUnsafeBytes { OpenFile.write($0, to: tag.descriptor) }
+        guard code == 0 else { throw fault("write CACHEDIR.TAG", code: code) }
+    }
+
+    /// mkdir -p
+    private static func makeDirectory(_ path: String) throws(WebImageError) {
+        if path.isEmpty || mkdir(path, 0o777) == 0 || errno == EEXIST { return }
+        let code = errno
+        let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+        guard code == ENOENT, !parent.isEmpty else { throw fault("make the cache directory \(path)", code: code) }
+        try makeDirectory(parent)
+        guard mkdir(path, 0o777) == 0 || errno == EEXIST else { throw fault("make the cache directory \(path)") }
+    }
+
+    /// From /proc (proc(5)): umask(2) can only be read by changing it, which another thread could see.
+    private static func umask() -> mode_t {
+        guard let file = OpenFile(clinux_open("/proc/self/status", O_RDONLY | O_CLOEXEC, 0)),
+            let bytes = OpenFile.read(file.descriptor, at: 0, limit: 4096)
+        else { return 0o022 }
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") where line.hasPrefix("Umask:") {
+            return mode_t(line.dropFirst(6).drop { $0 == " " || $0 == "\t" }, radix: 8) ?? 0o022
+        }
+        return 0o022
+    }
+}

@@ -1,0 +1,46 @@
+/// What a later request needs to ask only for a change, and the key in plain words, in the extended attribute
+/// `user.prefetch.http`: version 1, then ETag, Last-Modified and key, each as its length (u16, little endian) and its bytes.
+public struct HTTPValidators: Sendable, Equatable {
+    /// As the server sent it, with its quotes (RFC 9110 section 8.8.3).
+    public var etag: String?
+    /// As the server sent it (RFC 9110 section 8.8.2).
+    public var lastModified: String?
+    /// The key, for whoever looks at the file; cut at 1,024 bytes.
+    public var key: String?
+
+    /// Validators of their parts. An ETag or a date of more than 1,024 bytes is left out when it is stored: half of one matches
+    /// nothing.
+    public init(etag: String? = nil, lastModified: String? = nil, key: String? = nil) {
+        self.etag = etag
+        self.lastModified = lastModified
+        self.key = key
+    }
+
+    static let limit = 1024
+    private static let version: UInt8 = 1
+
+    init?(_ bytes: some Collection<UInt8>) {
+        var rest = Array(bytes)[...]
+        guard rest.popFirst() == Self.version else { return nil }
+        var fields: [String?] = []
+        for _ in 0..<3 {
+            guard let low = rest.popFirst(), let high = rest.popFirst() else { return nil }
+            let count = Int(low) | Int(high) << 8
+            guard count <= rest.count else { return nil }
+            fields.append(count == 0 ? nil : String(decoding: rest.prefix(count), as: UTF8.self))
+            rest = rest.dropFirst(count)
+        }
+        self.init(etag: fields[0], lastModified: fields[1], key: fields[2])
+    }
+
+    var encoded: [UInt8] {
+        var bytes = [Self.version]
+        for (text, mayBeCut) in [(etag, false), (lastModified, false), (key, true)] {
+            var field = Array((text ?? "").utf8)
+            if field.count > Self.limit { field = mayBeCut ? Array(field.prefix(Self.limit)) : [] }
+            bytes += [UInt8(truncatingIfNeeded: field.count), UInt8(truncatingIfNeeded: field.count >> 8)]
+            bytes += field
+        }
+        return bytes
+    }
+}

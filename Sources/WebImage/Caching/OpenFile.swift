@@ -1,0 +1,50 @@
+internal import Glibc
+
+/// The one owner of a file descriptor; closed when it goes out of use.
+struct OpenFile: ~Copyable {
+    let descriptor: Int32
+
+    /// Takes over what an open call returned; nil where that failed, `errno` is then still the call's.
+    init?(_ descriptor: Int32) {
+        guard descriptor >= 0 else { return nil }
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+
+    /// Hands the descriptor to another owner.
+    consuming func release() -> Int32 {
+        let descriptor = descriptor
+        discard self
+        return descriptor
+    }
+
+    /// Writes all bytes. Returns 0 or an errno.
+    static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+            if count < 0 {
+                if errno == EINTR { continue }
+                return errno
+            }
+            rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+        }
+        return 0
+    }
+
+    /// Reads up to `limit` bytes from `offset` on; nil with `errno` on an error.
+    static func read(_ descriptor: Int32, at offset: Int, limit: Int) -> [UInt8]? {
+        var failed = false
+        let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
+            while filled < limit {
+                let count = pread(descriptor, buffer.baseAddress! + filled, limit - filled, offset + filled)
+                if count < 0 && errno == EINTR { continue }
+                failed = count < 0
+                if count <= 0 { break }
+                filled += count
+            }
+        }
+        return failed ? nil : bytes
+    }
+}

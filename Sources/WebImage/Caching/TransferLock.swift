@@ -1,0 +1,76 @@
+internal import CLinux
+internal import Glibc
+
+/// One transfer per image, over all processes that share a cache.
+///
+/// Among the tasks of this process a gate decides, in the order of arrival; between processes an open-file-description lock
+/// (fcntl(2)) on one byte of one of 16 lock files. The kernel takes it away when a process dies, so there is no lock to expire or
+/// to break. Use one `TransferLock` per process and cache.
+package final class TransferLock: Sendable {
+    private struct Byte: Hashable {
+        var file: Int
+        var offset: Int64
+    }
+
+    private let gate = TransferGate<Byte>()
+    private let files: [Int32]
+    private let directory: String
+
+    /// Opens the lock files of a cache.
+    package init(_ cache: DiskCache) throws(WebImageError) {
+        directory = cache.directory
+        var files: [Int32] = []
+        for index in 0..<CacheKey.lockFileCount {
+            let path = ".prefetch/locks/\(String(index, radix: 16))"
+            let file = clinux_open_beneath(cache.root, path, O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
+            guard file >= 0 else {
+                let error = cache.fault("open a lock file")
+                for file in files { close(file) }
+                throw error
+            }
+            files.append(file)
+        }
+        self.files = files
+    }
+
+    deinit { for file in files { close(file) } }
+
+    /// Runs `body` while nobody else transfers this image. Whoever waited looks into the cache first: most often it is there now.
+    /// - Throws: `cancelled` where the task is cancelled while it waits, `localFault` where the lock files do not work, and what
+    ///   `body` throws.
+    package nonisolated(nonsending) func withTransfer<Result>(
+        of key: CacheKey, _ body: nonisolated(nonsending) () async throws(WebImageError) -> Result
+    ) async throws(WebImageError) -> Result {
+        let byte = Byte(file: key.lockFile, offset: key.lockOffset)
+        guard await gate.enter(byte) else { throw Self.cancelled }
+        defer { gate.leave(byte) }
+        try await lock(byte)
+        defer { _ = clinux_ofd_unlock(files[byte.file], byte.offset) }
+        return try await body()
+    }
+
+    /// How many tasks of this process wait for an image behind the one that transfers it.
+    package func waiting(for key: CacheKey) -> Int {
+        gate.waiting(Byte(file: key.lockFile, offset: key.lockOffset)) ?? 0
+    }
+
+    /// Asks again and again, ever less often: a call that waits in the kernel could not be cancelled.
+    private nonisolated(nonsending) func lock(_ byte: Byte) async throws(WebImageError) {
+        var wait = Duration.milliseconds(2)
+        while clinux_ofd_try_lock(files[byte.file], byte.offset) != 0 {
+            guard errno == EAGAIN || errno == EACCES else {
+                throw DiskCache.fault("lock a transfer in the cache \(directory)")
+            }
+            do {
+                try await Task.sleep(for: wait)
+            } catch {
+                throw Self.cancelled
+            }
+            wait = min(wait * 1.5, .milliseconds(100))
+        }
+    }
+
+    private static var cancelled: WebImageError {
+        WebImageError(.cancelled, "cancelled while another transfer of the image was under way")
+    }
+}

@@ -1,1 +1,8 @@
-@main struct Main { static func main() {} }
+import PrefetchCommands
+
+@main
+struct PrefetchCoord {
+    static func main() async {
+        await CommandRunner.main(CoordCommand.self)
+    }
+}

@@ -1,1 +1,8 @@
-@main struct Main { static func main() {} }
+import PrefetchCommands
+
+@main
+struct PrefetchWorkerProgram {
+    static func main() async {
+        await CommandRunner.main(WorkerCommand.self)
+    }
+}

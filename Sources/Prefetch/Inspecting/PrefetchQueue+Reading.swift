@@ -107,4 +107,18 @@ extension PrefetchQueue {
     package func runningBatches() async throws(RedisError) -> [String] {
         (try await read([["SMEMBERS", RedisArgument(keys.running)]])[0].get().array ?? []).compactMap(\.string).sorted()
     }
+
+    /// What each registered worker last said of itself; `id` is its name.
+    package func workerFacts() async throws(RedisError) -> [[String: String]] {
+        let names = try await workers()
+        guard !names.isEmpty else { return [] }
+        let replies = try await read(names.map { ["HGETALL", RedisArgument(keys.worker($0))] })
+        var result: [[String: String]] = []
+        for (name, reply) in zip(names, replies) {
+            var facts = (try reply.get().fields ?? [:]).compactMapValues(\.string)
+            facts["id"] = name
+            result.append(facts)
+        }
+        return result
+    }
 }

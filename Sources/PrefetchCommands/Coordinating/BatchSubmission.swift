@@ -1,0 +1,101 @@
+internal import FoundationEssentials
+internal import Glibc
+internal import Prefetch
+internal import Redis
+internal import WebImage
+
+/// Puts a list into a queue as a batch, or finds the batch it is already.
+struct BatchSubmission: Sendable {
+    let queue: PrefetchQueue
+    let list: URLList
+    let arguments: BatchArguments
+
+    /// A new batch of the list.
+    /// - Throws: `configuration` where `--name` names a batch that exists.
+    func open() async throws(PrefetchError) -> String {
+        let total = list.total
+        let fields = [
+            ("total", String(total)), ("list", Self.absolute(list.path)), ("hash", list.hash),
+            ("options", arguments.options.encoded), ("order", arguments.order.rawValue),
+            ("priority", arguments.priority.rawValue), ("keep", String(Int(arguments.keep.seconds))),
+            ("details", String(arguments.keepDetails)), ("host", Session.hostName),
+        ]
+        let wanted = arguments.name ?? "\(list.stem)-\(list.hash.prefix(8))"
+        let id: String?
+        do throws(RedisError) {
+            id = try await queue.open(
+                id: wanted, nonce: UUID().uuidString, exactly: arguments.name != nil, fields: fields)
+        } catch {
+            throw PrefetchError(error)
+        }
+        guard let id else {
+            throw PrefetchError(
+                .configuration, "there is a batch '\(wanted)' already",
+                hint: "choose another --name, or look at it: prefetch-coord status \(wanted)")
+        }
+        return id
+    }
+
+    /// Feeds a batch until it is sealed.
+    func feed(_ id: String, waiting: @Sendable () -> Void = {}) async throws(PrefetchError) -> ListFeeder.End {
+        try await ListFeeder(
+            queue: queue, list: list, batch: id, window: arguments.window, jobSize: arguments.jobSize
+        ).feed(waiting: waiting)
+    }
+
+    /// The path of a list as every process on this machine can open it.
+    static func absolute(_ path: String) -> String {
+        guard let resolved = realpath(path, nil) else { return path }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    /// Standard input as a file, since a list is read twice: in the cache folder, or where there is none in TMPDIR.
+    static func spool(into folder: String?) throws(PrefetchError) -> String {
+        let directory = folder.map { $0 + "/.prefetch/lists" } ?? (ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp")
+        if folder != nil {
+            guard (try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)) != nil else {
+                throw PrefetchError(
+                    .cacheUnavailable, "cannot make \(directory): \(String(cString: strerror(errno)))",
+                    hint: "choose a folder that this user may write: --cache DIR")
+            }
+        }
+        let path = "\(directory)/stdin-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).txt"
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            throw PrefetchError(.inputOutput, "cannot write \(path): \(String(cString: strerror(errno)))")
+        }
+        defer { close(file) }
+        var buffer = [UInt8](repeating: 0, count: 1 << 18)
+        while true {
+            let count = read(STDIN_FILENO, &buffer, buffer.count)
+            if count == 0 { return path }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0, write(file, buffer, count) == count else {
+                let reason = String(cString: strerror(errno))
+                unlink(path)
+                throw PrefetchError(.inputOutput, "cannot copy the list from standard input: \(reason)", hint: "make room in \(directory)")
+            }
+        }
+    }
+
+    /// The list a command was given: a file, or `-`.
+    static func list(_ path: String, cache: String?) throws(PrefetchError) -> URLList {
+        if path == "-" {
+            if isatty(STDIN_FILENO) == 1 {
+                throw PrefetchError(.unreadableList, "standard input is a terminal", hint: "pipe a list into it: cat urls.txt | …")
+            }
+            return try URLList(path: spool(into: cache))
+        }
+        return try URLList(path: path)
+    }
+}
+
+extension Session {
+    /// The name of this machine.
+    static var hostName: String {
+        var buffer = [CChar](repeating: 0, count: 256)
+        gethostname(&buffer, buffer.count - 1)
+        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

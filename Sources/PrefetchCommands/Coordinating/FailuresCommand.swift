@@ -1,0 +1,47 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import WebImage
+
+/// `prefetch-coord failures`: what was skipped, and why.
+struct FailuresCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "failures",
+        abstract: "List the URLs of a batch that ended without an image, and why.",
+        discussion: """
+            Examples:
+              prefetch-coord failures --cache ./cache
+              prefetch-coord failures urls-7f3a --json | jq -r .url > again.txt
+            """)
+
+    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    var batch: String?
+
+    @Flag(help: "One object of JSON a line.")
+    var json = false
+
+    @Option(help: "The list the batch was submitted from, where it is elsewhere now.")
+    var list: String?
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func run() async throws {
+        try await Session.with(location) { session in
+            let id = try await session.queue.resolve(batch)
+            guard let status = try await session.queue.status(of: id) else {
+                throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
+            }
+            let reader = FailureReader(queue: session.queue, status: status, listPath: list)
+            try await reader.forEach { failure throws(PrefetchError) in
+                Console.print(json ? BatchJSON.failure(failure).text : Self.text(failure))
+                return !Console.isOutputClosed && Console.outputError == nil
+            }
+        }
+    }
+
+    private static func text(_ failure: FailureDetail) -> String {
+        var what = failure.outcome.name
+        if let status = failure.httpStatus, failure.outcome == .httpError { what += " \(status)" }
+        let tries = failure.attempts > 1 ? ", \(failure.attempts) tries" : ""
+        return "\(failure.line): \(TerminalText.url(failure.url))  \(what)  \(TerminalText.escaped(failure.detail))\(tries)"
+    }
+}

@@ -1,0 +1,86 @@
+internal import ArgumentParser
+internal import FoundationEssentials
+internal import Glibc
+internal import Prefetch
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// `prefetch-coord run`: everything in one command.
+struct RunCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run",
+        abstract: "Fetch a list of image URLs into a verified cache, with its own Redis and workers.",
+        discussion: """
+            Examples:
+              prefetch-coord run urls.txt
+              prefetch-coord run urls.txt --cache ./images -n 2 --allow-net 10.0.0.0/8
+
+            The same command again continues where it stopped; of a list that is done it
+            fetches what is missing. Exit code: 0 every image is there, 3 some were
+            skipped, 4 cancelled, 75 stopped before the end.
+            """)
+
+    @Argument(help: "The list: one URL a line, or - for standard input.")
+    var file: String
+
+    @Option(help: "The folder of the images.")
+    var cache = "./cache"
+
+    @Option(name: [.customShort("n"), .long], help: "Worker processes; by default one a core, at most 4.")
+    var workers: Int?
+
+    @Option(name: .customLong("max-per-host"), help: "Transfers to one host over all workers; 0 = no limit.")
+    var maxPerHost = 6
+
+    @Option(help: "Skipped URLs that still mean success: N or N%.")
+    var failOver: AllowedSkips?
+
+    @Flag(help: "Print the result as one line of JSON.")
+    var json = false
+
+    @Flag(name: [.customShort("q"), .long], help: "No progress lines.")
+    var quiet = false
+
+    @OptionGroup(title: "Batch options") var batch: BatchArguments
+    @OptionGroup(title: "Fetch options") var fetch: FetchOptions
+
+    func validate() throws {
+        if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
+        guard maxPerHost >= 0 else { throw ValidationError("--max-per-host is a number from 0 on") }
+        guard !cache.isEmpty else { throw ValidationError("--cache wants a folder") }
+    }
+
+    func run() async throws {
+        if file != "-" && access(file, R_OK) != 0 { _ = try LineCheck.open(file) }
+        let disk = try Self.openCache(cache)
+        for warning in disk.warnings { Console.note("warning: \(warning)") }
+        let list = try BatchSubmission.list(file, cache: cache)
+        try await BatchRun(command: self, list: list, workerCount: workers ?? min(4, max(1, Processor.count))).run()
+    }
+
+    /// The cache folder, made where it is missing; 73 where that cannot be.
+    static func openCache(_ folder: String) throws(PrefetchError) -> DiskCache {
+        do throws(WebImageError) {
+            return try DiskCache(directory: folder)
+        } catch {
+            throw PrefetchError(
+                .cacheUnavailable, error.message, hint: "choose a folder that this user may write: --cache DIR")
+        }
+    }
+}
+
+/// A look at a file before anything is made for it.
+enum LineCheck {
+    static func open(_ path: String) throws(PrefetchError) {
+        let reason = String(cString: strerror(errno))
+        throw PrefetchError(
+            errno == ENOENT ? .notFound : .unreadableList, "cannot read \(path): \(reason)",
+            hint: "give a text file with one URL a line, or - for standard input")
+    }
+}
+
+/// The machine's processors.
+enum Processor {
+    static var count: Int { Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+}

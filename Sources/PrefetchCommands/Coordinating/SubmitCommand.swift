@@ -1,0 +1,146 @@
+internal import ArgumentParser
+internal import FoundationEssentials
+internal import Prefetch
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// `prefetch-coord submit`: puts a list into a queue for workers elsewhere.
+struct SubmitCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "submit",
+        abstract: "Put a list of image URLs into a queue; workers fetch it.",
+        discussion: """
+            Examples:
+              prefetch-coord submit urls.txt --redis redis://host:6379/0
+              zcat urls.gz | prefetch-coord submit - --redis unix:///run/redis.sock --wait
+
+            The id of the batch goes to standard output. It returns when the whole list is
+            in Redis; a list longer than the window is fed as workers take it.
+            """)
+
+    @Argument(help: "The list: one URL a line, or - for standard input.")
+    var file: String
+
+    @Flag(help: "Stay to the end of the batch: summary and exit code as run.")
+    var wait = false
+
+    @Flag(help: "Go on with the batch of this list that was not queued to its end.")
+    var resume = false
+
+    @Option(help: "With --wait: skipped URLs that still mean success: N or N%.")
+    var failOver: AllowedSkips?
+
+    @Flag(help: "With --wait: print the result as one line of JSON. Otherwise the batch as one.")
+    var json = false
+
+    @Flag(name: [.customShort("q"), .long], help: "No progress lines.")
+    var quiet = false
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Batch options") var batch: BatchArguments
+
+    func run() async throws {
+        let list = try BatchSubmission.list(file, cache: location.cacheFolder)
+        // With --cache alone the private Redis of that folder is made where it is missing.
+        if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
+        try await Session.with(location) { session in
+            let stop = StopRequest()
+            let signals = TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+            defer { signals.remove() }
+            let submission = BatchSubmission(queue: session.queue, list: list, arguments: batch)
+            let id = try await resume ? try await unfinished(session.queue, list) : try await submission.open()
+            if !json && !(wait && quiet) { Console.print(id) }
+            guard try await feed(id, submission, session, stop) else {
+                throw PrefetchError(
+                    .stopped, "stopped before the whole list was queued; what is queued runs on",
+                    hint: "go on with: prefetch-coord submit --resume \(Shell.quoted(file))")
+            }
+            if wait { return try await follow(id, session, stop) }
+            if json, let status = try await session.queue.status(of: id) { Console.print(BatchJSON.object(status).text) }
+            try await tellNext(id, list, session)
+        }
+    }
+
+    /// The batch of this list that is not sealed.
+    private func unfinished(_ queue: PrefetchQueue, _ list: URLList) async throws -> String {
+        guard let running = try await queue.batches(ofList: list.hash).running else {
+            throw PrefetchError(
+                .notFound, "no unfinished batch has this list", hint: "submit it as a new one: prefetch-coord submit \(Shell.quoted(file))")
+        }
+        if !running.isSealed {
+            Console.note("going on with \(running.id): \(Wording.count(running.pushed)) of \(Wording.count(running.total)) URLs are queued")
+        }
+        return running.id
+    }
+
+    /// Feeds until the batch is sealed; false where a signal came first.
+    private func feed(
+        _ id: String, _ submission: BatchSubmission, _ session: Session, _ stop: StopRequest
+    ) async throws -> Bool {
+        let hint = try await session.queue.workers().isEmpty ? " (no worker is there: \(workerCommand(session)))" : ""
+        return try await withThrowingTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                let end = try await submission.feed(id) {
+                    Console.note("the list is longer than the window; feeding it as workers take it\(hint)")
+                }
+                if case .closed(let state) = end, state != "done" {
+                    throw PrefetchError(.notFound, "the batch \(id) was \(state) while it was fed", hint: "submit the list again")
+                }
+                return true
+            }
+            group.addTask {
+                await stop.first.wait()
+                return false
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? false
+        }
+    }
+
+    private func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
+        let follower = BatchFollower(
+            queue: session.queue, id: id, isQuiet: quiet, allowNetHint: "start the workers with --allow-net and its network")
+        let status = try await withThrowingTaskGroup(of: BatchStatus?.self) { group in
+            group.addTask { try await follower.follow() }
+            group.addTask {
+                await stop.first.wait()
+                return nil
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? nil
+        }
+        guard let status else {
+            Console.note("the batch runs on: prefetch-coord status \(id)")
+            throw ExitCode(130)
+        }
+        if json {
+            Console.print(BatchJSON.object(status).text)
+        } else {
+            for line in BatchText.summary(status) { Console.print(line) }
+        }
+        let code = BatchExit.code(status, allowed: failOver)
+        if code != 0 { throw ExitCode(code) }
+    }
+
+    private func tellNext(_ id: String, _ list: URLList, _ session: Session) async throws {
+        Console.note("queued \(Wording.count(list.total)) URLs as \(id)")
+        if try await session.queue.workers().isEmpty { Console.note("no worker is there yet; start one: \(workerCommand(session))") }
+        Console.note("look at it:   prefetch-coord status \(id)\(locationWords)")
+    }
+
+    private func workerCommand(_ session: Session) -> String {
+        let folder = location.cache ?? "./cache"
+        return "prefetch-worker --redis \(Shell.quoted(session.redis.redactedURL)) --cache \(Shell.quoted(folder))"
+            + (location.queue == "default" ? "" : " --queue \(location.queue)")
+    }
+
+    private var locationWords: String {
+        var words = ""
+        if let redis = location.redis, let configuration = try? RedisConfiguration(url: redis) {
+            words += " --redis \(Shell.quoted(configuration.redactedURL))"
+        }
+        if let cache = location.cache { words += " --cache \(Shell.quoted(cache))" }
+        return words + (location.queue == "default" ? "" : " --queue \(location.queue)")
+    }
+}

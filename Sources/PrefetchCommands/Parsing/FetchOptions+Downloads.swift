@@ -1,0 +1,46 @@
+internal import FoundationEssentials
+internal import Prefetch
+internal import WebImage
+
+extension FetchOptions {
+    /// The downloader these options ask for.
+    /// - Throws: `configuration` with the option that is wrong.
+    func downloads(maxPerHost: Int) throws(PrefetchError) -> ImageDownloader.Configuration {
+        var downloads = ImageDownloader.Configuration()
+        downloads.maxConcurrentDownloads = maxConcurrentDownloads
+        downloads.maxParkedDownloads = max(64, 2 * maxConcurrentDownloads)
+        downloads.maxConnectionsPerHost = maxPerHost > 0 ? maxPerHost : nil
+        downloads.connectTimeout = connectTimeout.seconds
+        downloads.downloadTimeout = timeout.seconds
+        downloads.maxTime = maxTime?.seconds
+        downloads.maxAttempts = tries
+        downloads.maxRedirects = maxRedirects
+        downloads.maxBodyBytes = maxSize.bytes
+        downloads.connectTo = connectTo
+        downloads.resolve = resolve
+        downloads.caFile = caFile
+        downloads.addressPolicy = AddressPolicy(allow: allowNet.compactMap { CIDR($0) })
+        if let userAgent { downloads.setValue(userAgent, forHTTPHeaderField: "User-Agent") }
+        for header in headers {
+            let parts = header.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            let value = parts[1].drop { $0 == " " }
+            downloads.setValue(value.isEmpty ? nil : String(value), forHTTPHeaderField: String(parts[0]))
+        }
+        let environment = ProcessInfo.processInfo.environment
+        func variable(_ name: String) -> String? {
+            let value = environment[name] ?? environment[name.uppercased()]
+            return value.flatMap { $0.isEmpty ? nil : $0 }
+        }
+        let inherited = variable("https_proxy") ?? variable("http_proxy") ?? variable("all_proxy")
+        switch proxy {
+        case "env": downloads.proxy = inherited
+        case nil:
+            if inherited != nil { Console.note("note: a proxy in the environment is not used; --proxy env uses it") }
+        default: downloads.proxy = proxy
+        }
+        do throws(WebImageError) { try downloads.validate() } catch {
+            throw PrefetchError(.configuration, error.message, hint: "see --help")
+        }
+        return downloads
+    }
+}

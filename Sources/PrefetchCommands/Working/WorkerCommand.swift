@@ -1,0 +1,112 @@
+public import ArgumentParser
+internal import FoundationEssentials
+internal import Glibc
+internal import Prefetch
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// `prefetch-worker`: one worker process.
+public struct WorkerCommand: AsyncParsableCommand {
+    /// Its name and help.
+    public static let configuration = CommandConfiguration(
+        commandName: "prefetch-worker",
+        abstract: "Take jobs from a queue and fetch their images into the shared cache.",
+        discussion: """
+            Examples:
+              prefetch-worker --redis redis://host:6379/0 --cache /srv/images
+              prefetch-worker --redis unix:///run/redis.sock --cache ./cache --burst
+
+            SIGTERM or Ctrl-C finishes what is in flight and gives the rest back; a second
+            one stops at once. Neither loses a URL.
+            """,
+        version: "prefetch \(PrefetchVersion)")
+
+    @Flag(help: "Leave when no batch is running any more.")
+    var burst = false
+
+    @Flag(name: [.customShort("q"), .long], help: "Only errors and the last line.")
+    var quiet = false
+
+    @Option(help: "The least an image is checked: none, header, structure, decode.")
+    var validate = "none"
+
+    @Option(name: .customLong("max-per-host"), help: "Transfers to one host; 0 = no limit.")
+    var maxPerHost = 0
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Fetch options") var fetch: FetchOptions
+
+    /// The command as its help says.
+    public init() {}
+
+    /// Checks what the options say together.
+    public func validate() throws {
+        guard ValidationLevel(name: validate) != nil else {
+            throw ValidationError("--validate is none, header, structure or decode, not '\(validate)'")
+        }
+        guard maxPerHost >= 0 else { throw ValidationError("--max-per-host is a number from 0 on") }
+    }
+
+    /// Works until told to leave.
+    public func run() async throws {
+        let folder = location.cacheFolder ?? "./cache"
+        let disk = try RunCommand.openCache(folder)
+        if !quiet { for warning in disk.warnings { Console.note("warning: \(warning)") } }
+        let stop = StopRequest()
+        try await Session.with(location) { session in
+            let worker = PrefetchWorker(
+                configuration: configuration, redis: session.redis, queue: location.queue, manager: try manager(folder))
+            let signals = TerminationSignals.install { signal, count in
+                stop.request(signal: signal, count: count)
+                if count == 1 { worker.drain() } else { worker.stop() }
+            }
+            defer { signals.remove() }
+            let counts = try await worker.run()
+            if !quiet || counts.finished > 0 { Console.print(Self.lastLine(counts)) }
+            if let signal = stop.forced { throw ExitCode(128 + signal) }
+        }
+    }
+
+    private var configuration: PrefetchWorker.Configuration {
+        var configuration = PrefetchWorker.Configuration()
+        configuration.lease = Int(fetch.lease.seconds * 1000)
+        configuration.maxConcurrentDownloads = fetch.maxConcurrentDownloads
+        configuration.burst = burst
+        configuration.drainTimeout = fetch.drainTimeout.seconds
+        configuration.minimumLevel = ValidationLevel(name: validate) ?? .none
+        let isQuiet = quiet
+        configuration.onEvent = { event in
+            if let line = Self.text(event, isQuiet: isQuiet) { Console.note("\(ProgressLines.clock) \(line)") }
+        }
+        return configuration
+    }
+
+    private func manager(_ folder: String) throws(PrefetchError) -> ImageManager {
+        do throws(WebImageError) {
+            return try ImageManager(cache: ImageCache(directory: folder), downloads: try fetch.downloads(maxPerHost: maxPerHost))
+        } catch {
+            throw PrefetchError(.configuration, error.message, hint: "see prefetch-worker --help")
+        }
+    }
+
+    private static func text(_ event: PrefetchWorker.Event, isQuiet: Bool) -> String? {
+        switch event {
+        case .joined(let name): isQuiet ? nil : "worker \(name) is ready"
+        case .redisAway(let reason): "waiting for Redis: \(reason)"
+        case .redisBack: "Redis is back"
+        case .lost(let name): "worker \(name) was given up by the others; going on under a new name"
+        case .paused(let reason): "paused: \(TerminalText.escaped(reason)); no URL is blamed, looking again every few seconds"
+        case .resumed: "works again"
+        // A run names refused hosts itself, once for all its workers.
+        case .refused(_, let message): isQuiet ? nil : "refused: \(TerminalText.escaped(message)); open it with --allow-net"
+        }
+    }
+
+    /// `prefetch-worker host:pid finished 4,812 skipped 188 (downloaded 4,700, …)`
+    static func lastLine(_ counts: PrefetchCounts) -> String {
+        let parts = PrefetchOutcome.allCases.filter { counts[$0] > 0 }.map { "\($0.name) \(Wording.count(counts[$0]))" }
+        return "prefetch-worker \(Session.hostName):\(getpid()) finished \(Wording.count(counts.finished)) skipped "
+            + Wording.count(counts.skipped) + (parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))")
+    }
+}

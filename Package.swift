@@ -49,7 +49,7 @@ let package = Package(
         .target(name: "Redis", dependencies: ["CHiredis", "CLinux", "Threading"], swiftSettings: settings),
         .target(
             name: "Prefetch", dependencies: ["WebImage", "Redis", "Threading", "CLinux", deque, logging],
-            exclude: ["Working"], swiftSettings: settings),
+            swiftSettings: settings),
         .target(name: "Origin", dependencies: ["CImageCodec", "CLinux", "Threading"], swiftSettings: settings),
         .target(
             name: "PrefetchCommands", dependencies: ["Prefetch", "WebImage", "Redis", "Origin", argumentParser, logging],

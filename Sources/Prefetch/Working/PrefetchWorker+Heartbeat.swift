@@ -13,7 +13,8 @@ extension PrefetchWorker {
             let activity = await manager.downloader.activity
             let held = Array(Set(jobs.values.map(\.claim.job.batch)))
             let about = [
-                ("in_flight", String(activity.running)), ("finished", String(totals.finished)),
+                ("in_flight", String(activity.running + activity.parked)),
+                ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(totals.finished)),
                 ("skipped", String(totals.skipped)), ("bytes", String(totals.bytes)), ("trouble", fault.message ?? ""),
             ]
             let worker = name

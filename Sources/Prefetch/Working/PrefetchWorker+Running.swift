@@ -27,7 +27,7 @@ extension PrefetchWorker {
                 await stopping.wait()
                 return false
             }
-            await race.next()
+            _ = await race.next()
             race.cancelAll()
         }
         await end(id)

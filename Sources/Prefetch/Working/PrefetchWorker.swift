@@ -106,7 +106,7 @@ public actor PrefetchWorker {
             let base = configuration.name.isEmpty ? Self.hostAndPID : configuration.name
             name = lossCount == 0 ? base : "\(base).\(lossCount)"
             sequence = 0
-            let about = [("host", Self.host), ("pid", String(getpid())), ("version", PrefetchVersion.current)]
+            let about = [("host", Self.host), ("pid", String(getpid())), ("version", PrefetchVersion)]
             let joined = await persist { () async throws(RedisError) in
                 try await queue.join(worker: name, lease: configuration.lease, about: about)
             }

@@ -51,6 +51,8 @@ static bool run(png_encoder *encoder, const uint8_t *pixels, uint32_t width, uin
     png_set_IHDR(library, encoder->info, width, height, options->bit_depth, options->color_type,
                  options->interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
+    // Noise hardly gets smaller at zlib's default level, which takes several times as long.
+    png_set_compression_level(library, 3);
     if (options->color_type == PNG_COLOR_TYPE_PALETTE) {
         png_color colors[256];
         int count = options->palette_count > 256 ? 256 : options->palette_count;

@@ -2,8 +2,7 @@ internal import CImageCodec
 
 /// Images for tests, `demo` and the benchmark: the same bytes for the same seed, as long as the libraries are the same.
 ///
-/// The content is like a photograph's (soft areas with noise), so that sizes are real ones: at quality 80 a JPEG takes about 1.7 bits a pixel,
-/// a PNG about 20, a GIF 9, a WebP (lossless, not compressed) 24; ``side(forBytes:bitsPerPixel:)`` turns that round.
+/// The content is like a photograph's, soft areas with noise, so that sizes are real ones.
 package enum GeneratedImage {
     /// Channels of a JPEG.
     package enum JPEGColor: Int32, Sendable, CaseIterable {
@@ -30,9 +29,7 @@ package enum GeneratedImage {
         }
     }
 
-    /// - Parameters:
-    ///   - quality: 1 to 100.
-    ///   - restartInterval: MCUs between restart markers; 0 is none.
+    /// YCbCr 4:2:0 where it has colour. `quality` is 1 to 100; `restartInterval` counts MCUs, 0 is none.
     package static func jpeg(
         seed: UInt64, width: Int, height: Int, quality: Int = 80, progressive: Bool = false, color: JPEGColor = .color,
         restartInterval: Int = 0
@@ -44,7 +41,7 @@ package enum GeneratedImage {
         return written { image_codec_encode_jpeg(pixels, UInt32(width), UInt32(height), &options, &$0) }
     }
 
-    /// - Parameter depth: bits of a sample, 8 or 16; a palette has 8.
+    /// `depth` is the bits of a sample, 8 or 16; a palette has 8.
     package static func png(
         seed: UInt64, width: Int, height: Int, interlaced: Bool = false, color: PNGColor = .rgb, depth: Int = 8
     ) -> [UInt8] {
@@ -58,11 +55,6 @@ package enum GeneratedImage {
                 palette_count: 256)
             return written { image_codec_encode_png(pixels, UInt32(width), UInt32(height), &options, &$0) }
         }
-    }
-
-    /// The side of a square image whose file has about so many bytes.
-    package static func side(forBytes bytes: Int, bitsPerPixel: Double) -> Int {
-        max(1, Int((Double(bytes) * 8 / bitsPerPixel).squareRoot()))
     }
 
     /// Empty only on arguments the format does not allow.

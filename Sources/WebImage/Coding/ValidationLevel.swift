@@ -25,5 +25,6 @@ public enum ValidationLevel: UInt8, Sendable, Comparable, CaseIterable {
         }
     }
 
+    /// By how far they check.
     public static func < (lhs: Self, rhs: Self) -> Bool { lhs.rawValue < rhs.rawValue }
 }

@@ -1,0 +1,39 @@
+internal import DequeModule
+internal import Threading
+
+/// Lets at most so many loads run at the same time; who waits longest is next.
+final class ConcurrencyLimit: Sendable {
+    private struct State {
+        var free: Int
+        var waiting: Deque<UnsafeContinuation<Void, Never>> = []
+    }
+
+    private let state: Locked<State>
+
+    init(_ count: Int) {
+        state = Locked(State(free: count))
+    }
+
+    /// Runs `body` when it is its turn. A cancelled task waits for its turn too, to find `body` over at once.
+    func run<Result: Sendable>(_ body: () async -> Result) async -> Result {
+        await withUnsafeContinuation { continuation in
+            let goesAhead = state.withLock { state in
+                if state.free == 0 {
+                    state.waiting.append(continuation)
+                    return false
+                }
+                state.free -= 1
+                return true
+            }
+            if goesAhead { continuation.resume() }
+        }
+        let result = await body()
+        let next = state.withLock { state in
+            let next = state.waiting.popFirst()
+            if next == nil { state.free += 1 }
+            return next
+        }
+        next?.resume()
+        return result
+    }
+}

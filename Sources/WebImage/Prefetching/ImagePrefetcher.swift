@@ -1,0 +1,144 @@
+internal import Threading
+
+/// Loads lists of URLs into the cache, a few at a time (SDWebImagePrefetcher).
+///
+/// Every URL ends exactly once, with an image or as skipped; a failure stops nothing. Each list has its own counts and its own token, and
+/// a new one does not cancel the one before (as in SDWebImage 5). A URL that is in a list twice counts twice and is fetched once: the
+/// later one is a hit, or takes the failure of the first.
+public final class ImagePrefetcher: Sendable {
+    /// How much a prefetcher does at once.
+    public struct Configuration: Sendable {
+        /// Loads at the same time, over all lists: at least 1, 3 by default as in SDWebImage.
+        public var maxConcurrentPrefetchCount = 3
+
+        /// The defaults.
+        public init() {}
+    }
+
+    private struct State {
+        weak var delegate: (any ImagePrefetcherDelegate)?
+        var tokens: [ObjectIdentifier: PrefetchToken] = [:]
+    }
+
+    /// What loads the images.
+    public let manager: any ImageLoading
+    /// How much it does at once.
+    public let configuration: Configuration
+    private let limit: ConcurrencyLimit
+    private let state = Locked(State())
+
+    /// A prefetcher over a manager, which it may share with others.
+    public init(manager: any ImageLoading, configuration: Configuration = Configuration()) {
+        self.manager = manager
+        self.configuration = configuration
+        limit = ConcurrencyLimit(max(1, configuration.maxConcurrentPrefetchCount))
+    }
+
+    /// Who follows every list; not retained.
+    public var delegate: (any ImagePrefetcherDelegate)? {
+        get { state.withLock { $0.delegate } }
+        set { state.withLock { [weak newValue] in $0.delegate = newValue } }
+    }
+
+    /// How many lists have neither ended nor been cancelled.
+    public var runningTokenCount: Int {
+        let tokens = state.withLock { Array($0.tokens.values) }
+        return tokens.count { !$0.isCancelled }
+    }
+
+    /// Starts a list. An empty one calls `completed` with (0, 0) before this returns, and no delegate.
+    /// - Parameters:
+    ///   - urls: in the order in which they are started.
+    ///   - options: for every one of them.
+    ///   - progress: called for each URL that ended, with finishedCount and totalCount, before the delegate.
+    ///   - completed: called once at the end with finishedCount and skippedCount, after the delegate; not where it was cancelled.
+    /// - Returns: what cancels this list alone. It goes on when nobody keeps it.
+    @discardableResult
+    public func prefetch(
+        _ urls: [String], options: WebImageOptions = [],
+        progress: (@Sendable (_ finishedCount: Int, _ totalCount: Int) -> Void)? = nil,
+        completed: (@Sendable (_ finishedCount: Int, _ skippedCount: Int) -> Void)? = nil
+    ) -> PrefetchToken {
+        start(urls, options) { event in
+            switch event {
+            case .progress(let finished, let total): progress?(finished, total)
+            case .completion(let finished, let skipped): completed?(finished, skipped)
+            case .didPrefetch, .didFinish: break
+            }
+        }
+    }
+
+    /// Starts a list and tells everything that happens to it; the delegate is called as always. Events wait in memory until they are read.
+    /// Who stops reading cancels the list; where it is cancelled, the sequence ends without `didFinish`.
+    public func events(
+        for urls: [String], options: WebImageOptions = []
+    ) -> some AsyncSequence<PrefetchEvent, Never> & Sendable {
+        let (stream, continuation) = AsyncStream.makeStream(of: PrefetchEvent.self)
+        let token = start(urls, options, onEnd: { continuation.finish() }) { continuation.yield($0) }
+        continuation.onTermination = { _ in token.cancel() }
+        return stream
+    }
+
+    /// Cancels every list. Neither `didFinish` nor a completion is called.
+    public func cancelPrefetching() {
+        let tokens = state.withLock { Array($0.tokens.values) }
+        for token in tokens { token.cancel() }
+        state.withLock { state in
+            for token in tokens { state.tokens[ObjectIdentifier(token)] = nil }
+        }
+    }
+
+    private func start(
+        _ urls: [String], _ options: WebImageOptions, onEnd: @escaping @Sendable () -> Void = {},
+        _ observe: @escaping @Sendable (PrefetchEvent) -> Void
+    ) -> PrefetchToken {
+        let token = PrefetchToken(urls: urls)
+        if urls.isEmpty {
+            if token.finish() { observe(.completion(finishedCount: 0, skippedCount: 0)) }
+            onEnd()
+            return token
+        }
+        state.withLock { $0.tokens[ObjectIdentifier(token)] = token }
+        token.start(
+            Task {
+                await run(token, options, observe)
+                state.withLock { $0.tokens[ObjectIdentifier(token)] = nil }
+                onEnd()
+            })
+        return token
+    }
+
+    private func run(
+        _ token: PrefetchToken, _ options: WebImageOptions, _ observe: @escaping @Sendable (PrefetchEvent) -> Void
+    ) async {
+        let (manager, limit) = (manager, limit)
+        var run = PrefetchRun(token.urls) { url in
+            await limit.run {
+                do throws(WebImageError) {
+                    if Task.isCancelled { throw WebImageError(.cancelled, "the prefetch was cancelled") }
+                    return .success(try await manager.loadImage(with: url, options: options))
+                } catch {
+                    return .failure(error)
+                }
+            }
+        } report: { event in
+            if !token.isCancelled { self.tell(event, observe) }
+        }
+        let (finished, skipped) = await run.run(width: max(1, configuration.maxConcurrentPrefetchCount))
+        guard token.finish() else { return }
+        tell(.didFinish(totalCount: finished - skipped, skippedCount: skipped), observe)
+        observe(.completion(finishedCount: finished, skippedCount: skipped))
+    }
+
+    /// The closures hear of a URL before the delegate does.
+    private func tell(_ event: PrefetchEvent, _ observe: (PrefetchEvent) -> Void) {
+        observe(event)
+        switch event {
+        case .didPrefetch(let url, let finished, let total, _):
+            delegate?.imagePrefetcher(self, didPrefetch: url, finishedCount: finished, totalCount: total)
+        case .didFinish(let total, let skipped):
+            delegate?.imagePrefetcher(self, didFinishWithTotalCount: total, skippedCount: skipped)
+        case .progress, .completion: break
+        }
+    }
+}

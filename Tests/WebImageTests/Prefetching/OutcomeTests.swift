@@ -1,0 +1,42 @@
+import Testing
+import WebImage
+
+@Suite(.timeLimit(.minutes(1)))
+struct OutcomeTests {
+    @Test(
+        arguments: [
+            (.invalidURL, .invalidURL), (.badImageData, .badImage), (.cacheNotModified, .httpError),
+            (.blackListed, .blacklisted), (.invalidDownloadStatusCode, .httpError), (.cancelled, .cancelled),
+            (.timedOut, .timeout), (.cannotFindHost, .dns), (.cannotConnectToHost, .connect),
+            (.secureConnectionFailed, .tls), (.tooLarge, .tooLarge), (.refused, .refused),
+            (.connectionLost, .truncated),
+            (.tooManyRedirects, .httpError), (.notCached, .notCached), (.digestMismatch, .mismatch), (.localFault, nil),
+        ] as [(WebImageError.Code, PrefetchOutcome?)])
+    func `every error has its outcome, and a local fault has none`(code: WebImageError.Code, outcome: PrefetchOutcome?)
+    {
+        #expect(WebImageError(code, "").outcome == outcome)
+        if let outcome { #expect(outcome.isSkipped) }
+    }
+
+    @Test
+    func `options travel by name`() {
+        #expect(WebImageOptions(name: "retryFailed") == .retryFailed)
+        #expect(WebImageOptions(name: "delayPlaceholder") == nil)
+        #expect(([.retryFailed, .fromCacheOnly] as WebImageOptions).names == WebImageOptions.allNames)
+        #expect(WebImageOptions.allNames.allSatisfy { WebImageOptions(name: $0)?.names == [$0] })
+    }
+
+    @Test
+    func `counts add up by outcome`() {
+        var counts = PrefetchCounts()
+        counts[.downloaded] = 5
+        counts[.httpError] = 2
+        counts.bytes = 100
+        var more = PrefetchCounts()
+        more[.hit] = 1
+        more[.poison] = 1
+        more.bytes = 11
+        counts += more
+        #expect((counts.finished, counts.skipped, counts.bytes) == (9, 3, 111))
+    }
+}

@@ -87,13 +87,18 @@ public actor PrefetchWorker {
 
     /// Waits for Redis and looks whether it is one that can keep a queue.
     private func meetRedis() async throws(PrefetchError) {
-        var saidAway = false
+        let said = Locked(false)
+        let onEvent = configuration.onEvent
+        let connection = queue.connection
         do throws(RedisError) {
             let facts = try await withRetry(onRetry: { error, _ in
-                if !saidAway { self.configuration.onEvent(.redisAway(error.message)) }
-                saidAway = true
-            }) { () async throws(RedisError) in try await queue.connection.serverFacts() }
-            if saidAway { configuration.onEvent(.redisBack) }
+                let isFirst = said.withLock { said in
+                    defer { said = true }
+                    return !said
+                }
+                if isFirst { onEvent(.redisAway(error.message)) }
+            }) { () async throws(RedisError) in try await connection.serverFacts() }
+            if said.withLock({ $0 }) { onEvent(.redisBack) }
             _ = try facts.check()
         } catch {
             throw PrefetchError(error)

@@ -3,13 +3,14 @@ internal import Threading
 internal import WebImage
 
 extension PrefetchWorker {
-    /// Gives a sign of life every third of a lease. It asks the download loop first: a worker whose loop hangs gives none, and
+    /// Gives a sign of life every second, or every third of a lease where that is shorter. It asks the download loop first: a worker whose loop hangs gives none, and
     /// others take its jobs.
     func beatLoop() async {
         let third = Duration.milliseconds(configuration.lease / 3)
+        let interval = min(third, .seconds(1))
         var trouble = false
         while !Task.isCancelled {
-            do { try await Task.sleep(for: third) } catch { return }
+            do { try await Task.sleep(for: interval) } catch { return }
             let activity = await manager.downloader.activity
             let held = Array(Set(jobs.values.map(\.claim.job.batch)))
             let about = [

@@ -13,11 +13,12 @@ struct BatchRun: Sendable {
     let workerCount: Int
 
     func run() async throws {
-        let lock = try RunLock.acquire(cache: command.cache)
-        let attachment = try await PrivateRedis.attach(cache: command.cache)
-        let session = try await Session(attachment: attachment, queue: "default")
+        let lock = try await RunLock.acquire(cache: command.cache)
+        let redisFailure = Failure()
+        let server = try await PrivateRedis.attach(cache: command.cache) { redisFailure.note($0) }
+        let session = try await Session(attachment: server, queue: "default")
         do {
-            let code = try await run(session, isAlone: lock.isAlone)
+            let code = try await run(session, lock, redisFailure)
             await session.close()
             if code != 0 { throw ExitCode(code) }
         } catch {
@@ -26,36 +27,31 @@ struct BatchRun: Sendable {
         }
     }
 
-    private func run(_ session: Session, isAlone: Bool) async throws -> Int32 {
+    private func run(_ session: Session, _ lock: RunLock, _ redisFailure: Failure) async throws -> Int32 {
         let queue = session.queue
         // Nobody else runs on this cache, so whoever is registered is dead: what an earlier run left is free at once.
-        if isAlone { try await reapAll(queue) }
+        if lock.isAlone { try await reapAll(queue) }
+        lock.share()
         let submission = BatchSubmission(queue: queue, list: list, arguments: command.batch)
-        let id = try await continued(queue) ?? (try await submission.open())
+        let unfinished = try await continued(queue)
+        let id = if let unfinished { unfinished } else { try await submission.open() }
         if list.total == 0 {
             _ = try await submission.feed(id)
             return try await finish(queue, id)
         }
         let stop = StopRequest()
+        TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let supervisor = WorkerSupervisor(
-            count: workerCount, executable: nil, arguments: { arguments(session, worker: $0) },
+            WorkerSupervisor.Configuration(arguments: { arguments(session, worker: $0) }, workers: workerCount),
             progress: { (try? await queue.status(of: id))??.counts.finished ?? 0 },
-            onDeath: { pid, how in
-                Console.note("\(ProgressLines.clock) worker \(Session.hostName):\(pid) \(how); its URLs go to the others")
+            onDeath: { pid, end in
+                Console.note("\(ProgressLines.clock) worker \(Session.hostName):\(pid) ended by \(end); its URLs go to the others")
                 _ = try? await queue.reap(worker: "\(Session.hostName):\(pid)", most: 1_000_000)
             })
-        let signals = TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-        defer { signals.remove() }
-        try await supervisor.start()
-        let failure = await work(queue, id, submission, supervisor, stop)
-        if let failure {
-            await supervisor.kill()
-            throw failure
-        }
-        await supervisor.drain()
-        if let signal = stop.forced { return 128 + signal }
-        let status = try await queue.status(of: id)
-        if let status, status.state == .running {
+        let failure = await work(queue, id, submission, supervisor, stop, redisFailure)
+        if let failure { throw failure }
+        if let signal = stop.forced { return TerminationSignals.exitCode(signal) }
+        if let status = try await queue.status(of: id), status.state == .running {
             let finished = status.counts.finished
             throw PrefetchError(
                 .stopped, "stopped at \(Wording.share(finished, of: status.total)): \(Wording.count(finished)) of "
@@ -65,59 +61,95 @@ struct BatchRun: Sendable {
         return try await finish(queue, id)
     }
 
-    /// Feeds, follows and watches for signals until one of them ends the run.
+    /// Runs the workers, feeds, follows and watches for signals until one of them ends the run; then no worker is left.
     private func work(
         _ queue: PrefetchQueue, _ id: String, _ submission: BatchSubmission, _ supervisor: WorkerSupervisor,
-        _ stop: StopRequest
+        _ stop: StopRequest, _ redisFailure: Failure
+    ) async -> PrefetchError? {
+        await withTaskGroup(of: PrefetchError?.self) { group in
+            group.addTask {
+                do throws(PrefetchError) {
+                    try await supervisor.run()
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            let error = await follow(queue, id, submission, supervisor, stop, redisFailure)
+            if error == nil { await supervisor.drain() } else { await supervisor.kill() }
+            let failure = await group.next() ?? nil
+            return error ?? failure
+        }
+    }
+
+    /// How the wait for a batch can end.
+    private enum Step: Sendable {
+        case over
+        case goOn
+        case failed(PrefetchError)
+    }
+
+    private func follow(
+        _ queue: PrefetchQueue, _ id: String, _ submission: BatchSubmission, _ supervisor: WorkerSupervisor,
+        _ stop: StopRequest, _ redisFailure: Failure
     ) async -> PrefetchError? {
         let follower = BatchFollower(
             queue: queue, id: id, isQuiet: command.quiet, allowNetHint: "add --allow-net with its address or network")
-        return await withTaskGroup(of: Result<Bool, PrefetchError>.self) { group in
+        return await withTaskGroup(of: Step.self) { group in
             group.addTask {
                 do throws(PrefetchError) {
                     _ = try await submission.feed(id)
-                    // Feeding done is no end of the run.
-                    return .success(false)
+                    return .goOn
                 } catch {
-                    return error.kind == .stopped ? .success(false) : .failure(error)
+                    return error.kind == .stopped ? .goOn : .failed(error)
                 }
             }
             group.addTask {
                 do throws(PrefetchError) {
-                    return .success(try await follower.follow() != nil)
+                    return try await follower.follow() == nil ? .goOn : .over
                 } catch {
-                    return .failure(error)
+                    return .failed(error)
                 }
             }
             group.addTask {
-                if let error = await supervisor.failure() { return .failure(error) }
-                return .success(false)
+                // Workers leave by themselves only where none of them can work; the reason is theirs.
+                await supervisor.waitForEnd()
+                return .over
+            }
+            group.addTask {
+                await redisFailure.noted.wait()
+                return redisFailure.error.map { .failed($0) } ?? .goOn
             }
             group.addTask {
                 await stop.first.wait()
-                guard stop.first.isOpen else { return .success(false) }
-                Console.note(
-                    "finishing what is in flight, \(Int(command.fetch.drainTimeout.seconds)) s at most; Ctrl-C again stops now, "
-                        + "nothing is lost")
-                let drained = Task { await supervisor.drain() }
-                await withTaskGroup(of: Void.self) { race in
-                    race.addTask { await drained.value }
-                    race.addTask { await stop.second.wait() }
-                    await race.next()
-                    if stop.second.isOpen { await supervisor.kill() }
-                    race.cancelAll()
-                }
-                return .success(true)
+                guard stop.first.isOpen else { return .goOn }
+                await drain(supervisor, stop)
+                return .over
             }
             defer { group.cancelAll() }
-            for await result in group {
-                switch result {
-                case .success(true): return nil
-                case .success(false): continue
-                case .failure(let error): return error
+            for await step in group {
+                switch step {
+                case .over: return nil
+                case .goOn: continue
+                case .failed(let error): return error
                 }
             }
             return nil
+        }
+    }
+
+    private func drain(_ supervisor: WorkerSupervisor, _ stop: StopRequest) async {
+        Console.note(
+            "finishing what is in flight, \(Int(command.fetch.drainTimeout.seconds)) s at most; Ctrl-C again stops now, "
+                + "nothing is lost")
+        await withTaskGroup(of: Void.self) { race in
+            race.addTask { await supervisor.drain() }
+            race.addTask {
+                await stop.second.wait()
+                if stop.second.isOpen { await supervisor.kill() }
+            }
+            await race.next()
+            race.cancelAll()
         }
     }
 
@@ -142,7 +174,7 @@ struct BatchRun: Sendable {
     }
 
     private func arguments(_ session: Session, worker index: Int) -> [String] {
-        var words = ["--redis", session.redis.socketURL, "--cache", command.cache, "--quiet"]
+        var words = ["--redis", session.redis.redactedURL, "--cache", command.cache, "--quiet"]
         if command.maxPerHost > 0 {
             // Each worker's share of the limit, at least 1.
             let share = command.maxPerHost / workerCount + (index < command.maxPerHost % workerCount ? 1 : 0)
@@ -170,6 +202,22 @@ struct BatchRun: Sendable {
             }
         }
         return BatchExit.code(status, allowed: command.failOver)
+    }
+}
+
+/// An error that comes from the side.
+final class Failure: Sendable {
+    /// Opens when there is one.
+    let noted = Latch()
+    private let first = Locked<PrefetchError?>(nil)
+
+    /// The first one.
+    var error: PrefetchError? { first.withLock { $0 } }
+
+    /// Notes one.
+    func note(_ error: PrefetchError) {
+        first.withLock { if $0 == nil { $0 = error } }
+        noted.open()
     }
 }
 

@@ -61,7 +61,7 @@ struct BatchSubmission: Sendable {
             }
         }
         let path = "\(directory)/stdin-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).txt"
-        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        let file = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else {
             throw PrefetchError(.inputOutput, "cannot write \(path): \(String(cString: strerror(errno)))")
         }

@@ -8,7 +8,7 @@ struct Session: Sendable {
     let queue: PrefetchQueue
     /// How the same Redis is reached by others.
     let redis: RedisConfiguration
-    private let attachment: PrivateRedis.Attachment?
+    private let attachment: PrivateRedis?
 
     /// Goes there, and looks whether that Redis can keep a queue.
     /// - Throws: what is wrong with it, with the exit code.
@@ -23,17 +23,17 @@ struct Session: Sendable {
                     hint: "make one: prefetch-coord run urls.txt --cache \(folder), or name another Redis with --redis")
             }
             let attachment = try await PrivateRedis.attach(cache: folder)
-            return try await Session(attachment.redis, attachment: attachment, queue: location.queue)
+            return try await Session(attachment.configuration, attachment: attachment, queue: location.queue)
         }
     }
 
     /// A session over a private Redis that is already there.
-    init(attachment: PrivateRedis.Attachment, queue: String) async throws(PrefetchError) {
-        try await self.init(attachment.redis, attachment: attachment, queue: queue)
+    init(attachment: PrivateRedis, queue: String) async throws(PrefetchError) {
+        try await self.init(attachment.configuration, attachment: attachment, queue: queue)
     }
 
     private init(
-        _ configuration: RedisConfiguration, attachment: PrivateRedis.Attachment?, queue name: String
+        _ configuration: RedisConfiguration, attachment: PrivateRedis?, queue name: String
     ) async throws(PrefetchError) {
         redis = configuration
         self.attachment = attachment

@@ -46,10 +46,9 @@ struct SubmitCommand: AsyncParsableCommand {
         if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
         try await Session.with(location) { session in
             let stop = StopRequest()
-            let signals = TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-            defer { signals.remove() }
+            TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
             let submission = BatchSubmission(queue: session.queue, list: list, arguments: batch)
-            let id = try await resume ? try await unfinished(session.queue, list) : try await submission.open()
+            let id = if resume { try await unfinished(session.queue, list) } else { try await submission.open() }
             if !json && !(wait && quiet) { Console.print(id) }
             guard try await feed(id, submission, session, stop) else {
                 throw PrefetchError(

@@ -1,11 +1,11 @@
-internal import ArgumentParser
-internal import Prefetch
+public import ArgumentParser
+public import Prefetch
 internal import WebImage
 
 /// What a batch asks of the workers: the same on `run` and `submit`.
 struct BatchArguments: ParsableArguments {
-    @Option(help: "How far each image is checked: none, header, structure, decode.")
-    var validate = "decode"
+    @Option(name: .customLong("validate"), help: "How far each image is checked: none, header, structure, decode.")
+    var level = "decode"
 
     @Option(help: "Digest kept with each file: sha256, none.")
     var digest = "sha256"
@@ -50,8 +50,8 @@ struct BatchArguments: ParsableArguments {
     var keepDetails = 100_000
 
     func validate() throws {
-        guard ValidationLevel(name: validate) != nil else {
-            throw ValidationError("--validate is none, header, structure or decode, not '\(validate)'")
+        guard ValidationLevel(name: level) != nil else {
+            throw ValidationError("--validate is none, header, structure or decode, not '\(level)'")
         }
         guard ["sha256", "none"].contains(digest) else {
             throw ValidationError("--digest is sha256 or none, not '\(digest)'")
@@ -78,7 +78,7 @@ struct BatchArguments: ParsableArguments {
     /// As the batch keeps them.
     var options: BatchOptions {
         var options = BatchOptions()
-        options.validate = validate
+        options.validate = level
         options.digest = digest
         options.durability = durability
         options.blacklist = blacklist

@@ -59,7 +59,7 @@ struct RedisLocation: ParsableArguments {
                 throw PrefetchError(
                     .configuration, "cannot read the password file \(file)", hint: "give a file that this user may read")
             }
-            result.password = text.trimmingCharacters(in: .newlines)
+            result.password = String(text.prefix { $0 != "\n" && $0 != "\r" && $0 != "\r\n" })
         } else if result.password == nil, let password = environment["REDISCLI_AUTH"], !password.isEmpty {
             result.password = password
         }

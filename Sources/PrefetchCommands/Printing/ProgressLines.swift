@@ -2,7 +2,7 @@ internal import Glibc
 internal import Prefetch
 internal import WebImage
 
-/// Plain progress on standard error: a line when 5 % more have finished or 10 s have passed, in fixed `key=value` order, never a
+/// Plain progress on standard error: a line when 5 % more have finished (at most one a second) or 10 s have passed, in fixed `key=value` order, never a
 /// carriage return. State of one batch being watched.
 struct ProgressLines {
     private var lastShare = 0
@@ -16,7 +16,9 @@ struct ProgressLines {
         let now = ContinuousClock.now
         let counts = status.counts
         let share = status.total == 0 ? 100 : counts.finished * 100 / status.total
-        guard share / 5 > lastShare / 5 || now - lastTime >= .seconds(10) else { return nil }
+        let isOver = status.state != .running
+        let isStep = share / 5 > lastShare / 5 && now - lastTime >= .seconds(1)
+        guard isStep || isOver || now - lastTime >= .seconds(10) else { return nil }
         let elapsed = (now - last.at) / .seconds(1)
         if elapsed > 0.05 {
             rate = Double(counts.finished - last.finished) / elapsed

@@ -28,8 +28,8 @@ public struct WorkerCommand: AsyncParsableCommand {
     @Flag(name: [.customShort("q"), .long], help: "Only errors and the last line.")
     var quiet = false
 
-    @Option(help: "The least an image is checked: none, header, structure, decode.")
-    var validate = "none"
+    @Option(name: .customLong("validate"), help: "The least an image is checked: none, header, structure, decode.")
+    var minimumLevel = "none"
 
     @Option(name: .customLong("max-per-host"), help: "Transfers to one host; 0 = no limit.")
     var maxPerHost = 0
@@ -42,8 +42,8 @@ public struct WorkerCommand: AsyncParsableCommand {
 
     /// Checks what the options say together.
     public func validate() throws {
-        guard ValidationLevel(name: validate) != nil else {
-            throw ValidationError("--validate is none, header, structure or decode, not '\(validate)'")
+        guard ValidationLevel(name: minimumLevel) != nil else {
+            throw ValidationError("--validate is none, header, structure or decode, not '\(minimumLevel)'")
         }
         guard maxPerHost >= 0 else { throw ValidationError("--max-per-host is a number from 0 on") }
     }
@@ -57,14 +57,13 @@ public struct WorkerCommand: AsyncParsableCommand {
         try await Session.with(location) { session in
             let worker = PrefetchWorker(
                 configuration: configuration, redis: session.redis, queue: location.queue, manager: try manager(folder))
-            let signals = TerminationSignals.install { signal, count in
+            TerminationSignals.install { signal, count in
                 stop.request(signal: signal, count: count)
                 if count == 1 { worker.drain() } else { worker.stop() }
             }
-            defer { signals.remove() }
             let counts = try await worker.run()
             if !quiet || counts.finished > 0 { Console.print(Self.lastLine(counts)) }
-            if let signal = stop.forced { throw ExitCode(128 + signal) }
+            if let signal = stop.forced { throw ExitCode(TerminationSignals.exitCode(signal)) }
         }
     }
 
@@ -74,7 +73,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         configuration.maxConcurrentDownloads = fetch.maxConcurrentDownloads
         configuration.burst = burst
         configuration.drainTimeout = fetch.drainTimeout.seconds
-        configuration.minimumLevel = ValidationLevel(name: validate) ?? .none
+        configuration.minimumLevel = ValidationLevel(name: minimumLevel) ?? .none
         let isQuiet = quiet
         configuration.onEvent = { event in
             if let line = Self.text(event, isQuiet: isQuiet) { Console.note("\(ProgressLines.clock) \(line)") }
@@ -83,8 +82,9 @@ public struct WorkerCommand: AsyncParsableCommand {
     }
 
     private func manager(_ folder: String) throws(PrefetchError) -> ImageManager {
+        let downloads = try fetch.downloads(maxPerHost: maxPerHost)
         do throws(WebImageError) {
-            return try ImageManager(cache: ImageCache(directory: folder), downloads: try fetch.downloads(maxPerHost: maxPerHost))
+            return try ImageManager(cache: ImageCache(directory: folder), downloads: downloads)
         } catch {
             throw PrefetchError(.configuration, error.message, hint: "see prefetch-worker --help")
         }

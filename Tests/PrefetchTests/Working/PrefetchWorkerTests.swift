@@ -45,7 +45,10 @@ struct PrefetchWorkerTests {
         #expect(status.counts == expected)
         let sum = try await queue.workerCounts(of: id).values.reduce(into: PrefetchCounts()) { $0 += $1 }
         #expect(sum == expected)
-        #expect(fixture.origin.requestCount() == 60 + 10 + 1)
+        // One transfer serves every entry of an image. A failure is known to the other workers only with its report, so each of
+        // them may have asked for the one failing duplicate once.
+        #expect((0..<60).allSatisfy { fixture.origin.requestCount("/\($0).jpg") == 1 })
+        #expect((1...3).contains(fixture.origin.requestCount("/missing0.jpg")))
         let failed = try await queue.read([["SMEMBERS", RedisArgument(queue.keys.failed)]])[0].array ?? []
         let listed = (0..<10).map { fixture.origin.url("/missing\($0).jpg") } + [fixture.origin.url("/page.jpg")]
         #expect(Set(failed.compactMap(\.string)) == Set(listed))

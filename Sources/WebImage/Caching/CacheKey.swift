@@ -39,7 +39,7 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
     }
 
     private func text(leaf: Bool, name: Bool) -> String {
-        String(unsafeUninitializedCapacity: 70) { text in
+        String(unsafeUninitializedCapacity: 69) { text in
             var count = 0
             func put(_ byte: UInt8) {
                 text[count] = byte

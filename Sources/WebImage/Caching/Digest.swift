@@ -1,37 +1,59 @@
 /// A SHA-256 digest.
 public struct Digest: Sendable, Hashable, CustomStringConvertible {
-    private let storage: SIMD32<UInt8>
+    /// Big endian. Not SIMD32: its 32-byte alignment is more than the allocator of async frames gives (Swift 6.3 aborts with
+    /// "freed pointer was not the last allocation").
+    private let words: (UInt64, UInt64, UInt64, UInt64)
 
     /// A digest of its 32 bytes; nil for any other number of them.
     public init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == 32 else { return nil }
-        storage = SIMD32(bytes)
+        var rest = bytes.makeIterator()
+        func word() -> UInt64 { (0..<8).reduce(0) { value, _ in value << 8 | UInt64(rest.next() ?? 0) } }
+        words = (word(), word(), word(), word())
     }
 
     /// A digest of its 64 hexadecimal digits, in either case; nil for anything else.
     public init?(hex: some StringProtocol) {
         let digits = Array(hex.utf8)
         guard digits.count == 64 else { return nil }
-        var bytes = SIMD32<UInt8>()
-        for index in 0..<32 {
-            guard let high = Self.value(digits[2 * index]), let low = Self.value(digits[2 * index + 1]) else {
-                return nil
-            }
-            bytes[index] = high << 4 | low
+        var bytes: [UInt8] = []
+        for index in stride(from: 0, to: 64, by: 2) {
+            guard let high = Self.value(digits[index]), let low = Self.value(digits[index + 1]) else { return nil }
+            bytes.append(high << 4 | low)
         }
-        storage = bytes
+        self.init(bytes)
     }
 
     /// The 32 bytes.
-    public var bytes: [UInt8] { (0..<32).map { storage[$0] } }
+    public var bytes: [UInt8] { (0..<32).map { self[$0] } }
 
     /// 64 lower-case hexadecimal digits.
-    public var hex: String { Self.hex((0..<32).lazy.map { storage[$0] }) }
+    public var hex: String { Self.hex((0..<32).lazy.map { self[$0] }) }
 
     /// The same as ``hex``.
     public var description: String { hex }
 
-    subscript(index: Int) -> UInt8 { storage[index] }
+    subscript(index: Int) -> UInt8 {
+        let word =
+            switch index >> 3 {
+            case 0: words.0
+            case 1: words.1
+            case 2: words.2
+            default: words.3
+            }
+        return UInt8(truncatingIfNeeded: word >> (56 - 8 * (index & 7)))
+    }
+
+    /// Whether all bits agree.
+    public static func == (lhs: Digest, rhs: Digest) -> Bool { lhs.words == rhs.words }
+
+    /// Feeds all bits.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(words.0)
+        hasher.combine(words.1)
+        hasher.combine(words.2)
+        hasher.combine(words.3)
+    }
 
     /// Lower-case hexadecimal digits of any bytes.
     package static func hex(_ bytes: some Collection<UInt8>) -> String {

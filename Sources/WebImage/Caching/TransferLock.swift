@@ -36,17 +36,28 @@ package final class TransferLock: Sendable {
     deinit { for file in files { close(file) } }
 
     /// Runs `body` while nobody else transfers this image. Whoever waited looks into the cache first: most often it is there now.
-    /// - Throws: `cancelled` where the task is cancelled while it waits, `localFault` where the lock files do not work, and what
-    ///   `body` throws.
+    /// - Throws: what ``acquire(_:)`` and `body` throw.
     package nonisolated(nonsending) func withTransfer<Result>(
         of key: CacheKey, _ body: nonisolated(nonsending) () async throws(WebImageError) -> Result
     ) async throws(WebImageError) -> Result {
+        let transfer = try await acquire(key)
+        defer { transfer.release() }
+        return try await body()
+    }
+
+    /// Waits until nobody else transfers this image.
+    /// - Throws: `cancelled` where the task is cancelled while it waits, `localFault` where the lock files do not work.
+    package func acquire(_ key: CacheKey) async throws(WebImageError) -> Transfer {
         let byte = Byte(file: key.lockFile, offset: key.lockOffset)
         guard await gate.enter(byte) else { throw Self.cancelled }
-        defer { gate.leave(byte) }
+        // Leaves the gate also where the lock below fails.
+        let transfer = Transfer { [self] in
+            // Of a byte that is not locked it is no error.
+            _ = clinux_ofd_unlock(files[byte.file], byte.offset)
+            gate.leave(byte)
+        }
         try await lock(byte)
-        defer { _ = clinux_ofd_unlock(files[byte.file], byte.offset) }
-        return try await body()
+        return transfer
     }
 
     /// How many tasks of this process wait for an image behind the one that transfers it.
@@ -55,7 +66,7 @@ package final class TransferLock: Sendable {
     }
 
     /// Asks again and again, ever less often: a call that waits in the kernel could not be cancelled.
-    private nonisolated(nonsending) func lock(_ byte: Byte) async throws(WebImageError) {
+    private func lock(_ byte: Byte) async throws(WebImageError) {
         var wait = Duration.milliseconds(2)
         while clinux_ofd_try_lock(files[byte.file], byte.offset) != 0 {
             guard errno == EAGAIN || errno == EACCES else {

@@ -1,0 +1,77 @@
+import CLinux
+import Glibc
+import TestSupport
+import Testing
+
+@testable import WebImage
+
+@Suite("Disk cache, local faults", .timeLimit(.minutes(1)))
+struct DiskCacheFaultTests {
+    private let bytes = [UInt8](repeating: 7, count: 100_000)
+
+    @Test(
+        "A full disk is a local fault, leaves nothing behind and heals", .enabled(if: getuid() == 0),
+        arguments: CacheMode.allCases)
+    func fullDisk(mode: CacheMode) throws {
+        let mountPoint = TemporaryDirectory()
+        guard mount("tmpfs", mountPoint.path, "tmpfs", 0, "size=512k,nr_inodes=200") == 0 else {
+            // A container without the right to mount.
+            return
+        }
+        defer { umount2(mountPoint.path, Int32(MNT_DETACH)) }
+        let cache = try DiskCache(directory: mountPoint.path("cache"), configuration: mode.configuration())
+        var stored = 0
+        let error = #expect(throws: WebImageError.self) {
+            for _ in 0..<10 {
+                try cache.store(ImageBody(bytes), for: CacheKey("\(stored)"), record: record(bytes))
+                stored += 1
+            }
+        }
+        #expect(stored > 0)
+        #expect(error?.code == .localFault && error?.underlyingCode == ENOSPC)
+        #expect(error?.message.contains(mountPoint.path("cache")) == true && error?.message.contains("full") == true)
+        #expect(try cache.totalCount == stored)
+        #expect(mountPoint.contents().filter { $0.contains(".t-") } == [])
+        try cache.remove(CacheKey("0"))
+        #expect(try cache.store(ImageBody(bytes), for: CacheKey("\(stored)"), record: record(bytes)) == .stored)
+    }
+
+    @Test("A read-only file system is named", .enabled(if: getuid() == 0))
+    func readOnlyFileSystem() throws {
+        let mountPoint = TemporaryDirectory()
+        guard mount("tmpfs", mountPoint.path, "tmpfs", 0, "size=1m") == 0 else { return }
+        defer { umount2(mountPoint.path, Int32(MNT_DETACH)) }
+        let cache = try DiskCache(directory: mountPoint.path)
+        try cache.store(ImageBody([1]), for: CacheKey("a"), record: record([1], level: .header))
+        #expect(mount("tmpfs", mountPoint.path, "tmpfs", UInt(MS_REMOUNT | MS_RDONLY), nil) == 0)
+        let error = #expect(throws: WebImageError.self) {
+            try cache.store(ImageBody(bytes), for: CacheKey("b"), record: record(bytes))
+        }
+        #expect(error?.code == .localFault && error?.underlyingCode == EROFS)
+        #expect(error?.message.contains("read-only") == true && error?.message.contains(mountPoint.path) == true)
+        let entry = try #require(try cache.lookup(CacheKey("a")))
+        #expect(try !cache.raise(entry, to: ImageInfo(format: .png, width: 1, height: 1, level: .decode)))
+    }
+
+    @Test("A directory without write permission is a local fault", .enabled(if: getuid() != 0))
+    func noPermission() throws {
+        let directory = TemporaryDirectory()
+        let cache = try DiskCache(directory: directory.path)
+        chmod(directory.path("v1"), 0o555)
+        let error = #expect(throws: WebImageError.self) {
+            try cache.store(ImageBody(bytes), for: CacheKey("a"), record: record(bytes))
+        }
+        chmod(directory.path("v1"), 0o755)
+        #expect(error?.code == .localFault && error?.underlyingCode == EACCES)
+    }
+
+    @Test("A cache whose directory is renamed goes on under its new name", arguments: CacheMode.allCases)
+    func removedDirectory(mode: CacheMode) throws {
+        let directory = TemporaryDirectory()
+        let cache = try DiskCache(directory: directory.path("c"), configuration: mode.configuration())
+        #expect(rename(directory.path("c"), directory.path("d")) == 0)
+        // The open directory is followed under its new name.
+        try cache.store(ImageBody([1]), for: CacheKey("a"), record: record([1]))
+        #expect(directory.read("d/\(CacheKey("a").path)") == [1])
+    }
+}

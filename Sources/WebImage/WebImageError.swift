@@ -43,6 +43,8 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
         /// Not the URL's fault: disk full, no descriptors, no network. Never an outcome and never blacklisted; the same URL is
         /// tried again when the cause is gone.
         public static let localFault = Code(rawValue: 3100)
+        /// A setting is out of its range; the message names it. Never the outcome of a URL.
+        public static let invalidConfiguration = Code(rawValue: 3101)
     }
 
     /// What went wrong.

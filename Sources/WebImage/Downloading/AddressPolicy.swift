@@ -1,0 +1,85 @@
+/// Which addresses a download may connect to: the public Internet, and what is opened by name.
+///
+/// It judges the address that is about to be dialled, after name resolution and on every hop, so that neither a name that resolves
+/// to a private address nor a redirect nor a spelling of an address (`0x7f.1`, `[::ffff:127.0.0.1]`) gets around it. An IPv6
+/// address that stands for an IPv4 one (mapped, NAT64, 6to4, Teredo, ISATAP) is judged by both.
+public struct AddressPolicy: Sendable, Equatable {
+    /// Blocks that are open although they are private; one with a port opens that port alone. None by default.
+    public var allow: [CIDR]
+    /// Blocks that stay closed whatever `allow` says: the Redis in use. None by default.
+    public var deny: [CIDR]
+
+    /// A policy that opens only the blocks given, beside the public Internet.
+    public init(allow: [CIDR] = [], deny: [CIDR] = []) {
+        self.allow = allow
+        self.deny = deny
+    }
+
+    /// Why a connection is refused; nil where it may be made.
+    package func refusal(of address: IPAddress, port: Int) -> String? {
+        if covers(deny, address, port) { return "\(address) port \(port) is closed by the operator" }
+        if opens(address, port: port) { return nil }
+        if let block = Self.privateBlock(of: address) { return "\(address) is \(block)" }
+        for inner in address.embedded {
+            if let block = Self.privateBlock(of: inner), !opens(inner, port: port) {
+                return "\(address) stands for \(inner), which is \(block)"
+            }
+        }
+        guard Self.isWebPort(port) else { return "port \(port) of \(address) is not a web server's" }
+        return nil
+    }
+
+    /// Whether `allow` opens the address, or the IPv4 address it is only another spelling of.
+    package func opens(_ address: IPAddress, port: Int) -> Bool {
+        covers(allow, address, port)
+    }
+
+    private func covers(_ blocks: [CIDR], _ address: IPAddress, _ port: Int) -> Bool {
+        guard !blocks.isEmpty else { return false }
+        if blocks.contains(where: { $0.contains(address, port: port) }) { return true }
+        // Mapped addresses only: the kernel connects those by IPv4.
+        guard address.isIPv6, address.high == 0, address.low >> 32 == 0xffff, let inner = address.embedded.first else {
+            return false
+        }
+        return blocks.contains { $0.contains(inner, port: port) }
+    }
+
+    private static func privateBlock(of address: IPAddress) -> String? {
+        if address.isIPv6 {
+            // Mapped and translated addresses are judged by what they stand for; ::1 and :: are themselves.
+            if address.high == 0 && address.low <= 1 { return "a loopback or unspecified address" }
+            // Outside 2000::/3 nothing is global unicast (RFC 4291), except the ways to IPv4.
+            if address.high >> 61 != 1 && address.embedded.isEmpty { return "not a public address" }
+            // An ISATAP interface identifier does not make a private network public.
+            if address.high >> 61 != 1 && address.high != 0 && address.high != 0x0064_ff9b_0000_0000 {
+                return "not a public address"
+            }
+        }
+        return reserved.first { $0.block.contains(address) }?.name
+    }
+
+    private static func isWebPort(_ port: Int) -> Bool {
+        port == 80 || port == 443 || (port >= 1024 && !servicePorts.contains(port))
+    }
+
+    /// Databases, brokers and control planes that listen above 1023 and might take an HTTP request for their own protocol.
+    private static let servicePorts: Set<Int> = [
+        1433, 1521, 2049, 2181, 2375, 2376, 2379, 2380, 3306, 3389, 4369, 5432, 5672, 5900, 5984, 5985, 5986, 6379, 6380,
+        6443, 7000, 7001, 8500, 9042, 9092, 9200, 9300, 10_250, 10_255, 11_211, 15_672, 16_379, 26_379, 27_017, 27_018,
+        27_019,
+    ]
+
+    /// IANA's special-purpose registries (RFC 6890).
+    private static let reserved: [(block: CIDR, name: String)] = [
+        ("0.0.0.0/8", "an unspecified address"), ("10.0.0.0/8", "a private address"),
+        ("100.64.0.0/10", "a carrier's private address"), ("127.0.0.0/8", "a loopback address"),
+        ("169.254.0.0/16", "a link-local address"), ("172.16.0.0/12", "a private address"),
+        ("192.0.0.0/24", "a reserved address"), ("192.0.2.0/24", "a documentation address"),
+        ("192.88.99.0/24", "a reserved address"), ("192.168.0.0/16", "a private address"),
+        ("198.18.0.0/15", "a benchmarking address"), ("198.51.100.0/24", "a documentation address"),
+        ("203.0.113.0/24", "a documentation address"), ("224.0.0.0/4", "a multicast address"),
+        ("240.0.0.0/4", "a reserved address"), ("2001:2::/48", "a benchmarking address"),
+        ("2001:10::/28", "a reserved address"), ("2001:20::/28", "a reserved address"),
+        ("2001:db8::/32", "a documentation address"), ("3fff::/20", "a documentation address"),
+    ].compactMap { text, name in CIDR(text).map { (block: $0, name: name) } }
+}

@@ -1,0 +1,213 @@
+internal import CCurl
+internal import Glibc
+
+/// One of curl's easy handles with everything set that never changes; used again and again, for one operation at a time.
+///
+/// Only the downloader's thread uses it. curl's callbacks get it as their user pointer: it is alive while it is in the multi
+/// handle, since the operation that runs on it owns it.
+final class CurlHandle {
+    let pointer: UnsafeMutableRawPointer
+    let keepsCookies: Bool
+    /// The operation that runs on it.
+    private(set) var operation: DownloadOperation?
+    private let policy: AddressPolicy
+    private let errorText: UnsafeMutablePointer<CChar>
+    private let share: CurlShare
+    private let lists: [CurlList]
+    // What was set for the operation before, so that only differences are set.
+    private var headers: CurlList?
+    private var usesTLS: Bool?
+    private var verifies = true
+    private var hasCredentials = false
+
+    /// - Parameters:
+    ///   - connectTo, resolve: nil where empty.
+    init(
+        configuration: ImageDownloader.Configuration, share: CurlShare, keepsCookies: Bool, connectTo: CurlList?,
+        resolve: CurlList?
+    ) throws(WebImageError) {
+        guard let handle = curl_easy_init() else { throw WebImageError(.localFault, "curl cannot make a handle") }
+        pointer = handle
+        self.keepsCookies = keepsCookies
+        self.share = share
+        policy = configuration.addressPolicy
+        lists = [connectTo, resolve].compactMap { $0 }
+        errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        setConstants(configuration)
+        if let connectTo { ccurl_set_pointer(handle, CURLOPT_CONNECT_TO, connectTo.pointer) }
+        if let resolve { ccurl_set_pointer(handle, CURLOPT_RESOLVE, resolve.pointer) }
+    }
+
+    deinit {
+        curl_easy_cleanup(pointer)
+        errorText.deallocate()
+    }
+
+    private func setConstants(_ configuration: ImageDownloader.Configuration) {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        ccurl_set_pointer(pointer, CURLOPT_PRIVATE, context)
+        ccurl_set_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
+        ccurl_set_pointer(pointer, CURLOPT_SHARE, share.pointer)
+        if keepsCookies { ccurl_set_string(pointer, CURLOPT_COOKIEFILE, "") }
+        // SIGPIPE is blocked on the thread (ImageDownloader.prepareThread); no alarm signal for names either.
+        ccurl_set_long(pointer, CURLOPT_NOSIGNAL, 1)
+        ccurl_set_string(pointer, CURLOPT_PROTOCOLS_STR, "http,https")
+        ccurl_set_string(pointer, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
+        ccurl_set_long(pointer, CURLOPT_FOLLOWLOCATION, 0)
+        ccurl_set_long(pointer, CURLOPT_HTTPAUTH, ccurl_auth_basic())
+        // An empty string, unlike none, keeps curl from asking the environment.
+        ccurl_set_string(pointer, CURLOPT_PROXY, configuration.proxy ?? "")
+        ccurl_set_string(pointer, CURLOPT_NOPROXY, configuration.proxy == nil ? "*" : "")
+        if let file = configuration.caFile { ccurl_set_string(pointer, CURLOPT_CAINFO, file) }
+        ccurl_set_long(pointer, CURLOPT_CONNECTTIMEOUT_MS, Int((configuration.connectTimeout * 1000).rounded(.up)))
+        ccurl_set_off(pointer, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(configuration.maxBodyBytes))
+        ccurl_set_long(pointer, CURLOPT_BUFFERSIZE, 128 << 10)
+        ccurl_set_write(pointer, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+            CurlHandle.from(context).didReceive(UnsafeRawBufferPointer(start: bytes, count: size * count))
+        }
+        ccurl_set_pointer(pointer, CURLOPT_WRITEDATA, context)
+        ccurl_set_write(pointer, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+            let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+            return CurlHandle.from(context).operation?.didReceiveHeader(line) ?? false ? line.count : 0
+        }
+        ccurl_set_pointer(pointer, CURLOPT_HEADERDATA, context)
+        ccurl_set_opensocket(pointer) { context, purpose, address in
+            CurlHandle.from(context).openSocket(address)
+        }
+        ccurl_set_pointer(pointer, CURLOPT_OPENSOCKETDATA, context)
+        ccurl_set_prereq(pointer) { context, _, _, _, _ in
+            CurlHandle.from(context).operation?.willSendRequest()
+            return CURL_PREREQFUNC_OK
+        }
+        ccurl_set_pointer(pointer, CURLOPT_PREREQDATA, context)
+    }
+
+    private static func from(_ context: UnsafeMutableRawPointer?) -> CurlHandle {
+        Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue()
+    }
+
+    /// The handle behind an easy handle of a message.
+    static func from(easy: UnsafeMutableRawPointer) -> CurlHandle? {
+        guard let context = ccurl_get_pointer(easy, CURLINFO_PRIVATE) else { return nil }
+        return Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue()
+    }
+
+    /// Sets what belongs to one request.
+    func begin(_ operation: DownloadOperation, headers: CurlList) {
+        self.operation = operation
+        errorText[0] = 0
+        let url = operation.request
+        ccurl_set_string(pointer, CURLOPT_URL, url.text)
+        if self.headers !== headers {
+            ccurl_set_pointer(pointer, CURLOPT_HTTPHEADER, headers.pointer)
+            self.headers = headers
+        }
+        let hasTLS = url.scheme == "https"
+        if usesTLS != hasTLS {
+            usesTLS = hasTLS
+            // Waiting for a connection that may be shared is for those that can turn out to be HTTP/2 (by ALPN): a plain one
+            // that does not answer would hold up every other transfer to its host.
+            ccurl_set_long(pointer, CURLOPT_PIPEWAIT, hasTLS ? 1 : 0)
+            ccurl_set_long(
+                pointer, CURLOPT_HTTP_VERSION, hasTLS ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
+        }
+        let verifies = !operation.options.contains(.allowInvalidSSLCertificates)
+        if self.verifies != verifies {
+            self.verifies = verifies
+            ccurl_set_long(pointer, CURLOPT_SSL_VERIFYPEER, verifies ? 1 : 0)
+            ccurl_set_long(pointer, CURLOPT_SSL_VERIFYHOST, verifies ? 2 : 0)
+        }
+        let sendsCredentials = operation.user != nil
+        if sendsCredentials || hasCredentials {
+            hasCredentials = sendsCredentials
+            ccurl_set_string(pointer, CURLOPT_USERNAME, operation.user)
+            ccurl_set_string(pointer, CURLOPT_PASSWORD, sendsCredentials ? operation.password ?? "" : nil)
+        }
+    }
+
+    func end() { operation = nil }
+
+    /// curl's own words about the failure, where it has any.
+    var failureText: String? {
+        errorText[0] == 0 ? nil : String(cString: errorText)
+    }
+
+    /// The number of bytes taken; anything but all of them ends the transfer.
+    private func didReceive(_ bytes: UnsafeRawBufferPointer) -> Int {
+        guard let operation else { return 0 }
+        if operation.received == 0 {
+            let length = ccurl_get_off(pointer, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
+            operation.beginBody(
+                status: ccurl_get_long(pointer, CURLINFO_RESPONSE_CODE), length: length >= 0 ? Int(length) : nil)
+        }
+        return operation.didReceiveBody(bytes) ? bytes.count : 0
+    }
+
+    /// The one place where a connection begins: the address is judged here, after name resolution, and no packet leaves for a
+    /// refused one. A connection that is used again was judged here when it was made, by the same policy.
+    private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t {
+        guard let address, let operation else { return CURL_SOCKET_BAD }
+        let place = UnsafeRawPointer(address) + MemoryLayout<curl_sockaddr>.offset(of: \.addr)!
+        guard let (target, port) = IPAddress.parse(socketAddress: place) else { return CURL_SOCKET_BAD }
+        if !operation.isNamedByOperator, let reason = policy.refusal(of: target, port: port) {
+            operation.wasRefused(target, port: port, reason: reason)
+            return CURL_SOCKET_BAD
+        }
+        let kind = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
+        let descriptor = socket(address.pointee.family, kind, address.pointee.protocol)
+        if descriptor < 0 { operation.socketErrno = errno } else { operation.didDial(target, port: port) }
+        return descriptor
+    }
+}
+
+extension CurlHandle {
+    /// Everything about a finished response, for its body.
+    func image(for operation: DownloadOperation, body: ImageBody) -> DownloadedImage {
+        func seconds(_ info: CURLINFO) -> Double { Double(ccurl_get_off(pointer, info)) / 1e6 }
+        func text(_ info: CURLINFO) -> String {
+            ccurl_get_pointer(pointer, info).map { String(cString: $0.assumingMemoryBound(to: CChar.self)) } ?? ""
+        }
+        let version =
+            switch ccurl_get_long(pointer, CURLINFO_HTTP_VERSION) {
+            case Int(CURL_HTTP_VERSION_1_0): "1.0"
+            case Int(CURL_HTTP_VERSION_2_0): "2"
+            case Int(CURL_HTTP_VERSION_3): "3"
+            default: "1.1"
+            }
+        let isChunked = header("Transfer-Encoding")?.lowercased().contains("chunked") ?? false
+        let length = ccurl_get_off(pointer, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
+        return DownloadedImage(
+            body: body, statusCode: status, eTag: header("ETag"), lastModified: header("Last-Modified"),
+            contentType: header("Content-Type"), contentEncoding: header("Content-Encoding"),
+            robotsTag: header("X-Robots-Tag"), effectiveURL: operation.request.text, redirectCount: operation.redirects,
+            attempts: operation.attempts, remoteAddress: text(CURLINFO_PRIMARY_IP),
+            timing: .init(
+                nameLookup: seconds(CURLINFO_NAMELOOKUP_TIME_T), connect: seconds(CURLINFO_CONNECT_TIME_T),
+                tls: seconds(CURLINFO_APPCONNECT_TIME_T), firstByte: seconds(CURLINFO_STARTTRANSFER_TIME_T),
+                total: seconds(CURLINFO_TOTAL_TIME_T),
+                reusedConnection: ccurl_get_long(pointer, CURLINFO_NUM_CONNECTS) == 0),
+            httpVersion: version, lengthWasAnnounced: length >= 0 || isChunked || version == "2" || version == "3")
+    }
+
+    /// The status code of the last response; 0 where none came.
+    var status: Int { ccurl_get_long(pointer, CURLINFO_RESPONSE_CODE) }
+
+    /// Seconds of `Retry-After`, as a number or a date (RFC 9110, section 10.2.3).
+    var retryAfter: Double? {
+        let seconds = ccurl_get_off(pointer, CURLINFO_RETRY_AFTER)
+        return seconds > 0 ? Double(seconds) : nil
+    }
+
+    /// The errno of the last failed connect(2).
+    var connectErrno: Int32 { Int32(truncatingIfNeeded: ccurl_get_long(pointer, CURLINFO_OS_ERRNO)) }
+
+    /// The last value of a header of the last response.
+    func header(_ name: String) -> String? {
+        var header: UnsafeMutablePointer<curl_header>?
+        guard curl_easy_header(pointer, name, 0, UInt32(CURLH_HEADER), -1, &header) == CURLHE_OK, let header else {
+            return nil
+        }
+        return String(cString: header.pointee.value)
+    }
+}

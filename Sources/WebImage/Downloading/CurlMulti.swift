@@ -1,0 +1,79 @@
+internal import CCurl
+internal import Glibc
+internal import Threading
+
+/// curl's multi handle; cleaned up with its last owner.
+///
+/// The loop's thread owns it together with the downloader, since it may sleep in the poll while the downloader is released.
+/// Only that thread uses it, except for ``wake()``.
+final class CurlMulti: Sendable {
+    private let handle: SendablePointer
+
+    /// - Throws: `localFault` where curl has no memory or descriptors left.
+    init() throws(WebImageError) {
+        Self.prepareProcess
+        guard let multi = curl_multi_init() else { throw WebImageError(.localFault, "curl cannot make a multi handle") }
+        handle = SendablePointer(multi)
+        _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
+    }
+
+    deinit { curl_multi_cleanup(handle.pointer) }
+
+    var pointer: UnsafeMutableRawPointer { handle.pointer }
+
+    /// Interrupts the poll; callable from any thread (curl_multi_wakeup(3)).
+    func wake() { curl_multi_wakeup(handle.pointer) }
+
+    /// Sleeps until a transfer can go on, at most that long.
+    func poll(milliseconds: Int32) { curl_multi_poll(handle.pointer, nil, 0, milliseconds, nil) }
+
+    /// How many connections are kept, used ones included.
+    func setConnectionLimit(_ count: Int) {
+        _ = ccurl_multi_set_long(handle.pointer, CURLMOPT_MAXCONNECTS, count)
+    }
+
+    /// libcurl's own start, once in a process. SSLKEYLOGFILE is hidden from it: who can set a variable must not get the keys.
+    private static let prepareProcess: Void = {
+        let name = "SSLKEYLOGFILE"
+        let file = getenv(name).map { String(cString: $0) }
+        if file != nil { unsetenv(name) }
+        curl_global_init(Int(CURL_GLOBAL_DEFAULT))
+        if let file { setenv(name, file, 1) }
+    }()
+}
+
+/// What the easy handles of a downloader share beside the multi handle's connections: TLS sessions, and cookies where asked for.
+///
+/// Without lock functions, since all handles are used on one thread.
+final class CurlShare {
+    let pointer: UnsafeMutableRawPointer
+
+    init(cookies: Bool) throws(WebImageError) {
+        guard let share = curl_share_init() else { throw WebImageError(.localFault, "curl cannot make a share handle") }
+        pointer = UnsafeMutableRawPointer(share)
+        _ = ccurl_share(share, CURL_LOCK_DATA_SSL_SESSION)
+        if cookies { _ = ccurl_share(share, CURL_LOCK_DATA_COOKIE) }
+    }
+
+    deinit { curl_share_cleanup(pointer) }
+}
+
+/// A list of lines; curl keeps the pointer, so it lives as long as a handle that has it.
+final class CurlList {
+    let pointer: UnsafeMutablePointer<curl_slist>?
+
+    init(_ lines: [String]) {
+        var list: UnsafeMutablePointer<curl_slist>?
+        for line in lines { list = curl_slist_append(list, line) ?? list }
+        pointer = list
+    }
+
+    deinit { curl_slist_free_all(pointer) }
+
+    /// Request headers in curl's notation: `Name;` is a header without a value, `Name:` removes one of curl's own.
+    convenience init(headers: [HTTPHeader]) {
+        var lines = headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
+        if !headers.contains(where: { $0.name.lowercased() == "accept" }) { lines.append("Accept:") }
+        self.init(lines)
+    }
+}

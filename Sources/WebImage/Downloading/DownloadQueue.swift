@@ -1,0 +1,109 @@
+internal import DequeModule
+internal import HeapModule
+
+/// The backlog: one queue per host, and the order in which hosts get the next slot.
+///
+/// Exact order (first or last in, by priority) over all hosts that have a slot free; a host at its limit delays only itself. An
+/// element is looked at once however long the queues of other hosts are.
+struct DownloadQueue<Element> {
+    /// Which element of a host, and of all hosts, is next.
+    var order: DownloadExecutionOrder
+
+    private struct Host {
+        var waiting: [Deque<(sequence: Int, element: Element)>] = [[], [], []]
+        var running = 0
+        let limit: Int
+
+        /// The priority whose queue is next; 0 is the highest.
+        var nextPriority: Int? { waiting.firstIndex { !$0.isEmpty } }
+    }
+
+    private struct Candidate: Comparable {
+        let priority: Int
+        let rank: Int
+        let host: String
+
+        static func < (lhs: Self, rhs: Self) -> Bool {
+            (lhs.priority, lhs.rank) < (rhs.priority, rhs.rank)
+        }
+        static func == (lhs: Self, rhs: Self) -> Bool {
+            (lhs.priority, lhs.rank) == (rhs.priority, rhs.rank)
+        }
+    }
+
+    private var hosts: [String: Host] = [:]
+    /// Hosts with a free slot by their next element. An entry may be out of date: it counts only if it names the host's next
+    /// element at the time it is taken out.
+    private var ready = Heap<Candidate>()
+    private var sequence = 0
+
+    init(order: DownloadExecutionOrder) {
+        self.order = order
+    }
+
+    /// Adds an element.
+    /// - Parameters:
+    ///   - priority: 0 is high, 1 normal, 2 low.
+    ///   - limit: how many of the host may be out at once; only the first element's counts while the host has any.
+    ///   - goesFirst: before everything of its host and priority that waits (a redirect, a retry).
+    mutating func enqueue(_ element: Element, host: String, priority: Int, limit: Int, goesFirst: Bool = false) {
+        sequence += 1
+        var entry = hosts.removeValue(forKey: host) ?? Host(limit: max(1, limit))
+        // The end that is served first: the oldest for FIFO, the newest for LIFO.
+        if goesFirst && order == .fifo {
+            let rank = (entry.waiting[priority].first?.sequence ?? sequence) - 1
+            entry.waiting[priority].prepend((min(rank, 0), element))
+        } else {
+            entry.waiting[priority].append((sequence, element))
+        }
+        announce(entry, host)
+        hosts[host] = entry
+    }
+
+    /// Takes the next element out and occupies a slot of its host until ``release(host:)``.
+    mutating func next() -> Element? {
+        while let candidate = ready.popMin() {
+            guard var entry = hosts[candidate.host], entry.running < entry.limit,
+                let priority = entry.nextPriority, priority == candidate.priority,
+                rank(entry, priority) == candidate.rank
+            else { continue }
+            hosts[candidate.host] = nil
+            let taken = order == .fifo ? entry.waiting[priority].removeFirst() : entry.waiting[priority].removeLast()
+            entry.running += 1
+            announce(entry, candidate.host)
+            hosts[candidate.host] = entry
+            return taken.element
+        }
+        return nil
+    }
+
+    /// Gives a slot of the host back.
+    mutating func release(host: String) {
+        guard var entry = hosts.removeValue(forKey: host) else { return }
+        entry.running -= 1
+        guard entry.running > 0 || entry.nextPriority != nil else { return }
+        announce(entry, host)
+        hosts[host] = entry
+    }
+
+    /// Forgets everything that waits.
+    mutating func removeAll() {
+        ready = Heap()
+        for (host, entry) in hosts {
+            if entry.running == 0 {
+                hosts[host] = nil
+            } else {
+                hosts[host]?.waiting = [[], [], []]
+            }
+        }
+    }
+
+    private mutating func announce(_ entry: Host, _ host: String) {
+        guard entry.running < entry.limit, let priority = entry.nextPriority else { return }
+        ready.insert(Candidate(priority: priority, rank: rank(entry, priority), host: host))
+    }
+
+    private func rank(_ entry: Host, _ priority: Int) -> Int {
+        order == .fifo ? entry.waiting[priority].first!.sequence : -entry.waiting[priority].last!.sequence
+    }
+}

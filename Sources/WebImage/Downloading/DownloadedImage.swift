@@ -1,0 +1,48 @@
+/// A response with its complete body, not yet verified.
+public struct DownloadedImage: Sendable {
+    /// Where the time went, in seconds since the last hop's request began; libcurl's figures.
+    public struct Timing: Sendable, Equatable {
+        /// The name was resolved.
+        public var nameLookup = 0.0
+        /// The connection was made; 0 on a reused one.
+        public var connect = 0.0
+        /// TLS was agreed on; 0 without it.
+        public var tls = 0.0
+        /// The first byte came.
+        public var firstByte = 0.0
+        /// The last byte came.
+        public var total = 0.0
+        /// Whether the connection was there already.
+        public var reusedConnection = false
+    }
+
+    /// The bytes.
+    public var body: ImageBody
+    /// 200 to 299.
+    public var statusCode: Int
+    /// `ETag`.
+    public var eTag: String?
+    /// `Last-Modified`, as the server wrote it.
+    public var lastModified: String?
+    /// `Content-Type`; a hint only, the bytes tell the format.
+    public var contentType: String?
+    /// `Content-Encoding`, which was not asked for: the body is what came over the wire.
+    public var contentEncoding: String?
+    /// `X-Robots-Tag`.
+    public var robotsTag: String?
+    /// Where the last redirect led, without credentials.
+    public var effectiveURL: String
+    /// How many redirects were followed.
+    public var redirectCount: Int
+    /// How often the URL was requested, redirects not counted.
+    public var attempts: Int
+    /// The address the bytes came from.
+    public var remoteAddress: String
+    /// The phases of the last hop.
+    public var timing: Timing
+    /// `1.0`, `1.1`, `2` or `3`.
+    public var httpVersion: String
+    /// Whether the end of the body was told by a length, a last chunk or the end of an HTTP/2 stream. Without it the end of the
+    /// connection ended the body, and only the image's own structure tells whether it is whole.
+    public var lengthWasAnnounced: Bool
+}

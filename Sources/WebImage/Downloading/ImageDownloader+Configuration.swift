@@ -1,0 +1,130 @@
+extension ImageDownloader {
+    /// How a downloader works. All durations are seconds.
+    public struct Configuration: Sendable {
+        /// Transfers at once, 6 by default (SDWebImage's), 1 to 100,000.
+        public var maxConcurrentDownloads = 6
+        /// Transfers that are alive but got no byte for ``parkAfter``, and so do not count as concurrent, 64 by default. Further
+        /// ones keep their slot. A parked transfer keeps its host's slot: the host sees no more connections than allowed.
+        public var maxParkedDownloads = 64
+        /// Silence after which a transfer is parked, 1 by default.
+        public var parkAfter = 1.0
+        /// Transfers at once to one host name, nil (no limit) by default. A host that is an address opened by
+        /// ``AddressPolicy/allow`` has none.
+        public var maxConnectionsPerHost: Int?
+        /// Which waiting download is next, first in first out by default.
+        public var executionOrder = DownloadExecutionOrder.fifo
+        /// Until the request can be sent: name, connection and TLS, 10 by default.
+        public var connectTimeout = 10.0
+        /// Silence of a server that ends the try, first byte included, 15 by default (SDWebImage's).
+        public var downloadTimeout = 15.0
+        /// Bytes a second; a slower transfer ends, 1,000 by default, 0 for no limit.
+        public var lowSpeedLimit = 1000
+        /// How long it must be slower, 20 by default.
+        public var lowSpeedTime = 20.0
+        /// The whole of one try, redirects included; nil (no limit) by default.
+        public var maxTime: Double?
+        /// Tries of a URL where failures are transient, 3 by default, the first included.
+        public var maxAttempts = 3
+        /// The longest first pause between tries, 0.5 by default; it doubles with each, and a random part of it is taken.
+        public var retryBaseDelay = 0.5
+        /// The longest of these pauses, 30 by default.
+        public var retryMaxDelay = 30.0
+        /// The longest `Retry-After` that is honoured, 60 by default; what asks for more is tried again then.
+        public var maxRetryAfter = 60.0
+        /// Redirects followed, 5 by default.
+        public var maxRedirects = 5
+        /// Bytes of a body, 64 MiB by default; counted as they come.
+        public var maxBodyBytes = 64 << 20
+        /// Bytes of all header lines of a response, those of 1xx responses before it included, 64 KiB by default.
+        public var maxHeaderBytes = 64 << 10
+        /// Header lines of a response, 200 by default.
+        public var maxHeaderLines = 200
+        /// What is sent with every request: `User-Agent` and `Accept: image/*;q=0.8` by default.
+        public var headers = [
+            HTTPHeader("User-Agent", "prefetch/\(PrefetchVersion) (+\(PrefetchProjectURL))"),
+            HTTPHeader("Accept", "image/*;q=0.8"),
+        ]
+        /// A proxy's URL; nil (none) by default. The environment's proxy variables are never asked.
+        public var proxy: String?
+        /// curl's `--connect-to` lines, `HOST:PORT:HOST:PORT`. What they name is open to connect to.
+        public var connectTo: [String] = []
+        /// curl's `--resolve` lines, `HOST:PORT:ADDRESS`. What they name is open to connect to.
+        public var resolve: [String] = []
+        /// A file of certificates to trust instead of the system's; nil by default.
+        public var caFile: String?
+        /// What may be connected to: the public Internet by default.
+        public var addressPolicy = AddressPolicy()
+        /// Bytes of a body kept in memory, 1 MiB by default; larger ones move to a file where ``openTemporaryFile`` is set.
+        public var memoryLimit = 1 << 20
+        /// Opens an unnamed file for a large body; nil (all stays in memory) by default. The body closes it.
+        package var openTemporaryFile: (@Sendable () throws(WebImageError) -> Int32)?
+        /// Looks at the first bytes, again with more of them until it returns true; its error ends the transfer at once. Called on
+        /// the downloader's thread, each time with at least twice the bytes. nil by default.
+        package var inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> Bool)?
+
+        /// The defaults.
+        public init() {}
+
+        /// Sets a header of every request; nil removes it.
+        public mutating func setValue(_ value: String?, forHTTPHeaderField name: String) {
+            headers.removeAll { $0.name.lowercased() == name.lowercased() }
+            if let value { headers.append(HTTPHeader(name, value)) }
+        }
+
+        /// Checks every bound.
+        /// - Throws: `invalidConfiguration`, naming the member and its range.
+        public func validate() throws(WebImageError) {
+            func check(_ holds: Bool, _ rule: String) throws(WebImageError) {
+                guard holds else { throw WebImageError(.invalidConfiguration, rule) }
+            }
+            try check((1...100_000).contains(maxConcurrentDownloads), "maxConcurrentDownloads must be 1 to 100,000")
+            try check((0...100_000).contains(maxParkedDownloads), "maxParkedDownloads must be 0 to 100,000")
+            try check(maxConnectionsPerHost ?? 1 >= 1, "maxConnectionsPerHost must be at least 1")
+            let positive = [
+                ("parkAfter", parkAfter), ("connectTimeout", connectTimeout), ("downloadTimeout", downloadTimeout),
+                ("lowSpeedTime", lowSpeedTime), ("maxTime", maxTime ?? 1),
+            ]
+            for (name, value) in positive {
+                try check(value > 0 && value <= 86_400, "\(name) must be more than 0 and at most 86,400 seconds")
+            }
+            let pauses = [
+                ("retryBaseDelay", retryBaseDelay), ("retryMaxDelay", retryMaxDelay), ("maxRetryAfter", maxRetryAfter),
+            ]
+            for (name, value) in pauses {
+                try check(value >= 0 && value <= 86_400, "\(name) must be 0 to 86,400 seconds")
+            }
+            try check((1...1000).contains(maxAttempts), "maxAttempts must be 1 to 1,000")
+            try check((0...100).contains(maxRedirects), "maxRedirects must be 0 to 100")
+            let sizes = [
+                ("maxBodyBytes", maxBodyBytes), ("maxHeaderBytes", maxHeaderBytes), ("maxHeaderLines", maxHeaderLines),
+            ]
+            for (name, value) in sizes { try check(value > 0, "\(name) must be more than 0") }
+            try check(lowSpeedLimit >= 0 && memoryLimit >= 0, "lowSpeedLimit and memoryLimit must not be negative")
+            for header in headers {
+                try check(header.isValid, "the header \(header.name) has a character that cannot be sent")
+            }
+        }
+
+        var retryPolicy: RetryPolicy {
+            RetryPolicy(
+                maxAttempts: maxAttempts, baseDelay: retryBaseDelay, maxDelay: retryMaxDelay,
+                maxRetryAfter: maxRetryAfter)
+        }
+
+        /// How often running transfers are looked at: at least eight times within the shortest limit.
+        var checkInterval: Double {
+            let shortest = min(parkAfter, downloadTimeout, lowSpeedTime, maxTime ?? .infinity, connectTimeout)
+            return max(0.002, min(0.25, shortest / 8))
+        }
+
+        /// Transfers at once to the host of a request.
+        func connectionLimit(to request: RequestURL) -> Int {
+            guard let limit = maxConnectionsPerHost else { return .max }
+            if let address = request.literalAddress, addressPolicy.opens(address, port: request.port) { return .max }
+            return limit
+        }
+
+        /// Connections kept, used ones included: with fewer, those of finished transfers would be closed while others are parked.
+        func connectionLimit(_ concurrent: Int) -> Int { 2 * concurrent + maxParkedDownloads }
+    }
+}

@@ -1,0 +1,35 @@
+internal import CCurl
+
+/// How a transfer ended: what curl said and what the response said, in one.
+enum TransferEnd {
+    case image
+    case redirect(location: String)
+    case failure(WebImageError)
+
+    init(operation: DownloadOperation, handle: CurlHandle, code: CURLcode, status: Int) {
+        if case .failure(let error) = operation.abort {
+            self = .failure(error)
+            return
+        }
+        // The rest of a body that nobody wants may be cut or too large: its status stands.
+        let isBodyUnwanted = status >= 300 && (operation.received > 0 || code == CURLE_FILESIZE_EXCEEDED)
+        guard code == CURLE_OK || isBodyUnwanted else {
+            self = .failure(WebImageError(curl: code, operation: operation, handle: handle))
+            return
+        }
+        guard operation.headerIsComplete else {
+            self = .failure(WebImageError(.connectionLost, "the response ended in its header", isTransient: true))
+            return
+        }
+        switch status {
+        case 200..<300: self = .image
+        case 301, 302, 303, 307, 308:
+            if let location = handle.header("Location"), !location.isEmpty {
+                self = .redirect(location: location)
+            } else {
+                self = .failure(WebImageError(.invalidDownloadStatusCode, "HTTP \(status) without a Location", httpStatus: status))
+            }
+        default: self = .failure(WebImageError(status: status, retryAfter: handle.retryAfter))
+        }
+    }
+}

@@ -1,0 +1,62 @@
+/// How far a transfer has come, and since when it has not.
+struct TransferProgress {
+    /// Bytes of this hop, header included.
+    var bytes = 0
+    var requestWasSent = false
+    /// When the try began.
+    private(set) var attemptStart: Double?
+    private(set) var hopStart = 0.0
+    private(set) var lastByte = 0.0
+    private var seenBytes = 0
+    private var sawRequest = false
+    private var windowStart = 0.0
+    private var windowBytes = 0
+
+    mutating func beginHop(now: Double) {
+        attemptStart = attemptStart ?? now
+        hopStart = now
+        lastByte = now
+        bytes = 0
+        seenBytes = 0
+        requestWasSent = false
+        sawRequest = false
+        windowStart = now
+        windowBytes = 0
+    }
+
+    /// Looks at what came since the last look; the error where a limit is passed.
+    mutating func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
+        if bytes != seenBytes || requestWasSent != sawRequest {
+            seenBytes = bytes
+            sawRequest = requestWasSent
+            lastByte = now
+        }
+        func timeout(_ message: String) -> WebImageError {
+            WebImageError(.timedOut, message, isTransient: true)
+        }
+        if let limit = limits.maxTime, now - (attemptStart ?? now) >= limit {
+            return timeout("not done after \(secondsText(limit))")
+        }
+        guard requestWasSent else {
+            // curl's own limit comes first; this one is for a transfer that waits for another one's connection.
+            return now - hopStart >= limits.connectTimeout * 1.25 + 0.1
+                ? timeout("no connection for \(secondsText(limits.connectTimeout))") : nil
+        }
+        if now - lastByte >= limits.downloadTimeout {
+            return timeout("no byte for \(secondsText(limits.downloadTimeout))")
+        }
+        if limits.lowSpeedLimit > 0, now - windowStart >= limits.lowSpeedTime {
+            if Double(bytes - windowBytes) < Double(limits.lowSpeedLimit) * (now - windowStart) {
+                return timeout("less than \(limits.lowSpeedLimit) bytes/s for \(secondsText(limits.lowSpeedTime))")
+            }
+            windowStart = now
+            windowBytes = bytes
+        }
+        return nil
+    }
+}
+
+/// `15 s`, `0.2 s`.
+func secondsText(_ seconds: Double) -> String {
+    seconds == seconds.rounded() ? "\(Int(seconds)) s" : "\(seconds) s"
+}

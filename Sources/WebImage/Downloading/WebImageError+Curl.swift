@@ -1,0 +1,101 @@
+internal import CCurl
+internal import Glibc
+
+// Every CURLcode of an HTTP transfer becomes our error here, with the code and curl's own words.
+extension WebImageError {
+    /// The error of a response that is no success.
+    init(status: Int, retryAfter: Double?) {
+        if status == 304 {
+            self.init(.cacheNotModified, "HTTP 304", httpStatus: status)
+            return
+        }
+        let isTransient = status == 408 || status == 425 || status == 429 || status >= 500
+        self.init(.invalidDownloadStatusCode, "HTTP \(status)", httpStatus: status, isTransient: isTransient)
+        self.retryAfter = isTransient ? retryAfter : nil
+    }
+
+    /// The error of a transfer that did not end well.
+    init(curl code: CURLcode, operation: DownloadOperation, handle: CurlHandle) {
+        let text = handle.failureText ?? String(cString: curl_easy_strerror(code))
+        let number = Int32(bitPattern: code.rawValue)
+        func error(_ kind: Code, transient: Bool = false) -> WebImageError {
+            WebImageError(kind, text, underlyingCode: number, isTransient: transient)
+        }
+        switch code {
+        case CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT: self = error(.invalidURL)
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: self = error(.cannotFindHost, transient: true)
+        case CURLE_COULDNT_CONNECT:
+            self = Self.connectFailure(error(.cannotConnectToHost, transient: true), operation: operation, handle: handle)
+        case CURLE_PROXY: self = error(.cannotConnectToHost, transient: true)
+        case CURLE_OPERATION_TIMEDOUT:
+            // The only limit that curl itself keeps. One refused address beside one that does not answer is a timeout.
+            self = error(.timedOut, transient: true)
+        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CIPHER, CURLE_SSL_CERTPROBLEM,
+            CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_USE_SSL_FAILED:
+            self = error(.secureConnectionFailed)
+        case CURLE_FILESIZE_EXCEEDED: self = error(.tooLarge)
+        case CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED,
+            CURLE_FAILED_INIT, CURLE_READ_ERROR:
+            self = error(.localFault)
+        case CURLE_OUT_OF_MEMORY:
+            // What curl 7.88 says about a header line over 100 KB, too: memory that ran out before the request was sent is ours.
+            self = operation.progress.requestWasSent ? error(.connectionLost) : error(.localFault)
+        case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING:
+            // No HTTP/1 or 2: garbage, HTTP/0.9. It was not cut off, so another try is of no use.
+            self = error(.connectionLost)
+        default:
+            // Short body, reset, empty reply, HTTP/2 framing, and what later versions of curl may tell apart.
+            self = error(.connectionLost, transient: true)
+        }
+    }
+
+    private static func connectFailure(
+        _ failure: WebImageError, operation: DownloadOperation, handle: CurlHandle
+    ) -> WebImageError {
+        var failure = failure
+        if operation.socketErrno != 0 {
+            // socket(2) itself: EMFILE, ENFILE, ENOBUFS, no such family (an IPv6 address on a machine without).
+            let code = operation.socketErrno
+            if code != EAFNOSUPPORT || operation.dialled.isEmpty && operation.refusal == nil {
+                failure.code = code == EAFNOSUPPORT ? .cannotConnectToHost : .localFault
+                failure.message = "cannot make a socket: \(errnoText(code))"
+                failure.underlyingCode = code
+                failure.isTransient = code == EAFNOSUPPORT
+                return failure
+            }
+        }
+        if let refusal = operation.refusal, operation.dialled.isEmpty {
+            // Refused only where no permitted address was left to try.
+            failure.code = .refused
+            failure.message = refusal.reason
+            failure.refusedAddress = refusal.target
+            failure.isTransient = false
+            return failure
+        }
+        if let noRoute = operation.dialled.lazy.compactMap({ routeErrno(to: $0.address, port: $0.port) }).first {
+            failure.code = .localFault
+            failure.message = "no network: \(errnoText(noRoute))"
+            failure.underlyingCode = noRoute
+            failure.isTransient = false
+        }
+        return failure
+    }
+
+    /// Why this machine has no way to an IPv4 address at all; nil where it has one. Connecting a datagram socket asks the routing
+    /// table and sends nothing. A missing way to an IPv6 address says nothing: half of the networks have none.
+    private static func routeErrno(to address: IPAddress, port: Int) -> Int32? {
+        guard !address.isIPv6 else { return nil }
+        let probe = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard probe >= 0 else { return nil }
+        defer { close(probe) }
+        var target = sockaddr_in()
+        target.sin_family = sa_family_t(AF_INET)
+        target.sin_port = in_port_t(truncatingIfNeeded: port).bigEndian
+        target.sin_addr.s_addr = UInt32(truncatingIfNeeded: address.low).bigEndian
+        let status = withUnsafeBytes(of: &target) {
+            connect(probe, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self), socklen_t($0.count))
+        }
+        guard status < 0, errno == ENETUNREACH || errno == ENETDOWN else { return nil }
+        return errno
+    }
+}

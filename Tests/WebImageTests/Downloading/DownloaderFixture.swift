@@ -15,13 +15,17 @@ func makeDownloader(
     return try ImageDownloader(configuration: configuration)
 }
 
-/// What a download ended with.
-func failure(_ body: () async throws(WebImageError) -> DownloadedImage) async -> WebImageError? {
-    do throws(WebImageError) {
-        _ = try await body()
-        return nil
-    } catch {
-        return error
+extension ImageDownloader {
+    /// What a download ended with; nil where it ended well.
+    func failure(
+        _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0
+    ) async -> WebImageError? {
+        do throws(WebImageError) {
+            _ = try await download(url, options: options, headers: headers, attemptsUsed: attemptsUsed)
+            return nil
+        } catch {
+            return error
+        }
     }
 }
 

@@ -23,21 +23,33 @@ struct ImageDownloaderFaultTests {
     static let body = pseudoImage(5000)
     static let cases = [
         Case("short body", .init(body: body, fault: .truncated(after: 4999)), .connectionLost, 3),
-        Case("announced too long", .init(body: body, framing: .announced("5001"), closesConnection: true), .connectionLost, 3),
+        Case(
+            "announced too long", .init(body: body, framing: .announced("5001"), closesConnection: true),
+            .connectionLost, 3),
         Case("no answer", .init(fault: .closeBeforeHeader), .connectionLost, 3),
         Case("reset before the header", .init(fault: .resetBeforeHeader), .connectionLost, 3),
         Case("reset in the body", .init(body: body, fault: .reset(after: 100)), .connectionLost, 3),
-        Case("cut in a chunk", .init(body: body, framing: .chunked(size: 1000), fault: .truncated(after: 1500)), .connectionLost, 3),
-        Case("cut between chunks", .init(body: body, framing: .chunked(size: 1000), fault: .truncated(after: 2000)), .connectionLost, 3),
+        Case(
+            "cut in a chunk", .init(body: body, framing: .chunked(size: 1000), fault: .truncated(after: 1500)),
+            .connectionLost, 3),
+        Case(
+            "cut between chunks", .init(body: body, framing: .chunked(size: 1000), fault: .truncated(after: 2000)),
+            .connectionLost, 3),
         Case("cut in the header", .init(fault: .raw(Array("HTTP/1.1 200 OK\r\nContent-Le".utf8))), .connectionLost, 3),
-        Case("a redirect cut in the header", .init(fault: .raw(Array("HTTP/1.1 302 Found\r\nLocation: /".utf8))), .connectionLost, 3),
+        Case(
+            "a redirect cut in the header", .init(fault: .raw(Array("HTTP/1.1 302 Found\r\nLocation: /".utf8))),
+            .connectionLost, 3),
         Case("ten terabytes announced", .init(body: body, framing: .announced("10000000000000")), .tooLarge, 1),
-        Case("a length beyond 64 bits", .init(body: body, framing: .announced("99999999999999999999999")), .tooLarge, 1),
+        Case(
+            "a length beyond 64 bits", .init(body: body, framing: .announced("99999999999999999999999")), .tooLarge, 1),
         Case("endless chunks", .init(body: body, framing: .chunked(size: 5000), fault: .endless), .tooLarge, 1),
         Case("20,000 headers", .init(body: body, fault: .headerFlood(20_000)), .connectionLost, 1),
         Case("a header line of 10 MB", .init(body: body, fault: .longHeader(10_000_000)), .connectionLost, 1),
         Case("a header line of 70 KB", .init(body: body, fault: .longHeader(70_000)), .connectionLost, 1),
-        Case("a status line of 1 MB", .init(fault: .raw(Array("HTTP/1.1 200 \(String(repeating: "a", count: 1_000_000))\r\n\r\n".utf8))), .connectionLost, 1),
+        Case(
+            "a status line of 1 MB",
+            .init(fault: .raw(Array("HTTP/1.1 200 \(String(repeating: "a", count: 1_000_000))\r\n\r\n".utf8))),
+            .connectionLost, 1),
         Case("1xx flood", .init(body: body, fault: .informationalFlood(1000)), .connectionLost, 1),
         Case("garbage", .init(fault: .raw(pseudoImage(2000))), .connectionLost, 1),
         Case("HTTP/0.9", .http09(Array("<html>".utf8)), .connectionLost, 1),
@@ -49,7 +61,7 @@ struct ImageDownloaderFaultTests {
         let server = try OriginServer()
         server.route("/", fault.response)
         let downloader = try makeDownloader { $0.maxBodyBytes = 1 << 20 }
-        let error = try #require(await failure { () async throws(WebImageError) in try await downloader.download(server.url("/")) })
+        let error = try #require(await downloader.failure(server.url("/")))
         #expect(error.code == fault.code, "\(error.message)")
         #expect(!error.message.isEmpty)
         #expect(server.requestCount() == fault.requests, "\(error.message) \(error.underlyingCode ?? 0)")
@@ -67,7 +79,7 @@ struct ImageDownloaderFaultTests {
         server.route("/close", OriginResponse(body: pseudoImage(count), framing: .untilClose))
         let downloader = try makeDownloader { $0.maxBodyBytes = 1000 }
         for path in ["/length", "/chunked", "/close"] {
-            let error = await failure { () async throws(WebImageError) in try await downloader.download(server.url(path)) }
+            let error = await downloader.failure(server.url(path))
             #expect((error == nil) == isTaken)
             if !isTaken { #expect(error?.code == .tooLarge) }
         }
@@ -85,20 +97,16 @@ struct ImageDownloaderFaultTests {
         #expect(!cut.lengthWasAnnounced)
         #expect(cut.httpVersion == "1.0")
         #expect(try await downloader.download(server.url("/chunked")).lengthWasAnnounced)
-        let negative = await failure { () async throws(WebImageError) in
-            let image = try await downloader.download(server.url("/negative"))
-            #expect(!image.lengthWasAnnounced)
-            return image
-        }
-        #expect(negative == nil || negative?.code == .connectionLost)
+        #expect(await downloader.failure(server.url("/negative"))?.code == .connectionLost)
     }
 
     @Test("Two lengths never make a shorter body pass as whole")
     func twoLengths() async throws {
         let server = try OriginServer()
-        server.route("/", OriginResponse(body: Self.body, framing: .announcedTwice("10", "6000"), closesConnection: true))
+        server.route(
+            "/", OriginResponse(body: Self.body, framing: .announcedTwice("10", "6000"), closesConnection: true))
         let downloader = try makeDownloader()
-        let error = await failure { () async throws(WebImageError) in try await downloader.download(server.url("/")) }
+        let error = await downloader.failure(server.url("/"))
         #expect(error?.code == .connectionLost)
     }
 
@@ -114,7 +122,9 @@ struct ImageDownloaderFaultTests {
         #expect(server.requests[0].header("Accept-Encoding") == nil)
     }
 
-    @Test("Silence ends a try, before the header and in the body", arguments: [OriginResponse.Fault.stallBeforeHeader, .stall(after: 10)])
+    @Test(
+        "Silence ends a try, before the header and in the body",
+        arguments: [OriginResponse.Fault.stallBeforeHeader, .stall(after: 10)])
     func idle(fault: OriginResponse.Fault) async throws {
         let server = try OriginServer()
         server.route("/", OriginResponse(body: Self.body, fault: fault))
@@ -122,7 +132,7 @@ struct ImageDownloaderFaultTests {
             $0.downloadTimeout = 0.15
             $0.maxAttempts = 2
         }
-        let error = try #require(await failure { () async throws(WebImageError) in try await downloader.download(server.url("/")) })
+        let error = try #require(await downloader.failure(server.url("/")))
         #expect(error.code == .timedOut)
         #expect(error.isTransient)
         #expect(error.message == "no byte for 0.15 s")
@@ -140,7 +150,7 @@ struct ImageDownloaderFaultTests {
             $0.lowSpeedTime = 0.3
             $0.maxAttempts = 1
         }
-        let error = try #require(await failure { () async throws(WebImageError) in try await downloader.download(server.url("/")) })
+        let error = try #require(await downloader.failure(server.url("/")))
         #expect(error.code == .timedOut)
         #expect(error.message == "less than 1000 bytes/s for 0.3 s")
     }
@@ -153,7 +163,7 @@ struct ImageDownloaderFaultTests {
             $0.maxTime = 0.25
             $0.maxAttempts = 1
         }
-        let error = try #require(await failure { () async throws(WebImageError) in try await downloader.download(server.url("/")) })
+        let error = try #require(await downloader.failure(server.url("/")))
         #expect(error.message == "not done after 0.25 s")
         #expect(error.code == .timedOut)
     }
@@ -165,10 +175,10 @@ struct ImageDownloaderFaultTests {
         var code: WebImageError.Code?
         // The port's listener ends with its server's thread.
         repeat {
-            code = await failure { () async throws(WebImageError) in try await downloader.download("http://127.0.0.1:\(port)/") }?.code
+            code = await downloader.failure("http://127.0.0.1:\(port)/")?.code
         } while code == .connectionLost
         #expect(code == .cannotConnectToHost)
-        let error = await failure { () async throws(WebImageError) in try await downloader.download("http://no.such.host.invalid/") }
+        let error = await downloader.failure("http://no.such.host.invalid/")
         #expect(error?.code == .cannotFindHost)
         #expect(error?.isTransient == true)
         #expect(error?.attempts == 2)
@@ -184,7 +194,7 @@ struct ImageDownloaderFaultTests {
         }
         _ = try await downloader.download("http://images.example/a.jpg")
         #expect(server.requests.map(\.path) == ["http://images.example/a.jpg"])
-        let error = await failure { () async throws(WebImageError) in try await downloader.download("http://169.254.169.254/latest") }
+        let error = await downloader.failure("http://169.254.169.254/latest")
         #expect(error?.code == .refused)
         #expect(server.requestCount() == 1)
     }
@@ -201,7 +211,7 @@ struct ImageDownloaderFaultTests {
         _ = try await downloader.download("http://images.example:\(server.port)/a.jpg")
         _ = try await downloader.download("http://cdn.example/b.jpg")
         #expect(server.requests.map { $0.header("Host") } == ["images.example:\(server.port)", "cdn.example"])
-        let error = await failure { () async throws(WebImageError) in try await downloader.download(server.url("/")) }
+        let error = await downloader.failure(server.url("/"))
         #expect(error?.code == .refused)
     }
 

@@ -14,7 +14,8 @@ struct ImageDownloaderTests {
             "/a.jpg?x=1",
             OriginResponse(
                 headers: [
-                    ("ETag", "\"7\""), ("Last-Modified", "Fri, 20 Nov 2026 00:00:00 GMT"), ("Content-Type", "image/jpeg"),
+                    ("ETag", "\"7\""), ("Last-Modified", "Fri, 20 Nov 2026 00:00:00 GMT"),
+                    ("Content-Type", "image/jpeg"),
                     ("X-Robots-Tag", "noindex"),
                 ], body: body))
         let downloader = try makeDownloader()
@@ -49,7 +50,7 @@ struct ImageDownloaderTests {
         for index in 0..<5 {
             reused.append(try await downloader.download(server.url("/\(index)")).timing.reusedConnection)
             // The body of an error is read, so that the connection stays.
-            #expect(await failure { () async throws(WebImageError) in try await downloader.download(server.url("/404")) } != nil)
+            #expect(await downloader.failure(server.url("/404")) != nil)
         }
         #expect(reused == [false, true, true, true, true])
         #expect(server.connectionCount == 1)
@@ -58,25 +59,31 @@ struct ImageDownloaderTests {
     @Test("The large body of an error is not read")
     func unwantedBodies() async throws {
         let server = try OriginServer()
-        server.route("/endless", OriginResponse(status: 404, body: pseudoImage(60_000), framing: .chunked(size: 9000), fault: .endless))
+        server.route(
+            "/endless",
+            OriginResponse(status: 404, body: pseudoImage(60_000), framing: .chunked(size: 9000), fault: .endless))
         server.route("/long", OriginResponse(status: 410, framing: .announced("90000000"), fault: .stall(after: 0)))
+        server.route("/late", OriginResponse(status: 404, framing: .announced("9000"), fault: .stall(after: 0)))
         let downloader = try makeDownloader { $0.downloadTimeout = 0.3 }
-        let error = await failure { () async throws(WebImageError) in try await downloader.download(server.url("/endless")) }
+        let error = await downloader.failure(server.url("/endless"))
         #expect(error?.httpStatus == 404)
-        let long = await failure { () async throws(WebImageError) in try await downloader.download(server.url("/long")) }
+        let long = await downloader.failure(server.url("/long"))
         #expect(long?.httpStatus == 410)
+        #expect(await downloader.failure(server.url("/late"))?.httpStatus == 404)
+        #expect(server.requestCount() == 3)
     }
 
     @Test(
         "A status that is no success is told by its number, and tried again only where that can help",
         arguments: [
-            (404, 1), (410, 1), (451, 1), (403, 1), (300, 1), (305, 1), (408, 3), (425, 3), (429, 3), (500, 3), (503, 3), (599, 3),
+            (404, 1), (410, 1), (451, 1), (403, 1), (300, 1), (305, 1), (408, 3), (425, 3), (429, 3), (500, 3),
+            (503, 3), (599, 3),
         ])
     func statuses(status: Int, requests: Int) async throws {
         let server = try OriginServer()
         server.route("/", OriginResponse(status: status, body: [1]))
         let downloader = try makeDownloader()
-        let error = try #require(await failure { () async throws(WebImageError) in try await downloader.download(server.url("/")) })
+        let error = try #require(await downloader.failure(server.url("/")))
         #expect(error.code == .invalidDownloadStatusCode)
         #expect(error.httpStatus == status)
         #expect(error.message == "HTTP \(status)")
@@ -90,18 +97,22 @@ struct ImageDownloaderTests {
         let server = try OriginServer()
         server.route("/", OriginResponse(headers: [("ETag", "\"a\"")], body: [1]))
         let downloader = try makeDownloader()
-        let error = await failure { () async throws(WebImageError) in
-            try await downloader.download(server.url("/"), headers: [HTTPHeader("If-None-Match", "\"a\"")])
-        }
+        let error = await downloader.failure(server.url("/"), headers: [HTTPHeader("If-None-Match", "\"a\"")])
         #expect(error?.code == .cacheNotModified)
         #expect(error?.httpStatus == 304)
-        #expect(try await downloader.download(server.url("/"), headers: [HTTPHeader("If-None-Match", "\"b\"")]).statusCode == 200)
+        #expect(
+            try await downloader.download(server.url("/"), headers: [HTTPHeader("If-None-Match", "\"b\"")]).statusCode
+                == 200)
     }
 
     @Test("What heals within the tries is an image")
     func heals() async throws {
         let server = try OriginServer()
-        server.route("/", sequence: [.init(status: 503), .init(body: [1, 2, 3], fault: .truncated(after: 1)), .init(body: [1, 2, 3])])
+        server.route(
+            "/",
+            sequence: [
+                .init(status: 503), .init(body: [1, 2, 3], fault: .truncated(after: 1)), .init(body: [1, 2, 3]),
+            ])
         let downloader = try makeDownloader()
         let image = try await downloader.download(server.url("/"))
         #expect(image.attempts == 3)
@@ -113,7 +124,7 @@ struct ImageDownloaderTests {
         let server = try OriginServer()
         server.route("/", OriginResponse(status: 500))
         let downloader = try makeDownloader()
-        let error = await failure { () async throws(WebImageError) in try await downloader.download(server.url("/"), attemptsUsed: 2) }
+        let error = await downloader.failure(server.url("/"), attemptsUsed: 2)
         #expect(error?.attempts == 3)
         #expect(server.requestCount() == 1)
     }
@@ -146,15 +157,14 @@ struct ImageDownloaderTests {
             $0.setValue("me", forHTTPHeaderField: "User-Agent")
             $0.setValue("1", forHTTPHeaderField: "X-One")
         }
-        _ = try await downloader.download(server.url("/"), headers: [HTTPHeader("x-one", "2"), HTTPHeader("X-Empty", "")])
+        _ = try await downloader.download(
+            server.url("/"), headers: [HTTPHeader("x-one", "2"), HTTPHeader("X-Empty", "")])
         let request = try #require(server.requests.first)
         #expect(request.header("Accept") == nil)
         #expect(request.header("User-Agent") == "me")
         #expect(request.headers.filter { $0.name.lowercased() == "x-one" }.map(\.value) == ["2"])
         #expect(request.header("X-Empty") == "")
-        let bad = await failure { () async throws(WebImageError) in
-            try await downloader.download(server.url("/"), headers: [HTTPHeader("A", "b\r\nC: d")])
-        }
+        let bad = await downloader.failure(server.url("/"), headers: [HTTPHeader("A", "b\r\nC: d")])
         #expect(bad?.code == .invalidConfiguration)
         #expect(server.requestCount() == 1)
     }
@@ -181,7 +191,7 @@ struct ImageDownloaderTests {
         let full = try makeDownloader {
             $0.openTemporaryFile = { () throws(WebImageError) in clinux_open("/dev/full", 1, 0) }
         }
-        let error = await failure { () async throws(WebImageError) in try await full.download(server.url("/large")) }
+        let error = await full.failure(server.url("/large"))
         #expect(error?.code == .localFault)
         #expect(error?.underlyingCode == 28)
         #expect(server.requestCount() == 1)
@@ -190,7 +200,8 @@ struct ImageDownloaderTests {
     @Test("The header is looked at until it is known, and a bad one ends the transfer")
     func inspects() async throws {
         let server = try OriginServer()
-        server.route("/endless", OriginResponse(body: pseudoImage(9000), framing: .chunked(size: 9000), fault: .endless))
+        server.route(
+            "/endless", OriginResponse(body: pseudoImage(9000), framing: .chunked(size: 9000), fault: .endless))
         server.route("/good", OriginResponse(body: Array(repeating: 7, count: 100_000), framing: .chunked(size: 500)))
         let downloader = try makeDownloader {
             $0.inspectHeader = { bytes throws(WebImageError) in
@@ -198,7 +209,7 @@ struct ImageDownloaderTests {
                 return bytes.count >= 2000
             }
         }
-        let error = await failure { () async throws(WebImageError) in try await downloader.download(server.url("/endless")) }
+        let error = await downloader.failure(server.url("/endless"))
         #expect(error?.code == .badImageData)
         #expect(error?.attempts == 1)
         #expect(try await downloader.download(server.url("/good")).body.count == 100_000)
@@ -207,7 +218,8 @@ struct ImageDownloaderTests {
     @Test("A setting out of range is refused by name")
     func validates() {
         let changes: [(String, (inout ImageDownloader.Configuration) -> Void)] = [
-            ("maxConcurrentDownloads", { $0.maxConcurrentDownloads = 0 }), ("downloadTimeout", { $0.downloadTimeout = 0 }),
+            ("maxConcurrentDownloads", { $0.maxConcurrentDownloads = 0 }),
+            ("downloadTimeout", { $0.downloadTimeout = 0 }),
             ("maxTime", { $0.maxTime = .nan }), ("maxAttempts", { $0.maxAttempts = 0 }),
             ("maxRedirects", { $0.maxRedirects = -1 }), ("maxBodyBytes", { $0.maxBodyBytes = 0 }),
             ("retryBaseDelay", { $0.retryBaseDelay = -1 }), ("maxConnectionsPerHost", { $0.maxConnectionsPerHost = 0 }),

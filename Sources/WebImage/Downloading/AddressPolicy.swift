@@ -64,7 +64,8 @@ public struct AddressPolicy: Sendable, Equatable {
 
     /// Databases, brokers and control planes that listen above 1023 and might take an HTTP request for their own protocol.
     private static let servicePorts: Set<Int> = [
-        1433, 1521, 2049, 2181, 2375, 2376, 2379, 2380, 3306, 3389, 4369, 5432, 5672, 5900, 5984, 5985, 5986, 6379, 6380,
+        1433, 1521, 2049, 2181, 2375, 2376, 2379, 2380, 3306, 3389, 4369, 5432, 5672, 5900, 5984, 5985, 5986, 6379,
+        6380,
         6443, 7000, 7001, 8500, 9042, 9092, 9200, 9300, 10_250, 10_255, 11_211, 15_672, 16_379, 26_379, 27_017, 27_018,
         27_019,
     ]

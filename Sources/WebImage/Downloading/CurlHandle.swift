@@ -68,8 +68,8 @@ final class CurlHandle {
         }
         ccurl_set_pointer(pointer, CURLOPT_WRITEDATA, context)
         ccurl_set_write(pointer, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
-            let isAccepted = CurlHandle.from(context).operation?.didReceiveHeader(count: size * count) ?? false
-            return isAccepted ? size * count : 0
+            let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+            return CurlHandle.from(context).operation?.didReceiveHeader(line) ?? false ? line.count : 0
         }
         ccurl_set_pointer(pointer, CURLOPT_HEADERDATA, context)
         ccurl_set_opensocket(pointer) { context, purpose, address in

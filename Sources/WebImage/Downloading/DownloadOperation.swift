@@ -48,6 +48,8 @@ final class DownloadOperation {
     private(set) var dialled: [(address: IPAddress, port: Int)] = []
     private var limits: Limits
     private var isWanted = true
+    /// Whether the last response's header ended: curl is content with one that the end of the connection cut.
+    private(set) var headerIsComplete = false
     private var headerBytes = 0
     private var headerLines = 0
     private var nextInspection = 1
@@ -111,6 +113,7 @@ final class DownloadOperation {
         socketErrno = 0
         refusal = nil
         dialled.removeAll(keepingCapacity: true)
+        headerIsComplete = false
         headerBytes = 0
         headerLines = 0
         nextInspection = 1
@@ -131,10 +134,15 @@ final class DownloadOperation {
 
     func willSendRequest() { progress.requestWasSent = true }
 
-    func didReceiveHeader(count: Int) -> Bool {
-        headerBytes += count
+    func didReceiveHeader(_ line: UnsafeRawBufferPointer) -> Bool {
+        headerBytes += line.count
         headerLines += 1
-        progress.bytes += count
+        progress.bytes += line.count
+        if line.starts(with: "HTTP/".utf8) {
+            headerIsComplete = false
+        } else if line.first == 13 || line.first == 10 {
+            headerIsComplete = true
+        }
         guard headerBytes <= limits.maxHeaderBytes, headerLines <= limits.maxHeaderLines + 2 else {
             let what =
                 headerBytes > limits.maxHeaderBytes

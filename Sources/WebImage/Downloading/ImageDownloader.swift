@@ -270,8 +270,12 @@ public actor ImageDownloader {
         nextCheck = now + checkInterval
         for operation in running {
             if let error = operation.check(now: now, limits: configuration) {
-                stopTransfer(of: operation)
-                fail(operation, error)
+                if let handle = operation.handle, operation.headerIsComplete, handle.status >= 300 {
+                    didFinishTransfer(of: operation, on: handle, code: CURLE_OPERATION_TIMEDOUT)
+                } else {
+                    stopTransfer(of: operation)
+                    fail(operation, error)
+                }
                 continue
             }
             let isSilent = now - operation.progress.lastByte >= configuration.parkAfter
@@ -310,7 +314,8 @@ public actor ImageDownloader {
                 operation.handle = nil
                 handle.end()
                 throw WebImageError(
-                    .localFault, "curl: \(String(cString: curl_multi_strerror(status)))", underlyingCode: status.rawValue)
+                    .localFault, "curl: \(String(cString: curl_multi_strerror(status)))",
+                    underlyingCode: status.rawValue)
             }
         } catch {
             releaseSlot(of: operation)

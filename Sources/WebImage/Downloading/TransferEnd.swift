@@ -11,10 +11,16 @@ enum TransferEnd {
             self = .failure(error)
             return
         }
-        // The rest of a body that nobody wants may be cut or too large: its status stands.
-        let isBodyUnwanted = status >= 300 && (operation.received > 0 || code == CURLE_FILESIZE_EXCEEDED)
+        // The body that nobody wants may be cut, late or too large: its status stands. Its size curl judges before it hands out
+        // the blank line that ends the header.
+        let headerIsComplete = operation.headerIsComplete || code == CURLE_FILESIZE_EXCEEDED
+        let isBodyUnwanted = status >= 300 && headerIsComplete
         guard code == CURLE_OK || isBodyUnwanted else {
             self = .failure(WebImageError(curl: code, operation: operation, handle: handle))
+            return
+        }
+        guard headerIsComplete else {
+            self = .failure(WebImageError(.connectionLost, "the response ended in its header", isTransient: true))
             return
         }
         switch status {
@@ -23,7 +29,8 @@ enum TransferEnd {
             if let location = handle.header("Location"), !location.isEmpty {
                 self = .redirect(location: location)
             } else {
-                self = .failure(WebImageError(.invalidDownloadStatusCode, "HTTP \(status) without a Location", httpStatus: status))
+                self = .failure(
+                    WebImageError(.invalidDownloadStatusCode, "HTTP \(status) without a Location", httpStatus: status))
             }
         default: self = .failure(WebImageError(status: status, retryAfter: handle.retryAfter))
         }

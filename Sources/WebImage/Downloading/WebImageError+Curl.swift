@@ -25,7 +25,8 @@ extension WebImageError {
         case CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT: self = error(.invalidURL)
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: self = error(.cannotFindHost, transient: true)
         case CURLE_COULDNT_CONNECT:
-            self = Self.connectFailure(error(.cannotConnectToHost, transient: true), operation: operation, handle: handle)
+            self = Self.connectFailure(
+                error(.cannotConnectToHost, transient: true), operation: operation, handle: handle)
         case CURLE_PROXY: self = error(.cannotConnectToHost, transient: true)
         case CURLE_OPERATION_TIMEDOUT:
             // The only limit that curl itself keeps. One refused address beside one that does not answer is a timeout.
@@ -34,7 +35,8 @@ extension WebImageError {
             CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_USE_SSL_FAILED:
             self = error(.secureConnectionFailed)
         case CURLE_FILESIZE_EXCEEDED: self = error(.tooLarge)
-        case CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED,
+        case CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
+            CURLE_SSL_ENGINE_INITFAILED,
             CURLE_FAILED_INIT, CURLE_READ_ERROR:
             self = error(.localFault)
         case CURLE_OUT_OF_MEMORY:

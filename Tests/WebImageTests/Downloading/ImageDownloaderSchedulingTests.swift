@@ -1,0 +1,234 @@
+import Origin
+import Testing
+
+@testable import WebImage
+
+@Suite("ImageDownloader's scheduling", .timeLimit(.minutes(1)))
+struct ImageDownloaderSchedulingTests {
+    @Test("200 staggered downloads of one URL all end, with few transfers")
+    func coalesces() async throws {
+        let server = try OriginServer()
+        let body = pseudoImage(20_000)
+        server.route("/a", OriginResponse(body: body, delay: 0.01))
+        let downloader = try makeDownloader()
+        let count = try await withThrowingTaskGroup(of: Int.self) { group in
+            for index in 0..<200 {
+                group.addTask {
+                    for _ in 0..<index { await Task.yield() }
+                    return try await downloader.download(server.url("/a")).body.count
+                }
+            }
+            return try await group.reduce(into: 0) { $0 += $1 == 20_000 ? 1 : 0 }
+        }
+        #expect(count == 200)
+        #expect(server.requestCount() < 100)
+        #expect(await downloader.currentDownloadCount == 0)
+    }
+
+    @Test("Other options and headers are another transfer")
+    func keys() async throws {
+        let server = try OriginServer()
+        server.route("/a", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        let downloader = try makeDownloader()
+        async let first = downloader.download(server.url("/a"))
+        async let same = downloader.download(server.url("/a"), options: .highPriority)
+        async let other = downloader.download(server.url("/a"), options: .allowInvalidSSLCertificates)
+        async let header = downloader.download(server.url("/a"), headers: [HTTPHeader("A", "b")])
+        await server.waitForRequests(3)
+        #expect(await downloader.currentDownloadCount == 3)
+        server.release("/a")
+        _ = try await (first, same, other, header)
+        #expect(server.requestCount() == 3)
+    }
+
+    @Test("Cancelling ends one caller; the transfer ends with its last one")
+    func cancels() async throws {
+        let server = try OriginServer()
+        server.route("/a", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        server.route("/b", OriginResponse(body: [2], fault: .stallBeforeHeader))
+        let downloader = try makeDownloader { $0.downloadTimeout = 30 }
+        let first = Task { try await downloader.download(server.url("/a")) }
+        let second = Task { try await downloader.download(server.url("/a")) }
+        let third = Task { try await downloader.download(server.url("/b")) }
+        await server.waitForRequests(2)
+        first.cancel()
+        third.cancel()
+        #expect(await failure(of: first) == .cancelled)
+        #expect(await failure(of: third) == .cancelled)
+        while server.openConnectionCount > 1 { await Task.yield() }
+        #expect(await downloader.currentDownloadCount == 1)
+        server.release("/a")
+        #expect(try await second.value.body.count == 1)
+        #expect(server.requestCount("/a") == 1)
+        // Asked for again, it is a new transfer.
+        server.release("/b")
+        #expect(try await downloader.download(server.url("/b")).body.bytes == [2])
+    }
+
+    @Test("A task that is cancelled already makes no request")
+    func cancelledBefore() async throws {
+        let server = try OriginServer()
+        let downloader = try makeDownloader()
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return try await downloader.download(server.url("/"))
+        }
+        task.cancel()
+        #expect(await failure(of: task) == .cancelled)
+        #expect(server.connectionCount == 0)
+    }
+
+    @Test("Cancelling in the backlog and between tries gives everything back")
+    func cancelsWaiting() async throws {
+        let server = try OriginServer()
+        server.route("/slow", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        server.route("/busy", .busy(retryAfter: 60))
+        server.route("/b", OriginResponse(body: [2]))
+        let downloader = try makeDownloader { $0.maxConcurrentDownloads = 1 }
+        let busy = Task { try await downloader.download(server.url("/busy")) }
+        await server.waitForRequests(1, to: "/busy")
+        let slow = Task { try await downloader.download(server.url("/slow")) }
+        await server.waitForRequests(1, to: "/slow")
+        let waiting = Task { try await downloader.download(server.url("/waiting")) }
+        while await downloader.currentDownloadCount < 3 { await Task.yield() }
+        waiting.cancel()
+        busy.cancel()
+        #expect(await failure(of: waiting) == .cancelled)
+        #expect(await failure(of: busy) == .cancelled)
+        server.release("/slow")
+        _ = try await slow.value
+        _ = try await downloader.download(server.url("/b"))
+        #expect(server.requestCount("/waiting") == 0)
+        #expect(await downloader.currentDownloadCount == 0)
+    }
+
+    @Test("cancelAllDownloads and invalidate end everything")
+    func cancelsAll() async throws {
+        let server = try OriginServer()
+        server.setFallback { _ in OriginResponse(fault: .stallBeforeHeader) }
+        let downloader = try makeDownloader { $0.maxConcurrentDownloads = 2 }
+        for isLast in [false, true] {
+            let tasks = (0..<10).map { index in Task { try await downloader.download(server.url("/\(isLast)\(index)")) }
+            }
+            while await downloader.currentDownloadCount < 10 { await Task.yield() }
+            if isLast { await downloader.invalidateSessionAndCancel() } else { await downloader.cancelAllDownloads() }
+            for task in tasks { #expect(await failure(of: task) == .cancelled) }
+            #expect(await downloader.currentDownloadCount == 0)
+            #expect(await downloader.activeDownloadCount == 0)
+        }
+        let after = await downloader.failure(server.url("/after"))
+        #expect(after?.code == .cancelled)
+    }
+
+    @Test("One slot serves in the order of arrival, or the other way round", arguments: DownloadExecutionOrder.allCases)
+    func order(order: DownloadExecutionOrder) async throws {
+        let server = try OriginServer()
+        server.setFallback { _ in OriginResponse(body: [1]) }
+        let downloader = try makeDownloader {
+            $0.maxConcurrentDownloads = 1
+            $0.executionOrder = order
+        }
+        await downloader.setSuspended(true)
+        var tasks: [Task<DownloadedImage, any Error>] = []
+        for index in 0..<14 {
+            let options: DownloadOptions = index == 5 ? .highPriority : index == 3 ? .lowPriority : []
+            tasks.append(Task { try await downloader.download(server.url("/\(index)"), options: options) })
+            while await downloader.currentDownloadCount <= index { await Task.yield() }
+        }
+        #expect(server.requestCount() == 0)
+        await downloader.setSuspended(false)
+        for task in tasks { _ = try await task.value }
+        let normal = (0..<14).filter { $0 != 5 && $0 != 3 }
+        let expected = [5] + (order == .fifo ? normal : normal.reversed()) + [3]
+        #expect(server.requests.map(\.path) == expected.map { "/\($0)" })
+        #expect(server.maxConcurrentRequestsSeen == 1)
+    }
+
+    @Test("No more than the slots at once, and the number changes while it runs")
+    func concurrency() async throws {
+        let server = try OriginServer()
+        server.setFallback { _ in OriginResponse(body: [1], delay: 0.005) }
+        let downloader = try makeDownloader { $0.maxConcurrentDownloads = 3 }
+        func run(_ name: String, _ count: Int) async throws {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for index in 0..<count {
+                    group.addTask { _ = try await downloader.download(server.url("/\(name)\(index)")) }
+                }
+                try await group.waitForAll()
+            }
+        }
+        try await run("a", 30)
+        #expect(server.maxConcurrentRequestsSeen == 3)
+        await downloader.setMaxConcurrentDownloads(8)
+        try await run("b", 40)
+        #expect(server.maxConcurrentRequestsSeen == 8)
+        #expect(server.connectionCount <= 8)
+    }
+
+    @Test("A host has its own limit, and another host its own slots")
+    func perHost() async throws {
+        let server = try OriginServer()
+        let other = try OriginServer(address: "127.0.0.2")
+        server.setFallback { _ in OriginResponse(body: [1], delay: 0.005) }
+        other.setFallback { _ in OriginResponse(body: [1], delay: 0.005) }
+        let downloader = try makeDownloader {
+            $0.maxConcurrentDownloads = 20
+            $0.maxConnectionsPerHost = 2
+            // Open by being named, so that the limit of a host applies to an address as well.
+            $0.addressPolicy = AddressPolicy()
+            $0.connectTo = ["one.example:80:127.0.0.1:\(server.port)", "two.example:80:127.0.0.2:\(other.port)"]
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for index in 0..<20 {
+                group.addTask { _ = try await downloader.download("http://one.example/\(index)") }
+                group.addTask { _ = try await downloader.download("http://TWO.example/\(index)") }
+            }
+            try await group.waitForAll()
+        }
+        #expect(server.maxConcurrentRequestsSeen == 2)
+        #expect(other.maxConcurrentRequestsSeen == 2)
+    }
+
+    @Test("A host that is opened by its address has no limit")
+    func openedHosts() async throws {
+        let server = try OriginServer()
+        server.setFallback { _ in OriginResponse(body: [1], fault: .stallBeforeHeader) }
+        let downloader = try makeDownloader {
+            $0.maxConcurrentDownloads = 6
+            $0.maxConnectionsPerHost = 1
+        }
+        let tasks = (0..<6).map { index in Task { try await downloader.download(server.url("/\(index)")) } }
+        await server.waitForRequests(6)
+        for index in 0..<6 { server.release("/\(index)") }
+        for task in tasks { _ = try await task.value }
+        #expect(server.maxConcurrentRequestsSeen == 6)
+    }
+
+    @Test("What stalls frees its slot, as far as parking goes, and ends well when it goes on")
+    func parks() async throws {
+        let server = try OriginServer()
+        for index in 0..<4 { server.route("/stall\(index)", OriginResponse(body: [1, 2], fault: .stall(after: 1))) }
+        server.route("/good", OriginResponse(body: [3]))
+        let downloader = try makeDownloader {
+            $0.maxConcurrentDownloads = 2
+            $0.maxParkedDownloads = 3
+            $0.parkAfter = 0.05
+            $0.downloadTimeout = 20
+        }
+        let stalls = (0..<4).map { index in Task { try await downloader.download(server.url("/stall\(index)")) } }
+        await server.waitForRequests(1, to: "/stall3")
+        // Three are parked, the fourth keeps one of two slots.
+        #expect(try await downloader.download(server.url("/good")).body.bytes == [3])
+        #expect(await downloader.currentDownloadCount == 4)
+        for index in 0..<4 { server.release("/stall\(index)") }
+        for task in stalls { #expect(try await task.value.body.bytes == [1, 2]) }
+        #expect(await downloader.activeDownloadCount == 0)
+    }
+
+    private func failure(of task: Task<DownloadedImage, any Error>) async -> WebImageError.Code? {
+        switch await task.result {
+        case .success: nil
+        case .failure(let error): (error as? WebImageError)?.code
+        }
+    }
+}

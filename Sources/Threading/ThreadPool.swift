@@ -85,12 +85,14 @@ private final class WorkQueue: @unchecked Sendable {
     func startThread(name: String) {
         var thread = pthread_t()
         let box = Unmanaged.passRetained(ThreadBody(queue: self, name: name))
-        let status = pthread_create(&thread, nil, { argument in
-            let body = Unmanaged<ThreadBody>.fromOpaque(argument!).takeRetainedValue()
-            clinux_set_thread_name(body.name)
-            while let item = body.queue.take() { item() }
-            return nil
-        }, box.toOpaque())
+        let status = pthread_create(
+            &thread, nil,
+            { argument in
+                let body = Unmanaged<ThreadBody>.fromOpaque(argument!).takeRetainedValue()
+                clinux_set_thread_name(body.name)
+                while let item = body.queue.take() { item() }
+                return nil
+            }, box.toOpaque())
         precondition(status == 0, "cannot start a thread: \(String(cString: strerror(status)))")
         pthread_detach(thread)
     }

@@ -7,7 +7,7 @@ package struct FailureReader: Sendable {
     private let status: BatchStatus
     private let listPath: String?
 
-    /// - Parameter listPath: where the list is now, if not where it was read.
+    /// * `listPath`: where the list is now, if not where it was read.
     package init(queue: PrefetchQueue, status: BatchStatus, listPath: String? = nil) {
         self.queue = queue
         self.status = status
@@ -59,7 +59,8 @@ package struct FailureReader: Sendable {
         return kept < status.counts.skipped
     }
 
-    private func forEachInList(_ body: (FailureDetail) async throws(PrefetchError) -> Bool) async throws(PrefetchError) {
+    private func forEachInList(_ body: (FailureDetail) async throws(PrefetchError) -> Bool) async throws(PrefetchError)
+    {
         let list = try URLList(path: listPath ?? status.listPath)
         guard list.hash == status.listHash else {
             throw PrefetchError(

@@ -5,7 +5,9 @@ extension PrefetchQueue {
     // ARGV: wanted id, nonce of this call, "1" where exactly this id is wanted, then fields and values of its hash.
     // Result: the id it got: the wanted one, or with .2, .3 … where that one is taken; false where it is taken and was named.
     // Again with the same nonce: the same id. Cost: O(fields + batches of the same list).
-    private static let open = script("OPEN", allowsOOM: false, #"""
+    private static let open = script(
+        "OPEN", allowsOOM: false,
+        #"""
         local id, n = ARGV[1], 1
         while true do
           local nonce = redis.call('HGET', batch(id), 'nonce')
@@ -24,7 +26,7 @@ extension PrefetchQueue {
         """#)
 
     /// Makes a batch and returns its id; nil where `exactly` this id is wanted and taken.
-    /// - Parameter nonce: any text that no other call uses; with the same one the call may be repeated.
+    /// * `nonce`: any text that no other call uses; with the same one the call may be repeated.
     package func open(
         id: String, nonce: String, exactly: Bool, fields: [(String, String)]
     ) async throws(RedisError) -> String? {
@@ -49,7 +51,9 @@ extension PrefetchQueue {
     // ARGV: batch, number of URLs pushed before, most jobs the list may hold ("auto": 1,024 shared by the running batches, at
     // least 64; "all"), number of URLs in these jobs, the jobs.
     // Result: {OK|FULL|AT|CLOSED, URLs pushed or state}. Again: AT with the number the first call led to. Cost: O(jobs).
-    private static let push = script("PUSH", allowsOOM: false, #"""
+    private static let push = script(
+        "PUSH", allowsOOM: false,
+        #"""
         local id = ARGV[1]
         local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed')
         if not m[1] then return {'CLOSED', 'gone'} end
@@ -67,9 +71,9 @@ extension PrefetchQueue {
         """#)
 
     /// Pushes consecutive jobs of a batch.
-    /// - Parameters:
-    ///   - offset: how many of the batch's URLs are pushed already; what makes a repeated call harmless.
-    ///   - window: `auto`, `all` or a number of jobs.
+    ///
+    /// * `offset`: how many of the batch's URLs are pushed already; what makes a repeated call harmless.
+    /// * `window`: `auto`, `all` or a number of jobs.
     package func push(
         batch: String, offset: Int, window: String, count: Int, jobs: [[UInt8]]
     ) async throws(RedisError) -> PushResult {
@@ -90,7 +94,9 @@ extension PrefetchQueue {
     // SEAL: the list is complete.
     // ARGV: batch, total. Result: {OK|AT|CLOSED, URLs pushed or state}; completes the batch where every URL has ended already
     // (the empty batch too). Again: the same. Cost: O(1).
-    private static let seal = script("SEAL", #"""
+    private static let seal = script(
+        "SEAL",
+        #"""
         local id = ARGV[1]
         local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed')
         if not m[1] then return {'CLOSED', 'gone'} end
@@ -115,7 +121,9 @@ extension PrefetchQueue {
 
     // CANCEL: ends a batch now. Its open URLs read as `cancelled` from here on; the total stays what is known of it.
     // ARGV: batch. Result: the state it had. Again: changes nothing. Cost: O(1), the job list is deleted.
-    private static let cancel = script("CANCEL", #"""
+    private static let cancel = script(
+        "CANCEL",
+        #"""
         local state = redis.call('HGET', batch(ARGV[1]), 'state')
         if state == 'running' then close(ARGV[1], 'cancelled') end
         return state

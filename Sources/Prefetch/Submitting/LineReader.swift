@@ -92,7 +92,9 @@ struct LineReader: ~Copyable {
         var range = range
         if range.count > Self.longest { return (Array(buffer[range].prefix(Self.longest)), true) }
         let blank: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: "\r") }
-        if lineNumber == 1, buffer[range].starts(with: [0xEF, 0xBB, 0xBF]) { range = (range.lowerBound + 3)..<range.upperBound }
+        if lineNumber == 1, buffer[range].starts(with: [0xEF, 0xBB, 0xBF]) {
+            range = (range.lowerBound + 3)..<range.upperBound
+        }
         while let first = range.first, blank(buffer[first]) { range = (first + 1)..<range.upperBound }
         while let last = range.last, blank(buffer[last]) { range = range.lowerBound..<last }
         return (Array(buffer[range]), false)

@@ -20,9 +20,9 @@ package struct ListFeeder: Sendable {
     private let window: String
     private let jobSize: Int
 
-    /// - Parameters:
-    ///   - window: `auto`, `all`, or the most jobs that wait in Redis.
-    ///   - jobSize: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers.
+    ///
+    /// * `window`: `auto`, `all`, or the most jobs that wait in Redis.
+    /// * `jobSize`: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers.
     package init(queue: PrefetchQueue, list: URLList, batch: String, window: String = "auto", jobSize: Int? = nil) {
         self.queue = queue
         self.list = list
@@ -32,10 +32,10 @@ package struct ListFeeder: Sendable {
     }
 
     /// Feeds until the batch is sealed or over.
-    /// - Parameters:
-    ///   - pushed: hears how many URLs Redis has, after every push.
-    ///   - waiting: hears once when the window is full.
-    /// - Throws: `redisUnavailable` after the queue's patience, `unreadableList` where the file is gone or has changed, `stopped`
+    ///
+    /// * `pushed`: hears how many URLs Redis has, after every push.
+    /// * `waiting`: hears once when the window is full.
+    /// Throws `redisUnavailable` after the queue's patience, `unreadableList` where the file is gone or has changed, `stopped`
     ///   where the task is cancelled. The batch stays open and can be resumed.
     package func feed(
         pushed: @Sendable (Int) -> Void = { _ in }, waiting: @Sendable () -> Void = {}
@@ -73,11 +73,16 @@ package struct ListFeeder: Sendable {
             if result == nil {
                 guard push.offset == list.total else {
                     throw PrefetchError(
-                        .unreadableList, "\(list.path) changed while it was read: \(push.offset) URLs, \(list.total) before",
-                        hint: "submit the new list as a batch of its own; cancel this one: prefetch-coord cancel \(batch)")
+                        .unreadableList,
+                        "\(list.path) changed while it was read: \(push.offset) URLs, \(list.total) before",
+                        hint:
+                            "submit the new list as a batch of its own; cancel this one: prefetch-coord cancel \(batch)"
+                    )
                 }
                 let total = list.total
-                result = try await redis { () async throws(RedisError) in try await queue.seal(batch: batch, total: total) }
+                result = try await redis { () async throws(RedisError) in
+                    try await queue.seal(batch: batch, total: total)
+                }
                 if case .pushed = result { return .sealed }
             }
             switch result {

@@ -56,7 +56,8 @@ extension PrefetchWorker {
         do throws(RedisError) {
             results = try await queue.report(reports, worker: worker)
             if !unfinished.isEmpty {
-                try await queue.release(worker: worker, jobs: unfinished.map { $0.value.claim.job.name }, leaving: false)
+                try await queue.release(
+                    worker: worker, jobs: unfinished.map { $0.value.claim.job.name }, leaving: false)
             }
         } catch {
             // Known and unreported still: the next call sends it again, or the lease runs out and it is a hit for others.

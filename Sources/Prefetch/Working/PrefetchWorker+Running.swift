@@ -83,7 +83,8 @@ extension PrefetchWorker {
             let reason = listing.outcome.map { "\($0.name)\(listing.httpStatus.map { " \($0)" } ?? "")" } ?? "by hand"
             settled.append(
                 failed(
-                    position, entry, isOwn ? listing.outcome ?? .blacklisted : .blacklisted, httpStatus: listing.httpStatus,
+                    position, entry, isOwn ? listing.outcome ?? .blacklisted : .blacklisted,
+                    httpStatus: listing.httpStatus,
                     detail: isOwn ? listing.detail : "listed: \(reason)"))
         }
         open = rest
@@ -138,7 +139,8 @@ extension PrefetchWorker {
                     continue
                 }
                 var item = failed(
-                    position, entry, outcome, httpStatus: error.httpStatus, attempts: error.attempts, detail: error.message)
+                    position, entry, outcome, httpStatus: error.httpStatus, attempts: error.attempts,
+                    detail: error.message)
                 if context.policy.lists(error) { item.list = entry.url }
                 if outcome == .refused { await tellRefusal(of: entry.url, error, context) }
                 return item
@@ -154,12 +156,14 @@ extension PrefetchWorker {
     }
 
     private nonisolated func failed(
-        _ position: Int, _ entry: PrefetchJob.Entry, _ outcome: PrefetchOutcome, httpStatus: Int? = nil, attempts: Int = 0,
+        _ position: Int, _ entry: PrefetchJob.Entry, _ outcome: PrefetchOutcome, httpStatus: Int? = nil,
+        attempts: Int = 0,
         detail: String
     ) -> PrefetchQueue.Settled {
         var item = PrefetchQueue.Settled(position: position, outcome: outcome)
         item.failure = FailureDetail(
-            line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts, detail: detail)
+            line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts,
+            detail: detail)
         return item
     }
 

@@ -35,7 +35,9 @@ struct BatchFollower: Sendable {
                     .notFound, "Redis knows the batch \(id) no more", hint: "was Redis emptied? submit the list again")
             }
             let load = isQuiet ? (0, 0) : await workerLoad()
-            if let line = lines.line(for: status, inFlight: load.0, waitingForHost: load.1), !isQuiet { Console.note(line) }
+            if let line = lines.line(for: status, inFlight: load.0, waitingForHost: load.1), !isQuiet {
+                Console.note(line)
+            }
             if status.state != .running { return status }
             do { try await Task.sleep(for: .milliseconds(status.elapsed < 2 ? 50 : 200)) } catch { return nil }
         }

@@ -45,7 +45,9 @@ struct BatchRun: Sendable {
             WorkerSupervisor.Configuration(arguments: { arguments(session, worker: $0) }, workers: workerCount),
             progress: { (try? await queue.status(of: id))??.counts.finished ?? 0 },
             onDeath: { pid, end in
-                Console.note("\(ProgressLines.clock) worker \(Session.hostName):\(pid) ended by \(end); its URLs go to the others")
+                Console.note(
+                    "\(ProgressLines.clock) worker \(Session.hostName):\(pid) ended by \(end); its URLs go to the others"
+                )
                 _ = try? await queue.reap(worker: "\(Session.hostName):\(pid)", most: 1_000_000)
             })
         let failure = await work(queue, id, submission, supervisor, stop, redisFailure)
@@ -54,7 +56,8 @@ struct BatchRun: Sendable {
         if let status = try await queue.status(of: id), status.state == .running {
             let finished = status.counts.finished
             throw PrefetchError(
-                .stopped, "stopped at \(Wording.share(finished, of: status.total)): \(Wording.count(finished)) of "
+                .stopped,
+                "stopped at \(Wording.share(finished, of: status.total)): \(Wording.count(finished)) of "
                     + "\(Wording.count(status.total)) finished, nothing is lost",
                 hint: "the same command again continues")
         }

@@ -17,7 +17,8 @@ public enum CommandRunner {
                 try command.run()
             }
             if let code = Console.outputError {
-                Console.error("cannot write the result: \(String(cString: strerror(code)))", hint: "make room, and run it again")
+                Console.error(
+                    "cannot write the result: \(String(cString: strerror(code)))", hint: "make room, and run it again")
                 exit(74)
             }
             exit(0)

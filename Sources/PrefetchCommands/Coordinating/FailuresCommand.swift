@@ -42,6 +42,7 @@ struct FailuresCommand: AsyncParsableCommand {
         var what = failure.outcome.name
         if let status = failure.httpStatus, failure.outcome == .httpError { what += " \(status)" }
         let tries = failure.attempts > 1 ? ", \(failure.attempts) tries" : ""
-        return "\(failure.line): \(TerminalText.url(failure.url))  \(what)  \(TerminalText.escaped(failure.detail))\(tries)"
+        return
+            "\(failure.line): \(TerminalText.url(failure.url))  \(what)  \(TerminalText.escaped(failure.detail))\(tries)"
     }
 }

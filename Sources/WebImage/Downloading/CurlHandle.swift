@@ -20,7 +20,7 @@ final class CurlHandle {
     private var verifies = true
     private var hasCredentials = false
 
-    /// - Parameters:
+    ///
     ///   - connectTo, resolve: nil where empty.
     init(
         configuration: ImageDownloader.Configuration, share: CurlShare, keepsCookies: Bool, connectTo: CurlList?,

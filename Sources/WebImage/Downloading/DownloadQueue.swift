@@ -42,10 +42,10 @@ struct DownloadQueue<Element> {
     }
 
     /// Adds an element.
-    /// - Parameters:
-    ///   - priority: 0 is high, 1 normal, 2 low.
-    ///   - limit: how many of the host may be out at once; only the first element's counts while the host has any.
-    ///   - goesFirst: before everything of its host and priority that waits (a redirect, a retry).
+    ///
+    /// * `priority`: 0 is high, 1 normal, 2 low.
+    /// * `limit`: how many of the host may be out at once; only the first element's counts while the host has any.
+    /// * `goesFirst`: before everything of its host and priority that waits (a redirect, a retry).
     mutating func enqueue(_ element: Element, host: String, priority: Int, limit: Int, goesFirst: Bool = false) {
         sequence += 1
         var entry = hosts.removeValue(forKey: host) ?? Host(limit: max(1, limit))

@@ -85,12 +85,12 @@ public actor ImageDownloader {
     /// Transient failures (timeouts, names, connections, short bodies, 408, 425, 429, 5xx) are tried again with growing, random
     /// pauses, and not before `Retry-After`; meanwhile the download holds no slot. Cancelling the task ends this call alone; the
     /// transfer ends when nobody waits for it any more.
-    /// - Parameters:
-    ///   - url: http or https, with or without credentials.
-    ///   - options: what is done differently.
-    ///   - headers: sent beside the configured ones: `If-None-Match`. Credentials stay behind where a redirect leaves the site.
-    ///   - attemptsUsed: tries already made, which count against `maxAttempts`: for a body that only its reader found cut.
-    /// - Throws: a `WebImageError`, with `attempts` set; `cancelled`; `cacheNotModified` for a 304.
+    ///
+    /// * `url`: http or https, with or without credentials.
+    /// * `options`: what is done differently.
+    /// * `headers`: sent beside the configured ones: `If-None-Match`. Credentials stay behind where a redirect leaves the site.
+    /// * `attemptsUsed`: tries already made, which count against `maxAttempts`: for a body that only its reader found cut.
+    /// Throws a `WebImageError`, with `attempts` set; `cancelled`; `cacheNotModified` for a 304.
     public func download(
         _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0
     ) async throws(WebImageError) -> DownloadedImage {

@@ -41,7 +41,8 @@ struct WorkerFixture {
     }
 
     func worker(
-        queue: String = "default", cache: String = "cache", configure: (inout PrefetchWorker.Configuration) -> Void = { _ in }
+        queue: String = "default", cache: String = "cache",
+        configure: (inout PrefetchWorker.Configuration) -> Void = { _ in }
     ) throws -> PrefetchWorker {
         var configuration = PrefetchWorker.Configuration()
         configuration.burst = true

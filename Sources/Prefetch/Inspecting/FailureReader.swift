@@ -59,7 +59,8 @@ package struct FailureReader: Sendable {
         return kept < status.counts.skipped
     }
 
-    private func forEachInList(_ body: (FailureDetail) async throws(PrefetchError) -> Bool) async throws(PrefetchError) {
+    private func forEachInList(_ body: (FailureDetail) async throws(PrefetchError) -> Bool) async throws(PrefetchError)
+    {
         let list = try URLList(path: listPath ?? status.listPath)
         guard list.hash == status.listHash else {
             throw PrefetchError(

@@ -33,7 +33,8 @@ extension PrefetchQueue {
             let known = ids.suffix(3).reversed().joined(separator: ", ")
             throw PrefetchError(
                 .notFound, "there is no batch '\(name)'",
-                hint: ids.isEmpty ? "there is none at all in this queue" : "the newest are \(known); all: prefetch-coord status")
+                hint: ids.isEmpty
+                    ? "there is none at all in this queue" : "the newest are \(known); all: prefetch-coord status")
         }
         throw PrefetchError(
             .notFound, "'\(name)' is the beginning of \(matches.count) batches",
@@ -52,7 +53,9 @@ extension PrefetchQueue {
         let now = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
         var result: [BatchStatus] = []
         for (id, reply) in zip(ids, replies.dropFirst()) {
-            if let status = BatchStatus(id: id, fields: try reply.get().fields ?? [:], at: now) { result.append(status) }
+            if let status = BatchStatus(id: id, fields: try reply.get().fields ?? [:], at: now) {
+                result.append(status)
+            }
         }
         return result
     }
@@ -77,7 +80,10 @@ extension PrefetchQueue {
     /// Outcome bytes of a range of URL indices; 0 = open.
     package func outcomes(of id: String, range: Range<Int>) async throws(RedisError) -> [UInt8] {
         let reply = try await read([
-            ["GETRANGE", RedisArgument(keys.outcomes(id)), RedisArgument(range.lowerBound), RedisArgument(range.upperBound - 1)]
+            [
+                "GETRANGE", RedisArgument(keys.outcomes(id)), RedisArgument(range.lowerBound),
+                RedisArgument(range.upperBound - 1),
+            ]
         ])
         var bytes = try reply[0].get().bytes ?? []
         bytes += Array(repeating: 0, count: max(0, range.count - bytes.count))
@@ -87,9 +93,10 @@ extension PrefetchQueue {
     /// Details kept about some URL indices.
     package func details(of id: String, indices: [Int]) async throws(RedisError) -> [Int: FailureDetail] {
         guard !indices.isEmpty else { return [:] }
-        let values = try await read([
-            ["HMGET", RedisArgument(keys.skipped(id))] + indices.map { RedisArgument($0) }
-        ])[0].get().array ?? []
+        let values =
+            try await read([
+                ["HMGET", RedisArgument(keys.skipped(id))] + indices.map { RedisArgument($0) }
+            ])[0].get().array ?? []
         var result: [Int: FailureDetail] = [:]
         for (index, value) in zip(indices, values) {
             if let detail = value.string.flatMap(FailureDetail.init(encoded:)) { result[index] = detail }
@@ -98,7 +105,8 @@ extension PrefetchQueue {
     }
 
     /// The newest batch of a list with this hash, and the newest that is still running.
-    package func batches(ofList hash: String) async throws(RedisError) -> (newest: BatchStatus?, running: BatchStatus?) {
+    package func batches(ofList hash: String) async throws(RedisError) -> (newest: BatchStatus?, running: BatchStatus?)
+    {
         let same = try await statuses(of: try await batches()).filter { $0.listHash == hash }
         return (same.last, same.last { $0.state == .running })
     }

@@ -1,0 +1,187 @@
+internal import Redis
+internal import WebImage
+
+/// The invariants of one batch, checked on what Redis has at one moment. Changes nothing, and workers may go on meanwhile.
+///
+/// - I1: finished = outcomes that are not open = the sum of the counts of the outcomes; skipped likewise.
+/// - I2: while a batch runs, every open URL that is pushed is in exactly one job, and a waiting job can be claimed.
+/// - I3: a batch is done exactly where it is sealed and every URL ended; then nothing of its run is left.
+/// - I4: claims belong to registered workers; the workers' counts add up to the batch's.
+/// - I5, that every image is in the cache, needs the cache and the list: `prefetch-coord fsck --cache` looks.
+package struct BatchCheck: Sendable {
+    /// Something that does not agree.
+    package struct Finding: Sendable, Equatable {
+        package var batch: String
+        /// `I1` to `I5`.
+        package var invariant: String
+        /// One sentence.
+        package var message: String
+
+        package init(batch: String, invariant: String, message: String) {
+            self.batch = batch
+            self.invariant = invariant
+            self.message = message
+        }
+    }
+
+    private let queue: PrefetchQueue
+    private let batch: String
+
+    package init(queue: PrefetchQueue, batch: String) {
+        self.queue = queue
+        self.batch = batch
+    }
+
+    /// What does not agree, in the order of the invariants; empty where all is well.
+    /// - Throws: `notFound` where Redis has no such batch; what talking to Redis throws.
+    package func run() async throws(PrefetchError) -> [Finding] {
+        let snapshot: BatchSnapshot?
+        do throws(RedisError) { snapshot = try await BatchSnapshot.read(batch, queue: queue) } catch {
+            throw PrefetchError(error)
+        }
+        guard let snapshot else { throw PrefetchError(.notFound, "there is no batch '\(batch)'") }
+        return counts(snapshot) + jobs(snapshot) + ending(snapshot) + workers(snapshot)
+    }
+
+    private func finding(_ invariant: String, _ message: String) -> Finding {
+        Finding(batch: batch, invariant: invariant, message: message)
+    }
+
+    private func counts(_ snapshot: BatchSnapshot) -> [Finding] {
+        var found: [Finding] = []
+        var settled = [Int](repeating: 0, count: 256)
+        for code in snapshot.outcomes { settled[Int(code)] += 1 }
+        settled[0] = 0
+        for (code, number) in settled.enumerated() where number > 0 && PrefetchOutcome(rawValue: UInt8(code)) == nil {
+            found.append(finding("I1", "\(number) URLs have the outcome \(code), which does not exist"))
+        }
+        let finished = snapshot.number("finished")
+        if finished != settled.reduce(0, +) {
+            found.append(finding("I1", "finished is \(finished), but \(settled.reduce(0, +)) URLs have an outcome"))
+        }
+        var skipped = 0
+        for outcome in PrefetchOutcome.allCases {
+            let (counted, seen) = (snapshot.number("o\(outcome.rawValue)"), settled[Int(outcome.rawValue)])
+            if counted != seen {
+                found.append(finding("I1", "\(outcome.name) is \(counted), but \(seen) URLs ended so"))
+            }
+            if outcome.isSkipped { skipped += seen }
+        }
+        if snapshot.number("skipped") != skipped {
+            found.append(finding("I1", "skipped is \(snapshot.number("skipped")), but \(skipped) URLs were skipped"))
+        }
+        let beyond = snapshot.outcomes.dropFirst(snapshot.number("pushed")).count { $0 != 0 }
+        if beyond > 0 { found.append(finding("I1", "\(beyond) URLs have an outcome and were never pushed")) }
+        let keep = snapshot.fields["details"]?.int ?? 100_000
+        if snapshot.detailsKept > min(keep, skipped) {
+            found.append(
+                finding(
+                    "I1", "\(snapshot.detailsKept) details are kept of \(skipped) skipped URLs, at most \(keep) may be")
+            )
+        }
+        return found
+    }
+
+    private func jobs(_ snapshot: BatchSnapshot) -> [Finding] {
+        guard snapshot.isRunning else { return [] }
+        var found: [Finding] = []
+        let pushed = snapshot.number("pushed")
+        var places = [UInt8](repeating: 0, count: pushed)
+        func place(_ payload: [UInt8], _ whose: String) {
+            guard let job = PrefetchJob(payload), job.batch == batch, job.base + job.entries.count <= pushed else {
+                found.append(finding("I2", "\(whose) is no job of this batch"))
+                return
+            }
+            for index in job.base..<(job.base + job.entries.count) where places[index] < 255 { places[index] += 1 }
+        }
+        for payload in snapshot.jobs { place(payload, "an element of the job list") }
+        for (worker, claims) in snapshot.owned.sorted(by: { $0.key < $1.key }) {
+            for claim in claims where claim.name.hasPrefix(batch + ":") {
+                place(claim.payload, "\(claim.name), claimed by \(worker),")
+            }
+        }
+        let open = (0..<pushed).filter { $0 >= snapshot.outcomes.count || snapshot.outcomes[$0] == 0 }
+        for (wrong, what) in [
+            (open.filter { places[$0] == 0 }, "in no job"), (open.filter { places[$0] > 1 }, "in several jobs"),
+        ] {
+            guard let first = wrong.first else { continue }
+            found.append(finding("I2", "\(wrong.count) open URLs are \(what), the first has the index \(first)"))
+        }
+        let mayRun = snapshot.fields["paused"]?.string != "1" && !snapshot.jobs.isEmpty
+        if snapshot.timesReady != (mayRun ? 1 : 0) {
+            found.append(
+                finding(
+                    "I2",
+                    "\(snapshot.jobs.count) jobs wait, and the batch is \(snapshot.timesReady) times in the ready lists"
+                ))
+        }
+        if snapshot.bells != (snapshot.isAnyReady ? 1 : 0) {
+            found.append(
+                finding(
+                    "I2",
+                    "the bell has \(snapshot.bells) elements while \(snapshot.isAnyReady ? "a batch is" : "no batch is") ready"
+                ))
+        }
+        return found
+    }
+
+    private func ending(_ snapshot: BatchSnapshot) -> [Finding] {
+        var found: [Finding] = []
+        let state = snapshot.fields["state"]?.string ?? ""
+        let isSealed = snapshot.number("sealed") == 1
+        let (finished, total) = (
+            snapshot.number("finished"), snapshot.fields["total"]?.int ?? snapshot.number("pushed")
+        )
+        if !["running", "done", "cancelled"].contains(state) { found.append(finding("I3", "the state is '\(state)'")) }
+        if isSealed && snapshot.number("pushed") != total {
+            found.append(finding("I3", "sealed with \(total) URLs, but \(snapshot.number("pushed")) are pushed"))
+        }
+        if state == "done" && !(isSealed && finished == total) {
+            found.append(finding("I3", "done with \(finished) of \(total) URLs\(isSealed ? "" : " and not sealed")"))
+        }
+        if state == "running" && isSealed && finished == total {
+            found.append(finding("I3", "every URL ended, but the batch is not done"))
+        }
+        if !snapshot.isRunning && !snapshot.jobs.isEmpty {
+            found.append(finding("I3", "\(state), but \(snapshot.jobs.count) jobs are left in its list"))
+        }
+        if !snapshot.isRunning && snapshot.timesReady > 0 {
+            found.append(finding("I3", "\(state), but in a ready list"))
+        }
+        if snapshot.isInRunning != snapshot.isRunning {
+            found.append(
+                finding("I3", "\(state), and \(snapshot.isInRunning ? "" : "not ")in the set of running batches"))
+        }
+        return found
+    }
+
+    private func workers(_ snapshot: BatchSnapshot) -> [Finding] {
+        var found: [Finding] = []
+        for worker in snapshot.owned.keys.sorted() where !snapshot.workers.contains(worker) {
+            found.append(
+                finding("I4", "\(worker) has \(snapshot.owned[worker]?.count ?? 0) claims and is not registered"))
+        }
+        var sums: [String: Int] = [:]
+        for (name, value) in snapshot.workerCounts {
+            guard let colon = name.lastIndex(of: ":") else { continue }
+            sums[String(name[name.index(after: colon)...]), default: 0] += value.int ?? 0
+        }
+        for outcome in PrefetchOutcome.allCases {
+            let (sum, counted) = (sums["\(outcome.rawValue)"] ?? 0, snapshot.number("o\(outcome.rawValue)"))
+            if sum != counted {
+                found.append(finding("I4", "\(outcome.name) is \(counted), but the workers' sum is \(sum)"))
+            }
+        }
+        if sums["bytes"] ?? 0 != snapshot.number("bytes") {
+            found.append(
+                finding("I4", "bytes is \(snapshot.number("bytes")), but the workers' sum is \(sums["bytes"] ?? 0)"))
+        }
+        return found
+    }
+}
+
+extension BatchSnapshot {
+    fileprivate var isRunning: Bool { fields["state"]?.string == "running" }
+
+    fileprivate func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
+}

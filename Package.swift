@@ -52,7 +52,10 @@ let package = Package(
             exclude: ["Working"], swiftSettings: settings),
         .target(name: "Origin", dependencies: ["CImageCodec", "CLinux", "Threading"], swiftSettings: settings),
         .target(
-            name: "PrefetchCommands", dependencies: ["Prefetch", "WebImage", "Redis", "Origin", argumentParser, logging],
+            name: "PrefetchCommands",
+            dependencies: [
+                "Prefetch", "WebImage", "Redis", "Origin", "Threading", "CLinux", argumentParser, logging,
+            ],
             swiftSettings: settings),
         .executableTarget(name: "prefetch-coord", dependencies: ["PrefetchCommands"], swiftSettings: settings),
         .executableTarget(name: "prefetch-worker", dependencies: ["PrefetchCommands"], swiftSettings: settings),

@@ -100,14 +100,15 @@ static void child(const char *path, char *const argv[], char *const envp[], cons
         if (dup2(saved[i], i) < 0) goto fail;
     if (keep_fd >= 0 && fcntl(keep_fd, F_SETFD, 0) < 0) goto fail;
     if (own_group && setpgid(0, 0) < 0) goto fail;
+    // Handlers first: with the mask gone, a handler of the parent's would run here and speak for the parent.
+    for (int s = 1; s < 32; s++) signal(s, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    for (int s = 1; s < 32; s++) signal(s, SIG_DFL);
     if (death_signal && prctl(PR_SET_PDEATHSIG, death_signal) < 0) goto fail;
     // The parent may have died before the prctl: then nobody would ever send the signal.
     if (death_signal && getppid() != parent) _exit(127);
-    execve(path, argv, envp);
+    execve(path, argv, envp ? envp : environ);
 fail:;
     int error = errno;
     ssize_t ignored = write(report, &error, sizeof error);
@@ -151,3 +152,36 @@ int clinux_wexitstatus(int status) { return WEXITSTATUS(status); }
 int clinux_wtermsig(int status) { return WIFSIGNALED(status) ? WTERMSIG(status) : 0; }
 
 void clinux_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+static int signal_writer = -1;
+
+static void write_signal(int signal) {
+    int saved = errno;
+    unsigned char byte = (unsigned char)signal;
+    // A full pipe loses the signal, and is full of signals that nobody has read yet.
+    ssize_t ignored = write(signal_writer, &byte, 1);
+    (void)ignored;
+    errno = saved;
+}
+
+int clinux_signal_pipe(const int *signals, int count) {
+    if (signal_writer >= 0) {
+        errno = EBUSY;
+        return -1;
+    }
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) return -1;
+    if (clinux_set_nonblock(ends[1], 1) < 0) return -1;
+    signal_writer = ends[1];
+    for (int i = 0; i < count; i++) {
+        struct sigaction old, action;
+        if (sigaction(signals[i], NULL, &old) < 0) return -1;
+        if (old.sa_handler == SIG_IGN) continue;
+        memset(&action, 0, sizeof action);
+        action.sa_handler = write_signal;
+        action.sa_flags = SA_RESTART;
+        sigfillset(&action.sa_mask);
+        if (sigaction(signals[i], &action, NULL) < 0) return -1;
+    }
+    return ends[0];
+}

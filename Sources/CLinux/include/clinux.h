@@ -36,7 +36,7 @@ int64_t clinux_fs_magic(int fd);
 /// (prctl(2), PR_SET_PDEATHSIG): call it only from a thread that lives as long as the process should.
 /// `fds[i]` becomes descriptor i of the child (-1: /dev/null), everything else is closed on exec by its own flag except
 /// `keep_fd` (-1: none), which is inherited under its own number. `own_group` puts the child into a process group of its own,
-/// so that a terminal's Ctrl-C reaches only the parent. Returns the pid; -1 with errno where fork or exec failed.
+/// so that a terminal's Ctrl-C reaches only the parent. `envp` NULL is the caller's own environment. Returns the pid; -1 with errno where fork or exec failed.
 pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd,
                    int death_signal, int own_group);
 
@@ -49,3 +49,7 @@ extern char **environ;
 
 /// prctl(2), PR_SET_NAME: the calling thread's name, cut to 15 bytes.
 void clinux_set_thread_name(const char *name);
+
+/// Handles signals by writing each one's number, a byte, into a pipe; returns the end to read from. Once per process (EBUSY). A
+/// signal that is ignored already stays ignored: nohup(1), and a shell's background jobs, count on that.
+int clinux_signal_pipe(const int *signals, int count);

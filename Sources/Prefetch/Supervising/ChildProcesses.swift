@@ -1,0 +1,33 @@
+internal import CLinux
+internal import Glibc
+internal import Threading
+
+/// Starts children that cannot outlive this process: the kernel signals them when the *thread* that forked them ends
+/// (prctl(2), PR_SET_PDEATHSIG), so all of them come from the one thread of this actor, which lives as long as any of them.
+actor ChildProcesses {
+    /// Why a program did not start.
+    struct StartError: Error {
+        /// errno(3).
+        let code: Int32
+        var reason: String { String(cString: strerror(code)) }
+    }
+
+    private nonisolated let executor = ThreadExecutor(name: "children")
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    deinit { executor.stop() }
+
+    /// Starts a program; the child is waited for from then on.
+    func start(_ program: ChildProgram) throws(StartError) -> Child {
+        let words = [program.path] + program.arguments
+        // execve(2) would see a shorter word than was meant.
+        guard !words.contains(where: { $0.utf8.contains(0) }) else { throw StartError(code: EINVAL) }
+        let argv = words.map { strdup($0) } + [nil]
+        defer { for word in argv { free(word) } }
+        let pid = clinux_spawn(
+            program.path, argv, nil, [-1, program.output, program.errors], program.keeping, program.deathSignal, 1)
+        guard pid > 0 else { throw StartError(code: errno) }
+        return Child(pid: pid, parent: self)
+    }
+}

@@ -1,0 +1,47 @@
+internal import CLinux
+internal import Glibc
+
+/// A lock on a file by flock(2): the kernel gives it up when the last process that holds the descriptor has ended, a child that
+/// inherited it included. The file itself stays, or two processes could hold locks on two files of one name.
+final class LockFile: Sendable {
+    let descriptor: Int32
+
+    private init(descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit { close(descriptor) }
+
+    /// Tries to take a lock.
+    /// - Returns: nil while somebody else has it.
+    static func take(_ path: String, shared: Bool = false) throws(PrefetchError) -> LockFile? {
+        let descriptor = clinux_open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw .file("open", path) }
+        let file = LockFile(descriptor: descriptor)
+        return try file.lock(shared: shared, path: path) ? file : nil
+    }
+
+    /// Lets others share a lock that was exclusive. flock(2) gives the old lock up before it takes the new one, so keep others
+    /// from trying meanwhile.
+    func share() { while flock(descriptor, LOCK_SH) < 0 && errno == EINTR {} }
+
+    private func lock(shared: Bool, path: String) throws(PrefetchError) -> Bool {
+        while flock(descriptor, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) < 0 {
+            switch errno {
+            case EINTR: continue
+            case EWOULDBLOCK: return false
+            default: throw .file("lock", path)
+            }
+        }
+        return true
+    }
+}
+
+extension PrefetchError {
+    /// A failed call on a file of the cache, with the reason in errno.
+    static func file(_ verb: String, _ path: String) -> PrefetchError {
+        let code = errno
+        let isDisk = [ENOSPC, EDQUOT, EIO].contains(code)
+        return PrefetchError(
+            isDisk ? .inputOutput : .cacheUnavailable, "cannot \(verb) \(path): \(String(cString: strerror(code)))",
+            hint: isDisk ? "" : "name a folder you may write to with --cache")
+    }
+}

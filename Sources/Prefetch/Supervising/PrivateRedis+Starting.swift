@@ -1,0 +1,130 @@
+internal import CLinux
+internal import Glibc
+internal import Redis
+
+extension PrivateRedis {
+    /// A server is ready after 10 ms; a busy machine gets more.
+    private static let startLimit = Duration.seconds(10)
+    private static let maxLog = 1 << 20
+
+    /// Starts redis-server and waits until it has read its data.
+    func startServer(lock: LockFile) async throws(PrefetchError) -> Child {
+        let program = try await RedisProgram.find(in: searchPath, using: children)
+        try folder.write(configurationText, to: folder.configuration)
+        let log = clinux_open(folder.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard log >= 0 else { throw .file("write", folder.log) }
+        defer { close(log) }
+        var status = stat()
+        fstat(log, &status)
+        if status.st_size > Self.maxLog && ftruncate(log, 0) == 0 { status.st_size = 0 }
+        let child: Child
+        do throws(ChildProcesses.StartError) {
+            child = try await children.start(
+                ChildProgram(
+                    path: program.path, arguments: [folder.configuration], output: log, errors: log,
+                    keeping: lock.descriptor, deathSignal: SIGTERM))
+        } catch {
+            throw PrefetchError(.redisUnavailable, "cannot start \(program.path): \(error.reason)")
+        }
+        do throws(PrefetchError) {
+            let record = ServerRecord(socket: socket, host: Self.hostName, owner: getpid(), server: child.pid)
+            try folder.write(record.json, to: folder.recordPath)
+            try await waitUntilReady(child, logStart: Int(status.st_size))
+        } catch {
+            await child.stop(patience: .seconds(30))
+            throw error
+        }
+        return child
+    }
+
+    private func waitUntilReady(_ child: Child, logStart: Int) async throws(PrefetchError) {
+        let probe = ServerProbe(socket: socket)
+        var deadline = ContinuousClock.now + Self.startLimit
+        while true {
+            switch await probe.state() {
+            case .ready: return
+            case .loading: deadline = ContinuousClock.now + Self.startLimit
+            case .away: break
+            }
+            guard child.isRunning else {
+                throw failedToStart("the private Redis of \(folder.cache) does not start", from: logStart)
+            }
+            guard ContinuousClock.now < deadline else {
+                throw failedToStart("the private Redis of \(folder.cache) does not answer on \(socket)", from: logStart)
+            }
+            try? await Task.sleep(for: .milliseconds(3))
+            guard !Task.isCancelled, !isLeaving else {
+                throw PrefetchError(.stopped, "stopped while the private Redis of \(folder.cache) was starting")
+            }
+        }
+    }
+
+    /// An error with the last words of the server; `from` is where in its log they can begin.
+    func failedToStart(_ message: String, from logStart: Int) -> PrefetchError {
+        let log = String(decoding: PrivateRedisFolder.read(folder.log, from: logStart), as: UTF8.self)
+        let lines = log.split(whereSeparator: \.isNewline).suffix(3).joined(separator: " | ")
+        let hint =
+            log.contains("redis-check-aof")
+            ? "its data is damaged; repair it with: redis-check-aof --fix '\(folder.manifest)'"
+            : "its log is \(folder.log)"
+        return PrefetchError(.redisUnavailable, lines.isEmpty ? message : "\(message): \(lines)", hint: hint)
+    }
+
+    /// The lock is taken, and nobody answers.
+    static func unreachable(folder: PrivateRedisFolder, record: ServerRecord?) -> PrefetchError {
+        guard let record else {
+            return PrefetchError(
+                .redisUnavailable, "another process holds \(folder.lock), but no Redis answers on \(folder.socket)",
+                hint: "look for it with: fuser '\(folder.lock)'")
+        }
+        guard record.host == hostName else {
+            return PrefetchError(
+                .redisUnavailable,
+                "the cache \(folder.cache) is in use on host \(record.host), by process \(record.owner)",
+                hint: "wait for it, or use a Redis of your own for several machines: --redis URL")
+        }
+        return PrefetchError(
+            .redisUnavailable,
+            "the private Redis of \(folder.cache) does not answer; process \(record.owner) has started it as \(record.server)",
+            hint: "its log is \(folder.log)")
+    }
+
+    static var hostName: String {
+        var name = [UInt8](repeating: 0, count: 256)
+        name.withUnsafeMutableBytes { bytes in
+            _ = gethostname(bytes.assumingMemoryBound(to: CChar.self).baseAddress!, bytes.count - 1)
+        }
+        return String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
+    }
+
+    private var configurationText: String {
+        """
+        # Written anew at every start.
+        port 0
+        unixsocket \(Self.quoted(socket))
+        unixsocketperm 600
+        daemonize no
+        supervised no
+        dir \(Self.quoted(folder.data))
+        logfile \(Self.quoted(folder.log))
+        appendonly yes
+        appendfsync everysec
+        save ""
+        maxmemory-policy noeviction
+
+        """
+    }
+
+    /// A word of redis.conf: what is not printable ASCII goes as \xHH, so no path can end its line.
+    private static func quoted(_ text: String) -> String {
+        var out = "\""
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): out += "\\" + String(UnicodeScalar(byte))
+            case 32...126: out.unicodeScalars.append(UnicodeScalar(byte))
+            default: out += (byte < 16 ? "\\x0" : "\\x") + String(byte, radix: 16)
+            }
+        }
+        return out + "\""
+    }
+}

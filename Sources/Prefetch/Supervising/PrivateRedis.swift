@@ -1,0 +1,168 @@
+internal import Glibc
+package import Redis
+
+/// One user's hold on the redis-server that belongs to a cache folder: its data stands in `.prefetch/redis`, it listens on a Unix
+/// socket only, and it lives until the last user leaves.
+///
+/// Whoever gets the lock starts the server, which inherits the lock: it is free again when the server has really ended, whoever
+/// died. The kernel ends the server with its owner (SIGTERM: the append-only file is complete); within 100 ms another user
+/// takes the lock and starts a server on the same data and the same socket, and connections find it by themselves.
+package actor PrivateRedis {
+    /// The running server of an owner.
+    struct Server {
+        let child: Child
+        let lock: LockFile
+    }
+
+    /// How often a user looks whether the owner has gone.
+    private static let lookInterval = Duration.milliseconds(100)
+    /// How long a server whose lock is taken may take to answer: its owner may be starting it, or leaving.
+    private static let patience = Duration.seconds(5)
+
+    /// Where the server is.
+    package nonisolated let configuration: RedisConfiguration
+    nonisolated let folder: PrivateRedisFolder
+    nonisolated let socket: String
+    nonisolated let searchPath: String
+    nonisolated let children = ChildProcesses()
+    private let onFailure: @Sendable (PrefetchError) -> Void
+    private var server: Server?
+    private var crashes = CrashLoop()
+    private var failures = 0
+    private var watch: Task<Void, Never>?
+    private(set) var isLeaving = false
+
+    private init(
+        folder: PrivateRedisFolder, socket: String, searchPath: String,
+        onFailure: @escaping @Sendable (PrefetchError) -> Void
+    ) {
+        self.folder = folder
+        self.socket = socket
+        self.searchPath = searchPath
+        self.onFailure = onFailure
+        configuration = RedisConfiguration(endpoint: .unix(path: socket))
+    }
+
+    deinit { watch?.cancel() }
+
+    /// Finds the server of a cache, or starts it. Returns when it answers and has read its data.
+    ///
+    /// Every success must be followed by ``leave()``; without it the server ends with the process.
+    /// - Parameters:
+    ///   - cache: the folder; made where it is missing.
+    ///   - searchPath: where redis-server is looked for; default PATH.
+    ///   - onFailure: called once when the server cannot be kept running; every command fails from then on.
+    /// - Throws: `redisUnavailable` (no or too old a redis-server, or it does not start, or it is another host's),
+    ///   `cacheUnavailable`, `inputOutput`, and `stopped` when cancelled.
+    package static func attach(
+        cache: String, searchPath: String? = nil,
+        onFailure: @escaping @Sendable (PrefetchError) -> Void = { _ in }
+    ) async throws(PrefetchError) -> PrivateRedis {
+        let folder = try PrivateRedisFolder(cache: cache)
+        let searchPath = searchPath ?? getenv("PATH").map { String(cString: $0) } ?? "/usr/local/bin:/usr/bin:/bin"
+        var probes = [folder.socket: ServerProbe(socket: folder.socket)]
+        var deadline = ContinuousClock.now + patience
+        while true {
+            if let lock = try LockFile.take(folder.lock) {
+                let user = PrivateRedis(
+                    folder: folder, socket: folder.socket, searchPath: searchPath, onFailure: onFailure)
+                try await user.own(lock)
+                return user
+            }
+            // The folder may have another name here than where the server was started: in another container.
+            let record = ServerRecord(json: PrivateRedisFolder.read(folder.recordPath))
+            if let other = record?.socket, other.utf8.count <= PrivateRedisFolder.maxSocketPath, probes[other] == nil {
+                probes[other] = ServerProbe(socket: other)
+            }
+            for (socket, probe) in probes {
+                switch await probe.state() {
+                case .ready:
+                    let user = PrivateRedis(
+                        folder: folder, socket: socket, searchPath: searchPath, onFailure: onFailure)
+                    await user.startWatching()
+                    return user
+                case .loading: deadline = ContinuousClock.now + patience
+                case .away: continue
+                }
+            }
+            guard ContinuousClock.now < deadline else { throw unreachable(folder: folder, record: record) }
+            do {
+                try await Task.sleep(for: .milliseconds(10))
+            } catch {
+                throw PrefetchError(.stopped, "stopped while the private Redis of \(folder.cache) was starting")
+            }
+        }
+    }
+
+    /// Whether a folder has the data of a private server.
+    package static func isOurs(cache: String) -> Bool { PrivateRedisFolder.exists(in: cache) }
+
+    /// Whether this user has started the running server.
+    package var isOwner: Bool { server != nil }
+
+    /// Lets the server go. An owner ends it and returns when its data is complete on disk; another user that is still there
+    /// starts it again. Later calls do nothing.
+    package func leave() async {
+        isLeaving = true
+        watch?.cancel()
+        await endServer()
+        await watch?.value
+        // The watch may have been starting one.
+        await endServer()
+    }
+
+    private func endServer() async {
+        guard let server else { return }
+        await server.child.stop(patience: .seconds(30))
+        self.server = nil
+    }
+
+    private func own(_ lock: LockFile) async throws(PrefetchError) {
+        server = Server(child: try await startServer(lock: lock), lock: lock)
+        startWatching()
+    }
+
+    private func startWatching() {
+        watch = Task { [weak self] in
+            while !Task.isCancelled {
+                if let child = await self?.server?.child {
+                    await child.wait()
+                } else {
+                    try? await Task.sleep(for: Self.lookInterval)
+                }
+                guard let self, await keepServerRunning() else { return }
+            }
+        }
+    }
+
+    /// Starts the server where it is gone and nobody else does.
+    /// - Returns: whether to go on watching.
+    private func keepServerRunning() async -> Bool {
+        if isLeaving { return false }
+        do throws(PrefetchError) {
+            if server != nil, crashes.died(at: .now) {
+                failures = CrashLoop.limit
+                throw failedToStart(
+                    "the private Redis of \(folder.cache) ended \(CrashLoop.limit) times in a row", from: 0)
+            }
+            var free = server?.lock
+            if free == nil { free = try LockFile.take(folder.lock) }
+            guard let lock = free else { return true }
+            server = nil
+            server = Server(child: try await startServer(lock: lock), lock: lock)
+            failures = 0
+            return true
+        } catch {
+            // The lock is free again: another user may have more luck meanwhile.
+            server = nil
+            failures += 1
+            guard !isLeaving else { return false }
+            guard failures < CrashLoop.limit else {
+                onFailure(error)
+                return false
+            }
+            try? await Task.sleep(for: CrashLoop.pause(beforeRestart: failures))
+            return true
+        }
+    }
+}

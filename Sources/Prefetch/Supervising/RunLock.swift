@@ -1,0 +1,58 @@
+internal import Threading
+
+/// Tells a `run` whether it is the only one on its cache, so that it may declare the workers of an earlier `run` dead at once
+/// instead of after their lease.
+///
+/// Whoever is alone holds the gate until ``share()``: until then no other `run` can start workers that would look like old ones.
+package final class RunLock: Sendable {
+    /// Whether no other `run` is on the cache. Then reap, and call ``share()`` before starting workers.
+    package let isAlone: Bool
+    private let users: LockFile
+    private let gate: Locked<LockFile?>
+
+    private init(isAlone: Bool, users: LockFile, gate: LockFile?) {
+        self.isAlone = isAlone
+        self.users = users
+        self.gate = Locked(gate)
+    }
+
+    /// Takes part in the use of a cache; given up when the last reference goes, or by the death of the process. Waits while
+    /// another `run` still reaps, 30 s at most.
+    package static func acquire(cache: String) async throws(PrefetchError) -> RunLock {
+        let folder = try PrivateRedisFolder(cache: cache)
+        let gate = try await take(folder.control + "/run.gate", shared: false)
+        if let users = try LockFile.take(folder.control + "/run.lock") {
+            return RunLock(isAlone: true, users: users, gate: gate)
+        }
+        // Exclusive only behind the gate, which is ours: whoever has it now shares it.
+        let users = try await take(folder.control + "/run.lock", shared: true)
+        return RunLock(isAlone: false, users: users, gate: nil)
+    }
+
+    /// Lets other runs in.
+    package func share() {
+        let gate = gate.withLock { gate in
+            defer { gate = nil }
+            return gate
+        }
+        guard let gate else { return }
+        withExtendedLifetime(gate) { users.share() }
+    }
+
+    private static func take(_ path: String, shared: Bool) async throws(PrefetchError) -> LockFile {
+        let deadline = ContinuousClock.now + .seconds(30)
+        while true {
+            if let lock = try LockFile.take(path, shared: shared) { return lock }
+            guard ContinuousClock.now < deadline else {
+                throw PrefetchError(
+                    .stopped, "another run has been starting on this cache for 30 s: it holds \(path)",
+                    hint: "look for it with `fuser \(path)`")
+            }
+            do {
+                try await Task.sleep(for: .milliseconds(20))
+            } catch {
+                throw PrefetchError(.stopped, "stopped while another run was starting on this cache")
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+internal import Glibc
+internal import Threading
+
+/// Keeps a number of worker processes running: one that dies is replaced, one that cannot work ends them all with its reason.
+///
+/// Every worker is waited for, and dies with this process. A worker that exits with 0 has left by its own choice and is not
+/// replaced.
+package actor WorkerSupervisor {
+    /// What to start, and how often.
+    package struct Configuration: Sendable {
+        /// Path of the program; default is `prefetch-worker` beside the running program.
+        package var executable: String
+        package var arguments: [String]
+        /// How many at the same time; at least 1.
+        package var workers: Int
+        /// The descriptor that becomes stdout and stderr of the workers; default 2.
+        package var output: Int32
+        /// How long ``WorkerSupervisor/kill()`` waits before it uses SIGKILL; default 2 s.
+        package var killGrace: Duration
+
+        package init(
+            executable: String = WorkerSupervisor.sibling("prefetch-worker"), arguments: [String], workers: Int,
+            output: Int32 = 2, killGrace: Duration = .seconds(2)
+        ) {
+            self.executable = executable
+            self.arguments = arguments
+            self.workers = workers
+            self.output = output
+            self.killGrace = killGrace
+        }
+    }
+
+    private nonisolated let program: ChildProgram
+    private let configuration: Configuration
+    private let children = ChildProcesses()
+    private let progress: @Sendable () async -> Int
+    private let onDeath: @Sendable (Int32, ChildEnd) async -> Void
+    private var running: [Int32: Child] = [:]
+    private var crashes = CrashLoop()
+    private var hasBegun = false
+    private let stopping = Latch()
+    private let ended = Latch()
+
+    /// - Parameters:
+    ///   - progress: any number that changes when work gets done; deaths between two values of it count as bad luck.
+    ///   - onDeath: called for every end but exit code 0, before the worker is replaced: its jobs can be taken back at once.
+    package init(
+        _ configuration: Configuration, progress: @escaping @Sendable () async -> Int,
+        onDeath: @escaping @Sendable (_ pid: Int32, _ end: ChildEnd) async -> Void = { _, _ in }
+    ) {
+        self.configuration = configuration
+        self.progress = progress
+        self.onDeath = onDeath
+        program = ChildProgram(
+            path: configuration.executable, arguments: configuration.arguments, output: configuration.output,
+            errors: configuration.output)
+    }
+
+    /// The workers that run, in ascending order.
+    package var pids: [Int32] { running.keys.sorted() }
+
+    /// Starts the workers and returns when all have ended: after ``drain()`` or ``kill()``, by their own choice, or because the
+    /// task was cancelled, which drains. Call it once.
+    /// - Throws: why a worker cannot work, when the others have drained.
+    package func run() async throws(PrefetchError) {
+        precondition(!hasBegun, "a supervisor runs once")
+        hasBegun = true
+        let failure = await withTaskCancellationHandler {
+            await withTaskGroup(of: PrefetchError?.self) { group in
+                for _ in 0..<max(1, configuration.workers) { group.addTask { await self.keepRunning() } }
+                var first: PrefetchError?
+                for await failure in group {
+                    guard let failure, first == nil else { continue }
+                    first = failure
+                    terminate()
+                }
+                return first
+            }
+        } onCancel: {
+            Task { await terminate() }
+        }
+        ended.open()
+        if let failure { throw failure }
+    }
+
+    /// Asks every worker to finish what it has in flight, replaces none any more, and returns when they have gone.
+    package func drain() async {
+        terminate()
+        if hasBegun { await ended.wait() }
+    }
+
+    /// Asks every worker to give its jobs back and end at once, ends those that have not after `killGrace`, and returns when they
+    /// have gone.
+    package func kill() async {
+        terminate()
+        guard hasBegun else { return }
+        let timer = Task {
+            try await Task.sleep(for: configuration.killGrace)
+            for child in running.values { child.signal(SIGKILL, group: true) }
+        }
+        await ended.wait()
+        timer.cancel()
+    }
+
+    /// Path of a program that stands in the folder of the running one.
+    package static func sibling(_ name: String) -> String {
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = bytes.withUnsafeMutableBytes { buffer in
+            readlink("/proc/self/exe", buffer.assumingMemoryBound(to: CChar.self).baseAddress!, buffer.count)
+        }
+        let own = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+        guard let slash = own.lastIndex(of: "/") else { return name }
+        return own[...slash] + name
+    }
+
+    private func terminate() {
+        stopping.open()
+        for child in running.values { child.signal(SIGTERM) }
+    }
+
+    /// One worker after the other.
+    /// - Returns: why it makes no sense to start another.
+    private func keepRunning() async -> PrefetchError? {
+        var restarts = 0
+        while !stopping.isOpen {
+            let started = ContinuousClock.now
+            let child: Child
+            do throws(ChildProcesses.StartError) {
+                child = try await children.start(program)
+            } catch {
+                return PrefetchError(
+                    .configuration, "cannot start \(program.path): \(error.reason)",
+                    hint: "prefetch-worker belongs into the folder of prefetch-coord")
+            }
+            running[child.pid] = child
+            // Asked to stop while it was being started.
+            if stopping.isOpen { child.signal(SIGTERM) }
+            let end = await child.wait()
+            running[child.pid] = nil
+            if end == .exited(0) { return nil }
+            await onDeath(child.pid, end)
+            if stopping.isOpen { return nil }
+            if let refusal = refusal(of: child.pid, end: end) { return refusal }
+            if crashes.died(at: .now, progress: await progress()) {
+                return PrefetchError(
+                    .software,
+                    "workers ended \(CrashLoop.limit) times within \(CrashLoop.window.components.seconds) s, the last by \(end)",
+                    hint: byHand)
+            }
+            restarts = ContinuousClock.now - started > CrashLoop.window ? 1 : restarts + 1
+            await pause(CrashLoop.pause(beforeRestart: restarts))
+        }
+        return nil
+    }
+
+    /// The error of a worker that said itself why it cannot work: another one would say the same.
+    private func refusal(of pid: Int32, end: ChildEnd) -> PrefetchError? {
+        let kind: PrefetchError.Kind
+        switch end {
+        case .exited(EX_USAGE), .exited(EX_CONFIG): kind = .configuration
+        case .exited(EX_UNAVAILABLE): kind = .redisUnavailable
+        case .exited(EX_CANTCREAT): kind = .cacheUnavailable
+        case .exited(EX_NOPERM): kind = .refused
+        default: return nil
+        }
+        return PrefetchError(kind, "worker \(pid) cannot work: it ended with \(end)", hint: byHand)
+    }
+
+    private var byHand: String { "run it by hand to see why: \(program.commandLine)" }
+
+    /// Sleeps, or less when everything is to stop.
+    private func pause(_ duration: Duration) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { [stopping] in await stopping.wait() }
+            group.addTask { try? await Task.sleep(for: duration) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+}

@@ -48,11 +48,11 @@ package actor PrivateRedis {
     /// Finds the server of a cache, or starts it. Returns when it answers and has read its data.
     ///
     /// Every success must be followed by ``leave()``; without it the server ends with the process.
-    ///
-    /// * `cache`: the folder; made where it is missing.
-    /// * `searchPath`: where redis-server is looked for; default PATH.
-    /// * `onFailure`: called once when the server cannot be kept running; every command fails from then on.
-    /// Throws `redisUnavailable` (no or too old a redis-server, or it does not start, or it is another host's),
+    /// - Parameters:
+    ///   - cache: the folder; made where it is missing.
+    ///   - searchPath: where redis-server is looked for; default PATH.
+    ///   - onFailure: called once when the server cannot be kept running; every command fails from then on.
+    /// - Throws: `redisUnavailable` (no or too old a redis-server, or it does not start, or it is another host's),
     ///   `cacheUnavailable`, `inputOutput`, and `stopped` when cancelled.
     package static func attach(
         cache: String, searchPath: String? = nil,
@@ -145,9 +145,9 @@ package actor PrivateRedis {
                 throw failedToStart(
                     "the private Redis of \(folder.cache) ended \(CrashLoop.limit) times in a row", from: 0)
             }
-            var held = server?.lock
-            if held == nil { held = try LockFile.take(folder.lock) }
-            guard let lock = held else { return true }
+            var free = server?.lock
+            if free == nil { free = try LockFile.take(folder.lock) }
+            guard let lock = free else { return true }
             server = nil
             server = Server(child: try await startServer(lock: lock), lock: lock)
             failures = 0

@@ -165,7 +165,8 @@ struct RedisConnectionTests {
         #expect(await monitor.isConnected)
         await monitor.close()
         #expect(await !monitor.isConnected)
-        #expect(try await clients() == 1)
+        // The server hears of the closed socket a moment later.
+        while try await clients() > 1 { await Task.yield() }
     }
 
     @Test(

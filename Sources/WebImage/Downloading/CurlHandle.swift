@@ -199,9 +199,6 @@ extension CurlHandle {
         return seconds > 0 ? Double(seconds) : nil
     }
 
-    /// The errno of the last failed connect(2).
-    var connectErrno: Int32 { Int32(truncatingIfNeeded: ccurl_get_long(pointer, CURLINFO_OS_ERRNO)) }
-
     /// The last value of a header of the last response.
     func header(_ name: String) -> String? {
         var header: UnsafeMutablePointer<curl_header>?

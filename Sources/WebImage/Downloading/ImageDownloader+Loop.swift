@@ -1,6 +1,6 @@
-internal import CCurl
 internal import Glibc
 internal import HeapModule
+internal import Threading
 
 // What the downloader's thread does between two sleeps.
 extension ImageDownloader {
@@ -19,8 +19,7 @@ extension ImageDownloader {
         var admitted = admit()
         if running.isEmpty && admitted == 0 { return sleepMilliseconds }
         repeat {
-            var count: Int32 = 0
-            curl_multi_perform(multi.pointer, &count)
+            multi.perform()
             admitted = readMessages() ? admit() : 0
         } while admitted > 0
         return sleepMilliseconds
@@ -33,6 +32,11 @@ extension ImageDownloader {
         return Int32(max(1, min(3_600_000, ((next - monotonicSeconds()) * 1000).rounded(.up))))
     }
 
+    /// For every downloader's thread, so never freed.
+    private static let hostNameLocale = newlocale(Int32(LC_CTYPE_MASK), "C.UTF-8", nil).map {
+        SendablePointer(UnsafeMutableRawPointer($0))
+    }
+
     private func prepareThread() {
         isThreadPrepared = true
         var signals = sigset_t()
@@ -40,7 +44,7 @@ extension ImageDownloader {
         sigaddset(&signals, SIGPIPE)
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         // libidn2 reads international host names in the thread's locale; the process's stays as it is.
-        if let locale = newlocale(Int32(LC_CTYPE_MASK), "C.UTF-8", nil) { uselocale(locale) }
+        if let locale = Self.hostNameLocale { uselocale(locale_t(OpaquePointer(locale.pointer))) }
     }
 
     /// Starts what waits while there are slots; returns how many were started.
@@ -59,13 +63,8 @@ extension ImageDownloader {
 
     private func readMessages() -> Bool {
         var didRead = false
-        var rest: Int32 = 0
-        while let message = curl_multi_info_read(multi.pointer, &rest) {
-            guard message.pointee.msg == CURLMSG_DONE, let handle = CurlHandle.from(easy: message.pointee.easy_handle),
-                let operation = handle.operation
-            else { continue }
-            // The message is gone once the handle is removed.
-            let code = message.pointee.data.result
+        while let (handle, code) = multi.nextFinished() {
+            guard let operation = handle.operation else { continue }
             didFinishTransfer(of: operation, on: handle, code: code)
             didRead = true
         }
@@ -78,7 +77,8 @@ extension ImageDownloader {
         for operation in running {
             if let error = operation.check(now: now, limits: configuration) {
                 if let handle = operation.handle, operation.headerIsComplete, handle.status >= 300 {
-                    didFinishTransfer(of: operation, on: handle, code: CURLE_OPERATION_TIMEDOUT)
+                    // The status is known: it counts, not the body that does not come.
+                    didFinishTransfer(of: operation, on: handle, code: TransferEnd.timedOut)
                 } else {
                     stopTransfer(of: operation)
                     fail(operation, error)

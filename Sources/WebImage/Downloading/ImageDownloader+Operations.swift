@@ -1,4 +1,3 @@
-internal import CCurl
 internal import HeapModule
 
 // The life of one operation: queued, transferred, redirected, tried again, completed.
@@ -21,13 +20,12 @@ extension ImageDownloader {
             let handle = try takeHandle(for: operation)
             operation.beginTransfer(on: handle, now: now)
             handle.begin(operation, headers: headers(for: operation))
-            let status = curl_multi_add_handle(multi.pointer, handle.pointer)
-            guard status == CURLM_OK else {
+            do throws(WebImageError) {
+                try multi.add(handle)
+            } catch {
                 operation.handle = nil
                 handle.end()
-                throw WebImageError(
-                    .localFault, "curl: \(String(cString: curl_multi_strerror(status)))",
-                    underlyingCode: status.rawValue)
+                throw error
             }
         } catch {
             releaseSlot(of: operation)
@@ -81,7 +79,7 @@ extension ImageDownloader {
     /// Takes the transfer out of curl and gives its slots back; nothing where there is none.
     func stopTransfer(of operation: DownloadOperation) {
         if let handle = operation.handle {
-            curl_multi_remove_handle(multi.pointer, handle.pointer)
+            multi.remove(handle)
             handle.end()
             operation.handle = nil
             if handle.keepsCookies { idleCookieHandles.append(handle) } else { idleHandles.append(handle) }
@@ -96,10 +94,8 @@ extension ImageDownloader {
         releaseSlot(of: operation)
     }
 
-    func didFinishTransfer(of operation: DownloadOperation, on handle: CurlHandle, code: CURLcode) {
-        let status = handle.status
-        let end = TransferEnd(operation: operation, handle: handle, code: code, status: status)
-        switch end {
+    func didFinishTransfer(of operation: DownloadOperation, on handle: CurlHandle, code: Int32) {
+        switch TransferEnd(operation: operation, handle: handle, code: code) {
         case .image:
             let image = handle.image(for: operation, body: operation.takeBody())
             stopTransfer(of: operation)

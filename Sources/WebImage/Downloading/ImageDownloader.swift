@@ -1,4 +1,3 @@
-internal import CCurl
 internal import DequeModule
 internal import Glibc
 internal import HeapModule

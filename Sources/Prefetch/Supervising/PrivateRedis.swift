@@ -48,11 +48,11 @@ package actor PrivateRedis {
     /// Finds the server of a cache, or starts it. Returns when it answers and has read its data.
     ///
     /// Every success must be followed by ``leave()``; without it the server ends with the process.
-    /// - Parameters:
-    ///   - cache: the folder; made where it is missing.
-    ///   - searchPath: where redis-server is looked for; default PATH.
-    ///   - onFailure: called once when the server cannot be kept running; every command fails from then on.
-    /// - Throws: `redisUnavailable` (no or too old a redis-server, or it does not start, or it is another host's),
+    ///
+    /// * `cache`: the folder; made where it is missing.
+    /// * `searchPath`: where redis-server is looked for; default PATH.
+    /// * `onFailure`: called once when the server cannot be kept running; every command fails from then on.
+    /// Throws `redisUnavailable` (no or too old a redis-server, or it does not start, or it is another host's),
     ///   `cacheUnavailable`, `inputOutput`, and `stopped` when cancelled.
     package static func attach(
         cache: String, searchPath: String? = nil,

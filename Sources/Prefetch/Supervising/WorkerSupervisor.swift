@@ -42,9 +42,9 @@ package actor WorkerSupervisor {
     private let stopping = Latch()
     private let ended = Latch()
 
-    /// - Parameters:
-    ///   - progress: any number that changes when work gets done; deaths between two values of it count as bad luck.
-    ///   - onDeath: called for every end but exit code 0, before the worker is replaced: its jobs can be taken back at once.
+    ///
+    /// * `progress`: any number that changes when work gets done; deaths between two values of it count as bad luck.
+    /// * `onDeath`: called for every end but exit code 0, before the worker is replaced: its jobs can be taken back at once.
     package init(
         _ configuration: Configuration, progress: @escaping @Sendable () async -> Int,
         onDeath: @escaping @Sendable (_ pid: Int32, _ end: ChildEnd) async -> Void = { _, _ in }

@@ -51,7 +51,8 @@ struct FsckCommand: AsyncParsableCommand {
                 for finding in findings {
                     Console.print("\(finding.batch): \(finding.invariant): \(TerminalText.escaped(finding.message))")
                 }
-                Console.print(findings.isEmpty ? "\(ids.count) batches, everything agrees" : "\(findings.count) findings")
+                Console.print(
+                    findings.isEmpty ? "\(ids.count) batches, everything agrees" : "\(findings.count) findings")
             }
             if !findings.isEmpty { throw ExitCode(1) }
         }
@@ -83,7 +84,8 @@ struct FsckCommand: AsyncParsableCommand {
             if !disk.containsData(forKey: rule.key(for: entry.url)) {
                 findings.append(
                     BatchCheck.Finding(
-                        batch: id, invariant: "I5", message: "line \(entry.line) ended \(outcome.name), but its file is not there"))
+                        batch: id, invariant: "I5",
+                        message: "line \(entry.line) ended \(outcome.name), but its file is not there"))
             }
             return true
         }

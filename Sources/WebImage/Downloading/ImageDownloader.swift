@@ -147,6 +147,25 @@ public actor ImageDownloader {
     /// Transfers that hold a slot now.
     public var activeDownloadCount: Int { running.count - parkedCount }
 
+    /// What the downloads are doing at one moment.
+    package struct Activity: Sendable {
+        /// Transfers that hold a slot, and those that are alive but silent.
+        package var running = 0, parked = 0
+        /// Pauses between tries.
+        package var retrying = 0
+        /// Downloads that could begin but for the limit of their host.
+        package var waitingForHost = 0
+    }
+
+    /// What the downloads are doing now.
+    package var activity: Activity {
+        let active = running.count - parkedCount
+        let waiting = max(0, operations.count - running.count - retries.count)
+        return Activity(
+            running: active, parked: parkedCount, retrying: retries.count,
+            waitingForHost: active < maxConcurrentDownloads && !isSuspended ? waiting : 0)
+    }
+
     /// Changes the number of transfers at once; those beyond a lower number end by themselves.
     public func setMaxConcurrentDownloads(_ count: Int) {
         maxConcurrentDownloads = min(max(1, count), 100_000)

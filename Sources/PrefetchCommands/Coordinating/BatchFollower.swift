@@ -9,7 +9,7 @@ struct BatchFollower: Sendable {
     /// Whether lines are printed.
     let isQuiet: Bool
     /// What to type so that refused addresses are opened.
-    let allowNetHint: String
+    let allowNetHint: @Sendable (_ address: String) -> String
 
     /// Returns the batch once it is done, cancelled or gone; nil where the task was cancelled first.
     func follow() async throws(PrefetchError) -> BatchStatus? {
@@ -23,7 +23,7 @@ struct BatchFollower: Sendable {
                     for (host, message) in try await queue.refusals(of: id) where named.insert(host).inserted {
                         guard named.count <= 20 else { continue }
                         Console.note("refused: \(TerminalText.escaped(message))")
-                        Console.note("hint: if that network is yours: \(allowNetHint)")
+                        Console.note("hint: if that network is yours, \(allowNetHint(host))")
                     }
                 }
             } catch {

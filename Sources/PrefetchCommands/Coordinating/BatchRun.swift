@@ -85,6 +85,12 @@ struct BatchRun: Sendable {
         }
     }
 
+    /// The address of a refusal as `--allow-net` takes it: without a port.
+    static func address(_ refused: String) -> String {
+        let text = refused.split(separator: " ").last.map(String.init) ?? refused
+        return text.filter { $0 != "(" && $0 != ")" }
+    }
+
     /// How the wait for a batch can end.
     private enum Step: Sendable {
         case over
@@ -97,7 +103,7 @@ struct BatchRun: Sendable {
         _ stop: StopRequest, _ redisFailure: Failure
     ) async -> PrefetchError? {
         let follower = BatchFollower(
-            queue: queue, id: id, isQuiet: command.quiet, allowNetHint: "add --allow-net with its address or network")
+            queue: queue, id: id, isQuiet: command.quiet, allowNetHint: { "add --allow-net \(Self.address($0))" })
         return await withTaskGroup(of: Step.self) { group in
             group.addTask {
                 do throws(PrefetchError) {

@@ -106,7 +106,7 @@ struct SubmitCommand: AsyncParsableCommand {
     private func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
         let follower = BatchFollower(
             queue: session.queue, id: id, isQuiet: quiet,
-            allowNetHint: "start the workers with --allow-net and its network")
+            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" })
         let status = try await withThrowingTaskGroup(of: BatchStatus?.self) { group in
             group.addTask { try await follower.follow() }
             group.addTask {

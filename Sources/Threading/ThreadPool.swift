@@ -29,16 +29,7 @@ package final class ThreadPool: TaskExecutor {
     package func run<Result: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Result
     ) async throws(Failure) -> Result {
-        let outcome: Swift.Result<Result, Failure> = await withUnsafeContinuation { continuation in
-            queue.append {
-                do throws(Failure) {
-                    continuation.resume(returning: .success(try body()))
-                } catch {
-                    continuation.resume(returning: .failure(error))
-                }
-            }
-        }
-        return try outcome.get()
+        try await withTaskExecutorPreference(self) { () async throws(Failure) in try body() }
     }
 }
 

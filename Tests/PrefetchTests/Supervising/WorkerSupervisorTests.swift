@@ -15,7 +15,8 @@ struct WorkerSupervisorTests {
     ) -> WorkerSupervisor {
         WorkerSupervisor(
             .init(
-                executable: "/bin/sh", arguments: ["-c", "D='\(directory.path)'\n" + script], workers: workers,
+                executable: "/bin/sh", arguments: { [directory] _ in ["-c", "D='\(directory.path)'\n" + script] },
+                workers: workers,
                 killGrace: .milliseconds(200)),
             progress: progress, onDeath: { [deaths] in await deaths.add($0, $1) })
     }
@@ -119,7 +120,7 @@ struct WorkerSupervisorTests {
     @Test("A program that is not there is a configuration error that names it")
     func missingProgram() async {
         let supervisor = WorkerSupervisor(
-            .init(executable: directory.path("no-worker"), arguments: [], workers: 2), progress: { 0 })
+            .init(executable: directory.path("no-worker"), arguments: { _ in [] }, workers: 2), progress: { 0 })
         let error = await #expect(throws: PrefetchError.self) { try await supervisor.run() }
         #expect(error?.kind == .configuration)
         #expect(error?.message.contains(directory.path("no-worker")) == true)

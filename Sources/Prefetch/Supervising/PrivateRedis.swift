@@ -48,11 +48,12 @@ package actor PrivateRedis {
     /// Finds the server of a cache, or starts it. Returns when it answers and has read its data.
     ///
     /// Every success must be followed by ``leave()``; without it the server ends with the process.
-    ///
-    /// * `cache`: the folder; made where it is missing.
-    /// * `searchPath`: where redis-server is looked for; default PATH.
-    /// * `onFailure`: called once when the server cannot be kept running; every command fails from then on.
-    /// Throws `redisUnavailable` (no or too old a redis-server, or it does not start, or it is another host's),
+    /// - Parameters:
+    ///   - cache: the folder; made where it is missing.
+    ///   - searchPath: where redis-server is looked for; default PATH.
+    ///   - onFailure: called once when the server cannot be kept running; every command fails from then on.
+    /// - Returns: a user of the server.
+    /// - Throws: `redisUnavailable` (no or too old a redis-server, or it does not start, or it is another host's),
     ///   `cacheUnavailable`, `inputOutput`, and `stopped` when cancelled.
     package static func attach(
         cache: String, searchPath: String? = nil,
@@ -114,11 +115,12 @@ package actor PrivateRedis {
     private func endServer() async {
         guard let server else { return }
         await server.child.stop(patience: .seconds(30))
+        server.lock.release()
         self.server = nil
     }
 
     private func own(_ lock: LockFile) async throws(PrefetchError) {
-        server = Server(child: try await startServer(lock: lock), lock: lock)
+        server = try await startServer(lock: lock)
         startWatching()
     }
 
@@ -149,11 +151,12 @@ package actor PrivateRedis {
             if free == nil { free = try LockFile.take(folder.lock) }
             guard let lock = free else { return true }
             server = nil
-            server = Server(child: try await startServer(lock: lock), lock: lock)
+            server = try await startServer(lock: lock)
             failures = 0
             return true
         } catch {
-            // The lock is free again: another user may have more luck meanwhile.
+            // Another user may have more luck meanwhile.
+            server?.lock.release()
             server = nil
             failures += 1
             guard !isLeaving else { return false }

@@ -10,8 +10,7 @@ package actor WorkerSupervisor {
     package struct Configuration: Sendable {
         /// Path of the program; default is `prefetch-worker` beside the running program.
         package var executable: String
-        /// The arguments of each worker, by its number from 0.
-        package var arguments: @Sendable (Int) -> [String]
+        package var arguments: [String]
         /// How many at the same time; at least 1.
         package var workers: Int
         /// The descriptor that becomes stdout and stderr of the workers; default 2.
@@ -20,9 +19,8 @@ package actor WorkerSupervisor {
         package var killGrace: Duration
 
         package init(
-            executable: String = WorkerSupervisor.sibling("prefetch-worker"),
-            arguments: @escaping @Sendable (_ index: Int) -> [String], workers: Int, output: Int32 = 2,
-            killGrace: Duration = .seconds(2)
+            executable: String = WorkerSupervisor.sibling("prefetch-worker"), arguments: [String], workers: Int,
+            output: Int32 = 2, killGrace: Duration = .seconds(2)
         ) {
             self.executable = executable
             self.arguments = arguments
@@ -32,6 +30,7 @@ package actor WorkerSupervisor {
         }
     }
 
+    private nonisolated let program: ChildProgram
     private let configuration: Configuration
     private let children = ChildProcesses()
     private let progress: @Sendable () async -> Int
@@ -42,9 +41,10 @@ package actor WorkerSupervisor {
     private let stopping = Latch()
     private let ended = Latch()
 
-    ///
-    /// * `progress`: any number that changes when work gets done; deaths between two values of it count as bad luck.
-    /// * `onDeath`: called for every end but exit code 0, before the worker is replaced: its jobs can be taken back at once.
+    /// - Parameters:
+    ///   - configuration: what to start, and how often.
+    ///   - progress: any number that changes when work gets done; deaths between two values of it count as bad luck.
+    ///   - onDeath: called for every end but exit code 0, before the worker is replaced: its jobs can be taken back at once.
     package init(
         _ configuration: Configuration, progress: @escaping @Sendable () async -> Int,
         onDeath: @escaping @Sendable (_ pid: Int32, _ end: ChildEnd) async -> Void = { _, _ in }
@@ -52,11 +52,8 @@ package actor WorkerSupervisor {
         self.configuration = configuration
         self.progress = progress
         self.onDeath = onDeath
-    }
-
-    private nonisolated func program(_ index: Int) -> ChildProgram {
-        ChildProgram(
-            path: configuration.executable, arguments: configuration.arguments(index), output: configuration.output,
+        program = ChildProgram(
+            path: configuration.executable, arguments: configuration.arguments, output: configuration.output,
             errors: configuration.output)
     }
 
@@ -71,7 +68,7 @@ package actor WorkerSupervisor {
         hasBegun = true
         let failure = await withTaskCancellationHandler {
             await withTaskGroup(of: PrefetchError?.self) { group in
-                for index in 0..<max(1, configuration.workers) { group.addTask { await self.keepRunning(index) } }
+                for _ in 0..<max(1, configuration.workers) { group.addTask { await self.keepRunning() } }
                 var first: PrefetchError?
                 for await failure in group {
                     guard let failure, first == nil else { continue }
@@ -86,9 +83,6 @@ package actor WorkerSupervisor {
         ended.open()
         if let failure { throw failure }
     }
-
-    /// Returns when ``run()`` has ended, or the task is cancelled.
-    package nonisolated func waitForEnd() async { await ended.wait() }
 
     /// Asks every worker to finish what it has in flight, replaces none any more, and returns when they have gone.
     package func drain() async {
@@ -127,8 +121,7 @@ package actor WorkerSupervisor {
 
     /// One worker after the other.
     /// - Returns: why it makes no sense to start another.
-    private func keepRunning(_ index: Int) async -> PrefetchError? {
-        let program = program(index)
+    private func keepRunning() async -> PrefetchError? {
         var restarts = 0
         while !stopping.isOpen {
             let started = ContinuousClock.now
@@ -148,12 +141,12 @@ package actor WorkerSupervisor {
             if end == .exited(0) { return nil }
             await onDeath(child.pid, end)
             if stopping.isOpen { return nil }
-            if let refusal = refusal(of: child.pid, end: end, program) { return refusal }
+            if let refusal = refusal(of: child.pid, end: end) { return refusal }
             if crashes.died(at: .now, progress: await progress()) {
                 return PrefetchError(
                     .software,
                     "workers ended \(CrashLoop.limit) times within \(CrashLoop.window.components.seconds) s, the last by \(end)",
-                    hint: byHand(program))
+                    hint: byHand)
             }
             restarts = ContinuousClock.now - started > CrashLoop.window ? 1 : restarts + 1
             await pause(CrashLoop.pause(beforeRestart: restarts))
@@ -162,7 +155,7 @@ package actor WorkerSupervisor {
     }
 
     /// The error of a worker that said itself why it cannot work: another one would say the same.
-    private func refusal(of pid: Int32, end: ChildEnd, _ program: ChildProgram) -> PrefetchError? {
+    private func refusal(of pid: Int32, end: ChildEnd) -> PrefetchError? {
         let kind: PrefetchError.Kind
         switch end {
         case .exited(EX_USAGE), .exited(EX_CONFIG): kind = .configuration
@@ -171,10 +164,10 @@ package actor WorkerSupervisor {
         case .exited(EX_NOPERM): kind = .refused
         default: return nil
         }
-        return PrefetchError(kind, "worker \(pid) cannot work: it ended with \(end)", hint: byHand(program))
+        return PrefetchError(kind, "worker \(pid) cannot work: it ended with \(end)", hint: byHand)
     }
 
-    private func byHand(_ program: ChildProgram) -> String { "run it by hand to see why: \(program.commandLine)" }
+    private var byHand: String { "run it by hand to see why: \(program.commandLine)" }
 
     /// Sleeps, or less when everything is to stop.
     private func pause(_ duration: Duration) async {

@@ -29,8 +29,8 @@ struct WorkerSupervisorTests {
             "trap 'exit 0' TERM; echo up >> $D/starts; while :; do sleep 0.01; done", workers: 3)
         let run = Task { try await supervisor.run() }
         #expect(await becomes { starts() == 3 })
+        #expect(await becomes { await supervisor.pids.count == 3 })
         let pids = await supervisor.pids
-        #expect(pids.count == 3)
         #expect(pids.allSatisfy { getpgid($0) == $0 })
         await supervisor.drain()
         try await run.value
@@ -44,9 +44,11 @@ struct WorkerSupervisorTests {
         let supervisor = supervisor("trap 'exit 0' TERM; echo up >> $D/starts; while :; do sleep 0.01; done")
         let run = Task { try await supervisor.run() }
         #expect(await becomes { starts() == 1 })
+        #expect(await becomes { await supervisor.pids.count == 1 })
         let victim = try #require(await supervisor.pids.first)
         kill(victim, SIGKILL)
         #expect(await becomes { starts() == 2 })
+        #expect(await becomes { await supervisor.pids.count == 1 })
         #expect(await deaths.all == [.init(pid: victim, end: .signalled(SIGKILL))])
         #expect(await supervisor.pids.first != victim)
         await supervisor.drain()
@@ -96,6 +98,7 @@ struct WorkerSupervisorTests {
         let supervisor = supervisor("trap '' TERM; sleep 1000 & echo $! > $D/child; echo up >> $D/starts; wait; wait")
         let run = Task { try await supervisor.run() }
         #expect(await becomes { starts() == 1 })
+        #expect(await becomes { await supervisor.pids.count == 1 })
         let pid = try #require(await supervisor.pids.first)
         let grandchild = try #require(
             Int32(String(decoding: directory.read("child") ?? [], as: UTF8.self).dropLast()))

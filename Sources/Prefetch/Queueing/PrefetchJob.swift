@@ -63,7 +63,9 @@ package struct PrefetchJob: Sendable, Equatable {
     package init?(_ payload: [UInt8]) {
         guard let end = payload.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
         let head = payload[..<end].split(separator: UInt8(ascii: " "))
-        guard head.count == 4, head[0].elementsEqual("prefetch-job".utf8), head[1].elementsEqual("1".utf8) else { return nil }
+        guard head.count == 4, head[0].elementsEqual("prefetch-job".utf8), head[1].elementsEqual("1".utf8) else {
+            return nil
+        }
         let name = head[2].split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         guard name.count == 3, let base = Int(decoding: name[1]), let count = Int(decoding: name[2]),
             base >= 0, (1...Self.maxCount).contains(count)

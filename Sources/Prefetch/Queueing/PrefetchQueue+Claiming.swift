@@ -28,7 +28,9 @@ extension PrefetchQueue {
     //
     // A script, never BLMOVE into a private list: that loses jobs when a worker stops inside it and is reaped, or the reply is lost
     // while the worker lives, and it cannot drain a Redis that has reached maxmemory.
-    private static let claim = script("CLAIM", #"""
+    private static let claim = script(
+        "CLAIM",
+        #"""
         local worker, wanted = ARGV[1], tonumber(ARGV[3])
         if not redis.call('ZSCORE', K .. ':workers', worker) then return {'LOST'} end
         redis.call('ZADD', K .. ':workers', 'XX', now() + tonumber(ARGV[4]), worker)
@@ -62,12 +64,7 @@ extension PrefetchQueue {
           if not id then break end
           local m = redis.call('HMGET', batch(id), 'state', 'order')
           local payload = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id))
-          if redis.call('LLEN', jobs(id)) == 0 then
-            unready(id)
-            if not m[1] then
-              for _, p in ipairs({'high', 'normal', 'low'}) do redis.call('LREM', K .. ':ready:' .. p, 0, id) end
-            end
-          end
+          if redis.call('LLEN', jobs(id)) == 0 then unready(id) end
           if payload and m[1] == 'running' then
             local name = payload:match('^prefetch%-job 1 (%S+) ')
             local of = name and parts(name)
@@ -92,10 +89,11 @@ extension PrefetchQueue {
     package func claim(
         worker: String, sequence: Int, count: Int, lease: Int
     ) async throws(RedisError) -> ClaimResult {
-        let reply = try await run(
-            Self.claim,
-            [RedisArgument(worker), RedisArgument(sequence), RedisArgument(count), RedisArgument(lease)]
-        ).array ?? []
+        let reply =
+            try await run(
+                Self.claim,
+                [RedisArgument(worker), RedisArgument(sequence), RedisArgument(count), RedisArgument(lease)]
+            ).array ?? []
         guard reply.first?.string == "OK" else { return .lost }
         var claims: [Claim] = []
         for start in stride(from: 1, to: reply.count - 3, by: 4) {
@@ -107,14 +105,17 @@ extension PrefetchQueue {
             outcomes += Array(repeating: 0, count: max(0, job.entries.count - outcomes.count))
             claims.append(
                 Claim(
-                    job: job, outcomes: outcomes, deliveries: reply[start + 2].int ?? 0, marks: reply[start + 3].int ?? 0))
+                    job: job, outcomes: outcomes, deliveries: reply[start + 2].int ?? 0,
+                    marks: reply[start + 3].int ?? 0))
         }
         return .claimed(claims)
     }
 
     // BURY: a claimed payload whose body is no job (its checksum is wrong) goes to the list of the dead.
     // ARGV: worker, payload. Cost: O(1).
-    private static let bury = script("BURY", #"""
+    private static let bury = script(
+        "BURY",
+        #"""
         local name = ARGV[2]:match('^prefetch%-job 1 (%S+) ')
         if name and redis.call('HDEL', own(ARGV[1]), name) == 1 then
           redis.call('LPUSH', K .. ':dead', ARGV[2])
@@ -130,7 +131,9 @@ extension PrefetchQueue {
     // SPLIT: a job that ended three workers comes back in parts, so that its neighbours are rid of the one that does it. The parts
     // start with two deaths: the next one splits again.
     // ARGV: worker, job, then name and payload of each part. Result: 1, or 0 where the worker does not have the job (any more).
-    private static let split = script("SPLIT", #"""
+    private static let split = script(
+        "SPLIT",
+        #"""
         local id = parts(ARGV[2])
         if redis.call('HDEL', own(ARGV[1]), ARGV[2]) == 0 then return 0 end
         redis.call('HDEL', tries(id), ARGV[2])
@@ -150,7 +153,9 @@ extension PrefetchQueue {
 
     // MARK: the one URL of this job goes to the decoder now, and nothing else is in flight: a death from here on is its doing.
     // ARGV: worker, job ("" takes the mark away). Cost: O(1).
-    private static let mark = script("MARK", #"""
+    private static let mark = script(
+        "MARK",
+        #"""
         if ARGV[2] == '' then return redis.call('HDEL', own(ARGV[1]), '#mark') end
         if redis.call('HEXISTS', own(ARGV[1]), ARGV[2]) == 0 then return 0 end
         redis.call('HSET', own(ARGV[1]), '#mark', ARGV[2])
@@ -165,7 +170,9 @@ extension PrefetchQueue {
     // LISTED: which of these URLs are on the blacklist. Entries older than the asker's time to live lapse here.
     // ARGV: time to live in ms (0 = for ever), URLs. Result: position from 0 and what stands beside the entry, for each.
     // Cost: O(URLs).
-    private static let listed = script("LISTED", #"""
+    private static let listed = script(
+        "LISTED",
+        #"""
         local found = redis.call('SMISMEMBER', K .. ':failed', unpack(ARGV, 2))
         local ttl, t, out = tonumber(ARGV[1]), now(), {}
         for i, member in ipairs(found) do
@@ -191,8 +198,10 @@ extension PrefetchQueue {
         _ urls: [String], timeToLive: Double
     ) async throws(RedisError) -> [Int: FailedURLEntry] {
         guard !urls.isEmpty else { return [:] }
-        let reply = try await run(
-            Self.listed, [RedisArgument(Int(timeToLive * 1000))] + urls.map { RedisArgument($0) }).array ?? []
+        let reply =
+            try await run(
+                Self.listed, [RedisArgument(Int(timeToLive * 1000))] + urls.map { RedisArgument($0) }
+            ).array ?? []
         var found: [Int: FailedURLEntry] = [:]
         for start in stride(from: 0, to: reply.count - 1, by: 2) {
             guard let position = reply[start].int else { continue }

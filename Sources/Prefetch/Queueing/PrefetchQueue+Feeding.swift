@@ -5,7 +5,9 @@ extension PrefetchQueue {
     // ARGV: wanted id, nonce of this call, "1" where exactly this id is wanted, then fields and values of its hash.
     // Result: the id it got: the wanted one, or with .2, .3 … where that one is taken; false where it is taken and was named.
     // Again with the same nonce: the same id. Cost: O(fields + batches of the same list).
-    private static let open = script("OPEN", allowsOOM: false, #"""
+    private static let open = script(
+        "OPEN", allowsOOM: false,
+        #"""
         local id, n = ARGV[1], 1
         while true do
           local nonce = redis.call('HGET', batch(id), 'nonce')
@@ -41,7 +43,7 @@ extension PrefetchQueue {
         case full
         /// Redis has another number of URLs than the caller thinks (a lost reply, or Redis lost its tail): go on from there.
         case at(Int)
-        /// The batch is not running: `done`, `cancelled`, or `gone` where Redis knows it no more.
+        /// The batch takes no more: `sealed`, `done`, `cancelled`, or `gone` where Redis knows it no more.
         case closed(String)
     }
 
@@ -49,13 +51,16 @@ extension PrefetchQueue {
     // ARGV: batch, number of URLs pushed before, most jobs the list may hold ("auto": 1,024 shared by the running batches, at
     // least 64; "all"), number of URLs in these jobs, the jobs.
     // Result: {OK|FULL|AT|CLOSED, URLs pushed or state}. Again: AT with the number the first call led to. Cost: O(jobs).
-    private static let push = script("PUSH", allowsOOM: false, #"""
+    private static let push = script(
+        "PUSH", allowsOOM: false,
+        #"""
         local id = ARGV[1]
         local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed')
         if not m[1] then return {'CLOSED', 'gone'} end
         if m[2] ~= 'running' then return {'CLOSED', m[2]} end
         redis.call('HSET', batch(id), 'fed', now())
         if m[1] ~= ARGV[2] then return {'AT', m[1]} end
+        if m[3] == '1' then return {'CLOSED', 'sealed'} end
         if ARGV[3] ~= 'all' then
           local most = tonumber(ARGV[3]) or math.max(64, math.floor(1024 / math.max(1, redis.call('SCARD', K .. ':running'))))
           if redis.call('LLEN', jobs(id)) >= most then return {'FULL', m[1]} end
@@ -90,7 +95,9 @@ extension PrefetchQueue {
     // SEAL: the list is complete.
     // ARGV: batch, total. Result: {OK|AT|CLOSED, URLs pushed or state}; completes the batch where every URL has ended already
     // (the empty batch too). Again: the same. Cost: O(1).
-    private static let seal = script("SEAL", #"""
+    private static let seal = script(
+        "SEAL",
+        #"""
         local id = ARGV[1]
         local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed')
         if not m[1] then return {'CLOSED', 'gone'} end
@@ -115,7 +122,9 @@ extension PrefetchQueue {
 
     // CANCEL: ends a batch now. Its open URLs read as `cancelled` from here on; the total stays what is known of it.
     // ARGV: batch. Result: the state it had. Again: changes nothing. Cost: O(1), the job list is deleted.
-    private static let cancel = script("CANCEL", #"""
+    private static let cancel = script(
+        "CANCEL",
+        #"""
         local state = redis.call('HGET', batch(ARGV[1]), 'state')
         if state == 'running' then close(ARGV[1], 'cancelled') end
         return state

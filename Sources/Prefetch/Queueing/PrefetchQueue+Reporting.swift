@@ -55,7 +55,9 @@ extension PrefetchQueue {
     // For exactly the URLs it is first to settle it writes the outcome, adds to the counts of the batch and of the worker, keeps
     // the detail and changes the failed set; then it completes the batch if that was the last one. Again, or from a worker that
     // was reaped in between: changes nothing more. Cost: O(URLs).
-    private static let report = script("REPORT", #"""
+    private static let report = script(
+        "REPORT",
+        #"""
         local worker, name = ARGV[1], ARGV[2]
         local id, base, n = parts(name)
         if ARGV[3] == '1' then redis.call('HDEL', own(worker), name) end
@@ -150,7 +152,9 @@ extension PrefetchQueue {
 
     /// Notes an address the policy refused, for whoever watches the batch. Again: the same.
     package func noteRefusal(batch: String, host: String, message: String) async throws(RedisError) {
-        _ = try await read([["HSETNX", RedisArgument(keys.refused(batch)), RedisArgument(host), RedisArgument(message)]])[0].get()
+        _ = try await read([
+            ["HSETNX", RedisArgument(keys.refused(batch)), RedisArgument(host), RedisArgument(message)]
+        ])[0].get()
     }
 
     /// The addresses that were refused in a batch, with the sentence about each.
@@ -183,7 +187,8 @@ extension PrefetchQueue {
             lengths += [UInt8(size >> 24), UInt8(size >> 16 & 255), UInt8(size >> 8 & 255), UInt8(size & 255)]
         }
         return [
-            RedisArgument(worker), RedisArgument(report.job), report.isFinal ? "1" : "0", RedisArgument(report.keepDetails),
+            RedisArgument(worker), RedisArgument(report.job), report.isFinal ? "1" : "0",
+            RedisArgument(report.keepDetails),
             RedisArgument(codes), RedisArgument(lengths), RedisArgument(details.count / 2),
         ] + details + [RedisArgument(listed.count / 3)] + listed + unlisted
     }

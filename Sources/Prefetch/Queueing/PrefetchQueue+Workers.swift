@@ -3,11 +3,13 @@ package import Redis
 extension PrefetchQueue {
     // JOIN: a worker registers.
     // ARGV: worker, lease in ms, fields and values about it. Result: 1, or 0 where the name is taken. Cost: O(log workers).
-    private static let join = script("JOIN", #"""
+    private static let join = script(
+        "JOIN",
+        #"""
         local joined = redis.call('ZADD', K .. ':workers', 'NX', now() + tonumber(ARGV[2]), ARGV[1])
         if joined == 1 then
+          redis.call('DEL', K .. ':w:' .. ARGV[1], own(ARGV[1]))
           redis.call('HSET', K .. ':w:' .. ARGV[1], 'since', now(), 'state', 'running', unpack(ARGV, 3))
-          redis.call('PERSIST', K .. ':w:' .. ARGV[1])
         end
         return joined
         """#)
@@ -23,7 +25,9 @@ extension PrefetchQueue {
     // ARGV: worker, lease in ms, "1" where its own last call took over a third of the lease (Redis stalled, so other leases are
     // late for the same reason: nobody is reaped for two leases), number of batches, batches, fields and values about it.
     // Result: {LOST} or {OK, state of each batch}. Cost: O(log workers + batches).
-    private static let beat = script("BEAT", #"""
+    private static let beat = script(
+        "BEAT",
+        #"""
         if not redis.call('ZSCORE', K .. ':workers', ARGV[1]) then return {'LOST'} end
         local lease, n = tonumber(ARGV[2]), tonumber(ARGV[4])
         if ARGV[3] == '1' then redis.call('SET', K .. ':hold', '1', 'NX', 'PX', 2 * lease) end
@@ -59,7 +63,9 @@ extension PrefetchQueue {
     // REAP: the jobs of a worker whose lease has run out go back to the front of their lists, and each counts one more delivery.
     // ARGV: worker ("" = whose lease ran out first), "1" = whatever its lease says (the caller knows that it is dead), most jobs.
     // Result: {} or {worker, jobs put back}. Again: goes on where it stopped. Cost: O(jobs), at most the number given.
-    private static let reap = script("REAP", #"""
+    private static let reap = script(
+        "REAP",
+        #"""
         local worker = ARGV[1]
         if ARGV[2] ~= '1' then
           if redis.call('EXISTS', K .. ':hold') == 1 then return {} end
@@ -93,15 +99,19 @@ extension PrefetchQueue {
     /// Takes the jobs of one dead worker back.
     /// - Parameter worker: nil: whose lease ran out first. Named: this one, whatever its lease says.
     package func reap(worker: String? = nil, most: Int = 64) async throws(RedisError) -> ReapResult {
-        let reply = try await run(
-            Self.reap, [RedisArgument(worker ?? ""), worker == nil ? "0" : "1", RedisArgument(most)]).array ?? []
+        let reply =
+            try await run(
+                Self.reap, [RedisArgument(worker ?? ""), worker == nil ? "0" : "1", RedisArgument(most)]
+            ).array ?? []
         guard reply.count == 2, let name = reply[0].string else { return .nobody }
         return .reaped(worker: name, jobs: reply[1].int ?? 0)
     }
 
     // RELEASE: a worker gives jobs back without blame (SIGTERM, a full disk).
     // ARGV: worker, "1" where it leaves for good, names of jobs (none = all). Result: jobs put back. Again: nothing more.
-    private static let release = script("RELEASE", #"""
+    private static let release = script(
+        "RELEASE",
+        #"""
         local worker, n = ARGV[1], 0
         local names = {unpack(ARGV, 3)}
         if #names == 0 then names = redis.call('HKEYS', own(worker)) end
@@ -128,7 +138,8 @@ extension PrefetchQueue {
     @discardableResult
     package func release(worker: String, jobs: [String] = [], leaving: Bool) async throws(RedisError) -> Int {
         try await run(
-            Self.release, [RedisArgument(worker), leaving ? "1" : "0"] + jobs.map { RedisArgument($0) }).int ?? 0
+            Self.release, [RedisArgument(worker), leaving ? "1" : "0"] + jobs.map { RedisArgument($0) }
+        ).int ?? 0
     }
 
     /// The registered workers, whose lease ends first in front.

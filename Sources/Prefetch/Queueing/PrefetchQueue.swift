@@ -22,14 +22,15 @@ package struct PrefetchQueue: Sendable {
 
     /// Whether a text may name a queue.
     package static func isValidName(_ name: String) -> Bool {
-        (1...64).contains(name.utf8.count) && name.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"):
-                true
-            default: false
+        (1...64).contains(name.utf8.count)
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"):
+                    true
+                default: false
+                }
             }
-        }
     }
 
     /// Whether a text may name a batch: as a queue, and dots inside.
@@ -40,7 +41,9 @@ package struct PrefetchQueue: Sendable {
     /// A script with the shared prelude. `allowsOOM`: the script drains the queue, so a full Redis must still run it; the ones
     /// that fill it are refused then, which is the back-pressure.
     static func script(_ name: String, allowsOOM: Bool = true, _ body: String) -> RedisScript {
-        RedisScript(name: name, source: (allowsOOM ? "#!lua flags=allow-oom\n" : "#!lua\n") + PrefetchKeys.prelude + "\n" + body)
+        RedisScript(
+            name: name, source: (allowsOOM ? "#!lua flags=allow-oom\n" : "#!lua\n") + PrefetchKeys.prelude + "\n" + body
+        )
     }
 
     /// One script call with the root key.

@@ -62,9 +62,13 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         if digest != other.digest { names.append("--digest \(digest), was \(other.digest)") }
         if durability != other.durability { names.append("--durability \(durability), was \(other.durability)") }
         if blacklist != other.blacklist { names.append("--blacklist \(blacklist), was \(other.blacklist)") }
-        if blacklistTTL != other.blacklistTTL { names.append("--blacklist-ttl \(blacklistTTL)s, was \(other.blacklistTTL)s") }
+        if blacklistTTL != other.blacklistTTL {
+            names.append("--blacklist-ttl \(blacklistTTL)s, was \(other.blacklistTTL)s")
+        }
         if retryFailed != other.retryFailed { names.append(retryFailed ? "--retry-failed" : "no --retry-failed") }
-        if fromCacheOnly != other.fromCacheOnly { names.append(fromCacheOnly ? "--from-cache-only" : "no --from-cache-only") }
+        if fromCacheOnly != other.fromCacheOnly {
+            names.append(fromCacheOnly ? "--from-cache-only" : "no --from-cache-only")
+        }
         if cacheKey != other.cacheKey { names.append("--cache-key \(cacheKey), was \(other.cacheKey)") }
         return names
     }

@@ -45,17 +45,14 @@ struct LineReader: ~Copyable {
                 defer { start = end }
                 return trimmed(start..<end)
             }
-            if end == buffer.count {
-                if start > 0 {
-                    buffer.replaceSubrange(0..<(end - start), with: buffer[start..<end])
-                    end -= start
-                    searched -= start
-                    start = 0
-                } else {
-                    buffer.append(contentsOf: repeatElement(0, count: buffer.count))
-                }
-            }
+            // So much fits beside the room that is left: the buffer never grows.
             if end - start > Self.longest + 1 { return try skipLongLine() }
+            if end == buffer.count {
+                buffer.replaceSubrange(0..<(end - start), with: buffer[start..<end])
+                end -= start
+                searched -= start
+                start = 0
+            }
             try fill()
         }
     }
@@ -92,7 +89,9 @@ struct LineReader: ~Copyable {
         var range = range
         if range.count > Self.longest { return (Array(buffer[range].prefix(Self.longest)), true) }
         let blank: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: "\r") }
-        if lineNumber == 1, buffer[range].starts(with: [0xEF, 0xBB, 0xBF]) { range = (range.lowerBound + 3)..<range.upperBound }
+        if lineNumber == 1, buffer[range].starts(with: [0xEF, 0xBB, 0xBF]) {
+            range = (range.lowerBound + 3)..<range.upperBound
+        }
         while let first = range.first, blank(buffer[first]) { range = (first + 1)..<range.upperBound }
         while let last = range.last, blank(buffer[last]) { range = range.lowerBound..<last }
         return (Array(buffer[range]), false)

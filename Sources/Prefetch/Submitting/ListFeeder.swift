@@ -73,11 +73,16 @@ package struct ListFeeder: Sendable {
             if result == nil {
                 guard push.offset == list.total else {
                     throw PrefetchError(
-                        .unreadableList, "\(list.path) changed while it was read: \(push.offset) URLs, \(list.total) before",
-                        hint: "submit the new list as a batch of its own; cancel this one: prefetch-coord cancel \(batch)")
+                        .unreadableList,
+                        "\(list.path) changed while it was read: \(push.offset) URLs, \(list.total) before",
+                        hint:
+                            "submit the new list as a batch of its own; cancel this one: prefetch-coord cancel \(batch)"
+                    )
                 }
                 let total = list.total
-                result = try await redis { () async throws(RedisError) in try await queue.seal(batch: batch, total: total) }
+                result = try await redis { () async throws(RedisError) in
+                    try await queue.seal(batch: batch, total: total)
+                }
                 if case .pushed = result { return .sealed }
             }
             switch result {

@@ -3,7 +3,8 @@ enum ListGuess {
     static func error(path: String, head: [UInt8]) -> PrefetchError {
         let (what, hint) = guess(head, path: path)
         return PrefetchError(
-            .unreadableList, "\(path) looks like \(what): none of its first lines is a URL, nothing was queued", hint: hint)
+            .unreadableList, "\(path) looks like \(what): none of its first lines is a URL, nothing was queued",
+            hint: hint)
     }
 
     private static func guess(_ head: [UInt8], path: String) -> (what: String, hint: String) {

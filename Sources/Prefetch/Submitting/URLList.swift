@@ -76,8 +76,9 @@ package struct URLList: Sendable, Equatable {
         let scheme = line[..<colon].allSatisfy { byte in
             switch byte | 0x20 {
             case UInt8(ascii: "a")...UInt8(ascii: "z"): true
-            default: (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || byte == UInt8(ascii: "+")
-                || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
+            default:
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || byte == UInt8(ascii: "+")
+                    || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
             }
         }
         return scheme && line[(colon + 1)...].starts(with: "//".utf8)

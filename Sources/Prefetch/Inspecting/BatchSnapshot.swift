@@ -1,6 +1,6 @@
 internal import Redis
 
-/// Everything Redis has that concerns one batch, as of one moment: read in one MULTI/EXEC.
+/// Everything Redis has that concerns one batch, as of one moment: read by one script.
 struct BatchSnapshot {
     var fields: [String: RedisValue]
     /// One byte per URL index as far as Redis has them; those of a batch that is over may be read later, they do not change.
@@ -20,6 +20,27 @@ struct BatchSnapshot {
 
     private static let step = 1 << 20
 
+    // SNAPSHOT: what concerns a batch, all of one moment. Writes nothing.
+    // ARGV: batch, last index of the outcomes to return (-1 = all), workers. Result: {hash, outcomes, details kept, counts of
+    // workers, jobs, elements of the bell, whether it is in the set of running batches, registered workers, ready lists high,
+    // normal and low, then the claims of each worker}. Cost: O(all that).
+    //
+    // A script, since a Redis at maxmemory refuses every command inside MULTI.
+    private static let snapshot = PrefetchQueue.script(
+        "SNAPSHOT",
+        #"""
+        local id = ARGV[1]
+        local out = {
+          redis.call('HGETALL', batch(id)), redis.call('GETRANGE', outcomes(id), 0, ARGV[2]),
+          redis.call('HLEN', skipped(id)), redis.call('HGETALL', counts(id)), redis.call('LRANGE', jobs(id), 0, -1),
+          redis.call('LLEN', K .. ':bell'), redis.call('SISMEMBER', K .. ':running', id),
+          redis.call('ZRANGE', K .. ':workers', 0, -1),
+        }
+        for _, p in ipairs({'high', 'normal', 'low'}) do out[#out + 1] = redis.call('LRANGE', K .. ':ready:' .. p, 0, -1) end
+        for i = 3, #ARGV do out[#out + 1] = redis.call('HGETALL', own(ARGV[i])) end
+        return out
+        """#)
+
     /// Reads it; nil where Redis has no such batch.
     static func read(_ batch: String, queue: PrefetchQueue) async throws(RedisError) -> BatchSnapshot? {
         let keys = queue.keys
@@ -27,20 +48,11 @@ struct BatchSnapshot {
             let state = try await queue.read([["HGET", RedisArgument(keys.batch(batch)), "state"]])[0].get().string
             let isOver = state != "running"
             let owners = try await owners(queue)
-            let commands: [[RedisArgument]] =
-                [
-                    ["HGETALL", RedisArgument(keys.batch(batch))],
-                    ["GETRANGE", RedisArgument(keys.outcomes(batch)), "0", isOver ? "0" : "-1"],
-                    ["HLEN", RedisArgument(keys.skipped(batch))],
-                    ["HGETALL", RedisArgument(keys.workerCounts(batch))],
-                    ["LRANGE", RedisArgument(keys.jobs(batch)), "0", "-1"],
-                    ["LLEN", RedisArgument(keys.bell)],
-                    ["SISMEMBER", RedisArgument(keys.running), RedisArgument(batch)],
-                    ["ZRANGE", RedisArgument(keys.workers), "0", "-1"],
-                ]
-                + PrefetchPriority.allCases.map { ["LRANGE", RedisArgument(keys.ready($0)), "0", "-1"] }
-                + owners.map { ["HGETALL", RedisArgument(keys.owned(by: $0))] }
-            let replies = try await atomically(commands, queue)
+            let replies =
+                try await queue.run(
+                    snapshot, [RedisArgument(batch), isOver ? "0" : "-1"] + owners.map { RedisArgument($0) }
+                ).array ?? []
+            guard replies.count == 11 + owners.count else { return nil }
             let workers = Set((replies[7].array ?? []).compactMap(\.string))
             // One that joined since its name was asked for may have claimed what would be missed here.
             guard workers.isSubset(of: owners) else { continue }
@@ -79,15 +91,6 @@ struct BatchSnapshot {
             }
         } while cursor != "0"
         return names.sorted()
-    }
-
-    private static func atomically(
-        _ commands: [[RedisArgument]], _ queue: PrefetchQueue
-    ) async throws(RedisError) -> [RedisValue] {
-        let replies = try await queue.read([["MULTI"]] + commands + [["EXEC"]])
-        let values = try replies[replies.count - 1].get().array ?? []
-        for value in values { _ = try value.get() }
-        return values
     }
 
     private static func allOutcomes(_ batch: String, _ queue: PrefetchQueue) async throws(RedisError) -> [UInt8] {

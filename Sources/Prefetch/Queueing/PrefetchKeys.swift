@@ -62,10 +62,11 @@ package struct PrefetchKeys: Sendable {
           local id, base, n = job:match('^([%w._-]+):(%d+):(%d+)$')
           return id, tonumber(base), tonumber(n)
         end
-        -- Out of its ready list; the bell falls silent when that was the last one.
+        -- Out of its ready list; the bell falls silent when that was the last one. A batch whose hash somebody deleted leaves too.
         local function unready(id)
-          if redis.call('HGET', batch(id), 'ready') ~= '1' then return end
-          redis.call('HDEL', batch(id), 'ready')
+          local m = redis.call('HMGET', batch(id), 'ready', 'state')
+          if m[1] ~= '1' and m[2] then return end
+          if m[1] then redis.call('HDEL', batch(id), 'ready') end
           for _, p in ipairs({'high', 'normal', 'low'}) do redis.call('LREM', K .. ':ready:' .. p, 0, id) end
           if redis.call('EXISTS', K .. ':ready:high', K .. ':ready:normal', K .. ':ready:low') == 0 then
             redis.call('DEL', K .. ':bell')

@@ -64,12 +64,7 @@ extension PrefetchQueue {
           if not id then break end
           local m = redis.call('HMGET', batch(id), 'state', 'order')
           local payload = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id))
-          if redis.call('LLEN', jobs(id)) == 0 then
-            unready(id)
-            if not m[1] then
-              for _, p in ipairs({'high', 'normal', 'low'}) do redis.call('LREM', K .. ':ready:' .. p, 0, id) end
-            end
-          end
+          if redis.call('LLEN', jobs(id)) == 0 then unready(id) end
           if payload and m[1] == 'running' then
             local name = payload:match('^prefetch%-job 1 (%S+) ')
             local of = name and parts(name)

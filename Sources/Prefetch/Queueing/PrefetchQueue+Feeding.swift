@@ -43,7 +43,7 @@ extension PrefetchQueue {
         case full
         /// Redis has another number of URLs than the caller thinks (a lost reply, or Redis lost its tail): go on from there.
         case at(Int)
-        /// The batch is not running: `done`, `cancelled`, or `gone` where Redis knows it no more.
+        /// The batch takes no more: `sealed`, `done`, `cancelled`, or `gone` where Redis knows it no more.
         case closed(String)
     }
 
@@ -60,6 +60,7 @@ extension PrefetchQueue {
         if m[2] ~= 'running' then return {'CLOSED', m[2]} end
         redis.call('HSET', batch(id), 'fed', now())
         if m[1] ~= ARGV[2] then return {'AT', m[1]} end
+        if m[3] == '1' then return {'CLOSED', 'sealed'} end
         if ARGV[3] ~= 'all' then
           local most = tonumber(ARGV[3]) or math.max(64, math.floor(1024 / math.max(1, redis.call('SCARD', K .. ':running'))))
           if redis.call('LLEN', jobs(id)) >= most then return {'FULL', m[1]} end

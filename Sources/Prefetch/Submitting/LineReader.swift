@@ -45,17 +45,14 @@ struct LineReader: ~Copyable {
                 defer { start = end }
                 return trimmed(start..<end)
             }
-            if end == buffer.count {
-                if start > 0 {
-                    buffer.replaceSubrange(0..<(end - start), with: buffer[start..<end])
-                    end -= start
-                    searched -= start
-                    start = 0
-                } else {
-                    buffer.append(contentsOf: repeatElement(0, count: buffer.count))
-                }
-            }
+            // So much fits beside the room that is left: the buffer never grows.
             if end - start > Self.longest + 1 { return try skipLongLine() }
+            if end == buffer.count {
+                buffer.replaceSubrange(0..<(end - start), with: buffer[start..<end])
+                end -= start
+                searched -= start
+                start = 0
+            }
             try fill()
         }
     }

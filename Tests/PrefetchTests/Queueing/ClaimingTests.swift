@@ -1,0 +1,184 @@
+import Redis
+import Testing
+import WebImage
+
+@testable import Prefetch
+
+@Suite("Claiming jobs", .timeLimit(.minutes(1)))
+struct ClaimingTests {
+    @Test("CLAIM with the same number gives the same jobs, and of these only what the worker still has")
+    func replay() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [2, 2, 2])
+        try await f.join("w")
+        let first = try await f.claim("w", 1, count: 2)
+        #expect(first.map(\.job.name) == ["b:0:2", "b:2:2"])
+        #expect(first.map(\.outcomes) == [[0, 0], [0, 0]] && first.map(\.deliveries) == [0, 0])
+        #expect(try await f.claim("w", 1, count: 2) == first)
+        _ = try await f.queue.report([QueueFixture.report(first[0].job, [nil, .hit], isFinal: false)], worker: "w")
+        #expect(try await f.claim("w", 1, count: 2).map(\.outcomes) == [[0, 2], [0, 0]])
+        try await f.finish(first[0].job, "w")
+        #expect(try await f.claim("w", 1, count: 2).map(\.job) == [first[1].job])
+        #expect(try await f.claim("w", 2, count: 2).map(\.job.name) == ["b:4:2"])
+        #expect(try await f.claim("w", 3, count: 2).isEmpty)
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("CLAIM renews the lease, and tells a worker that is not registered")
+    func lease() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [1])
+        #expect(try await f.queue.claim(worker: "w", sequence: 1, count: 1, lease: 60_000) == .lost)
+        try await f.join("w")
+        try await f.expire("w")
+        #expect(try await f.claim("w", 1).count == 1)
+        #expect((try await f.redis("ZSCORE", f.keys.workers, "w").string.flatMap(Double.init) ?? 0) > 1e12)
+        #expect(try await f.queue.reap() == .nobody)
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("Jobs start in the order of the batch", arguments: PrefetchOrder.allCases)
+    func order(_ order: PrefetchOrder) async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [1, 1, 1], fields: [("order", order.rawValue)])
+        try await f.join("w")
+        let bases = try await f.claim("w", 1, count: 3).map(\.job.base)
+        #expect(bases == (order == .fifo ? [0, 1, 2] : [2, 1, 0]))
+        // What comes back goes first, in either order.
+        try await f.push("b", offset: 3, sizes: [])
+        _ = try await f.queue.release(worker: "w", jobs: ["b:2:1"], leaving: false)
+        _ = try await f.queue.release(worker: "w", jobs: ["b:1:1"], leaving: false)
+        #expect(try await f.claim("w", 2, count: 2).map(\.job.base) == [1, 2])
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("Priorities share 16 : 4 : 1 while all have jobs, and an idle one's turns go to the others")
+    func wheel() async throws {
+        let f = try await QueueFixture()
+        for priority in PrefetchPriority.allCases {
+            try await f.open(priority.rawValue, priority: priority)
+            try await f.push(priority.rawValue, sizes: Array(repeating: 1, count: 170))
+        }
+        try await f.join("w")
+        func shares(_ sequence: Int, _ count: Int) async throws -> [Int] {
+            let batches = try await f.claim("w", sequence, count: count).map(\.job.batch)
+            return PrefetchPriority.allCases.map { priority in batches.count { $0 == priority.rawValue } }
+        }
+        #expect(try await shares(1, 210) == [160, 40, 10])
+        #expect(try await f.findings("high", "normal", "low") == [])
+        _ = try await f.queue.cancel(batch: "high")
+        // high's 16 of 21 turns fall to the next that has jobs.
+        #expect(try await shares(2, 42) == [0, 40, 2])
+        #expect(try await shares(3, 500) == [0, 90, 158])
+        #expect(try await f.redis("EXISTS", f.keys.bell).int == 0)
+        #expect(try await f.findings("high", "normal", "low") == [])
+    }
+
+    @Test("Batches of one priority take turns")
+    func rotation() async throws {
+        let f = try await QueueFixture()
+        for (batch, jobs) in [("a", 3), ("b", 1), ("c", 2)] {
+            try await f.open(batch)
+            try await f.push(batch, sizes: Array(repeating: 1, count: jobs))
+        }
+        try await f.join("w")
+        #expect(try await f.claim("w", 1, count: 9).map(\.job.batch) == ["a", "b", "c", "a", "c", "a"])
+        #expect(try await f.findings("a", "b", "c") == [])
+    }
+
+    @Test("The bell has one element exactly while some batch has jobs")
+    func bell() async throws {
+        let f = try await QueueFixture()
+        func rings() async throws -> Int? { try await f.redis("LLEN", f.keys.bell).int }
+        try await f.join("w")
+        try await f.open("a")
+        try await f.open("b", priority: .low)
+        #expect(try await rings() == 0)
+        try await f.push("a", sizes: [1])
+        try await f.push("b", sizes: [1, 1])
+        #expect(try await rings() == 1)
+        let first = try await f.claim("w", 1)
+        #expect(first.map(\.job.batch) == ["a"])
+        #expect(try await rings() == 1)
+        _ = try await f.claim("w", 2, count: 2)
+        #expect(try await rings() == 0)
+        _ = try await f.queue.release(worker: "w", jobs: [first[0].job.name], leaving: false)
+        #expect(try await rings() == 1)
+        _ = try await f.queue.cancel(batch: "a")
+        #expect(try await rings() == 0)
+        #expect(try await f.findings("a", "b") == [])
+    }
+
+    @Test("What is no job goes to the list of the dead and stops nobody")
+    func garbage() async throws {
+        let f = try await QueueFixture()
+        try await f.open()
+        try await f.push(sizes: [2, 2])
+        try await f.join("w")
+        var cut = QueueFixture.jobs("b", from: 4, sizes: [2])[0].encoded()
+        cut.removeLast(3)
+        let foreign = QueueFixture.jobs("other", sizes: [1])[0].encoded()
+        for payload in [Array("hello".utf8), cut, foreign, Array("prefetch-job 1 b:x:2 0\n".utf8)] {
+            try await f.queue.connection.command(["RPUSH", RedisArgument(f.keys.jobs("b")), RedisArgument(payload)])
+        }
+        let claims = try await f.claim("w", 1, count: 4)
+        #expect(claims.map(\.job.name) == ["b:0:2", "b:2:2"])
+        #expect(try await f.redis("LLEN", f.keys.dead).int == 4)
+        #expect(try await f.redis("HEXISTS", f.keys.owned(by: "w"), "b:4:2").int == 0)
+        #expect(try await f.redis("EXISTS", f.keys.bell).int == 0)
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("A batch whose hash was deleted by hand neither blocks the others nor keeps the bell ringing")
+    func deletedByHand() async throws {
+        let f = try await QueueFixture()
+        try await f.open("a")
+        try await f.push("a", sizes: [1, 1])
+        try await f.open("b")
+        try await f.push("b", sizes: [1])
+        try await f.redis("DEL", f.keys.batch("a"))
+        try await f.join("w")
+        #expect(try await f.claim("w", 1, count: 5).map(\.job.batch) == ["b"])
+        #expect(try await f.redis("EXISTS", f.keys.bell, f.keys.ready(.normal), f.keys.jobs("a")).int == 0)
+    }
+
+    @Test("SPLIT brings a job back in parts that split again at their next death, once")
+    func split() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [10, 1])
+        try await f.join("w", "v")
+        let job = try await f.claim("w", 1)[0].job
+        let parts = job.split(into: 8)
+        #expect(parts.map(\.entries.count) == [2, 2, 2, 2, 2])
+        try await f.queue.split(worker: "v", job: job, into: parts)
+        #expect(try await f.redis("LLEN", f.keys.jobs("b")).int == 1)
+        try await f.queue.split(worker: "w", job: job, into: parts)
+        try await f.queue.split(worker: "w", job: job, into: parts)
+        #expect(try await f.findings("b") == [])
+        let claims = try await f.claim("v", 1, count: 9)
+        #expect(claims.map(\.job.base) == [0, 2, 4, 6, 8, 10])
+        #expect(claims.map(\.deliveries) == [2, 2, 2, 2, 2, 0])
+        for claim in claims { try await f.finish(claim.job, "v") }
+        #expect(try await f.field("state", of: "b") == "done")
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("LISTED finds members and what stands beside them; old entries lapse for those who ask so")
+    func listed() async throws {
+        let f = try await QueueFixture()
+        try await f.redis("SADD", f.keys.failed, "u1", "u2", "u3")
+        let time = try await f.redis("TIME").array?.first?.int ?? 0
+        let old = "\((time - 100) * 1000) \((time - 100) * 1000) 3 httpError 404 b no such page"
+        let fresh = "\((time - 100) * 1000) \((time - 1) * 1000) 2 badImage 0 b cut"
+        try await f.redis("HSET", f.keys.failedMeta, "u1", old, "u2", fresh)
+        let all = try await f.queue.listed(["x", "u1", "u2", "u3"], timeToLive: 0)
+        #expect(all.keys.sorted() == [1, 2, 3])
+        #expect(all[1]?.httpStatus == 404 && all[1]?.count == 3 && all[1]?.detail == "no such page")
+        #expect(all[1]?.outcome == .httpError && all[2]?.outcome == .badImage && all[3]?.outcome == nil)
+        #expect(try await f.queue.listed([], timeToLive: 0).isEmpty)
+        #expect(try await f.queue.listed(["u1", "u2", "u3"], timeToLive: 50).keys.sorted() == [1, 2])
+        #expect(try await f.redis("SMEMBERS", f.keys.failed).array?.count == 2)
+        #expect(try await f.redis("HKEYS", f.keys.failedMeta).array?.compactMap(\.string) == ["u2"])
+        #expect(try await f.queue.listed(["u1"], timeToLive: 0).isEmpty)
+    }
+}

@@ -1,0 +1,163 @@
+import Redis
+import Testing
+import WebImage
+
+@testable import Prefetch
+
+@Suite("Reporting outcomes", .timeLimit(.minutes(1)))
+struct ReportingTests {
+    @Test("The first outcome of a URL counts, in the batch's and in the worker's counts, and no later one")
+    func firstWrite() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [4])
+        try await f.join("w", "v")
+        let job = try await f.claim("w", 1)[0].job
+        let part = QueueFixture.report(job, [.downloaded, nil, .badImage], isFinal: false)
+        let first = try await f.queue.report([part, part], worker: "w")
+        #expect(first[0]?.map(\.position) == [0, 2] && first[0]?.map(\.outcome) == [.downloaded, .badImage])
+        #expect(first[1]?.isEmpty == true)
+        // Somebody else who has the job too, as after a reap: settles what is left, changes nothing else.
+        let rest = QueueFixture.report(job, [.hit, .hit, .hit, .downloaded])
+        #expect(try await f.queue.report([rest], worker: "v")[0]?.map(\.position) == [1, 3])
+        #expect(try await f.queue.outcomes(of: "b", range: 0..<6) == [1, 2, 10, 1, 0, 0])
+        let status = try #require(try await f.queue.status(of: "b"))
+        #expect(status.state == .done && status.counts.finished == 4 && status.counts.skipped == 1)
+        #expect(status.counts[.downloaded] == 2 && status.counts[.hit] == 1 && status.counts[.badImage] == 1)
+        #expect(status.counts.bytes == 200)
+        let workers = try await f.queue.workerCounts(of: "b")
+        #expect(workers["w"]?.finished == 2 && workers["w"]?.bytes == 100)
+        #expect(workers["v"]?.finished == 2 && workers["v"]?.bytes == 100)
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("Every outcome is counted under its own name", arguments: PrefetchOutcome.allCases)
+    func outcomes(_ outcome: PrefetchOutcome) async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [256])
+        try await f.join("w")
+        let job = try await f.claim("w", 1)[0].job
+        #expect(try await f.finish(job, "w", outcome) == 256)
+        let status = try #require(try await f.queue.status(of: "b"))
+        #expect(status.counts[outcome] == 256 && status.counts.skipped == (outcome.isSkipped ? 256 : 0))
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("Sizes go with the URL they belong to, also past 2 GiB")
+    func sizes() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [3])
+        try await f.join("w")
+        let job = try await f.claim("w", 1)[0].job
+        var report = QueueFixture.report(job, [.downloaded, nil, .downloaded], isFinal: false)
+        report.settled[0].bytes = 3_000_000_000
+        report.settled[1].bytes = 7
+        _ = try await f.queue.report([report], worker: "w")
+        report.settled[0].bytes = 9
+        _ = try await f.queue.report([report], worker: "w")
+        #expect(try await f.field("bytes", of: "b") == "3000000007")
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("Details are kept up to their limit, for first outcomes only")
+    func details() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [4], fields: [("details", "2")])
+        try await f.join("w")
+        let job = try await f.claim("w", 1)[0].job
+        let report = QueueFixture.report(job, [.hit, .badImage, .dns, .timeout], keepDetails: 2) {
+            $0.failure?.httpStatus = 200
+        }
+        let again = QueueFixture.report(job, [.httpError, .httpError], keepDetails: 1000) {
+            $0.failure?.detail = "late"
+        }
+        _ = try await f.queue.report([report, again], worker: "w")
+        let details = try await f.queue.details(of: "b", indices: [0, 1, 2, 3])
+        #expect(details.keys.sorted() == [1, 2])
+        #expect(
+            details[1]
+                == FailureDetail(
+                    line: 2, url: "http://h/b/1", outcome: .badImage, httpStatus: 200, attempts: 1, detail: "no"))
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("The failed set changes for first outcomes only, and remembers since when and how often")
+    func failedSet() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [3])
+        try await f.fill("c", sizes: [1])
+        try await f.join("w")
+        let jobs = try await f.claim("w", 1, count: 2).map(\.job)
+        try await f.redis("SADD", f.keys.failed, "old", "kept")
+        let first = QueueFixture.report(jobs[0], [.httpError, .downloaded], isFinal: false) {
+            if $0.position == 0 { ($0.list, $0.failure?.httpStatus) = ("http://x/", 404) } else { $0.unlist = "old" }
+        }
+        let late = QueueFixture.report(jobs[0], [.hit, .badImage], isFinal: false) {
+            if $0.position == 0 { $0.unlist = "http://x/" } else { $0.list = "kept2" }
+        }
+        _ = try await f.queue.report([first, late, first], worker: "w")
+        #expect(
+            try await f.redis("SMEMBERS", f.keys.failed).array?.compactMap(\.string).sorted() == ["http://x/", "kept"])
+        let entry = try #require(try await f.queue.listed(["http://x/"], timeToLive: 60)[0])
+        #expect(entry.count == 1 && entry.httpStatus == 404 && entry.outcome == .httpError && entry.batch == "b")
+        #expect(entry.first == entry.last && entry.first > 0 && entry.detail == "no")
+        let other = QueueFixture.report(jobs[1], [.badImage]) { $0.list = "http://x/" }
+        _ = try await f.queue.report([other], worker: "w")
+        let twice = try #require(try await f.queue.listed(["http://x/"], timeToLive: 60)[0])
+        #expect(twice.count == 2 && twice.first == entry.first && twice.outcome == .badImage && twice.batch == "c")
+        #expect(try await f.findings("b", "c") == [])
+    }
+
+    @Test("The last outcome completes the batch, once")
+    func completion() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [1, 1])
+        try await f.join("w")
+        let jobs = try await f.claim("w", 1, count: 2).map(\.job)
+        try await f.finish(jobs[0], "w")
+        #expect(try await f.field("state", of: "b") == "running")
+        #expect(try await f.finish(jobs[1], "w") == 1)
+        #expect(try await f.field("state", of: "b") == "done")
+        let ended = try await f.field("ended", of: "b")
+        #expect(try await f.finish(jobs[1], "w") == nil)
+        #expect(try await f.field("ended", of: "b") == ended)
+        #expect(try await f.queue.runningBatches().isEmpty)
+        #expect(
+            try await f.redis("HKEYS", f.keys.owned(by: "w")).array?.compactMap(\.string).sorted() == ["#jobs", "#seq"])
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("A report from a worker that was reaped still counts, and the job that went back finds it settled")
+    func staleOwner() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [2])
+        try await f.join("w", "v")
+        let job = try await f.claim("w", 1)[0].job
+        try await f.expire("w")
+        #expect(try await f.queue.reap() == .reaped(worker: "w", jobs: 1))
+        #expect(try await f.finish(job, "w", .downloaded) == 2)
+        #expect(try await f.field("state", of: "b") == "done")
+        #expect(try await f.queue.workerCounts(of: "b")["w"]?.finished == 2)
+        #expect(try await f.claim("v", 1).isEmpty)
+        #expect(try await f.redis("EXISTS", f.keys.bell, f.keys.jobs("b")).int == 0)
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("A report of a batch that is not there says so")
+    func unknown() async throws {
+        let f = try await QueueFixture()
+        let job = QueueFixture.jobs("none", sizes: [1])[0]
+        #expect(try await f.finish(job, "w") == nil)
+        #expect(try await f.redis("KEYS", f.keys.root + "*").array?.isEmpty == true)
+    }
+
+    @Test("Refused addresses are noted once each")
+    func refusals() async throws {
+        let f = try await QueueFixture()
+        try await f.open()
+        try await f.queue.noteRefusal(batch: "b", host: "10.0.0.2", message: "first")
+        try await f.queue.noteRefusal(batch: "b", host: "10.0.0.2", message: "second")
+        try await f.queue.noteRefusal(batch: "b", host: "10.0.0.1", message: "other")
+        let found = try await f.queue.refusals(of: "b")
+        #expect(found.map(\.host) == ["10.0.0.1", "10.0.0.2"] && found.map(\.message) == ["other", "first"])
+    }
+}

@@ -10,7 +10,8 @@ package actor WorkerSupervisor {
     package struct Configuration: Sendable {
         /// Path of the program; default is `prefetch-worker` beside the running program.
         package var executable: String
-        package var arguments: [String]
+        /// The arguments of each worker, by its number from 0.
+        package var arguments: @Sendable (Int) -> [String]
         /// How many at the same time; at least 1.
         package var workers: Int
         /// The descriptor that becomes stdout and stderr of the workers; default 2.
@@ -19,8 +20,9 @@ package actor WorkerSupervisor {
         package var killGrace: Duration
 
         package init(
-            executable: String = WorkerSupervisor.sibling("prefetch-worker"), arguments: [String], workers: Int,
-            output: Int32 = 2, killGrace: Duration = .seconds(2)
+            executable: String = WorkerSupervisor.sibling("prefetch-worker"),
+            arguments: @escaping @Sendable (_ index: Int) -> [String], workers: Int, output: Int32 = 2,
+            killGrace: Duration = .seconds(2)
         ) {
             self.executable = executable
             self.arguments = arguments
@@ -30,7 +32,6 @@ package actor WorkerSupervisor {
         }
     }
 
-    private nonisolated let program: ChildProgram
     private let configuration: Configuration
     private let children = ChildProcesses()
     private let progress: @Sendable () async -> Int
@@ -52,8 +53,11 @@ package actor WorkerSupervisor {
         self.configuration = configuration
         self.progress = progress
         self.onDeath = onDeath
-        program = ChildProgram(
-            path: configuration.executable, arguments: configuration.arguments, output: configuration.output,
+    }
+
+    private nonisolated func program(_ index: Int) -> ChildProgram {
+        ChildProgram(
+            path: configuration.executable, arguments: configuration.arguments(index), output: configuration.output,
             errors: configuration.output)
     }
 
@@ -68,7 +72,7 @@ package actor WorkerSupervisor {
         hasBegun = true
         let failure = await withTaskCancellationHandler {
             await withTaskGroup(of: PrefetchError?.self) { group in
-                for _ in 0..<max(1, configuration.workers) { group.addTask { await self.keepRunning() } }
+                for index in 0..<max(1, configuration.workers) { group.addTask { await self.keepRunning(index) } }
                 var first: PrefetchError?
                 for await failure in group {
                     guard let failure, first == nil else { continue }
@@ -83,6 +87,9 @@ package actor WorkerSupervisor {
         ended.open()
         if let failure { throw failure }
     }
+
+    /// Returns when ``run()`` has ended, or the task is cancelled.
+    package nonisolated func waitForEnd() async { await ended.wait() }
 
     /// Asks every worker to finish what it has in flight, replaces none any more, and returns when they have gone.
     package func drain() async {
@@ -121,7 +128,8 @@ package actor WorkerSupervisor {
 
     /// One worker after the other.
     /// - Returns: why it makes no sense to start another.
-    private func keepRunning() async -> PrefetchError? {
+    private func keepRunning(_ index: Int) async -> PrefetchError? {
+        let program = program(index)
         var restarts = 0
         while !stopping.isOpen {
             let started = ContinuousClock.now
@@ -141,12 +149,12 @@ package actor WorkerSupervisor {
             if end == .exited(0) { return nil }
             await onDeath(child.pid, end)
             if stopping.isOpen { return nil }
-            if let refusal = refusal(of: child.pid, end: end) { return refusal }
+            if let refusal = refusal(of: child.pid, end: end, program) { return refusal }
             if crashes.died(at: .now, progress: await progress()) {
                 return PrefetchError(
                     .software,
                     "workers ended \(CrashLoop.limit) times within \(CrashLoop.window.components.seconds) s, the last by \(end)",
-                    hint: byHand)
+                    hint: byHand(program))
             }
             restarts = ContinuousClock.now - started > CrashLoop.window ? 1 : restarts + 1
             await pause(CrashLoop.pause(beforeRestart: restarts))
@@ -155,7 +163,7 @@ package actor WorkerSupervisor {
     }
 
     /// The error of a worker that said itself why it cannot work: another one would say the same.
-    private func refusal(of pid: Int32, end: ChildEnd) -> PrefetchError? {
+    private func refusal(of pid: Int32, end: ChildEnd, _ program: ChildProgram) -> PrefetchError? {
         let kind: PrefetchError.Kind
         switch end {
         case .exited(EX_USAGE), .exited(EX_CONFIG): kind = .configuration
@@ -164,10 +172,10 @@ package actor WorkerSupervisor {
         case .exited(EX_NOPERM): kind = .refused
         default: return nil
         }
-        return PrefetchError(kind, "worker \(pid) cannot work: it ended with \(end)", hint: byHand)
+        return PrefetchError(kind, "worker \(pid) cannot work: it ended with \(end)", hint: byHand(program))
     }
 
-    private var byHand: String { "run it by hand to see why: \(program.commandLine)" }
+    private func byHand(_ program: ChildProgram) -> String { "run it by hand to see why: \(program.commandLine)" }
 
     /// Sleeps, or less when everything is to stop.
     private func pause(_ duration: Duration) async {

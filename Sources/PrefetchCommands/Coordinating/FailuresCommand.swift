@@ -7,6 +7,7 @@ struct FailuresCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "failures",
         abstract: "List the URLs of a batch that ended without an image, and why.",
+        usage: "prefetch-coord failures [<batch>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord failures --cache ./cache

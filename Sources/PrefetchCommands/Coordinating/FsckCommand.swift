@@ -7,6 +7,7 @@ struct FsckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fsck",
         abstract: "Check that a batch's counts, jobs and files agree. Changes nothing.",
+        usage: "prefetch-coord fsck [<batch>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord fsck --cache ./cache

@@ -11,6 +11,7 @@ struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
         abstract: "Fetch a list of image URLs into a verified cache, with its own Redis and workers.",
+        usage: "prefetch-coord run <file> [<options>]",
         discussion: """
             Examples:
               prefetch-coord run urls.txt

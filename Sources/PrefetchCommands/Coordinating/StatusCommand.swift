@@ -8,6 +8,7 @@ struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
         abstract: "Show one batch, or all of them and the workers.",
+        usage: "prefetch-coord status [<batch>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord status --cache ./cache

@@ -10,6 +10,7 @@ struct SubmitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "submit",
         abstract: "Put a list of image URLs into a queue; workers fetch it.",
+        usage: "prefetch-coord submit <file> [<options>]",
         discussion: """
             Examples:
               prefetch-coord submit urls.txt --redis redis://host:6379/0

@@ -11,8 +11,8 @@ struct WorkerFixture {
     let origin: OriginServer
     let folder = TemporaryDirectory()
 
-    init() async throws {
-        redis = try await RedisServer()
+    init(appendOnly: Bool = false) async throws {
+        redis = try await RedisServer(appendOnly: appendOnly)
         origin = try OriginServer()
     }
 

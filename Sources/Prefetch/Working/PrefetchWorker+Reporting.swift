@@ -93,9 +93,17 @@ extension PrefetchWorker {
         let cache = manager.cache.disk
         do throws(WebImageError) {
             try await pool.run { () throws(WebImageError) in try cache.sync() }
+            if syncHasFailed {
+                syncHasFailed = false
+                if fault.reopen() { configuration.onEvent(.resumed) }
+            }
             return true
         } catch {
-            if fault.close(error.message) { configuration.onEvent(.paused(error.message)) }
+            // The report loop tries again every second, and opens the gate that it has closed.
+            if fault.close(error.message) {
+                syncHasFailed = true
+                configuration.onEvent(.paused(error.message))
+            }
             return false
         }
     }

@@ -120,12 +120,14 @@ extension PrefetchWorker {
         request.isDurable = context.options.durability == "file"
         request.isFromCacheOnly = context.options.fromCacheOnly
         if let suspect { request.willDecode = { await self.mark(suspect) } }
+        // The URL that met a local fault first looks whether it is mended; all others wait at the gate.
+        var isProbe = false
+        defer { if isProbe && fault.reopen() { configuration.onEvent(.resumed) } }
         while !Task.isCancelled {
-            await fault.wait()
+            if !isProbe { await fault.wait() }
             if draining.isOpen && fault.message != nil { return nil }
             do throws(WebImageError) {
                 let image = try await manager.load(request)
-                if fault.reopen() { configuration.onEvent(.resumed) }
                 if suspect != nil { await mark(nil) }
                 var item = PrefetchQueue.Settled(position: position, outcome: image.outcome)
                 if image.outcome == .downloaded { item.bytes = image.byteCount }
@@ -135,24 +137,21 @@ extension PrefetchWorker {
                 if suspect != nil { await mark(nil) }
                 if error.code == .cancelled { return nil }
                 guard let outcome = error.outcome else {
-                    await wait(for: error)
+                    if fault.close(error.message) {
+                        isProbe = true
+                        configuration.onEvent(.paused(error.message))
+                    }
+                    if isProbe { try? await Task.sleep(for: .seconds(Double.random(in: 1...2))) }
                     continue
                 }
                 var item = failed(
-                    position, entry, outcome, httpStatus: error.httpStatus, attempts: error.attempts,
-                    detail: error.message)
+                    position, entry, outcome, httpStatus: error.httpStatus, attempts: error.attempts, detail: error.message)
                 if context.policy.lists(error) { item.list = entry.url }
                 if outcome == .refused { await tellRefusal(of: entry.url, error, context) }
                 return item
             }
         }
         return nil
-    }
-
-    /// A local fault: nothing new begins, and this URL is tried again every 1 to 4 s until it works.
-    private nonisolated func wait(for error: WebImageError) async {
-        if fault.close(error.message) { configuration.onEvent(.paused(error.message)) }
-        try? await Task.sleep(for: .seconds(Double.random(in: 1...4)))
     }
 
     private nonisolated func failed(

@@ -39,7 +39,6 @@ struct BatchCheckTests {
             "a doubled job",
             [
                 ["LMOVE", "$:jobs:b", "$:copy", "LEFT", "LEFT"], ["COPY", "$:copy", "$:jobs:b"],
-                ["SORT", "$:copy", "BY", "nosort", "STORE", "$:other"], ["RENAME", "$:other", "$:jobs:b"],
                 ["LMOVE", "$:copy", "$:jobs:b", "LEFT", "LEFT"],
             ], "I2", "2 open URLs are in several jobs"),
         Plant("no job in the list", [["LPUSH", "$:jobs:b", "hello"]], "I2", "an element of the job list is no job"),

@@ -21,7 +21,7 @@ package struct ListFeeder: Sendable {
     private let jobSize: Int
 
     /// - Parameters:
-    ///   - window: `auto`, `all`, or the most jobs that wait in Redis.
+    ///   - window: `auto`, `all`, or how many jobs wait in Redis before a push has to; one push has up to 64.
     ///   - jobSize: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers.
     package init(queue: PrefetchQueue, list: URLList, batch: String, window: String = "auto", jobSize: Int? = nil) {
         self.queue = queue

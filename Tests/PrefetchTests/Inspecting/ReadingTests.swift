@@ -1,0 +1,135 @@
+import Redis
+import TestSupport
+import Testing
+import WebImage
+
+@testable import Prefetch
+
+@Suite("Reading what became of batches", .timeLimit(.minutes(1)))
+struct ReadingTests {
+    private let folder = TemporaryDirectory()
+
+    /// A batch of 5 lines, of which 2, 3 and 5 were skipped; keeps so many details.
+    private func batch(_ f: QueueFixture, keepDetails: Int, finish: Int = 5) async throws -> BatchStatus {
+        folder.write(
+            Array("# comment\nhttp://h/b/0\nhttp://h/b/1\nnone\n\nhttp://h/b/3\nhttp://h/b/4\n".utf8), to: "l.txt")
+        let list = try URLList(path: folder.path("l.txt"))
+        try await f.open(
+            fields: [("total", "5"), ("list", list.path), ("hash", list.hash), ("details", String(keepDetails))])
+        #expect(try await ListFeeder(queue: f.queue, list: list, batch: "b", jobSize: 256).feed() == .sealed)
+        try await f.join("w")
+        let job = try await f.claim("w", 1)[0].job
+        let outcomes: [PrefetchOutcome] = [.downloaded, .httpError, .invalidURL, .hit, .badImage]
+        let report = QueueFixture.report(job, Array(outcomes.prefix(finish)), keepDetails: keepDetails)
+        _ = try await f.queue.report([report], worker: "w")
+        return try #require(try await f.queue.status(of: "b"))
+    }
+
+    private func failures(_ reader: FailureReader, most: Int = .max) async throws -> [String] {
+        var found: [String] = []
+        try await reader.forEach { detail async throws(PrefetchError) in
+            found.append("\(detail.line) \(detail.outcome.name) \(detail.url) \(detail.detail)")
+            return found.count < most
+        }
+        return found
+    }
+
+    @Test(
+        "Skipped URLs come in the order of their lines, from Redis and past its limit from the list",
+        arguments: [1000, 1, 0])
+    func failures(keepDetails: Int) async throws {
+        let f = try await QueueFixture()
+        let status = try await batch(f, keepDetails: keepDetails)
+        #expect(status.state == .done && status.didFinish == (2, 3))
+        let kept = (0..<3).map { $0 < keepDetails ? "no" : "no detail kept" }
+        let expected = [
+            "3 httpError http://h/b/1 \(kept[0])", "4 invalidURL none \(kept[1])", "7 badImage http://h/b/4 \(kept[2])",
+        ]
+        #expect(try await failures(FailureReader(queue: f.queue, status: status)) == expected)
+        #expect(try await failures(FailureReader(queue: f.queue, status: status), most: 2) == Array(expected.prefix(2)))
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("Open URLs of a cancelled batch are among them")
+    func cancelled() async throws {
+        let f = try await QueueFixture()
+        _ = try await batch(f, keepDetails: 1000, finish: 2)
+        _ = try await f.queue.cancel(batch: "b")
+        let status = try #require(try await f.queue.status(of: "b"))
+        #expect(status.counts[.cancelled] == 3 && status.didFinish == (1, 4))
+        #expect(
+            try await failures(FailureReader(queue: f.queue, status: status)) == [
+                "3 httpError http://h/b/1 no", "4 cancelled none no detail kept",
+                "6 cancelled http://h/b/3 no detail kept",
+                "7 cancelled http://h/b/4 no detail kept",
+            ])
+    }
+
+    @Test("Where the list is needed, it must be the batch's, wherever it is now")
+    func otherList() async throws {
+        let f = try await QueueFixture()
+        let status = try await batch(f, keepDetails: 0)
+        folder.write(try #require(folder.read("l.txt")), to: "moved.txt")
+        folder.write(Array("http://h/other\n".utf8), to: "l.txt")
+        let moved = FailureReader(queue: f.queue, status: status, listPath: folder.path("moved.txt"))
+        #expect(try await failures(moved).count == 3)
+        await #expect { try await failures(FailureReader(queue: f.queue, status: status)) } throws: { error in
+            (error as? PrefetchError)?.kind == .unreadableList
+                && (error as? PrefetchError)?.hint.contains("--list") == true
+        }
+    }
+
+    @Test("A batch is meant by its id, a unique beginning, or as the newest")
+    func resolve() async throws {
+        let f = try await QueueFixture()
+        func fails(_ name: String?, _ says: String) async {
+            await #expect { try await f.queue.resolve(name) } throws: { error in
+                let error = error as? PrefetchError
+                return error?.kind == .notFound && "\(error?.message ?? "") \(error?.hint ?? "")".contains(says)
+            }
+        }
+        await fails(nil, "there is no batch yet")
+        await fails("x", "there is none at all")
+        for (time, id) in ["urls-1", "urls-1.2", "cats-7"].enumerated() {
+            try await f.open(id)
+            try await f.redis("ZADD", f.keys.batches, String(time), id)
+        }
+        #expect(try await f.queue.resolve(nil) == "cats-7")
+        #expect(try await f.queue.resolve("") == "cats-7")
+        #expect(try await f.queue.resolve("c") == "cats-7")
+        #expect(try await f.queue.resolve("urls-1") == "urls-1")
+        #expect(try await f.queue.resolve("urls-1.") == "urls-1.2")
+        await fails("urls", "urls-1, urls-1.2")
+        await fails("dogs", "the newest are cats-7, urls-1.2, urls-1")
+        try await f.redis("DEL", f.keys.batch("cats-7"))
+        #expect(try await f.queue.resolve(nil) == "urls-1.2")
+        #expect(try await f.redis("ZCARD", f.keys.batches).int == 2)
+    }
+
+    @Test("Batches of a list are known by its hash")
+    func ofList() async throws {
+        let f = try await QueueFixture()
+        for (time, id) in ["a", "b", "c"].enumerated() {
+            try await f.open(id, fields: [("hash", id == "c" ? "other" : "same")])
+            try await f.redis("ZADD", f.keys.batches, String(time), id)
+        }
+        _ = try await f.queue.cancel(batch: "b")
+        let found = try await f.queue.batches(ofList: "same")
+        #expect(found.newest?.id == "b" && found.running?.id == "a")
+        #expect(try await f.queue.batches(ofList: "none").newest == nil)
+        #expect(try await f.queue.runningBatches() == ["a", "c"])
+    }
+
+    @Test("What cannot be read of an options text has its default")
+    func options() {
+        var options = BatchOptions()
+        options.validate = "header"
+        options.blacklistTTL = 0
+        options.retryFailed = true
+        #expect(BatchOptions(encoded: options.encoded) == options)
+        #expect(BatchOptions(encoded: #"{"digest":"none","later":1}"#).digest == "none")
+        #expect(BatchOptions(encoded: "garbage") == BatchOptions())
+        #expect(options.differences(from: options).isEmpty)
+        #expect(options.differences(from: BatchOptions()).count == 3)
+    }
+}

@@ -74,7 +74,8 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(name: "RedisTests", dependencies: ["Redis", "TestSupport", "Threading"], swiftSettings: settings),
         .testTarget(
-            name: "PrefetchTests", dependencies: ["Prefetch", "WebImage", "Redis", "Origin", "TestSupport", "Threading"],
+            name: "PrefetchTests",
+            dependencies: ["Prefetch", "WebImage", "Redis", "Origin", "TestSupport", "Threading"],
             swiftSettings: settings),
         .testTarget(
             name: "PrefetchCommandsTests", dependencies: ["PrefetchCommands", "TestSupport"], swiftSettings: settings),

@@ -7,7 +7,9 @@ import Testing
 @Suite("The programs", .timeLimit(.minutes(2)))
 struct CommandTests {
     private let folder = TemporaryDirectory()
-    private let clean = ["REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": ""]
+    private let clean = [
+        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
+    ]
 
     private func coord(_ arguments: [String], input: [UInt8]? = nil) async throws -> ChildProcess {
         try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: clean, input: input)
@@ -16,7 +18,8 @@ struct CommandTests {
     private func origin(good: Int) throws -> OriginServer {
         let origin = try OriginServer()
         for index in 0..<good {
-            origin.route("/\(index).png", OriginResponse(body: GeneratedImage.png(seed: UInt64(index), width: 16, height: 16)))
+            origin.route(
+                "/\(index).png", OriginResponse(body: GeneratedImage.png(seed: UInt64(index), width: 16, height: 16)))
         }
         origin.setFallback { _ in OriginResponse(status: 404) }
         return origin
@@ -34,7 +37,9 @@ struct CommandTests {
         let cache = folder.path("cache")
         let run = try await coord(["run", file, "--cache", cache, "-n", "2", "--allow-net", "127.0.0.0/8", "--json"])
         #expect(await run.wait() == .exited(3))
-        #expect(run.stdout.contains(#""total":34,"finished":34,"skipped":4,"didFinish":{"totalCount":30,"skippedCount":4}"#))
+        #expect(
+            run.stdout.contains(#""total":34,"finished":34,"skipped":4,"didFinish":{"totalCount":30,"skippedCount":4}"#)
+        )
         #expect(run.stdout.contains(#""downloaded":30,"#))
         #expect(run.stdout.contains(#""httpError":3,"#))
         #expect(run.stdout.contains(#""invalidURL":1,"#))
@@ -47,7 +52,9 @@ struct CommandTests {
         let failures = try await coord(["failures", "--cache", cache, "--json"])
         #expect(await failures.wait() == .exited(0))
         #expect(failures.stdout.split(separator: "\n").count == 4)
-        #expect(failures.stdout.contains(#""line":31,"url":"\#(origin.url("/30.png"))","outcome":"httpError","http_status":404"#))
+        #expect(
+            failures.stdout.contains(
+                #""line":31,"url":"\#(origin.url("/30.png"))","outcome":"httpError","http_status":404"#))
         #expect(failures.stdout.contains(#""line":36,"url":"not a url","outcome":"invalidURL","http_status":null"#))
         let verify = try await coord(["cache", "verify", "--cache", cache, "--json"])
         #expect(await verify.wait() == .exited(0))
@@ -62,7 +69,9 @@ struct CommandTests {
 
         // Again: no request for what is there or listed.
         let before = origin.requestCount()
-        let again = try await coord(["run", file, "--cache", cache, "--allow-net", "127.0.0.0/8", "--json", "--fail-over", "4"])
+        let again = try await coord([
+            "run", file, "--cache", cache, "--allow-net", "127.0.0.0/8", "--json", "--fail-over", "4",
+        ])
         #expect(await again.wait() == .exited(0))
         #expect(again.stdout.contains(#""hit":30,"#) && again.stdout.contains(#""blacklisted":3,"#))
         #expect(origin.requestCount() == before)
@@ -73,7 +82,8 @@ struct CommandTests {
         let origin = try origin(good: 3)
         let file = list((0..<3).map { origin.url("/\($0).png") })
         let cache = folder.path("cache")
-        #expect(await (try await coord(["run", file, "--cache", cache, "--allow-net", "127.0.0.0/8"])).wait() == .exited(0))
+        #expect(
+            await (try await coord(["run", file, "--cache", cache, "--allow-net", "127.0.0.0/8"])).wait() == .exited(0))
         let path = try await coord(["cache", "path", origin.url("/1.png"), "--cache", cache])
         await path.wait()
         let damagedPath = String(path.stdout.dropLast())
@@ -82,7 +92,8 @@ struct CommandTests {
         let verify = try await coord(["cache", "verify", "--cache", cache])
         #expect(await verify.wait() == .exited(1))
         #expect(verify.stdout.contains("damaged: \(damagedPath): 20 bytes, its record says"))
-        #expect(await (try await coord(["run", file, "--cache", cache, "--allow-net", "127.0.0.0/8"])).wait() == .exited(0))
+        #expect(
+            await (try await coord(["run", file, "--cache", cache, "--allow-net", "127.0.0.0/8"])).wait() == .exited(0))
         #expect(origin.requestCount() == 4)
         #expect(await (try await coord(["cache", "verify", "--cache", cache])).wait() == .exited(0))
     }
@@ -165,7 +176,9 @@ struct CommandTests {
             return response
         }
         let file = list((0..<3000).map { origin.url("/\($0).png") })
-        let arguments = ["run", file, "--cache", folder.path("cache"), "-n", "2", "--allow-net", "127.0.0.0/8", "--json"]
+        let arguments = [
+            "run", file, "--cache", folder.path("cache"), "-n", "2", "--allow-net", "127.0.0.0/8", "--json",
+        ]
         let first = try await coord(arguments)
         await origin.waitForRequests(100)
         first.signal(SIGTERM)

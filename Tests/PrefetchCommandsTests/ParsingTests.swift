@@ -5,7 +5,9 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct ParsingTests {
-    @Test(arguments: [("15", 15.0), ("15s", 15), ("250ms", 0.25), ("2m", 120), ("24h", 86_400), ("7d", 604_800), ("0", 0)])
+    @Test(arguments: [
+        ("15", 15.0), ("15s", 15), ("250ms", 0.25), ("2m", 120), ("24h", 86_400), ("7d", 604_800), ("0", 0),
+    ])
     func timesHaveUnits(text: String, seconds: Double) {
         #expect(TimeSpan(argument: text)?.seconds == seconds)
     }
@@ -15,7 +17,9 @@ struct ParsingTests {
         #expect(TimeSpan(argument: text) == nil)
     }
 
-    @Test(arguments: [("1", 1), ("64M", 64 << 20), ("64MiB", 64 << 20), ("64MB", 64_000_000), ("2GiB", 2 << 30), ("5kB", 5000)])
+    @Test(arguments: [
+        ("1", 1), ("64M", 64 << 20), ("64MiB", 64 << 20), ("64MB", 64_000_000), ("2GiB", 2 << 30), ("5kB", 5000),
+    ])
     func sizesHaveUnits(text: String, bytes: Int) {
         #expect(ByteSize(argument: text)?.bytes == bytes)
     }
@@ -35,7 +39,8 @@ struct ParsingTests {
 
     @Test func aRunHandsItsFetchOptionsToItsWorkersUnchanged() throws {
         let words = [
-            "--max-concurrent-downloads", "7", "--allow-net", "127.0.0.0/8", "--allow-net", "[::1]:80", "--header", "A: b c",
+            "--max-concurrent-downloads", "7", "--allow-net", "127.0.0.0/8", "--allow-net", "[::1]:80", "--header",
+            "A: b c",
             "--resolve", "h:80:127.0.0.1", "--connect-to", "a:1:b:2", "--user-agent", "me", "--proxy", "http://p:1",
             "--ca-file", "/ca", "--max-time", "1500ms", "--connect-timeout", "2s", "--timeout", "3s", "--tries", "4",
             "--max-redirects", "1", "--max-size", "1MiB", "--lease", "2s", "--drain-timeout", "5s",
@@ -49,7 +54,8 @@ struct ParsingTests {
     }
 
     @Test(arguments: [
-        ["--validate", "full"], ["--digest", "md5"], ["--durability", "x"], ["--blacklist", "sd5"], ["--cache-key", "s/(/x/"],
+        ["--validate", "full"], ["--digest", "md5"], ["--durability", "x"], ["--blacklist", "sd5"],
+        ["--cache-key", "s/(/x/"],
         ["--cache-key", "path"], ["--name", "a b"], ["--name", "{x}"], ["--window", "0"], ["--job-size", "257"],
         ["--priority", "urgent"], ["--order", "random"], ["--keep-details", "-1"],
     ])
@@ -65,9 +71,11 @@ struct ParsingTests {
         #expect(throws: (any Error).self) { try FetchOptions.parse(words) }
     }
 
-    @Test(arguments: [RunCommand.self, SubmitCommand.self, StatusCommand.self, FailuresCommand.self, FsckCommand.self,
-        CachePathCommand.self, CacheGetCommand.self, CacheVerifyCommand.self, WorkerCommand.self,
-    ] as [any ParsableCommand.Type])
+    @Test(
+        arguments: [
+            RunCommand.self, SubmitCommand.self, StatusCommand.self, FailuresCommand.self, FsckCommand.self,
+            CachePathCommand.self, CacheGetCommand.self, CacheVerifyCommand.self, WorkerCommand.self,
+        ] as [any ParsableCommand.Type])
     func everyHelpFitsEightyColumnsAndHasAnExample(command: any ParsableCommand.Type) {
         let help = command.helpMessage(columns: 80)
         #expect(help.split(separator: "\n").filter { $0.count > 80 } == [])

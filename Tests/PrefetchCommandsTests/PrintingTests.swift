@@ -5,13 +5,16 @@ import WebImage
 
 @Suite(.timeLimit(.minutes(1)))
 struct PrintingTests {
-    @Test(arguments: [(0, "0"), (999, "999"), (1000, "1,000"), (4812, "4,812"), (1_234_567, "1,234,567"), (-1000, "-1,000")])
+    @Test(arguments: [
+        (0, "0"), (999, "999"), (1000, "1,000"), (4812, "4,812"), (1_234_567, "1,234,567"), (-1000, "-1,000"),
+    ])
     func countsAreGrouped(number: Int, text: String) {
         #expect(Wording.count(number) == text)
     }
 
     @Test(arguments: [
-        (0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (9_940, "9.9 kB"), (105_000_000, "105 MB"), (53_400_000_000, "53 GB"),
+        (0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (9_940, "9.9 kB"), (105_000_000, "105 MB"),
+        (53_400_000_000, "53 GB"),
     ])
     func sizesHaveAUnit(number: Int, text: String) {
         #expect(Wording.bytes(number) == text)

@@ -145,7 +145,8 @@ extension PrefetchWorker {
                     continue
                 }
                 var item = failed(
-                    position, entry, outcome, httpStatus: error.httpStatus, attempts: error.attempts, detail: error.message)
+                    position, entry, outcome, httpStatus: error.httpStatus, attempts: error.attempts,
+                    detail: error.message)
                 if context.policy.lists(error) { item.list = entry.url }
                 if outcome == .refused { await tellRefusal(of: entry.url, error, context) }
                 return item

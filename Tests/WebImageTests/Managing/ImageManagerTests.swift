@@ -25,7 +25,9 @@ struct ImageManagerTests {
             cache: ImageCache(directory: folder.path("cache")), downloads: downloads, configuration: configuration)
     }
 
-    private func failure(_ manager: ImageManager, _ url: String, _ options: WebImageOptions = []) async -> WebImageError? {
+    private func failure(
+        _ manager: ImageManager, _ url: String, _ options: WebImageOptions = []
+    ) async -> WebImageError? {
         do throws(WebImageError) {
             _ = try await manager.loadImage(with: url, options: options)
             return nil
@@ -74,7 +76,9 @@ struct ImageManagerTests {
     func failedURLs() async throws {
         origin.route(
             "/a.png",
-            sequence: [OriginResponse(status: 404), OriginResponse(body: GeneratedImage.png(seed: 1, width: 9, height: 9))])
+            sequence: [
+                OriginResponse(status: 404), OriginResponse(body: GeneratedImage.png(seed: 1, width: 9, height: 9)),
+            ])
         let manager = try manager()
         let url = origin.url("/a.png")
         #expect(await failure(manager, url)?.httpStatus == 404)

@@ -17,6 +17,8 @@ struct BatchRun: Sendable {
         let redisFailure = Failure()
         let server = try await PrivateRedis.attach(cache: command.cache) { redisFailure.note($0) }
         let session = try await Session(attachment: server, queue: "default")
+        // The lock is given up with its last reference: not before the run is over.
+        defer { withExtendedLifetime(lock) {} }
         do {
             let code = try await run(session, lock, redisFailure)
             await session.close()

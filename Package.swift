@@ -80,7 +80,9 @@ let package = Package(
             name: "PrefetchCommandsTests", dependencies: ["PrefetchCommands", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["prefetch-coord", "prefetch-worker", "Prefetch", "WebImage", "Redis", "Origin", "TestSupport"],
+            dependencies: [
+                "prefetch-coord", "prefetch-worker", "Prefetch", "WebImage", "Redis", "Origin", "TestSupport",
+            ],
             swiftSettings: settings),
     ],
     cLanguageStandard: .c17

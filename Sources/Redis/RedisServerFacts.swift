@@ -35,7 +35,7 @@ package struct RedisServerFacts: Sendable, Equatable {
     }
 
     /// Tells whether a queue can live there.
-    /// - Parameter allowsEviction: accept a server that may throw keys away (`--unsafe-redis`).
+    /// - Parameter allowsEviction: accept a server that may throw keys away.
     /// - Returns: warnings, a sentence each.
     /// - Throws: `configuration`, with a hint, where it cannot.
     package func check(allowsEviction: Bool = false) throws(RedisError) -> [String] {
@@ -47,7 +47,7 @@ package struct RedisServerFacts: Sendable, Equatable {
         guard maxmemoryPolicy == "noeviction" || allowsEviction else {
             throw RedisError(
                 .configuration, "Redis may throw away parts of the queue: its maxmemory-policy is \(maxmemoryPolicy)",
-                hint: "redis-cli CONFIG SET maxmemory-policy noeviction, or --unsafe-redis to take the risk")
+                hint: "redis-cli CONFIG SET maxmemory-policy noeviction")
         }
         var warnings: [String] = []
         if maxmemoryPolicy != "noeviction" {

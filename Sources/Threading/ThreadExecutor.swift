@@ -51,10 +51,12 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         self.wake = wake
         let box = Unmanaged.passRetained(Box { self.run(name: name) })
         pthread_mutex_lock(mutex)
-        let status = pthread_create(&thread, nil, { argument in
-            Unmanaged<Box>.fromOpaque(argument!).takeRetainedValue().body()
-            return nil
-        }, box.toOpaque())
+        let status = pthread_create(
+            &thread, nil,
+            { argument in
+                Unmanaged<Box>.fromOpaque(argument!).takeRetainedValue().body()
+                return nil
+            }, box.toOpaque())
         precondition(status == 0, "cannot start a thread: \(String(cString: strerror(status)))")
         pthread_detach(thread)
         pthread_mutex_unlock(mutex)

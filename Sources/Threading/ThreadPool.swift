@@ -29,16 +29,7 @@ package final class ThreadPool: TaskExecutor {
     package func run<Result: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Result
     ) async throws(Failure) -> Result {
-        let outcome: Swift.Result<Result, Failure> = await withUnsafeContinuation { continuation in
-            queue.append {
-                do throws(Failure) {
-                    continuation.resume(returning: .success(try body()))
-                } catch {
-                    continuation.resume(returning: .failure(error))
-                }
-            }
-        }
-        return try outcome.get()
+        try await withTaskExecutorPreference(self) { () async throws(Failure) in try body() }
     }
 }
 
@@ -85,12 +76,14 @@ private final class WorkQueue: @unchecked Sendable {
     func startThread(name: String) {
         var thread = pthread_t()
         let box = Unmanaged.passRetained(ThreadBody(queue: self, name: name))
-        let status = pthread_create(&thread, nil, { argument in
-            let body = Unmanaged<ThreadBody>.fromOpaque(argument!).takeRetainedValue()
-            clinux_set_thread_name(body.name)
-            while let item = body.queue.take() { item() }
-            return nil
-        }, box.toOpaque())
+        let status = pthread_create(
+            &thread, nil,
+            { argument in
+                let body = Unmanaged<ThreadBody>.fromOpaque(argument!).takeRetainedValue()
+                clinux_set_thread_name(body.name)
+                while let item = body.queue.take() { item() }
+                return nil
+            }, box.toOpaque())
         precondition(status == 0, "cannot start a thread: \(String(cString: strerror(status)))")
         pthread_detach(thread)
     }

@@ -70,7 +70,7 @@ struct RedisConnectionTests {
         #expect(error?.hint?.contains("REDISCLI_AUTH") == true)
     }
 
-    @Test("A password for a server without one is used, as that user needs none, or refused")
+    @Test("A password for a server that has none is refused")
     func unexpectedPassword() async throws {
         let server = try await RedisServer()
         let error = await #expect(throws: RedisError.self) {
@@ -123,23 +123,50 @@ struct RedisConnectionTests {
 
     @Test("A full server says so with a code of its own")
     func outOfMemory() async throws {
-        let server = try await RedisServer(options: ["--maxmemory", "1mb"])
+        let server = try await RedisServer(options: ["--maxmemory", "100kb"])
         let redis = try connection(to: server.url)
-        let error = await #expect(throws: RedisError.self) {
-            try await redis.command(["SET", "x", RedisArgument([UInt8](repeating: 1, count: 3_000_000))])
-            try await redis.command(["SET", "y", "1"])
-        }
+        let error = await #expect(throws: RedisError.self) { try await redis.command(["SET", "x", "1"]) }
         #expect(error?.code == .outOfMemory && error?.isTransient == false)
     }
 
-    @Test("What a server does not know how to say is no Redis")
+    @Test("What answers but is no Redis is told from one that broke off")
     func otherProtocol() async throws {
+        let server = try await RedisServer()
+        let proxy = FaultProxy(target: server.socketPath)
+        let redis = try connection(to: proxy.url)
+        proxy.arm(.garble)
+        let first = await #expect(throws: RedisError.self) { try await redis.command(["PING"]) }
+        #expect(first?.code == .protocolError && first?.isTransient == false && first?.hint != nil)
+        #expect(try await redis.command(["PING"]) == .status("PONG"))
+        proxy.arm(.garble)
+        let later = await #expect(throws: RedisError.self) { try await redis.command(["PING"]) }
+        #expect(later?.code == .protocolError && later?.isTransient == true && later?.outcomeUnknown == true)
+        #expect(try await redis.command(["PING"]) == .status("PONG"))
+    }
+
+    @Test("A greeting that is cut off leaves nothing unknown")
+    func cutGreeting() async throws {
         let server = try await RedisServer()
         let proxy = FaultProxy(target: server.socketPath)
         proxy.arm(.cutBeforeReply)
         let error = await #expect(throws: RedisError.self) { try await connection(to: proxy.url).command(["PING"]) }
-        // The greeting was cut: nothing of the caller's has been sent.
-        #expect(error?.code == .unavailable && error?.outcomeUnknown == false)
+        #expect(error?.code == .unavailable && error?.outcomeUnknown == false && error?.isTransient == true)
+    }
+
+    @Test("Connections close, and their threads end, with the last reference")
+    func lifetime() async throws {
+        let server = try await RedisServer()
+        let monitor = try connection(to: server.url)
+        for _ in 0..<20 { try await connection(to: server.url).command(["PING"]) }
+        func clients() async throws -> Int {
+            try await monitor.command(["CLIENT", "LIST"]).string?.split(separator: "\n").count ?? 0
+        }
+        while try await clients() > 1 { await Task.yield() }
+        #expect(await monitor.isConnected)
+        await monitor.close()
+        #expect(await !monitor.isConnected)
+        // The server hears of the closed socket a moment later.
+        while try await clients() > 1 { await Task.yield() }
     }
 
     @Test(

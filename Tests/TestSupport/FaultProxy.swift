@@ -15,6 +15,8 @@ package final class FaultProxy: Sendable {
         case delayReply(milliseconds: Int)
         /// The reply never comes; the connection stays open.
         case swallowReply
+        /// Something comes that is not the server's protocol.
+        case garble
     }
 
     private struct State {
@@ -118,12 +120,17 @@ package final class FaultProxy: Sendable {
             let count = recv(from, &buffer, buffer.count, 0)
             guard count > 0 else { return }
             var length = count
-            switch take(isReply: isReply, state: state) {
+            let fault = take(isReply: isReply, state: state)
+            switch fault {
             case nil: break
             case .cutBeforeRequest, .cutBeforeReply: return
             case .cutMidReply: length = max(1, count / 2)
             case .delayReply(let milliseconds): usleep(UInt32(milliseconds) * 1000)
             case .swallowReply: continue
+            case .garble:
+                let text = Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8)
+                length = min(text.count, buffer.count)
+                buffer.replaceSubrange(0..<length, with: text)
             }
             var sent = 0
             while sent < length {
@@ -133,7 +140,7 @@ package final class FaultProxy: Sendable {
                 guard step > 0 else { return }
                 sent += step
             }
-            if length < count { return }
+            if case .cutMidReply = fault { return }
         }
     }
 

@@ -71,6 +71,7 @@ public struct BatchStatus: Sendable, Equatable {
         keepDetails = fields["details"]?.int ?? 100_000
     }
 
+    /// Whether two readings say the same of the same batch; the times of the readings do not count.
     public static func == (lhs: BatchStatus, rhs: BatchStatus) -> Bool {
         lhs.id == rhs.id && lhs.state == rhs.state && lhs.total == rhs.total && lhs.pushed == rhs.pushed
             && lhs.isSealed == rhs.isSealed && lhs.counts == rhs.counts

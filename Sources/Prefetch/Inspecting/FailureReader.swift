@@ -7,7 +7,7 @@ package struct FailureReader: Sendable {
     private let status: BatchStatus
     private let listPath: String?
 
-    /// - Parameter listPath: where the list is now, if not where it was read.
+    /// * `listPath`: where the list is now, if not where it was read.
     package init(queue: PrefetchQueue, status: BatchStatus, listPath: String? = nil) {
         self.queue = queue
         self.status = status

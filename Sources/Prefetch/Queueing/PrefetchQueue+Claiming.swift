@@ -83,9 +83,9 @@ extension PrefetchQueue {
         """#)
 
     /// Claims up to `count` jobs.
-    /// - Parameters:
-    ///   - sequence: a number the worker raises after each claim whose reply it has read.
-    ///   - lease: milliseconds from now until others may take the worker's jobs.
+    ///
+    /// * `sequence`: a number the worker raises after each claim whose reply it has read.
+    /// * `lease`: milliseconds from now until others may take the worker's jobs.
     package func claim(
         worker: String, sequence: Int, count: Int, lease: Int
     ) async throws(RedisError) -> ClaimResult {
@@ -193,7 +193,7 @@ extension PrefetchQueue {
         """#)
 
     /// The failed URLs among these, by position.
-    /// - Parameter timeToLive: seconds after which an entry lapses; 0 = never.
+    /// * `timeToLive`: seconds after which an entry lapses; 0 = never.
     package func listed(
         _ urls: [String], timeToLive: Double
     ) async throws(RedisError) -> [Int: FailedURLEntry] {

@@ -26,7 +26,7 @@ extension PrefetchQueue {
         """#)
 
     /// Makes a batch and returns its id; nil where `exactly` this id is wanted and taken.
-    /// - Parameter nonce: any text that no other call uses; with the same one the call may be repeated.
+    /// * `nonce`: any text that no other call uses; with the same one the call may be repeated.
     package func open(
         id: String, nonce: String, exactly: Bool, fields: [(String, String)]
     ) async throws(RedisError) -> String? {
@@ -72,9 +72,9 @@ extension PrefetchQueue {
         """#)
 
     /// Pushes consecutive jobs of a batch.
-    /// - Parameters:
-    ///   - offset: how many of the batch's URLs are pushed already; what makes a repeated call harmless.
-    ///   - window: `auto`, `all` or a number of jobs.
+    ///
+    /// * `offset`: how many of the batch's URLs are pushed already; what makes a repeated call harmless.
+    /// * `window`: `auto`, `all` or a number of jobs.
     package func push(
         batch: String, offset: Int, window: String, count: Int, jobs: [[UInt8]]
     ) async throws(RedisError) -> PushResult {

@@ -96,7 +96,7 @@ extension PrefetchQueue {
         """#)
 
     /// Takes the jobs of one dead worker back.
-    /// - Parameter worker: nil: whose lease ran out first. Named: this one, whatever its lease says.
+    /// * `worker`: nil: whose lease ran out first. Named: this one, whatever its lease says.
     package func reap(worker: String? = nil, most: Int = 64) async throws(RedisError) -> ReapResult {
         let reply =
             try await run(

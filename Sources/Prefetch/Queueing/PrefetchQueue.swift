@@ -13,7 +13,7 @@ package struct PrefetchQueue: Sendable {
     /// The names of this queue's keys.
     package let keys: PrefetchKeys
 
-    /// - Parameter name: 1 to 64 of `A-Z a-z 0-9 _ -`; it becomes the hash tag of every key.
+    /// * `name`: 1 to 64 of `A-Z a-z 0-9 _ -`; it becomes the hash tag of every key.
     package init(connection: RedisConnection, name: String = "default", patience: Duration? = .seconds(10)) {
         self.connection = connection
         self.patience = patience

@@ -62,7 +62,9 @@ struct LineReader: ~Copyable {
         let count = buffer.withUnsafeMutableBytes { read(file, $0.baseAddress! + from, capacity) }
         guard count >= 0 else {
             if errno == EINTR { return }
-            throw PrefetchError(.unreadableList, "cannot read the list: \(String(cString: strerror(errno)))")
+            throw PrefetchError(
+                .unreadableList, "cannot read the list: \(String(cString: strerror(errno)))",
+                hint: "give a text file with one URL a line, or - for standard input")
         }
         if count == 0 { atEnd = true }
         observe?(buffer, end..<(end + count))

@@ -20,9 +20,9 @@ package struct ListFeeder: Sendable {
     private let window: String
     private let jobSize: Int
 
-    /// - Parameters:
-    ///   - window: `auto`, `all`, or how many jobs wait in Redis before a push has to; one push has up to 64.
-    ///   - jobSize: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers.
+    ///
+    /// * `window`: `auto`, `all`, or how many jobs wait in Redis before a push has to; one push has up to 64.
+    /// * `jobSize`: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers.
     package init(queue: PrefetchQueue, list: URLList, batch: String, window: String = "auto", jobSize: Int? = nil) {
         self.queue = queue
         self.list = list
@@ -32,10 +32,10 @@ package struct ListFeeder: Sendable {
     }
 
     /// Feeds until the batch is sealed or over.
-    /// - Parameters:
-    ///   - pushed: hears how many URLs Redis has, after every push.
-    ///   - waiting: hears once when the window is full.
-    /// - Throws: `redisUnavailable` after the queue's patience, `unreadableList` where the file is gone or has changed, `stopped`
+    ///
+    /// * `pushed`: hears how many URLs Redis has, after every push.
+    /// * `waiting`: hears once when the window is full.
+    /// Throws `redisUnavailable` after the queue's patience, `unreadableList` where the file is gone or has changed, `stopped`
     ///   where the task is cancelled. The batch stays open and can be resumed.
     package func feed(
         pushed: @Sendable (Int) -> Void = { _ in }, waiting: @Sendable () -> Void = {}

@@ -15,13 +15,13 @@ enum ListGuess {
             )
         }
         if head.starts(with: [0x1F, 0x8B]) {
-            return ("gzip data", "unpack it first: zcat \(path) | prefetch-coord submit -")
+            return ("gzip data", "unpack it first: zcat \(path) | prefetch-coord run -")
         }
         if head.starts(with: [0x28, 0xB5, 0x2F, 0xFD]) {
-            return ("zstd data", "unpack it first: zstdcat \(path) | prefetch-coord submit -")
+            return ("zstd data", "unpack it first: zstdcat \(path) | prefetch-coord run -")
         }
         if head.starts(with: [0xFD, 0x37, 0x7A, 0x58, 0x5A]) {
-            return ("xz data", "unpack it first: xzcat \(path) | prefetch-coord submit -")
+            return ("xz data", "unpack it first: xzcat \(path) | prefetch-coord run -")
         }
         if head.starts(with: [0xFF, 0xFE]) || head.starts(with: [0xFE, 0xFF]) {
             return ("UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 \(path) > urls.txt")

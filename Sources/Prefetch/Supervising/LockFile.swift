@@ -19,6 +19,10 @@ final class LockFile: Sendable {
         return try file.lock(shared: shared, path: path) ? file : nil
     }
 
+    /// Gives the lock up at once, for every process that holds the descriptor: also for a child that some thread has just forked
+    /// and that has not closed it by its exec yet.
+    func release() { flock(descriptor, LOCK_UN) }
+
     /// Lets others share a lock that was exclusive. flock(2) gives the old lock up before it takes the new one, so keep others
     /// from trying meanwhile.
     func share() { while flock(descriptor, LOCK_SH) < 0 && errno == EINTR {} }

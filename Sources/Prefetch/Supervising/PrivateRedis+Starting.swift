@@ -7,8 +7,17 @@ extension PrivateRedis {
     private static let startLimit = Duration.seconds(10)
     private static let maxLog = 1 << 20
 
-    /// Starts redis-server and waits until it has read its data.
-    func startServer(lock: LockFile) async throws(PrefetchError) -> Child {
+    /// Starts redis-server and waits until it has read its data. Without success the lock is free again.
+    func startServer(lock: LockFile) async throws(PrefetchError) -> Server {
+        do throws(PrefetchError) {
+            return Server(child: try await startChild(lock: lock), lock: lock)
+        } catch {
+            lock.release()
+            throw error
+        }
+    }
+
+    private func startChild(lock: LockFile) async throws(PrefetchError) -> Child {
         let program = try await RedisProgram.find(in: searchPath, using: children)
         try folder.write(configurationText, to: folder.configuration)
         let log = clinux_open(folder.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)

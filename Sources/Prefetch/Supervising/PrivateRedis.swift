@@ -52,6 +52,7 @@ package actor PrivateRedis {
     ///   - cache: the folder; made where it is missing.
     ///   - searchPath: where redis-server is looked for; default PATH.
     ///   - onFailure: called once when the server cannot be kept running; every command fails from then on.
+    /// - Returns: a user of the server.
     /// - Throws: `redisUnavailable` (no or too old a redis-server, or it does not start, or it is another host's),
     ///   `cacheUnavailable`, `inputOutput`, and `stopped` when cancelled.
     package static func attach(
@@ -114,11 +115,12 @@ package actor PrivateRedis {
     private func endServer() async {
         guard let server else { return }
         await server.child.stop(patience: .seconds(30))
+        server.lock.release()
         self.server = nil
     }
 
     private func own(_ lock: LockFile) async throws(PrefetchError) {
-        server = Server(child: try await startServer(lock: lock), lock: lock)
+        server = try await startServer(lock: lock)
         startWatching()
     }
 
@@ -145,15 +147,16 @@ package actor PrivateRedis {
                 throw failedToStart(
                     "the private Redis of \(folder.cache) ended \(CrashLoop.limit) times in a row", from: 0)
             }
-            var held = server?.lock
-            if held == nil { held = try LockFile.take(folder.lock) }
-            guard let lock = held else { return true }
+            var free = server?.lock
+            if free == nil { free = try LockFile.take(folder.lock) }
+            guard let lock = free else { return true }
             server = nil
-            server = Server(child: try await startServer(lock: lock), lock: lock)
+            server = try await startServer(lock: lock)
             failures = 0
             return true
         } catch {
-            // The lock is free again: another user may have more luck meanwhile.
+            // Another user may have more luck meanwhile.
+            server?.lock.release()
             server = nil
             failures += 1
             guard !isLeaving else { return false }

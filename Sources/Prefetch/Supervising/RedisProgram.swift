@@ -14,8 +14,9 @@ struct RedisProgram: Sendable {
     static func find(in searchPath: String, using children: ChildProcesses) async throws(PrefetchError) -> RedisProgram
     {
         let folders = searchPath.split(separator: ":").filter { $0.hasPrefix("/") }
-        let candidates: [String] = folders.map { "\($0)/redis-server" }
-        guard let path = candidates.first(where: { access($0, X_OK) == 0 }) else {
+        guard
+            let path = folders.map({ "\($0)/redis-server" }).first(where: { (path: String) in access(path, X_OK) == 0 })
+        else {
             throw PrefetchError(
                 .redisUnavailable, "there is no redis-server in PATH",
                 hint: "apt-get install -y redis-server, or name a server with --redis")

@@ -16,6 +16,11 @@ package final class RunLock: Sendable {
         self.gate = Locked(gate)
     }
 
+    deinit {
+        users.release()
+        gate.withLock { $0?.release() }
+    }
+
     /// Takes part in the use of a cache; given up when the last reference goes, or by the death of the process. Waits while
     /// another `run` still reaps, 30 s at most.
     package static func acquire(cache: String) async throws(PrefetchError) -> RunLock {
@@ -24,6 +29,7 @@ package final class RunLock: Sendable {
         if let users = try LockFile.take(folder.control + "/run.lock") {
             return RunLock(isAlone: true, users: users, gate: gate)
         }
+        defer { gate.release() }
         // Exclusive only behind the gate, which is ours: whoever has it now shares it.
         let users = try await take(folder.control + "/run.lock", shared: true)
         return RunLock(isAlone: false, users: users, gate: nil)
@@ -36,7 +42,8 @@ package final class RunLock: Sendable {
             return gate
         }
         guard let gate else { return }
-        withExtendedLifetime(gate) { users.share() }
+        users.share()
+        gate.release()
     }
 
     private static func take(_ path: String, shared: Bool) async throws(PrefetchError) -> LockFile {

@@ -43,6 +43,7 @@ package actor WorkerSupervisor {
     private let ended = Latch()
 
     /// - Parameters:
+    ///   - configuration: what to start, and how often.
     ///   - progress: any number that changes when work gets done; deaths between two values of it count as bad luck.
     ///   - onDeath: called for every end but exit code 0, before the worker is replaced: its jobs can be taken back at once.
     package init(

@@ -56,7 +56,8 @@ extension PrefetchWorker {
         do throws(RedisError) {
             results = try await queue.report(reports, worker: worker)
             if !unfinished.isEmpty {
-                try await queue.release(worker: worker, jobs: unfinished.map { $0.value.claim.job.name }, leaving: false)
+                try await queue.release(
+                    worker: worker, jobs: unfinished.map { $0.value.claim.job.name }, leaving: false)
             }
         } catch {
             // Known and unreported still: the next call sends it again, or the lease runs out and it is a hit for others.
@@ -92,9 +93,17 @@ extension PrefetchWorker {
         let cache = manager.cache.disk
         do throws(WebImageError) {
             try await pool.run { () throws(WebImageError) in try cache.sync() }
+            if syncHasFailed {
+                syncHasFailed = false
+                if fault.reopen() { configuration.onEvent(.resumed) }
+            }
             return true
         } catch {
-            if fault.close(error.message) { configuration.onEvent(.paused(error.message)) }
+            // The report loop tries again every second, and opens the gate that it has closed.
+            if fault.close(error.message) {
+                syncHasFailed = true
+                configuration.onEvent(.paused(error.message))
+            }
             return false
         }
     }

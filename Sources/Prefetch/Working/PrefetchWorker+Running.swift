@@ -83,7 +83,8 @@ extension PrefetchWorker {
             let reason = listing.outcome.map { "\($0.name)\(listing.httpStatus.map { " \($0)" } ?? "")" } ?? "by hand"
             settled.append(
                 failed(
-                    position, entry, isOwn ? listing.outcome ?? .blacklisted : .blacklisted, httpStatus: listing.httpStatus,
+                    position, entry, isOwn ? listing.outcome ?? .blacklisted : .blacklisted,
+                    httpStatus: listing.httpStatus,
                     detail: isOwn ? listing.detail : "listed: \(reason)"))
         }
         open = rest
@@ -119,12 +120,14 @@ extension PrefetchWorker {
         request.isDurable = context.options.durability == "file"
         request.isFromCacheOnly = context.options.fromCacheOnly
         if let suspect { request.willDecode = { await self.mark(suspect) } }
+        // The URL that met a local fault first looks whether it is mended; all others wait at the gate.
+        var isProbe = false
+        defer { if isProbe && fault.reopen() { configuration.onEvent(.resumed) } }
         while !Task.isCancelled {
-            await fault.wait()
+            if !isProbe { await fault.wait() }
             if draining.isOpen && fault.message != nil { return nil }
             do throws(WebImageError) {
                 let image = try await manager.load(request)
-                if fault.reopen() { configuration.onEvent(.resumed) }
                 if suspect != nil { await mark(nil) }
                 var item = PrefetchQueue.Settled(position: position, outcome: image.outcome)
                 if image.outcome == .downloaded { item.bytes = image.byteCount }
@@ -134,7 +137,11 @@ extension PrefetchWorker {
                 if suspect != nil { await mark(nil) }
                 if error.code == .cancelled { return nil }
                 guard let outcome = error.outcome else {
-                    await wait(for: error)
+                    if fault.close(error.message) {
+                        isProbe = true
+                        configuration.onEvent(.paused(error.message))
+                    }
+                    if isProbe { try? await Task.sleep(for: .seconds(Double.random(in: 1...2))) }
                     continue
                 }
                 var item = failed(
@@ -147,19 +154,15 @@ extension PrefetchWorker {
         return nil
     }
 
-    /// A local fault: nothing new begins, and this URL is tried again every 1 to 4 s until it works.
-    private nonisolated func wait(for error: WebImageError) async {
-        if fault.close(error.message) { configuration.onEvent(.paused(error.message)) }
-        try? await Task.sleep(for: .seconds(Double.random(in: 1...4)))
-    }
-
     private nonisolated func failed(
-        _ position: Int, _ entry: PrefetchJob.Entry, _ outcome: PrefetchOutcome, httpStatus: Int? = nil, attempts: Int = 0,
+        _ position: Int, _ entry: PrefetchJob.Entry, _ outcome: PrefetchOutcome, httpStatus: Int? = nil,
+        attempts: Int = 0,
         detail: String
     ) -> PrefetchQueue.Settled {
         var item = PrefetchQueue.Settled(position: position, outcome: outcome)
         item.failure = FailureDetail(
-            line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts, detail: detail)
+            line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts,
+            detail: detail)
         return item
     }
 

@@ -33,6 +33,8 @@ public actor PrefetchWorker {
     /// What this worker was first to settle.
     var totals = PrefetchCounts()
     var lastJobSize = 64
+    /// Whether the gate was closed by a failed sync.
+    var syncHasFailed = false
     var fatal: PrefetchError?
 
     /// A worker over its own two connections (one of them waits for work) and a manager.

@@ -9,7 +9,7 @@ struct BatchFollower: Sendable {
     /// Whether lines are printed.
     let isQuiet: Bool
     /// What to type so that refused addresses are opened.
-    let allowNetHint: String
+    let allowNetHint: @Sendable (_ address: String) -> String
 
     /// Returns the batch once it is done, cancelled or gone; nil where the task was cancelled first.
     func follow() async throws(PrefetchError) -> BatchStatus? {
@@ -23,7 +23,7 @@ struct BatchFollower: Sendable {
                     for (host, message) in try await queue.refusals(of: id) where named.insert(host).inserted {
                         guard named.count <= 20 else { continue }
                         Console.note("refused: \(TerminalText.escaped(message))")
-                        Console.note("hint: if that network is yours: \(allowNetHint)")
+                        Console.note("hint: if that network is yours, \(allowNetHint(host))")
                     }
                 }
             } catch {
@@ -35,7 +35,9 @@ struct BatchFollower: Sendable {
                     .notFound, "Redis knows the batch \(id) no more", hint: "was Redis emptied? submit the list again")
             }
             let load = isQuiet ? (0, 0) : await workerLoad()
-            if let line = lines.line(for: status, inFlight: load.0, waitingForHost: load.1), !isQuiet { Console.note(line) }
+            if let line = lines.line(for: status, inFlight: load.0, waitingForHost: load.1), !isQuiet {
+                Console.note(line)
+            }
             if status.state != .running { return status }
             do { try await Task.sleep(for: .milliseconds(status.elapsed < 2 ? 50 : 200)) } catch { return nil }
         }

@@ -45,7 +45,9 @@ struct BatchRun: Sendable {
             WorkerSupervisor.Configuration(arguments: { arguments(session, worker: $0) }, workers: workerCount),
             progress: { (try? await queue.status(of: id))??.counts.finished ?? 0 },
             onDeath: { pid, end in
-                Console.note("\(ProgressLines.clock) worker \(Session.hostName):\(pid) ended by \(end); its URLs go to the others")
+                Console.note(
+                    "\(ProgressLines.clock) worker \(Session.hostName):\(pid) ended by \(end); its URLs go to the others"
+                )
                 _ = try? await queue.reap(worker: "\(Session.hostName):\(pid)", most: 1_000_000)
             })
         let failure = await work(queue, id, submission, supervisor, stop, redisFailure)
@@ -54,7 +56,8 @@ struct BatchRun: Sendable {
         if let status = try await queue.status(of: id), status.state == .running {
             let finished = status.counts.finished
             throw PrefetchError(
-                .stopped, "stopped at \(Wording.share(finished, of: status.total)): \(Wording.count(finished)) of "
+                .stopped,
+                "stopped at \(Wording.share(finished, of: status.total)): \(Wording.count(finished)) of "
                     + "\(Wording.count(status.total)) finished, nothing is lost",
                 hint: "the same command again continues")
         }
@@ -82,6 +85,12 @@ struct BatchRun: Sendable {
         }
     }
 
+    /// The address of a refusal as `--allow-net` takes it: without a port.
+    static func address(_ refused: String) -> String {
+        let text = refused.split(separator: " ").last.map(String.init) ?? refused
+        return text.filter { $0 != "(" && $0 != ")" }
+    }
+
     /// How the wait for a batch can end.
     private enum Step: Sendable {
         case over
@@ -94,7 +103,7 @@ struct BatchRun: Sendable {
         _ stop: StopRequest, _ redisFailure: Failure
     ) async -> PrefetchError? {
         let follower = BatchFollower(
-            queue: queue, id: id, isQuiet: command.quiet, allowNetHint: "add --allow-net with its address or network")
+            queue: queue, id: id, isQuiet: command.quiet, allowNetHint: { "add --allow-net \(Self.address($0))" })
         return await withTaskGroup(of: Step.self) { group in
             group.addTask {
                 do throws(PrefetchError) {

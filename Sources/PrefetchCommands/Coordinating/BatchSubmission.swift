@@ -52,9 +52,12 @@ struct BatchSubmission: Sendable {
 
     /// Standard input as a file, since a list is read twice: in the cache folder, or where there is none in TMPDIR.
     static func spool(into folder: String?) throws(PrefetchError) -> String {
-        let directory = folder.map { $0 + "/.prefetch/lists" } ?? (ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp")
+        let directory =
+            folder.map { $0 + "/.prefetch/lists" } ?? (ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp")
         if folder != nil {
-            guard (try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)) != nil else {
+            guard
+                (try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)) != nil
+            else {
                 throw PrefetchError(
                     .cacheUnavailable, "cannot make \(directory): \(String(cString: strerror(errno)))",
                     hint: "choose a folder that this user may write: --cache DIR")
@@ -74,7 +77,9 @@ struct BatchSubmission: Sendable {
             guard count > 0, write(file, buffer, count) == count else {
                 let reason = String(cString: strerror(errno))
                 unlink(path)
-                throw PrefetchError(.inputOutput, "cannot copy the list from standard input: \(reason)", hint: "make room in \(directory)")
+                throw PrefetchError(
+                    .inputOutput, "cannot copy the list from standard input: \(reason)",
+                    hint: "make room in \(directory)")
             }
         }
     }
@@ -83,7 +88,8 @@ struct BatchSubmission: Sendable {
     static func list(_ path: String, cache: String?) throws(PrefetchError) -> URLList {
         if path == "-" {
             if isatty(STDIN_FILENO) == 1 {
-                throw PrefetchError(.unreadableList, "standard input is a terminal", hint: "pipe a list into it: cat urls.txt | …")
+                throw PrefetchError(
+                    .unreadableList, "standard input is a terminal", hint: "pipe a list into it: cat urls.txt | …")
             }
             return try URLList(path: spool(into: cache))
         }

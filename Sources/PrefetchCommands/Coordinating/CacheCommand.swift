@@ -39,7 +39,8 @@ struct CacheOptions: ParsableArguments {
         do throws(WebImageError) {
             return try DiskCache(directory: folder, configuration: configuration)
         } catch {
-            throw PrefetchError(.cacheUnavailable, error.message, hint: "name a cache that this user may read: --cache DIR")
+            throw PrefetchError(
+                .cacheUnavailable, error.message, hint: "name a cache that this user may read: --cache DIR")
         }
     }
 }
@@ -72,7 +73,11 @@ struct CachePathCommand: ParsableCommand {
                 Console.print(disk.cachePath(forKey: key))
             } else {
                 missing += 1
-                if urls == ["-"] { Console.print("") } else { Console.error("not in the cache: \(TerminalText.url(url))", hint: "") }
+                if urls == ["-"] {
+                    Console.print("")
+                } else {
+                    Console.error("not in the cache: \(TerminalText.url(url))", hint: "")
+                }
             }
         }
         if urls == ["-"] {
@@ -110,7 +115,8 @@ struct CacheGetCommand: ParsableCommand {
                 hint: "the URL has to be as it was in the list, byte for byte; or give --cache-key as the batch had it")
         }
         if isatty(STDOUT_FILENO) == 1 {
-            throw PrefetchError(.configuration, "an image is no text for a terminal", hint: "send it to a file: … > image")
+            throw PrefetchError(
+                .configuration, "an image is no text for a terminal", hint: "send it to a file: … > image")
         }
         Console.print(bytes)
     }
@@ -168,7 +174,8 @@ struct CacheVerifyCommand: ParsableCommand {
             for finding in damaged { Console.print("damaged: \(finding.path): \(Self.text(finding.problem))") }
             Console.print(
                 "\(Wording.count(checked)) files, \(Wording.count(damaged.count)) damaged"
-                    + (unproved > 0 ? ", \(Wording.count(unproved)) without a record (verified at their next hit)" : ""))
+                    + (unproved > 0 ? ", \(Wording.count(unproved)) without a record (verified at their next hit)" : "")
+            )
         }
         if !damaged.isEmpty { throw ExitCode(1) }
     }

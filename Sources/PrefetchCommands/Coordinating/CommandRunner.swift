@@ -9,6 +9,10 @@ public enum CommandRunner {
     /// Runs a program; does not return.
     public static func main(_ root: any AsyncParsableCommand.Type) async -> Never {
         signal(SIGPIPE, SIG_IGN)
+        if let word = CommandLine.arguments.dropFirst().first, let guess = Suggestion.forUnknown(word, of: root) {
+            Console.error("there is no command '\(word)'", hint: guess)
+            exit(64)
+        }
         do {
             var command = try root.parseAsRoot()
             if var command = command as? any AsyncParsableCommand {
@@ -17,7 +21,8 @@ public enum CommandRunner {
                 try command.run()
             }
             if let code = Console.outputError {
-                Console.error("cannot write the result: \(String(cString: strerror(code)))", hint: "make room, and run it again")
+                Console.error(
+                    "cannot write the result: \(String(cString: strerror(code)))", hint: "make room, and run it again")
                 exit(74)
             }
             exit(0)

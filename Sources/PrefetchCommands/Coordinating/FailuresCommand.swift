@@ -7,6 +7,7 @@ struct FailuresCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "failures",
         abstract: "List the URLs of a batch that ended without an image, and why.",
+        usage: "prefetch-coord failures [<batch>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord failures --cache ./cache
@@ -42,6 +43,7 @@ struct FailuresCommand: AsyncParsableCommand {
         var what = failure.outcome.name
         if let status = failure.httpStatus, failure.outcome == .httpError { what += " \(status)" }
         let tries = failure.attempts > 1 ? ", \(failure.attempts) tries" : ""
-        return "\(failure.line): \(TerminalText.url(failure.url))  \(what)  \(TerminalText.escaped(failure.detail))\(tries)"
+        return
+            "\(failure.line): \(TerminalText.url(failure.url))  \(what)  \(TerminalText.escaped(failure.detail))\(tries)"
     }
 }

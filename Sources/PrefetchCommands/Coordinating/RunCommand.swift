@@ -11,6 +11,7 @@ struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
         abstract: "Fetch a list of image URLs into a verified cache, with its own Redis and workers.",
+        usage: "prefetch-coord run <file> [<options>]",
         discussion: """
             Examples:
               prefetch-coord run urls.txt
@@ -52,10 +53,12 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        if file != "-" && access(file, R_OK) != 0 { _ = try LineCheck.open(file) }
+        // A list that cannot be used leaves no cache folder behind; standard input needs one, to be kept in.
+        var list = file == "-" ? nil : try BatchSubmission.list(file, cache: cache)
         let disk = try Self.openCache(cache)
         for warning in disk.warnings { Console.note("warning: \(warning)") }
-        let list = try BatchSubmission.list(file, cache: cache)
+        if list == nil { list = try BatchSubmission.list(file, cache: cache) }
+        guard let list else { return }
         try await BatchRun(command: self, list: list, workerCount: workers ?? min(4, max(1, Processor.count))).run()
     }
 
@@ -67,16 +70,6 @@ struct RunCommand: AsyncParsableCommand {
             throw PrefetchError(
                 .cacheUnavailable, error.message, hint: "choose a folder that this user may write: --cache DIR")
         }
-    }
-}
-
-/// A look at a file before anything is made for it.
-enum LineCheck {
-    static func open(_ path: String) throws(PrefetchError) {
-        let reason = String(cString: strerror(errno))
-        throw PrefetchError(
-            errno == ENOENT ? .notFound : .unreadableList, "cannot read \(path): \(reason)",
-            hint: "give a text file with one URL a line, or - for standard input")
     }
 }
 

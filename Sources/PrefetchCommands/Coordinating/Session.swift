@@ -71,6 +71,8 @@ struct Session: Sendable {
 
     /// Outcome bytes of a range of URL indices.
     func outcomes(of id: String, range: Range<Int>) async throws(PrefetchError) -> [UInt8] {
-        do throws(RedisError) { return try await queue.outcomes(of: id, range: range) } catch { throw PrefetchError(error) }
+        do throws(RedisError) { return try await queue.outcomes(of: id, range: range) } catch {
+            throw PrefetchError(error)
+        }
     }
 }

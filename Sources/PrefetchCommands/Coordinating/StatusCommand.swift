@@ -8,6 +8,7 @@ struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
         abstract: "Show one batch, or all of them and the workers.",
+        usage: "prefetch-coord status [<batch>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord status --cache ./cache
@@ -43,17 +44,25 @@ struct StatusCommand: AsyncParsableCommand {
     private func printOne(_ status: BatchStatus, _ queue: PrefetchQueue) async throws {
         Console.print(BatchText.line(status))
         for line in BatchText.outcomes(status.counts) { Console.print(line) }
-        Console.print("  list \(TerminalText.escaped(status.listPath)), \(Wording.count(status.pushed)) of its \(Wording.count(status.total)) URLs queued")
-        Console.print("  \(status.ended > 0 ? "took" : "running for") \(Wording.seconds(status.elapsed)), \(Wording.bytes(status.counts.bytes)) downloaded")
+        Console.print(
+            "  list \(TerminalText.escaped(status.listPath)), \(Wording.count(status.pushed)) of its \(Wording.count(status.total)) URLs queued"
+        )
+        Console.print(
+            "  \(status.ended > 0 ? "took" : "running for") \(Wording.seconds(status.elapsed)), \(Wording.bytes(status.counts.bytes)) downloaded"
+        )
         if status.waitsForItsList {
-            Console.print("  waiting for its list; go on with: prefetch-coord submit --resume \(Shell.quoted(status.listPath))")
+            Console.print(
+                "  waiting for its list; go on with: prefetch-coord submit --resume \(Shell.quoted(status.listPath))")
         }
         for (host, message) in try await queue.refusals(of: status.id).prefix(20) {
-            Console.print("  refused \(TerminalText.escaped(host)): \(TerminalText.escaped(message)); workers open it with --allow-net")
+            Console.print(
+                "  refused \(TerminalText.escaped(host)): \(TerminalText.escaped(message)); workers open it with --allow-net"
+            )
         }
         for (worker, counts) in try await queue.workerCounts(of: status.id).sorted(by: { $0.key < $1.key }) {
             Console.print(
-                "  \(TerminalText.escaped(worker)) finished \(Wording.count(counts.finished)) skipped \(Wording.count(counts.skipped))")
+                "  \(TerminalText.escaped(worker)) finished \(Wording.count(counts.finished)) skipped \(Wording.count(counts.skipped))"
+            )
         }
     }
 

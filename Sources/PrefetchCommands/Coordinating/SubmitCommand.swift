@@ -10,6 +10,7 @@ struct SubmitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "submit",
         abstract: "Put a list of image URLs into a queue; workers fetch it.",
+        usage: "prefetch-coord submit <file> [<options>]",
         discussion: """
             Examples:
               prefetch-coord submit urls.txt --redis redis://host:6379/0
@@ -56,7 +57,9 @@ struct SubmitCommand: AsyncParsableCommand {
                     hint: "go on with: prefetch-coord submit --resume \(Shell.quoted(file))")
             }
             if wait { return try await follow(id, session, stop) }
-            if json, let status = try await session.queue.status(of: id) { Console.print(BatchJSON.object(status).text) }
+            if json, let status = try await session.queue.status(of: id) {
+                Console.print(BatchJSON.object(status).text)
+            }
             try await tellNext(id, list, session)
         }
     }
@@ -65,10 +68,13 @@ struct SubmitCommand: AsyncParsableCommand {
     private func unfinished(_ queue: PrefetchQueue, _ list: URLList) async throws -> String {
         guard let running = try await queue.batches(ofList: list.hash).running else {
             throw PrefetchError(
-                .notFound, "no unfinished batch has this list", hint: "submit it as a new one: prefetch-coord submit \(Shell.quoted(file))")
+                .notFound, "no unfinished batch has this list",
+                hint: "submit it as a new one: prefetch-coord submit \(Shell.quoted(file))")
         }
         if !running.isSealed {
-            Console.note("going on with \(running.id): \(Wording.count(running.pushed)) of \(Wording.count(running.total)) URLs are queued")
+            Console.note(
+                "going on with \(running.id): \(Wording.count(running.pushed)) of \(Wording.count(running.total)) URLs are queued"
+            )
         }
         return running.id
     }
@@ -84,7 +90,8 @@ struct SubmitCommand: AsyncParsableCommand {
                     Console.note("the list is longer than the window; feeding it as workers take it\(hint)")
                 }
                 if case .closed(let state) = end, state != "done" {
-                    throw PrefetchError(.notFound, "the batch \(id) was \(state) while it was fed", hint: "submit the list again")
+                    throw PrefetchError(
+                        .notFound, "the batch \(id) was \(state) while it was fed", hint: "submit the list again")
                 }
                 return true
             }
@@ -99,7 +106,8 @@ struct SubmitCommand: AsyncParsableCommand {
 
     private func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
         let follower = BatchFollower(
-            queue: session.queue, id: id, isQuiet: quiet, allowNetHint: "start the workers with --allow-net and its network")
+            queue: session.queue, id: id, isQuiet: quiet,
+            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" })
         let status = try await withThrowingTaskGroup(of: BatchStatus?.self) { group in
             group.addTask { try await follower.follow() }
             group.addTask {
@@ -124,7 +132,9 @@ struct SubmitCommand: AsyncParsableCommand {
 
     private func tellNext(_ id: String, _ list: URLList, _ session: Session) async throws {
         Console.note("queued \(Wording.count(list.total)) URLs as \(id)")
-        if try await session.queue.workers().isEmpty { Console.note("no worker is there yet; start one: \(workerCommand(session))") }
+        if try await session.queue.workers().isEmpty {
+            Console.note("no worker is there yet; start one: \(workerCommand(session))")
+        }
         Console.note("look at it:   prefetch-coord status \(id)\(locationWords)")
     }
 

@@ -57,7 +57,8 @@ struct RedisLocation: ParsableArguments {
         if let file = redisPasswordFile ?? environment["PREFETCH_REDIS_PASSWORD_FILE"] {
             guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
                 throw PrefetchError(
-                    .configuration, "cannot read the password file \(file)", hint: "give a file that this user may read")
+                    .configuration, "cannot read the password file \(file)", hint: "give a file that this user may read"
+                )
             }
             result.password = String(text.prefix { $0 != "\n" && $0 != "\r" && $0 != "\r\n" })
         } else if result.password == nil, let password = environment["REDISCLI_AUTH"], !password.isEmpty {

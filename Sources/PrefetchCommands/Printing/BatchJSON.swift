@@ -7,16 +7,20 @@ enum BatchJSON {
     static func object(_ status: BatchStatus) -> JSONText {
         let counts = status.counts
         return .object([
-            ("v", .int(1)), ("id", .string(status.id)), ("state", .string(status.state.rawValue)), ("total", .int(status.total)),
+            ("v", .int(1)), ("id", .string(status.id)), ("state", .string(status.state.rawValue)),
+            ("total", .int(status.total)),
             ("finished", .int(counts.finished)), ("skipped", .int(counts.skipped)),
             (
                 "didFinish",
                 .object([
-                    ("totalCount", .int(status.didFinish.totalCount)), ("skippedCount", .int(status.didFinish.skippedCount)),
+                    ("totalCount", .int(status.didFinish.totalCount)),
+                    ("skippedCount", .int(status.didFinish.skippedCount)),
                 ])
             ),
-            ("outcomes", .object(PrefetchOutcome.allCases.map { ($0.name, .int(counts[$0])) })), ("bytes", .int(counts.bytes)),
-            ("elapsed_seconds", .number(status.elapsed)), ("pushed", .int(status.pushed)), ("sealed", .bool(status.isSealed)),
+            ("outcomes", .object(PrefetchOutcome.allCases.map { ($0.name, .int(counts[$0])) })),
+            ("bytes", .int(counts.bytes)),
+            ("elapsed_seconds", .number(status.elapsed)), ("pushed", .int(status.pushed)),
+            ("sealed", .bool(status.isSealed)),
             ("list", .string(status.listPath)), ("options", options(status.options)),
         ])
     }

@@ -33,7 +33,9 @@ struct ProgressLines {
             "\(Self.clock) \(status.id) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
             + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(rate.rounded()))/s "
             + "MBps=\(Wording.decimal(byteRate / 1e6, digits: 1)) inflight=\(inFlight) eta=\(eta)"
-        if waitingForHost > 0 && waitingForHost > inFlight { line += " held-by=--max-per-host(\(waitingForHost) waiting)" }
+        if waitingForHost > 0 && waitingForHost > inFlight {
+            line += " held-by=--max-per-host(\(waitingForHost) waiting)"
+        }
         return line
     }
 

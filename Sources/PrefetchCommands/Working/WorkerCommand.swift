@@ -96,10 +96,12 @@ public struct WorkerCommand: AsyncParsableCommand {
         case .redisAway(let reason): "waiting for Redis: \(reason)"
         case .redisBack: "Redis is back"
         case .lost(let name): "worker \(name) was given up by the others; going on under a new name"
-        case .paused(let reason): "paused: \(TerminalText.escaped(reason)); no URL is blamed, looking again every few seconds"
+        case .paused(let reason):
+            "paused: \(TerminalText.escaped(reason)); no URL is blamed, looking again every few seconds"
         case .resumed: "works again"
         // A run names refused hosts itself, once for all its workers.
-        case .refused(_, let message): isQuiet ? nil : "refused: \(TerminalText.escaped(message)); open it with --allow-net"
+        case .refused(_, let message):
+            isQuiet ? nil : "refused: \(TerminalText.escaped(message)); open it with --allow-net"
         }
     }
 

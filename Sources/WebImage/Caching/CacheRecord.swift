@@ -6,12 +6,12 @@
 ///     0  version, 1           4  width, u32       16  length, u64
 ///     1  level passed         8  height, u32      24  stored at, seconds since 1970, i64
 ///     2  flags: 1 = digest   12  0                32  SHA-256, or 0
-///     3  format
+///     3  format (`ImageFormat.recordCode`)
 public struct CacheRecord: Sendable, Equatable {
     /// The level the image passed.
     public var level: ValidationLevel
-    /// The format its bytes say; nil where nobody looked.
-    public var format: ImageFormat?
+    /// The format its bytes say; `unknown` where nobody looked.
+    public var format: ImageFormat
     /// Pixels; 0 where nobody looked.
     public var width: Int
     /// Pixels; 0 where nobody looked.
@@ -25,7 +25,7 @@ public struct CacheRecord: Sendable, Equatable {
 
     /// A record of its parts.
     public init(
-        level: ValidationLevel, format: ImageFormat?, width: Int = 0, height: Int = 0, length: Int, digest: Digest?,
+        level: ValidationLevel, format: ImageFormat, width: Int = 0, height: Int = 0, length: Int, digest: Digest?,
         storedAt: Int
     ) {
         self.level = level
@@ -57,7 +57,7 @@ public struct CacheRecord: Sendable, Equatable {
         func number(_ range: Range<Int>) -> UInt64 { range.reversed().reduce(0) { $0 << 8 | UInt64(bytes[$1]) } }
         guard let length = Int(exactly: number(16..<24)) else { return nil }
         self.init(
-            level: level, format: Self.formats.first { $0.code == bytes[3] }?.format, width: Int(number(4..<8)),
+            level: level, format: ImageFormat(recordCode: bytes[3]) ?? .unknown, width: Int(number(4..<8)),
             height: Int(number(8..<12)), length: length,
             digest: bytes[2] & Self.hasDigest == 0 ? nil : Digest(bytes[32...]),
             storedAt: Int(truncatingIfNeeded: number(24..<32)))
@@ -72,7 +72,7 @@ public struct CacheRecord: Sendable, Equatable {
         bytes.append(Self.version)
         bytes.append(level.rawValue)
         bytes.append(digest == nil ? 0 : Self.hasDigest)
-        bytes.append(Self.formats.first { $0.format == format }?.code ?? 0)
+        bytes.append(format.recordCode)
         put(UInt64(UInt32(clamping: width)), bytes: 4)
         put(UInt64(UInt32(clamping: height)), bytes: 4)
         put(0, bytes: 4)
@@ -81,11 +81,4 @@ public struct CacheRecord: Sendable, Equatable {
         bytes += digest?.bytes ?? [UInt8](repeating: 0, count: 32)
         return bytes
     }
-
-    /// Numbers on disk, never changed and never used again for another format. 0 is unknown.
-    private static let formats: [(format: ImageFormat, code: UInt8)] = [
-        (.jpeg, 1), (.png, 2), (.gif, 3), (.webp, 4), (.avif, 5), (.heic, 6), (.svg, 7), (.tiff, 8), (.bmp, 9),
-        (.ico, 10),
-        (.jxl, 11), (.jp2, 12),
-    ]
 }

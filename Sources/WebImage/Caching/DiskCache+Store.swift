@@ -65,10 +65,7 @@ extension DiskCache {
         let flags = configuration.durability == .file ? O_RDONLY | O_DIRECTORY | O_CLOEXEC : clinux_directory_flags()
         if let leaf = OpenFile(clinux_open_beneath(root, path, flags, 0)) { return leaf }
         guard errno == ENOENT else { throw fault("store an image") }
-        for end in [2, 5, 8] {
-            let part = String(path.prefix(end))
-            guard mkdirat(root, part, 0o777) == 0 || errno == EEXIST else { throw fault("make the directory \(part)") }
-        }
+        try makeDirectory(path)
         if configuration.durability == .file {
             for part in [".", "v1", String(path.prefix(5))] {
                 let parent = OpenFile(clinux_open_beneath(root, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
@@ -77,6 +74,14 @@ extension DiskCache {
         }
         guard let leaf = OpenFile(clinux_open_beneath(root, path, flags, 0)) else { throw fault("store an image") }
         return leaf
+    }
+
+    /// The innermost first: most often only that one is missing.
+    private func makeDirectory(_ path: String) throws(WebImageError) {
+        if mkdirat(root, path, 0o777) == 0 || errno == EEXIST { return }
+        guard errno == ENOENT, let slash = path.lastIndex(of: "/") else { throw fault("make the directory \(path)") }
+        try makeDirectory(String(path[..<slash]))
+        guard mkdirat(root, path, 0o777) == 0 || errno == EEXIST else { throw fault("make the directory \(path)") }
     }
 
     /// A file with the bytes of a body, without its final name.

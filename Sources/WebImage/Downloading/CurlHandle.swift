@@ -20,8 +20,6 @@ final class CurlHandle {
     private var verifies = true
     private var hasCredentials = false
 
-    /// - Parameters:
-    ///   - connectTo, resolve: nil where empty.
     init(
         configuration: ImageDownloader.Configuration, share: CurlShare, keepsCookies: Bool, connectTo: CurlList?,
         resolve: CurlList?
@@ -62,7 +60,9 @@ final class CurlHandle {
         if let file = configuration.caFile { ccurl_set_string(pointer, CURLOPT_CAINFO, file) }
         ccurl_set_long(pointer, CURLOPT_CONNECTTIMEOUT_MS, Int((configuration.connectTimeout * 1000).rounded(.up)))
         ccurl_set_off(pointer, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(configuration.maxBodyBytes))
-        ccurl_set_long(pointer, CURLOPT_BUFFERSIZE, 128 << 10)
+        // Measured on 50 KB bodies: 16 KB needs more calls, and from 128 KB on malloc gives the buffer back to the kernel after
+        // every transfer, whose pages then fault anew (90 us of CPU a request instead of 55).
+        ccurl_set_long(pointer, CURLOPT_BUFFERSIZE, 64 << 10)
         ccurl_set_write(pointer, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
             CurlHandle.from(context).didReceive(UnsafeRawBufferPointer(start: bytes, count: size * count))
         }
@@ -198,9 +198,6 @@ extension CurlHandle {
         let seconds = ccurl_get_off(pointer, CURLINFO_RETRY_AFTER)
         return seconds > 0 ? Double(seconds) : nil
     }
-
-    /// The errno of the last failed connect(2).
-    var connectErrno: Int32 { Int32(truncatingIfNeeded: ccurl_get_long(pointer, CURLINFO_OS_ERRNO)) }
 
     /// The last value of a header of the last response.
     func header(_ name: String) -> String? {

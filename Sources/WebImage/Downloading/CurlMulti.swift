@@ -19,13 +19,42 @@ final class CurlMulti: Sendable {
 
     deinit { curl_multi_cleanup(handle.pointer) }
 
-    var pointer: UnsafeMutableRawPointer { handle.pointer }
-
     /// Interrupts the poll; callable from any thread (curl_multi_wakeup(3)).
     func wake() { curl_multi_wakeup(handle.pointer) }
 
     /// Sleeps until a transfer can go on, at most that long.
     func poll(milliseconds: Int32) { curl_multi_poll(handle.pointer, nil, 0, milliseconds, nil) }
+
+    /// Starts the transfer that the handle is set up for.
+    func add(_ easy: CurlHandle) throws(WebImageError) {
+        let status = curl_multi_add_handle(handle.pointer, easy.pointer)
+        guard status == CURLM_OK else {
+            throw WebImageError(
+                .localFault, "curl: \(String(cString: curl_multi_strerror(status)))", underlyingCode: status.rawValue)
+        }
+    }
+
+    /// Ends the transfer, finished or not. Never in one of curl's callbacks.
+    func remove(_ easy: CurlHandle) { curl_multi_remove_handle(handle.pointer, easy.pointer) }
+
+    /// Goes on with every transfer that can.
+    func perform() {
+        var running: Int32 = 0
+        curl_multi_perform(handle.pointer, &running)
+    }
+
+    /// A transfer that has ended since the last look, with its CURLcode.
+    func nextFinished() -> (handle: CurlHandle, code: Int32)? {
+        var rest: Int32 = 0
+        while let message = curl_multi_info_read(handle.pointer, &rest) {
+            guard message.pointee.msg == CURLMSG_DONE, let easy = CurlHandle.from(easy: message.pointee.easy_handle)
+            else {
+                continue
+            }
+            return (easy, Int32(bitPattern: message.pointee.data.result.rawValue))
+        }
+        return nil
+    }
 
     /// How many connections are kept, used ones included.
     func setConnectionLimit(_ count: Int) {

@@ -41,11 +41,9 @@ struct DownloadQueue<Element> {
         self.order = order
     }
 
-    /// Adds an element.
-    /// - Parameters:
-    ///   - priority: 0 is high, 1 normal, 2 low.
-    ///   - limit: how many of the host may be out at once; only the first element's counts while the host has any.
-    ///   - goesFirst: before everything of its host and priority that waits (a redirect, a retry).
+    /// Adds an element. `priority` is 0 for high, 1 for normal, 2 for low; `limit` is how many of the host may be out at once, and
+    /// only that of the host's first element counts while the host has any; `goesFirst` is for a redirect or a retry, which goes
+    /// before everything of its host and priority.
     mutating func enqueue(_ element: Element, host: String, priority: Int, limit: Int, goesFirst: Bool = false) {
         sequence += 1
         var entry = hosts.removeValue(forKey: host) ?? Host(limit: max(1, limit))

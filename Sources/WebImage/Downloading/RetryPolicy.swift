@@ -9,9 +9,7 @@ struct RetryPolicy: Sendable {
     ///
     /// Full jitter: anything between nothing and the doubled delay, so that many workers do not come back together
     /// (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
-    /// - Parameters:
-    ///   - retryAfter: what the server asked for; at least that, up to the limit.
-    ///   - random: between 0 and 1.
+    /// `Retry-After` is the least, up to its limit. `random` is between 0 and 1.
     func delay(afterAttempts attempts: Int, error: WebImageError, random: Double) -> Double? {
         guard error.isTransient, attempts < maxAttempts else { return nil }
         var ceiling = baseDelay

@@ -6,7 +6,12 @@ enum TransferEnd {
     case redirect(location: String)
     case failure(WebImageError)
 
-    init(operation: DownloadOperation, handle: CurlHandle, code: CURLcode, status: Int) {
+    /// curl's code for a passed limit, for those that it does not keep itself.
+    static let timedOut = Int32(bitPattern: CURLE_OPERATION_TIMEDOUT.rawValue)
+
+    init(operation: DownloadOperation, handle: CurlHandle, code: Int32) {
+        let code = CURLcode(rawValue: UInt32(bitPattern: code))
+        let status = handle.status
         if case .failure(let error) = operation.abort {
             self = .failure(error)
             return

@@ -45,6 +45,9 @@ extension WebImageError {
         case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING:
             // No HTTP/1 or 2: garbage, HTTP/0.9. It was not cut off, so another try is of no use.
             self = error(.connectionLost)
+        case CURLcode(rawValue: 100):
+            // CURLE_TOO_LARGE, since curl 8.6: the same header line.
+            self = error(.connectionLost)
         default:
             // Short body, reset, empty reply, HTTP/2 framing, and what later versions of curl may tell apart.
             self = error(.connectionLost, transient: true)

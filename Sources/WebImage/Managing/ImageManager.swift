@@ -103,7 +103,7 @@ public final class ImageManager: ImageLoading {
         guard let entry = try cache.disk.lookup(key, atLeast: request.level) else { return nil }
         if !entry.needsVerification, let record = entry.record {
             let info = ImageInfo(
-                format: record.format ?? .unknown, width: record.width, height: record.height, level: record.level)
+                format: record.format, width: record.width, height: record.height, level: record.level)
             return image(request, entry.path, info, entry.size, record.digest, cacheType: .disk, outcome: .hit)
         }
         let bytes = try entry.bytes()

@@ -1,7 +1,9 @@
+import Glibc
 import Origin
 import Redis
 import TestSupport
 import Testing
+import Threading
 import WebImage
 
 @testable import Prefetch
@@ -78,5 +80,112 @@ struct PrefetchWorkerTests {
         #expect(third[.hit] == 1)
         #expect(third[.downloaded] == 1)
         #expect(try await queue.read([["SCARD", RedisArgument(queue.keys.failed)]])[0].int == 0)
+    }
+
+    @Test func aJobThatEndedThreeWorkersIsSplitAndItsNeighboursFinish() async throws {
+        let fixture = try await WorkerFixture()
+        fixture.origin.setFallback { _ in OriginResponse(body: GeneratedImage.png(seed: 4, width: 12, height: 12)) }
+        let urls = (0..<40).map { fixture.origin.url("/\($0).png") }
+        let queue = try fixture.queue()
+        let id = try await fixture.submit(urls, to: queue, jobSize: 40)
+        _ = try await queue.read([["HSET", RedisArgument(queue.keys.tries(id)), "\(id):0:40", "3"]])
+        let counts = try await fixture.worker().run()
+        #expect(counts[.downloaded] == 40)
+        #expect(try await queue.status(of: id)?.state == .done)
+        #expect(try await BatchCheck(queue: queue, batch: id).run() == [])
+    }
+
+    @Test func aURLThatEndedThreeWorkersUnderItsMarkIsPoison() async throws {
+        let fixture = try await WorkerFixture()
+        fixture.origin.setFallback { _ in OriginResponse(body: GeneratedImage.png(seed: 4, width: 12, height: 12)) }
+        let urls = (0..<3).map { fixture.origin.url("/\($0).png") }
+        let queue = try fixture.queue()
+        let id = try await fixture.submit(urls, to: queue, jobSize: 1)
+        // One is only suspect: it runs alone, and its report clears it. The other has been marked three times.
+        let tries = RedisArgument(queue.keys.tries(id))
+        _ = try await queue.read([
+            ["HSET", tries, "\(id):0:1", "3"], ["HSET", tries, "\(id):1:1", "6", "\(id):1:1!", "3"],
+        ])
+        let counts = try await fixture.worker().run()
+        #expect(counts[.downloaded] == 2)
+        #expect(counts[.poison] == 1)
+        #expect(fixture.origin.requestCount("/1.png") == 0)
+        let detail = try await queue.details(of: id, indices: [1])[1]
+        #expect(detail?.outcome == .poison)
+        #expect(detail?.detail == "its bytes ended 3 workers")
+        let listed = try await queue.read([["SISMEMBER", RedisArgument(queue.keys.failed), RedisArgument(urls[1])]])
+        #expect(listed[0].int == 1)
+    }
+
+    @Test func redisMayBeKilledAndStartedAgainUnderTheWorkers() async throws {
+        let fixture = try await WorkerFixture(appendOnly: true)
+        fixture.origin.setFallback { _ in
+            OriginResponse(body: GeneratedImage.png(seed: 4, width: 12, height: 12), delay: 0.02)
+        }
+        let urls = (0..<1500).map { fixture.origin.url("/\($0).png") }
+        let queue = try fixture.queue()
+        let id = try await fixture.submit(urls, to: queue)
+        let workers = try (0..<2).map { _ in try fixture.worker { $0.lease = 2000 } }
+        let runs = Task {
+            try await withThrowingTaskGroup(of: PrefetchCounts.self) { group in
+                for worker in workers { group.addTask { try await worker.run() } }
+                return try await group.reduce(into: PrefetchCounts()) { $0 += $1 }
+            }
+        }
+        await fixture.origin.waitForRequests(300)
+        await fixture.redis.kill9()
+        try await fixture.redis.restart()
+        _ = try await runs.value
+        let status = try #require(try await queue.status(of: id))
+        #expect(status.state == .done)
+        #expect(status.counts.finished == 1500)
+        #expect(status.counts.skipped == 0)
+        #expect(status.counts[.downloaded] + status.counts[.hit] == 1500)
+        #expect(try await BatchCheck(queue: queue, batch: id).run() == [])
+    }
+
+    @Test func aCancelledBatchEndsAtOnceAndTheOtherRunsOn() async throws {
+        let fixture = try await WorkerFixture()
+        fixture.origin.route("/slow", OriginResponse(fault: .stallBeforeHeader))
+        fixture.origin.setFallback { _ in OriginResponse(body: GeneratedImage.png(seed: 4, width: 12, height: 12)) }
+        let queue = try fixture.queue()
+        let slow = try await fixture.submit([fixture.origin.url("/slow")], to: queue)
+        let other = try await fixture.submit((0..<20).map { fixture.origin.url("/\($0).png") }, to: queue)
+        let worker = try fixture.worker()
+        let run = Task { try await worker.run() }
+        await fixture.origin.waitForRequests(1, to: "/slow")
+        #expect(try await queue.cancel(batch: slow) == "running")
+        let counts = try await run.value
+        #expect(counts.finished == 20)
+        let status = try #require(try await queue.status(of: slow))
+        #expect(status.state == .cancelled)
+        #expect(status.counts[.cancelled] == 1)
+        #expect(status.counts.finished == 1)
+        #expect(try await queue.status(of: other)?.state == .done)
+    }
+
+    @Test func aFullDiskPausesTheWorkerAndBlamesNoURL() async throws {
+        let fixture = try await WorkerFixture()
+        fixture.origin.setFallback { _ in OriginResponse(body: GeneratedImage.png(seed: 4, width: 12, height: 12)) }
+        let queue = try fixture.queue()
+        let id = try await fixture.submit((0..<10).map { fixture.origin.url("/\($0).png") }, to: queue)
+        let paused = Latch()
+        let worker = try fixture.worker { configuration in
+            configuration.onEvent = { if case .paused = $0 { paused.open() } }
+        }
+        // A file where the folder of every image has to be: the same local fault as a disk that takes nothing more.
+        let images = fixture.folder.path("cache/v1")
+        let aside = fixture.folder.path("aside")
+        #expect(rename(images, aside) == 0)
+        fixture.folder.write([], to: "cache/v1")
+        let run = Task { try await worker.run() }
+        await paused.wait()
+        #expect(try await queue.status(of: id)?.counts.finished == 0)
+        #expect(unlink(images) == 0)
+        #expect(rename(aside, images) == 0)
+        let counts = try await run.value
+        #expect(counts[.downloaded] == 10)
+        #expect(counts.skipped == 0)
+        #expect(try await queue.read([["EXISTS", RedisArgument(queue.keys.failed)]])[0].int == 0)
     }
 }

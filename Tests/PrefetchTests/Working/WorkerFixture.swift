@@ -11,8 +11,8 @@ struct WorkerFixture {
     let origin: OriginServer
     let folder = TemporaryDirectory()
 
-    init() async throws {
-        redis = try await RedisServer()
+    init(appendOnly: Bool = false) async throws {
+        redis = try await RedisServer(appendOnly: appendOnly)
         origin = try OriginServer()
     }
 
@@ -41,7 +41,8 @@ struct WorkerFixture {
     }
 
     func worker(
-        queue: String = "default", cache: String = "cache", configure: (inout PrefetchWorker.Configuration) -> Void = { _ in }
+        queue: String = "default", cache: String = "cache",
+        configure: (inout PrefetchWorker.Configuration) -> Void = { _ in }
     ) throws -> PrefetchWorker {
         var configuration = PrefetchWorker.Configuration()
         configuration.burst = true

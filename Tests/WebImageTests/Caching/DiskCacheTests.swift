@@ -24,6 +24,13 @@ func record(_ bytes: [UInt8], level: ValidationLevel = .decode, storedAt: Int = 
         storedAt: storedAt)
 }
 
+/// Gives a published file another length, as a power cut or a careless person would.
+func damage(_ path: String, length: Int) {
+    chmod(path, 0o600)
+    #expect(truncate(path, length) == 0)
+    chmod(path, 0o444)
+}
+
 @Suite("Disk cache", .timeLimit(.minutes(1)))
 struct DiskCacheTests {
     private let directory = TemporaryDirectory()
@@ -120,7 +127,7 @@ struct DiskCacheTests {
         let cache = try cache(mode)
         for length in [0, 5, 21] {
             try cache.store(ImageBody(bytes), for: key, record: record(bytes))
-            #expect(truncate(directory.path(key.path), length) == 0)
+            damage(directory.path(key.path), length: length)
             #expect(try cache.lookup(key) == nil)
             #expect(try cache.lookup(key) == nil)
         }
@@ -134,7 +141,7 @@ struct DiskCacheTests {
     func mends(mode: CacheMode) throws {
         let cache = try cache(mode)
         try cache.store(ImageBody(bytes), for: key, record: record(bytes))
-        #expect(truncate(directory.path(key.path), 3) == 0)
+        damage(directory.path(key.path), length: 3)
         #expect(try cache.store(ImageBody(bytes), for: key, record: record(bytes)) == .stored)
         #expect(try cache.lookup(key)?.bytes() == bytes)
     }
@@ -293,7 +300,7 @@ struct DiskCacheTests {
             try reader.store(ImageBody([1]), for: CacheKey("b"), record: record([1]))
         }
         #expect(error?.code == .localFault && error?.underlyingCode == EROFS)
-        truncate(directory.path(key.path), 1)
+        damage(directory.path(key.path), length: 1)
         #expect(try reader.lookup(key) == nil)
         #expect(directory.contents() == contents([key]))
     }

@@ -17,7 +17,7 @@ struct DiskCacheVerifyTests {
                 ImageBody(bytes), for: CacheKey(name), record: record(bytes, level: name == "low" ? .header : .decode))
         }
         func path(_ name: String) -> String { directory.path(CacheKey(name).path) }
-        truncate(path("short"), 4)
+        damage(path("short"), length: 4)
         chmod(path("flipped"), 0o600)
         let file = try #require(fopen(path("flipped"), "r+"))
         fputc(0, file)

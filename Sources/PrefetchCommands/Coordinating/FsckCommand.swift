@@ -1,0 +1,95 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import WebImage
+
+/// `prefetch-coord fsck`: the invariants of batches.
+struct FsckCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fsck",
+        abstract: "Check that a batch's counts, jobs and files agree. Changes nothing.",
+        usage: "prefetch-coord fsck [<batch>] [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord fsck --cache ./cache
+              prefetch-coord fsck urls-7f3a --json
+
+            Exit code 1 where something does not agree. With --cache it also looks whether
+            every image that was counted is there.
+            """)
+
+    @Argument(help: "A batch, or the beginning of its name; all by default.")
+    var batch: String?
+
+    @Flag(help: "One object of JSON.")
+    var json = false
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func run() async throws {
+        try await Session.with(location) { session in
+            let ids = batch == nil ? try await session.queue.batches() : [try await session.queue.resolve(batch)]
+            var findings: [BatchCheck.Finding] = []
+            for id in ids {
+                findings += try await BatchCheck(queue: session.queue, batch: id).run()
+                findings += try await missingFiles(id, session)
+            }
+            if json {
+                Console.print(
+                    JSONText.object([
+                        ("v", .int(1)), ("checked", .array(ids.map { .string($0) })),
+                        (
+                            "findings",
+                            .array(
+                                findings.map {
+                                    .object([
+                                        ("batch", .string($0.batch)), ("invariant", .string($0.invariant)),
+                                        ("message", .string($0.message)),
+                                    ])
+                                })
+                        ),
+                    ]).text)
+            } else {
+                for finding in findings {
+                    Console.print("\(finding.batch): \(finding.invariant): \(TerminalText.escaped(finding.message))")
+                }
+                Console.print(
+                    findings.isEmpty ? "\(ids.count) batches, everything agrees" : "\(findings.count) findings")
+            }
+            if !findings.isEmpty { throw ExitCode(1) }
+        }
+    }
+
+    /// I5: a URL that counts as an image has one in the cache. Needs the cache and the list.
+    private func missingFiles(_ id: String, _ session: Session) async throws -> [BatchCheck.Finding] {
+        guard let folder = location.cacheFolder, let status = try await session.queue.status(of: id) else { return [] }
+        var configuration = DiskCache.Configuration()
+        configuration.isReadOnly = true
+        guard let disk = try? DiskCache(directory: folder, configuration: configuration),
+            let list = try? URLList(path: status.listPath), list.hash == status.listHash
+        else {
+            Console.note("note: the list of \(id) is not readable any more; its files are not checked")
+            return []
+        }
+        let rule = CacheKeyRule(status.options.cacheKey) ?? .url
+        var findings: [BatchCheck.Finding] = []
+        var index = 0
+        var codes: [UInt8] = []
+        try await list.forEach { entry async throws(PrefetchError) in
+            if index % 16_384 == 0 {
+                let range = index..<min(index + 16_384, status.total)
+                codes = try await session.outcomes(of: id, range: range)
+            }
+            defer { index += 1 }
+            let code = codes[index % 16_384]
+            guard code != 0, let outcome = PrefetchOutcome(rawValue: code), !outcome.isSkipped else { return true }
+            if !disk.containsData(forKey: rule.key(for: entry.url)) {
+                findings.append(
+                    BatchCheck.Finding(
+                        batch: id, invariant: "I5",
+                        message: "line \(entry.line) ended \(outcome.name), but its file is not there"))
+            }
+            return true
+        }
+        return findings
+    }
+}

@@ -1,0 +1,105 @@
+internal import Glibc
+internal import HeapModule
+internal import Threading
+
+// What the downloader's thread does between two sleeps.
+extension ImageDownloader {
+    /// One round of the thread; returns how long it may sleep, in milliseconds.
+    func turn() -> Int32 {
+        if !isThreadPrepared { prepareThread() }
+        now = monotonicSeconds()
+        if now >= nextCheck { checkTransfers() }
+        while let retry = retries.min, retry.due <= now {
+            retries.removeMin()
+            if !retry.operation.waiters.isEmpty {
+                retry.operation.beginAttempt()
+                enqueue(retry.operation, goesFirst: true)
+            }
+        }
+        var admitted = admit()
+        if running.isEmpty && admitted == 0 { return sleepMilliseconds }
+        repeat {
+            multi.perform()
+            admitted = readMessages() ? admit() : 0
+        } while admitted > 0
+        return sleepMilliseconds
+    }
+
+    private var sleepMilliseconds: Int32 {
+        var next = retries.min?.due ?? .infinity
+        if !running.isEmpty { next = min(next, nextCheck) }
+        guard next < .infinity else { return 3_600_000 }
+        return Int32(max(1, min(3_600_000, ((next - monotonicSeconds()) * 1000).rounded(.up))))
+    }
+
+    /// For every downloader's thread, so never freed.
+    private static let hostNameLocale = newlocale(Int32(LC_CTYPE_MASK), "C.UTF-8", nil).map {
+        SendablePointer(UnsafeMutableRawPointer($0))
+    }
+
+    private func prepareThread() {
+        isThreadPrepared = true
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        // libidn2 reads international host names in the thread's locale; the process's stays as it is.
+        if let locale = Self.hostNameLocale { uselocale(locale_t(OpaquePointer(locale.pointer))) }
+    }
+
+    /// Starts what waits while there are slots; returns how many were started.
+    private func admit() -> Int {
+        var started = 0
+        while !isSuspended, activeDownloadCount < maxConcurrentDownloads, let operation = queue.next() {
+            operation.slotHost = operation.request.host
+            if operation.waiters.isEmpty {
+                releaseSlot(of: operation)
+            } else if startTransfer(of: operation) {
+                started += 1
+            }
+        }
+        return started
+    }
+
+    private func readMessages() -> Bool {
+        var didRead = false
+        while let (handle, code) = multi.nextFinished() {
+            guard let operation = handle.operation else { continue }
+            didFinishTransfer(of: operation, on: handle, code: code)
+            didRead = true
+        }
+        return didRead
+    }
+
+    /// Ends what passed a limit, and parks what is silent.
+    private func checkTransfers() {
+        nextCheck = now + checkInterval
+        for operation in running {
+            if let error = operation.check(now: now, limits: configuration) {
+                if let handle = operation.handle, operation.headerIsComplete, handle.status >= 300 {
+                    // The status is known: it counts, not the body that does not come.
+                    didFinishTransfer(of: operation, on: handle, code: TransferEnd.timedOut)
+                } else {
+                    stopTransfer(of: operation)
+                    fail(operation, error)
+                }
+                continue
+            }
+            let isSilent = now - operation.progress.lastByte >= configuration.parkAfter
+            if isSilent && !operation.isParked && parkedCount < configuration.maxParkedDownloads {
+                operation.isParked = true
+                parkedCount += 1
+            } else if !isSilent && operation.isParked {
+                operation.isParked = false
+                parkedCount -= 1
+            }
+        }
+    }
+}
+
+/// CLOCK_MONOTONIC in seconds.
+private func monotonicSeconds() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}

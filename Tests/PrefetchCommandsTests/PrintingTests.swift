@@ -1,0 +1,79 @@
+import Testing
+import WebImage
+
+@testable import PrefetchCommands
+
+@Suite(.timeLimit(.minutes(1)))
+struct PrintingTests {
+    @Test(arguments: [(0, "0"), (999, "999"), (1000, "1,000"), (4812, "4,812"), (1_234_567, "1,234,567"), (-1000, "-1,000")])
+    func countsAreGrouped(number: Int, text: String) {
+        #expect(Wording.count(number) == text)
+    }
+
+    @Test(arguments: [
+        (0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (9_940, "9.9 kB"), (105_000_000, "105 MB"), (53_400_000_000, "53 GB"),
+    ])
+    func sizesHaveAUnit(number: Int, text: String) {
+        #expect(Wording.bytes(number) == text)
+    }
+
+    @Test(arguments: [(0.04, "0.0 s"), (9.84, "9.8 s"), (72, "1m12s"), (7500, "2h05m")])
+    func timesAreShort(seconds: Double, text: String) {
+        #expect(Wording.seconds(seconds) == text)
+    }
+
+    @Test func aShareIsWholeOnlyAtTheEnd() {
+        #expect(Wording.share(0, of: 3) == "0.0%")
+        #expect(Wording.share(2, of: 3) == "66.6%")
+        #expect(Wording.share(999_999, of: 1_000_000) == "99.9%")
+        #expect(Wording.share(3, of: 3) == "100.0%")
+        #expect(Wording.share(0, of: 0) == "100.0%")
+    }
+
+    @Test func jsonKeepsItsOrderAndEscapesWhatCanMoveATerminal() {
+        let value = JSONText.object([
+            ("v", .int(1)), ("a\"\\", .string("x\n\u{1B}[2J\u{202E}\u{85}é")), ("n", .null), ("b", .bool(true)),
+            ("l", .array([.number(1.5), .number(2), .number(0.1234), .int(-3)])),
+        ])
+        #expect(
+            value.text
+                == #"{"v":1,"a\"\\":"x\n\u001b[2J\u202e\u0085é","n":null,"b":true,"l":[1.5,2,0.123,-3]}"#)
+    }
+
+    @Test func terminalTextIsHarmless() {
+        #expect(TerminalText.escaped("plain é 漢") == "plain é 漢")
+        #expect(TerminalText.escaped("a\u{1B}[31mb\u{9B}c\u{202E}d\r\n") == "a\\x1b[31mb\\x9bc\\u{202e}d\\x0d\\x0a")
+    }
+
+    @Test(arguments: [
+        ("http://user:secret@host/a", "http://user:***@host/a"), ("http://user@host/a", "http://user@host/a"),
+        ("http://host/a:b@c", "http://host/a:b@c"), ("no url", "no url"),
+        ("http://u:p@q@host/", "http://u:***@host/"),
+    ])
+    func passwordsOfURLsAreNotPrinted(url: String, text: String) {
+        #expect(TerminalText.url(url) == text)
+    }
+
+    @Test(arguments: [("./cache", "./cache"), ("a b", "'a b'"), ("it's", #"'it'\''s'"#), ("", "''"), ("$x", "'$x'")])
+    func wordsAreQuotedForAShell(word: String, text: String) {
+        #expect(Shell.quoted(word) == text)
+    }
+
+    @Test func theLastLineOfAWorkerNamesEveryOutcome() {
+        var counts = PrefetchCounts()
+        counts[.downloaded] = 4700
+        counts[.hit] = 100
+        counts[.httpError] = 12
+        let line = WorkerCommand.lastLine(counts)
+        #expect(line.hasSuffix(" finished 4,812 skipped 12 (downloaded 4,700, hit 100, httpError 12)"))
+        #expect(line.hasPrefix("prefetch-worker "))
+    }
+
+    @Test func causesComeBiggestFirst() {
+        var counts = PrefetchCounts()
+        counts[.timeout] = 3
+        counts[.badImage] = 1200
+        counts[.httpError] = 3
+        #expect(BatchText.causes(counts) == "badImage 1,200, httpError 3, timeout 3")
+    }
+}

@@ -1,0 +1,28 @@
+import Glibc
+import Prefetch
+import Redis
+
+/// Looks again and again until it is so, 10 s at most.
+func becomes(_ condition: () async throws -> Bool) async rethrows -> Bool {
+    let deadline = ContinuousClock.now + .seconds(10)
+    while ContinuousClock.now < deadline {
+        if try await condition() { return true }
+        try? await Task.sleep(for: .milliseconds(2))
+    }
+    return false
+}
+
+/// Whether a process has ended and nothing of it is left, not even a zombie.
+func isGone(_ pid: Int32) -> Bool { kill(pid, 0) < 0 && errno == ESRCH }
+
+extension PrivateRedis {
+    /// A new connection to the server.
+    nonisolated var connection: RedisConnection { RedisConnection(configuration, name: "test") }
+
+    /// The pid of the server that answers now, nil where none does.
+    nonisolated func serverPID() async -> Int32? {
+        let info = try? await connection.command(["INFO", "server"]).string
+        let line = info?.split(whereSeparator: \.isNewline).first { $0.hasPrefix("process_id:") }
+        return line.flatMap { Int32($0.dropFirst("process_id:".count)) }
+    }
+}

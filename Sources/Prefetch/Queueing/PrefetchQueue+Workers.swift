@@ -61,17 +61,16 @@ extension PrefetchQueue {
     }
 
     // REAP: the jobs of a worker whose lease has run out go back to the front of their lists, and each counts one more delivery.
-    // ARGV: worker ("" = whose lease ran out first), "1" = whatever its lease says (the caller knows that it is dead), most jobs.
+    // ARGV: worker the caller knows to be dead, whatever its lease says ("" = whose lease ran out first), most jobs.
     // Result: {} or {worker, jobs put back}. Again: goes on where it stopped. Cost: O(jobs), at most the number given.
     private static let reap = script(
         "REAP",
         #"""
         local worker = ARGV[1]
-        if ARGV[2] ~= '1' then
+        if worker == '' then
           if redis.call('EXISTS', K .. ':hold') == 1 then return {} end
-          if worker == '' then worker = redis.call('ZRANGE', K .. ':workers', '-inf', now(), 'BYSCORE', 'LIMIT', 0, 1)[1] end
-          local ends = worker and redis.call('ZSCORE', K .. ':workers', worker)
-          if not ends or tonumber(ends) >= now() then return {} end
+          worker = redis.call('ZRANGE', K .. ':workers', '-inf', now(), 'BYSCORE', 'LIMIT', 0, 1)[1]
+          if not worker then return {} end
         end
         local all, n = redis.call('HGETALL', own(worker)), 0
         local marked = redis.call('HGET', own(worker), '#mark')
@@ -86,7 +85,7 @@ extension PrefetchQueue {
               giveBack(id, all[i + 1])
               n = n + 1
             end
-            if n >= tonumber(ARGV[3]) then return {worker, n} end
+            if n >= tonumber(ARGV[2]) then return {worker, n} end
           end
         end
         redis.call('DEL', own(worker))
@@ -101,7 +100,7 @@ extension PrefetchQueue {
     package func reap(worker: String? = nil, most: Int = 64) async throws(RedisError) -> ReapResult {
         let reply =
             try await run(
-                Self.reap, [RedisArgument(worker ?? ""), worker == nil ? "0" : "1", RedisArgument(most)]
+                Self.reap, [RedisArgument(worker ?? ""), RedisArgument(most)]
             ).array ?? []
         guard reply.count == 2, let name = reply[0].string else { return .nobody }
         return .reaped(worker: name, jobs: reply[1].int ?? 0)

@@ -1,0 +1,59 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Prefetch
+internal import Redis
+
+/// `prefetch-coord cancel`: ends a batch now.
+struct CancelCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cancel",
+        abstract: "End a batch now; its open URLs count as cancelled.",
+        usage: "prefetch-coord cancel [<batch>] [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord cancel urls-7f3a --cache ./cache
+              prefetch-coord cancel --yes
+
+            What is in the cache stays. Other batches run on.
+            """)
+
+    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    var batch: String?
+
+    @Flag(help: "Do not ask.")
+    var yes = false
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func run() async throws {
+        try await Session.with(location) { session in
+            let id = try await session.queue.resolve(batch)
+            guard let before = try await session.queue.status(of: id) else {
+                throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
+            }
+            guard before.state == .running else {
+                Console.print("\(id) is \(before.state.rawValue) already")
+                return
+            }
+            try confirm(before)
+            _ = try await session.queue.cancel(batch: id)
+            guard let after = try await session.queue.status(of: id) else { return }
+            for line in BatchText.summary(after) { Console.print(line) }
+        }
+    }
+
+    private func confirm(_ status: BatchStatus) throws {
+        guard !yes else { return }
+        guard isatty(STDIN_FILENO) == 1 else {
+            throw PrefetchError(
+                .configuration, "cancel asks before it ends \(status.id), and there is nobody to answer",
+                hint: "add --yes")
+        }
+        let open = status.total - status.counts.finished
+        Console.note("end \(status.id) with \(Wording.count(open)) of \(Wording.count(status.total)) URLs open? [y/N]")
+        guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {
+            Console.note("nothing was changed")
+            throw ExitCode(75)
+        }
+    }
+}

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Glibc
 internal import Prefetch
 internal import Redis
+internal import WebImage
 
 /// `prefetch-coord cancel`: ends a batch now.
 struct CancelCommand: AsyncParsableCommand {

@@ -89,13 +89,8 @@ struct ReportingTests {
         let jobs = try await f.claim("w", 1, count: 2).map(\.job)
         try await f.redis("SADD", f.keys.failed, "old", "kept")
         let first = QueueFixture.report(jobs[0], [.httpError, .downloaded], isFinal: false) {
-<<<<<<< HEAD
-            if $0.position == 1 { $0.unlist = "old" }
-            if $0.position == 0 { $0.list = "http://x/" }
-=======
             guard $0.position == 0 else { return $0.unlist = "old" }
             $0.list = "http://x/"
->>>>>>> queue
             $0.failure?.httpStatus = 404
         }
         let late = QueueFixture.report(jobs[0], [.hit, .badImage], isFinal: false) {

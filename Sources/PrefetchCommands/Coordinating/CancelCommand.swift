@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Prefetch
+internal import WebImage
 internal import Redis
 
 /// `prefetch-coord cancel`: ends a batch now.

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Prefetch
+internal import WebImage
 internal import Redis
 internal import WebImage
 

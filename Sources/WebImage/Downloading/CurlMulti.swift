@@ -1,3 +1,4 @@
+internal import CCrypto
 internal import CCurl
 internal import Glibc
 internal import Threading
@@ -7,27 +8,51 @@ internal import Threading
 /// The loop's thread owns it together with the downloader, since it may sleep in the poll while the downloader is released.
 /// Only that thread uses it, except for ``wake()``.
 final class CurlMulti: Sendable {
-    private let handle: SendablePointer
+    private let handle: Locked<SendablePointer>
 
     /// - Throws: `localFault` where curl has no memory or descriptors left.
     init() throws(WebImageError) {
         Self.prepareProcess
-        guard let multi = curl_multi_init() else { throw WebImageError(.localFault, "curl cannot make a multi handle") }
-        handle = SendablePointer(multi)
-        _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
+        handle = Locked(try Self.make())
     }
 
-    deinit { curl_multi_cleanup(handle.pointer) }
+    deinit { curl_multi_cleanup(pointer) }
+
+    private static func make() throws(WebImageError) -> SendablePointer {
+        guard let multi = curl_multi_init() else { throw WebImageError(.localFault, "curl cannot make a multi handle") }
+        _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
+        return SendablePointer(multi)
+    }
+
+    private var pointer: UnsafeMutableRawPointer { handle.withLock { $0 }.pointer }
+
+    /// Closes every connection; no transfer may run. The thread goes on to sleep in a new multi handle without any.
+    func closeConnections() {
+        do throws(WebImageError) {
+            let new = try Self.make()
+            // A wake-up that only the old one knows is not lost: this is a job, and after jobs the thread looks before it sleeps.
+            let old = handle.withLock { handle in
+                defer { handle = new }
+                return handle
+            }
+            curl_multi_cleanup(old.pointer)
+            // What TLS keeps per thread is freed when the thread ends, but not where the process ends first: LeakSanitizer
+            // reports it then (OPENSSL_thread_stop(3)).
+            OPENSSL_thread_stop()
+        } catch {
+            // Without memory for a new one the connections stay until the downloader is released.
+        }
+    }
 
     /// Interrupts the poll; callable from any thread (curl_multi_wakeup(3)).
-    func wake() { curl_multi_wakeup(handle.pointer) }
+    func wake() { handle.withLock { _ = curl_multi_wakeup($0.pointer) } }
 
     /// Sleeps until a transfer can go on, at most that long.
-    func poll(milliseconds: Int32) { curl_multi_poll(handle.pointer, nil, 0, milliseconds, nil) }
+    func poll(milliseconds: Int32) { curl_multi_poll(pointer, nil, 0, milliseconds, nil) }
 
     /// Starts the transfer that the handle is set up for.
     func add(_ easy: CurlHandle) throws(WebImageError) {
-        let status = curl_multi_add_handle(handle.pointer, easy.pointer)
+        let status = curl_multi_add_handle(pointer, easy.pointer)
         guard status == CURLM_OK else {
             throw WebImageError(
                 .localFault, "curl: \(String(cString: curl_multi_strerror(status)))", underlyingCode: status.rawValue)
@@ -35,18 +60,18 @@ final class CurlMulti: Sendable {
     }
 
     /// Ends the transfer, finished or not. Never in one of curl's callbacks.
-    func remove(_ easy: CurlHandle) { curl_multi_remove_handle(handle.pointer, easy.pointer) }
+    func remove(_ easy: CurlHandle) { curl_multi_remove_handle(pointer, easy.pointer) }
 
     /// Goes on with every transfer that can.
     func perform() {
         var running: Int32 = 0
-        curl_multi_perform(handle.pointer, &running)
+        curl_multi_perform(pointer, &running)
     }
 
     /// A transfer that has ended since the last look, with its CURLcode.
     func nextFinished() -> (handle: CurlHandle, code: Int32)? {
         var rest: Int32 = 0
-        while let message = curl_multi_info_read(handle.pointer, &rest) {
+        while let message = curl_multi_info_read(pointer, &rest) {
             guard message.pointee.msg == CURLMSG_DONE, let easy = CurlHandle.from(easy: message.pointee.easy_handle)
             else {
                 continue
@@ -58,7 +83,7 @@ final class CurlMulti: Sendable {
 
     /// How many connections are kept, used ones included.
     func setConnectionLimit(_ count: Int) {
-        _ = ccurl_multi_set_long(handle.pointer, CURLMOPT_MAXCONNECTS, count)
+        _ = ccurl_multi_set_long(pointer, CURLMOPT_MAXCONNECTS, count)
     }
 
     /// libcurl's own start, once in a process. SSLKEYLOGFILE is hidden from it: who can set a variable must not get the keys.

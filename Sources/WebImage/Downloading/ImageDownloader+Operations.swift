@@ -61,7 +61,8 @@ extension ImageDownloader {
             if let present = cookieShare { share = present } else { share = try CurlShare(cookies: true) }
             cookieShare = share
         } else {
-            share = plainShare
+            if let present = plainShare { share = present } else { share = try CurlShare(cookies: false) }
+            plainShare = share
         }
         return try CurlHandle(
             configuration: configuration, share: share, keepsCookies: keepsCookies, connectTo: connectTo,

@@ -33,7 +33,7 @@ public actor ImageDownloader {
     var nextCheck = Double.infinity
     let checkInterval: Double
 
-    let plainShare: CurlShare
+    var plainShare: CurlShare?
     var cookieShare: CurlShare?
     var idleHandles: [CurlHandle] = []
     var idleCookieHandles: [CurlHandle] = []
@@ -51,7 +51,6 @@ public actor ImageDownloader {
         try configuration.validate()
         let multi = try CurlMulti()
         let reference = DownloaderReference()
-        plainShare = try CurlShare(cookies: false)
         executor = ThreadExecutor(
             name: "downloader", wake: { multi.wake() },
             turn: { maySleep in
@@ -175,13 +174,18 @@ public actor ImageDownloader {
     /// Holds back what has not begun yet, or lets it begin.
     public func setSuspended(_ suspended: Bool) { isSuspended = suspended }
 
-    /// Ends every download, and every later one at once, with `cancelled`. The thread and the connections end when the downloader
-    /// is released: a call that is on its way to the actor still needs the thread.
+    /// Ends every download, and every later one at once, with `cancelled`, and closes every connection before it returns. The
+    /// thread ends when the downloader is released: a call that is on its way to the actor still needs it.
+    ///
+    /// Call it before the process exits: OpenSSL frees what all connections need at exit, whether or not threads still use it.
     public func invalidateSessionAndCancel() {
         isInvalidated = true
         cancelAllDownloads()
         idleHandles = []
         idleCookieHandles = []
+        plainShare = nil
+        cookieShare = nil
+        multi.closeConnections()
     }
 
     private func cancel(waiter: Int, of key: DownloadOperation.Key) {

@@ -3,7 +3,8 @@ import Testing
 
 @testable import WebImage
 
-/// A downloader for the loopback origin: everything open, pauses of a millisecond.
+/// A downloader for the loopback origin: everything open, pauses of a millisecond, and no limit of time that a busy machine could
+/// pass by chance.
 func makeDownloader(
     _ change: (inout ImageDownloader.Configuration) -> Void = { _ in }
 ) throws -> ImageDownloader {
@@ -11,6 +12,9 @@ func makeDownloader(
     configuration.addressPolicy.allow = ["127.0.0.0/8", "::1"].compactMap { CIDR($0) }
     configuration.retryBaseDelay = 0.001
     configuration.retryMaxDelay = 0.002
+    configuration.connectTimeout = 50
+    configuration.downloadTimeout = 50
+    configuration.parkAfter = 50
     change(&configuration)
     return try ImageDownloader(configuration: configuration)
 }
@@ -26,6 +30,14 @@ extension ImageDownloader {
         } catch {
             return error
         }
+    }
+}
+
+/// Returns once the condition holds; ends with the test's time limit.
+func until(_ condition: () async -> Bool) async throws {
+    while !(await condition()) {
+        try Task.checkCancellation()
+        await Task.yield()
     }
 }
 

@@ -28,6 +28,7 @@ struct ImageDownloaderProcessTests {
                 let nginx = try NginxServer()
                 _ = try await downloader.download(nginx.url("/"), options: .allowInvalidSSLCertificates)
             }
+            await downloader.invalidateSessionAndCancel()
             precondition(server.requests.map(\.path) == ["/"])
             precondition(server.requests[0].header("Authorization") == nil)
             precondition(access("\(folder)/keys", F_OK) != 0)

@@ -55,7 +55,7 @@ struct ImageDownloaderSchedulingTests {
         third.cancel()
         #expect(await failure(of: first) == .cancelled)
         #expect(await failure(of: third) == .cancelled)
-        while server.openConnectionCount > 1 { await Task.yield() }
+        try await until { server.openConnectionCount <= 1 }
         #expect(await downloader.currentDownloadCount == 1)
         server.release("/a")
         #expect(try await second.value.body.count == 1)
@@ -90,7 +90,7 @@ struct ImageDownloaderSchedulingTests {
         let slow = Task { try await downloader.download(server.url("/slow")) }
         await server.waitForRequests(1, to: "/slow")
         let waiting = Task { try await downloader.download(server.url("/waiting")) }
-        while await downloader.currentDownloadCount < 3 { await Task.yield() }
+        try await until { await downloader.currentDownloadCount >= 3 }
         waiting.cancel()
         busy.cancel()
         #expect(await failure(of: waiting) == .cancelled)
@@ -110,14 +110,14 @@ struct ImageDownloaderSchedulingTests {
         for isLast in [false, true] {
             let tasks = (0..<10).map { index in Task { try await downloader.download(server.url("/\(isLast)\(index)")) }
             }
-            while await downloader.currentDownloadCount < 10 { await Task.yield() }
+            try await until { await downloader.currentDownloadCount >= 10 }
             if isLast { await downloader.invalidateSessionAndCancel() } else { await downloader.cancelAllDownloads() }
             for task in tasks { #expect(await failure(of: task) == .cancelled) }
             #expect(await downloader.currentDownloadCount == 0)
             #expect(await downloader.activeDownloadCount == 0)
         }
-        let after = await downloader.failure(server.url("/after"))
-        #expect(after?.code == .cancelled)
+        try await until { server.openConnectionCount <= 0 }
+        #expect(await downloader.failure(server.url("/after"))?.code == .cancelled)
     }
 
     @Test("One slot serves in the order of arrival, or the other way round", arguments: DownloadExecutionOrder.allCases)
@@ -133,7 +133,7 @@ struct ImageDownloaderSchedulingTests {
         for index in 0..<14 {
             let options: DownloadOptions = index == 5 ? .highPriority : index == 3 ? .lowPriority : []
             tasks.append(Task { try await downloader.download(server.url("/\(index)"), options: options) })
-            while await downloader.currentDownloadCount <= index { await Task.yield() }
+            try await until { await downloader.currentDownloadCount > index }
         }
         #expect(server.requestCount() == 0)
         await downloader.setSuspended(false)
@@ -147,30 +147,29 @@ struct ImageDownloaderSchedulingTests {
     @Test("No more than the slots at once, and the number changes while it runs")
     func concurrency() async throws {
         let server = try OriginServer()
-        server.setFallback { _ in OriginResponse(body: [1], delay: 0.005) }
+        server.setFallback { _ in OriginResponse(body: [1], fault: .stallBeforeHeader) }
         let downloader = try makeDownloader { $0.maxConcurrentDownloads = 3 }
-        func run(_ name: String, _ count: Int) async throws {
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                for index in 0..<count {
-                    group.addTask { _ = try await downloader.download(server.url("/\(name)\(index)")) }
-                }
-                try await group.waitForAll()
-            }
-        }
-        try await run("a", 30)
-        #expect(server.maxConcurrentRequestsSeen == 3)
+        let tasks = (0..<30).map { index in Task { try await downloader.download(server.url("/\(index)")) } }
+        await server.waitForRequests(3)
+        try await until { await downloader.currentDownloadCount == 30 }
+        #expect(await downloader.activeDownloadCount == 3)
         await downloader.setMaxConcurrentDownloads(8)
-        try await run("b", 40)
+        await server.waitForRequests(8)
+        #expect(await downloader.activeDownloadCount == 8)
+        for index in 0..<30 { server.release("/\(index)") }
+        for task in tasks { _ = try await task.value }
+        #expect(server.requestCount() == 30)
         #expect(server.maxConcurrentRequestsSeen == 8)
-        #expect(server.connectionCount <= 8)
+        #expect(server.connectionCount == 8)
     }
 
     @Test("A host has its own limit, and another host its own slots")
     func perHost() async throws {
         let server = try OriginServer()
         let other = try OriginServer(address: "127.0.0.2")
-        server.setFallback { _ in OriginResponse(body: [1], delay: 0.005) }
-        other.setFallback { _ in OriginResponse(body: [1], delay: 0.005) }
+        for origin in [server, other] {
+            origin.setFallback { _ in OriginResponse(body: [1], fault: .stallBeforeHeader) }
+        }
         let downloader = try makeDownloader {
             $0.maxConcurrentDownloads = 20
             $0.maxConnectionsPerHost = 2
@@ -178,13 +177,18 @@ struct ImageDownloaderSchedulingTests {
             $0.addressPolicy = AddressPolicy()
             $0.connectTo = ["one.example:80:127.0.0.1:\(server.port)", "two.example:80:127.0.0.2:\(other.port)"]
         }
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for index in 0..<20 {
-                group.addTask { _ = try await downloader.download("http://one.example/\(index)") }
-                group.addTask { _ = try await downloader.download("http://TWO.example/\(index)") }
-            }
-            try await group.waitForAll()
+        let tasks = (0..<40).map { index in
+            Task { try await downloader.download("http://\(index < 20 ? "one" : "TWO").example/\(index)") }
         }
+        await server.waitForRequests(2)
+        await other.waitForRequests(2)
+        try await until { await downloader.currentDownloadCount == 40 }
+        #expect(await downloader.activeDownloadCount == 4)
+        for index in 0..<40 {
+            server.release("/\(index)")
+            other.release("/\(index)")
+        }
+        for task in tasks { _ = try await task.value }
         #expect(server.maxConcurrentRequestsSeen == 2)
         #expect(other.maxConcurrentRequestsSeen == 2)
     }

@@ -247,7 +247,7 @@ struct ImageDownloaderTests {
         weak let gone = downloader
         #expect(server.openConnectionCount == 1)
         downloader = nil
-        while server.openConnectionCount > 0 { await Task.yield() }
+        try await until { server.openConnectionCount <= 0 }
         #expect(gone == nil)
     }
 }

@@ -55,13 +55,16 @@ public struct WorkerCommand: AsyncParsableCommand {
         if !quiet { for warning in disk.warnings { Console.note("warning: \(warning)") } }
         let stop = StopRequest()
         try await Session.with(location) { session in
+            let manager = try manager(folder)
             let worker = PrefetchWorker(
-                configuration: configuration, redis: session.redis, queue: location.queue, manager: try manager(folder))
+                configuration: configuration, redis: session.redis, queue: location.queue, manager: manager)
             TerminationSignals.install { signal, count in
                 stop.request(signal: signal, count: count)
                 if count == 1 { worker.drain() } else { worker.stop() }
             }
             let counts = try await worker.run()
+            // Before the process ends: TLS must not be taken down under a thread that still uses it.
+            await manager.downloader.invalidateSessionAndCancel()
             if !quiet || counts.finished > 0 { Console.print(Self.lastLine(counts)) }
             if let signal = stop.forced { throw ExitCode(TerminationSignals.exitCode(signal)) }
         }

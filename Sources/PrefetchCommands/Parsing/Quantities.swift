@@ -20,7 +20,12 @@ struct TimeSpan: ExpressibleByArgument, Sendable {
         seconds = number * factor
     }
 
-    var defaultValueDescription: String { seconds >= 1 ? "\(Int(seconds))s" : "\(Int(seconds * 1000))ms" }
+    var defaultValueDescription: String {
+        let whole = Int(seconds)
+        if seconds < 1 { return "\(Int(seconds * 1000))ms" }
+        if whole % 86_400 == 0 { return "\(whole / 86_400)d" }
+        return whole % 3600 == 0 ? "\(whole / 3600)h" : "\(whole)s"
+    }
 
     /// In a form that parses.
     var argument: String { "\(Int((seconds * 1000).rounded()))ms" }

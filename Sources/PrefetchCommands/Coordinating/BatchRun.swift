@@ -205,11 +205,11 @@ struct BatchRun: Sendable {
             let cache = Shell.quoted(command.cache)
             Console.print("")
             Console.print("where the files are:  ls -R \(Shell.quoted(command.cache + "/v1"))")
-            Console.print("URL -> path:          prefetch-coord cache path URL --cache \(cache)")
+            Console.print("URL -> path:          \(Shell.program) cache path URL --cache \(cache)")
             if status.counts.skipped > 0 {
-                Console.print("what was skipped:     prefetch-coord failures \(status.id) --cache \(cache)")
+                Console.print("what was skipped:     \(Shell.program) failures \(status.id) --cache \(cache)")
             } else {
-                Console.print("check every file:     prefetch-coord cache verify --cache \(cache)")
+                Console.print("check every file:     \(Shell.program) cache verify --cache \(cache)")
             }
         }
         return BatchExit.code(status, allowed: command.failOver)
@@ -255,6 +255,9 @@ final class StopRequest: Sendable {
 
 /// Words for a shell.
 enum Shell {
+    /// This program as it was called, so that a printed command works where it is printed.
+    static var program: String { quoted(CommandLine.arguments.first ?? "prefetch-coord") }
+
     /// The word as it has to be typed.
     static func quoted(_ word: String) -> String {
         let plain = word.utf8.allSatisfy { byte in

@@ -54,7 +54,7 @@ struct SubmitCommand: AsyncParsableCommand {
             guard try await feed(id, submission, session, stop) else {
                 throw PrefetchError(
                     .stopped, "stopped before the whole list was queued; what is queued runs on",
-                    hint: "go on with: prefetch-coord submit --resume \(Shell.quoted(file))")
+                    hint: "go on with: \(Shell.program) submit --resume \(Shell.quoted(file))")
             }
             if wait { return try await follow(id, session, stop) }
             if json, let status = try await session.queue.status(of: id) {
@@ -118,7 +118,7 @@ struct SubmitCommand: AsyncParsableCommand {
             return try await group.next() ?? nil
         }
         guard let status else {
-            Console.note("the batch runs on: prefetch-coord status \(id)")
+            Console.note("the batch runs on: \(Shell.program) status \(id)")
             throw ExitCode(130)
         }
         if json {
@@ -135,7 +135,7 @@ struct SubmitCommand: AsyncParsableCommand {
         if try await session.queue.workers().isEmpty {
             Console.note("no worker is there yet; start one: \(workerCommand(session))")
         }
-        Console.note("look at it:   prefetch-coord status \(id)\(locationWords)")
+        Console.note("look at it:   \(Shell.program) status \(id)\(locationWords)")
     }
 
     private func workerCommand(_ session: Session) -> String {

@@ -115,7 +115,7 @@ struct OriginServerTests {
             unlink("\(path)/link.jpg")
             rmdir(path)
         }
-        let file = fopen("\(path)/a b.jpg", "w")
+        let file = try #require(fopen("\(path)/a b.jpg", "w"))
         fputs("jpeg", file)
         fclose(file)
         symlink("/etc/passwd", "\(path)/link.jpg")

@@ -16,7 +16,7 @@ struct ImageDownloaderProcessTests {
             var template = Array("/tmp/downloader-XXXXXX".utf8CString)
             let folder = template.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
             setenv("HOME", folder, 1)
-            let netrc = fopen("\(folder)/.netrc", "w")
+            let netrc = try #require(fopen("\(folder)/.netrc", "w"))
             fputs("default login me password secret\n", netrc)
             fclose(netrc)
             setenv("SSLKEYLOGFILE", "\(folder)/keys", 1)

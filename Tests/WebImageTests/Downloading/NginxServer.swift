@@ -100,7 +100,7 @@ final class NginxServer: Sendable {
     }
 
     private static func write(_ text: String, to path: String) {
-        let file = fopen(path, "w")
+        guard let file = fopen(path, "w") else { preconditionFailure("cannot write \(path)") }
         fputs(text, file)
         fclose(file)
     }

@@ -17,7 +17,6 @@ let cSettings: [CSetting] = [.treatAllWarnings(as: .error)]
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 let heap: Target.Dependency = .product(name: "HeapModule", package: "swift-collections")
-let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 
 let package = Package(
     name: "prefetch",
@@ -30,7 +29,6 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
     ],
     targets: [
         // Doors to C. Each is entered by one Swift module and by few files of it (scripts/check).
@@ -48,13 +46,13 @@ let package = Package(
             swiftSettings: settings),
         .target(name: "Redis", dependencies: ["CHiredis", "CLinux", "Threading"], swiftSettings: settings),
         .target(
-            name: "Prefetch", dependencies: ["WebImage", "Redis", "Threading", "CLinux", deque, logging],
+            name: "Prefetch", dependencies: ["WebImage", "Redis", "Threading", "CLinux", deque],
             swiftSettings: settings),
         .target(name: "Origin", dependencies: ["CImageCodec", "CLinux", "Threading"], swiftSettings: settings),
         .target(
             name: "PrefetchCommands",
             dependencies: [
-                "Prefetch", "WebImage", "Redis", "Origin", "Threading", "CLinux", argumentParser, logging,
+                "Prefetch", "WebImage", "Redis", "Origin", "Threading", "CLinux", argumentParser,
             ],
             swiftSettings: settings),
         .executableTarget(name: "prefetch-coord", dependencies: ["PrefetchCommands"], swiftSettings: settings),

@@ -31,6 +31,10 @@ public struct BatchStatus: Sendable, Equatable {
     public var listPath: String
     /// Hex SHA-256 of the list.
     public var listHash: String
+    /// The batch whose skipped URLs this one takes up again, and the one that took up this one's.
+    public var retryOf: String?, retriedBy: String?
+    /// The slot it has: at most one running batch of a queue has a slot.
+    public var slot: String?
     /// What it asks of workers.
     public var options: BatchOptions
     /// The most entries of skipped URLs it keeps.
@@ -67,6 +71,10 @@ public struct BatchStatus: Sendable, Equatable {
         ended = number("ended")
         listPath = fields["list"]?.string ?? ""
         listHash = fields["hash"]?.string ?? ""
+        func name(_ field: String) -> String? { fields[field]?.string.flatMap { $0.isEmpty ? nil : $0 } }
+        retryOf = name("retry_of")
+        retriedBy = name("retried_by")
+        slot = name("slot")
         options = BatchOptions(encoded: fields["options"]?.string ?? "{}")
         keepDetails = fields["details"]?.int ?? 100_000
     }

@@ -61,15 +61,10 @@ package struct FailureReader: Sendable {
 
     private func forEachInList(_ body: (FailureDetail) async throws(PrefetchError) -> Bool) async throws(PrefetchError)
     {
-        let list = try URLList(path: listPath ?? status.listPath)
-        guard list.hash == status.listHash else {
-            throw PrefetchError(
-                .unreadableList, "\(list.path) is not the list of \(status.id) any more",
-                hint: "give the file it was submitted from: --list FILE")
-        }
+        let entries = try await BatchEntries(of: status, queue: queue, listPath: listPath)
         var index = 0
         var known: [Int: (outcome: PrefetchOutcome, detail: FailureDetail?)] = [:]
-        try await list.forEach { entry async throws(PrefetchError) in
+        try await entries.forEach { entry async throws(PrefetchError) in
             if index % Self.step == 0 {
                 let found = try await skipped(index..<min(index + Self.step, status.total))
                 let details = try await redis { () async throws(RedisError) in

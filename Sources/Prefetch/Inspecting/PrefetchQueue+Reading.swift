@@ -104,10 +104,10 @@ extension PrefetchQueue {
         return result
     }
 
-    /// The newest batch of a list with this hash, and the newest that is still running.
+    /// The newest batch of a list with this hash, and the newest that is still running; retries of a part of it do not count.
     package func batches(ofList hash: String) async throws(RedisError) -> (newest: BatchStatus?, running: BatchStatus?)
     {
-        let same = try await statuses(of: try await batches()).filter { $0.listHash == hash }
+        let same = try await statuses(of: try await batches()).filter { $0.listHash == hash && $0.retryOf == nil }
         return (same.last, same.last { $0.state == .running })
     }
 

@@ -15,7 +15,8 @@ package struct ListFeeder: Sendable {
     }
 
     private let queue: PrefetchQueue
-    private let list: URLList
+    private let entries: BatchEntries
+    private let name: String
     private let batch: String
     private let window: String
     private let jobSize: Int
@@ -24,11 +25,21 @@ package struct ListFeeder: Sendable {
     /// * `window`: `auto`, `all`, or how many jobs wait in Redis before a push has to; one push has up to 64.
     /// * `jobSize`: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers.
     package init(queue: PrefetchQueue, list: URLList, batch: String, window: String = "auto", jobSize: Int? = nil) {
+        self.init(
+            queue: queue, entries: BatchEntries(list), of: list.path, batch: batch, window: window, jobSize: jobSize)
+    }
+
+    /// * `of`: what the entries are of, for a sentence to a person.
+    package init(
+        queue: PrefetchQueue, entries: BatchEntries, of name: String, batch: String, window: String = "auto",
+        jobSize: Int? = nil
+    ) {
         self.queue = queue
-        self.list = list
+        self.entries = entries
+        self.name = name
         self.batch = batch
         self.window = window
-        self.jobSize = min(PrefetchJob.maxCount, max(1, jobSize ?? (list.total + 63) / 64))
+        self.jobSize = min(PrefetchJob.maxCount, max(1, jobSize ?? (entries.total + 63) / 64))
     }
 
     /// Feeds until the batch is sealed or over.
@@ -65,21 +76,21 @@ package struct ListFeeder: Sendable {
                     }
                 }
             }
-            try await list.forEach(from: from) { entry async throws(PrefetchError) in
+            try await entries.forEach(from: from) { entry async throws(PrefetchError) in
                 push.append(entry, batch: batch, jobSize: jobSize)
                 return push.isLarge ? try await offer() : true
             }
             if result == nil, push.count > 0 { _ = try await offer() }
             if result == nil {
-                guard push.offset == list.total else {
+                guard push.offset == entries.total else {
                     throw PrefetchError(
                         .unreadableList,
-                        "\(list.path) changed while it was read: \(push.offset) URLs, \(list.total) before",
+                        "\(name) changed while it was read: \(push.offset) URLs, \(entries.total) before",
                         hint:
                             "submit the new list as a batch of its own; cancel this one: prefetch-coord cancel \(batch)"
                     )
                 }
-                let total = list.total
+                let total = entries.total
                 result = try await redis { () async throws(RedisError) in
                     try await queue.seal(batch: batch, total: total)
                 }

@@ -1,0 +1,70 @@
+internal import Redis
+internal import WebImage
+
+/// The entries of a batch in the order of their indices: the lines of its list, or, of a batch that is a retry, the skipped lines of the
+/// batch it retries.
+package struct BatchEntries: Sendable {
+    private enum Source: Sendable {
+        case list(URLList)
+        case skipped(FailureReader)
+    }
+
+    private let source: Source
+    /// How many there are.
+    package let total: Int
+
+    /// All lines of a list.
+    package init(_ list: URLList) {
+        source = .list(list)
+        total = list.total
+    }
+
+    /// The entries of a batch that Redis has.
+    /// * `listPath`: where the list is now, if not where it was read.
+    /// - Throws: `unreadableList` where the list is needed and is not there or has changed; `notFound` where the retried batch is gone.
+    package init(of status: BatchStatus, queue: PrefetchQueue, listPath: String? = nil) async throws(PrefetchError) {
+        if let parent = status.retryOf {
+            let found: BatchStatus?
+            do throws(RedisError) { found = try await queue.status(of: parent) } catch { throw PrefetchError(error) }
+            guard let found else {
+                throw PrefetchError(
+                    .notFound, "\(status.id) retries \(parent), and Redis knows that batch no more",
+                    hint: "submit the lines again that are still wanted")
+            }
+            self.init(skippedOf: found, queue: queue, listPath: listPath)
+            return
+        }
+        let list = try URLList(path: listPath ?? status.listPath)
+        guard list.hash == status.listHash else {
+            throw PrefetchError(
+                .unreadableList, "\(list.path) is not the list of \(status.id) any more",
+                hint: "give the file it was submitted from: --list FILE")
+        }
+        self.init(list)
+    }
+
+    /// What was skipped of a batch that is over.
+    package init(skippedOf status: BatchStatus, queue: PrefetchQueue, listPath: String? = nil) {
+        source = .skipped(FailureReader(queue: queue, status: status, listPath: listPath))
+        total = status.counts.skipped
+    }
+
+    /// Runs `body` with each entry from index `first` on, until it returns false.
+    /// - Throws: what `body` throws; `unreadableList`, `redisUnavailable` where the entries cannot be read (any more).
+    package func forEach(
+        from first: Int = 0, _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
+    ) async throws(PrefetchError) {
+        switch source {
+        case .list(let list): try await list.forEach(from: first, body)
+        case .skipped(let reader):
+            var index = 0
+            try await reader.forEach { failure async throws(PrefetchError) in
+                index += 1
+                guard index > first else { return true }
+                let entry = PrefetchJob.Entry(
+                    line: failure.line, url: failure.url, isInvalid: failure.outcome == .invalidURL)
+                return try await body(entry)
+            }
+        }
+    }
+}

@@ -35,6 +35,7 @@ extension DiskCache {
         let file = try fill(body, leaf: leaf.descriptor)
         defer { if let name = file.temporaryName { unlinkat(leaf.descriptor, name, 0) } }
         let isDescribed = try describe(file.descriptor, record: record, validators: validators)
+        // Not at the open: an attribute wants write permission of the file itself (xattr(7)).
         guard fchmod(file.descriptor, publishedMode) == 0 else { throw fault("store an image") }
         if configuration.durability == .file, fdatasync(file.descriptor) != 0 { throw fault("store an image") }
         // Two names cannot appear in one step, so only one process at a time publishes a pair of them into this directory.
@@ -67,7 +68,7 @@ extension DiskCache {
         guard errno == ENOENT else { throw fault("store an image") }
         try makeDirectory(path)
         if configuration.durability == .file {
-            for part in [".", "v1", String(path.prefix(5))] {
+            for part in [".", "v1", "v1/" + path.dropFirst(3).prefix(2)] {
                 let parent = OpenFile(clinux_open_beneath(root, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
                 guard let parent, fsync(parent.descriptor) == 0 else { throw fault("make the directory \(path)") }
             }

@@ -84,18 +84,21 @@ public final class ImageManager: ImageLoading {
 
     /// Loads as ``loadImage(with:options:)`` does, without asking which URLs failed.
     package func load(_ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
-        try await withTaskExecutorPreference(pool) { () async throws(WebImageError) in
-            let key = CacheKey(request.key)
-            if request.isFromCacheOnly {
-                if let image = try cached(key, request) { return image }
-                throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
-            }
-            return try await cache.transfers.withTransfer(of: key) { () async throws(WebImageError) in
-                // Whoever waited here most often finds it in the cache now.
-                if let image = try cached(key, request) { return image }
-                return try await fetch(key, request)
-            }
+        try await withTaskExecutorPreference(pool) { () async throws(WebImageError) in try await loadOnPool(request) }
+    }
+
+    /// The same for a task that prefers this manager's pool already.
+    package func loadOnPool(_ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
+        let key = CacheKey(request.key)
+        if request.isFromCacheOnly {
+            if let image = try cached(key, request) { return image }
+            throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
+        let transfer = try await cache.transfers.acquire(key)
+        defer { transfer.release() }
+        // Whoever waited here most often finds it in the cache now.
+        if let image = try cached(key, request) { return image }
+        return try await fetch(key, request)
     }
 
     /// The cached image where it is good enough; one that passed less is verified now, and raised or moved aside.

@@ -41,6 +41,9 @@ int clinux_tmpfile_flags(void) { return O_TMPFILE | O_RDWR | O_CLOEXEC; }
 int clinux_directory_flags(void) { return O_PATH | O_DIRECTORY | O_CLOEXEC; }
 
 int clinux_link_fd(int fd, int dirfd, const char *name) {
+    // By the descriptor itself: half the cost of a way through /proc. Needs CAP_DAC_READ_SEARCH before Linux 6.10.
+    if (linkat(fd, "", dirfd, name, AT_EMPTY_PATH) == 0) return 0;
+    if (errno != ENOENT) return -1;
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     return linkat(AT_FDCWD, path, dirfd, name, AT_SYMLINK_FOLLOW);

@@ -104,6 +104,14 @@ private final class WorkQueue: @unchecked Sendable {
     private func take() -> Item? {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
+        var yields = 0
+        while next == items.count && !stopping && yields < 4 {
+            // A sleep and the call that ends it cost more than a look around: on a busy machine the next job is there after it.
+            yields += 1
+            pthread_mutex_unlock(mutex)
+            sched_yield()
+            pthread_mutex_lock(mutex)
+        }
         while next == items.count && !stopping {
             sleeping += 1
             pthread_cond_wait(condition, mutex)

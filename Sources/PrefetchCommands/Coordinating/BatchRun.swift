@@ -11,6 +11,8 @@ struct BatchRun: Sendable {
     let command: RunCommand
     let list: URLList
     let workerCount: Int
+    /// Tells of the ended batch in place of the summary, and decides the exit code.
+    var report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)?
 
     func run() async throws {
         let lock = try await RunLock.acquire(cache: command.cache)
@@ -198,6 +200,7 @@ struct BatchRun: Sendable {
         guard let status = try await queue.status(of: id) else {
             throw PrefetchError(.notFound, "Redis knows the batch \(id) no more", hint: "run it again")
         }
+        if let report { return try await report(queue, status) }
         if command.json {
             Console.print(BatchJSON.object(status).text)
         } else {

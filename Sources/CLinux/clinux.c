@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <sys/resource.h>
 #include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
@@ -189,4 +191,17 @@ int clinux_signal_pipe(const int *signals, int count) {
         if (sigaction(signals[i], &action, NULL) < 0) return -1;
     }
     return ends[0];
+}
+
+void clinux_keep_freed_memory(void) {
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    mallopt(M_TRIM_THRESHOLD, 32 << 20);
+}
+
+int clinux_raise_file_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+    if (limit.rlim_cur >= limit.rlim_max || limit.rlim_cur >= 65536) return 0;
+    limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+    return setrlimit(RLIMIT_NOFILE, &limit);
 }

@@ -28,6 +28,12 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
     /// The last 61 digits.
     var name: String { text(leaf: false, name: true) }
 
+    /// How many leaf directories there are.
+    static let leafCount = 4096
+
+    /// Which one this key has, from 0.
+    var leafIndex: Int { Int(digest[0]) << 4 | Int(digest[1] >> 4) }
+
     /// Which lock file has this key's byte.
     var lockFile: Int { Int(digest[31]) % Self.lockFileCount }
 

@@ -15,7 +15,7 @@ public struct CoordCommand: AsyncParsableCommand {
         version: "prefetch \(PrefetchVersion)",
         subcommands: [
             RunCommand.self, SubmitCommand.self, StatusCommand.self, FailuresCommand.self, CacheCommand.self,
-            FsckCommand.self, CancelCommand.self,
+            FsckCommand.self, CancelCommand.self, ExportCommand.self, RetryCommand.self, BatchCommand.self,
 
         ])
 

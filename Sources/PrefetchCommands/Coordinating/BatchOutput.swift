@@ -85,7 +85,8 @@ struct BatchOutput: Sendable {
 
     private func fill(_ path: String, _ export: BatchExport) async throws(PrefetchError) {
         let folder = try ImageFolder(path: path) { reason in
-            Console.note("note: \(TerminalText.escaped(reason)): its files are copies and take room of their own")
+            Console.note(
+                "note: \(TerminalText.escaped(reason)): what cannot be linked is copied, and takes room of its own")
         }
         try await export.fill(folder)
         let tally = folder.tally

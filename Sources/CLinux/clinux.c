@@ -67,6 +67,11 @@ static int ofd_lock(int fd, int64_t offset, short type) {
 int clinux_ofd_try_lock(int fd, int64_t offset) { return ofd_lock(fd, offset, F_WRLCK); }
 int clinux_ofd_unlock(int fd, int64_t offset) { return ofd_lock(fd, offset, F_UNLCK); }
 
+ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count) {
+    off64_t at = offset;
+    return copy_file_range(in, &at, out, NULL, count, 0);
+}
+
 int clinux_syncfs(int fd) { return syncfs(fd); }
 
 int clinux_rename_noreplace(int olddirfd, const char *oldpath, int newdirfd, const char *newpath) {

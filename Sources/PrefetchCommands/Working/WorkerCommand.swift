@@ -91,7 +91,9 @@ public struct WorkerCommand: AsyncParsableCommand {
     private func manager(_ folder: String) throws(PrefetchError) -> ImageManager {
         let downloads = try fetch.downloads(maxPerHost: maxPerHost)
         do throws(WebImageError) {
-            return try ImageManager(cache: ImageCache(directory: folder), downloads: downloads)
+            // Nobody asks this process for an image twice: memory would only cost.
+            return try ImageManager(
+                cache: ImageCache(directory: folder, configuration: .diskOnly), downloads: downloads)
         } catch {
             throw PrefetchError(.configuration, error.message, hint: "see prefetch-worker --help")
         }

@@ -34,8 +34,8 @@ extension DiskCache {
         do throws(WebImageError) {
             return try store(body, key, record, validators, replacing, leaf: try openLeaf(key))
         } catch {
-            // Somebody removed the directory that was kept open.
-            guard error.underlyingCode == ENOENT, leaves.forget(key) else { throw error }
+            // Somebody removed the directory that was kept open. EPERM: ext4's answer to an unnamed file in such a one.
+            guard [ENOENT, EPERM].contains(error.underlyingCode), leaves.forget(key) else { throw error }
             return try store(body, key, record, validators, replacing, leaf: try openLeaf(key))
         }
     }

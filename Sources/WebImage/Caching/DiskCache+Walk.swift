@@ -47,7 +47,7 @@ extension DiskCache {
     }
 
     /// Sorted names of one directory: lower-case hexadecimal ones of a length, or all.
-    private func names(in path: String, length: Int?) throws(WebImageError) -> [String] {
+    func names(in path: String, length: Int?) throws(WebImageError) -> [String] {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
         guard let directory = OpenFile(clinux_open_beneath(root, path, flags, 0)) else {
             // A stray file, or a directory that was removed meanwhile.

@@ -19,7 +19,8 @@ public actor ImageDownloader {
     let limits: DownloadOperation.Limits
     let named: [NamedPlace]
 
-    var maxConcurrentDownloads: Int
+    /// Transfers at once; ``setMaxConcurrentDownloads(_:)`` changes it.
+    public internal(set) var maxConcurrentDownloads: Int
     var isSuspended = false
     var isInvalidated = false
     var isThreadPrepared = false

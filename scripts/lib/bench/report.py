@@ -84,3 +84,40 @@ def markdown(facts, corpus, all_tools, rows):
         lines += ["", "Not as it should be: " + "; ".join(facts["complaints"]) + "."]
     lines += ["", f"`{facts['command']}`"]
     return "\n".join(lines)
+
+
+MARKS = ("<!-- from scripts/bench web -->", "<!-- end of scripts/bench web -->")
+
+
+def short(facts, all_tools, rows):
+    """The few columns a newcomer reads."""
+    lines = [
+        "| tool | what it checks | requests/s | CPU a request | broken files kept |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for title in catalogue.BASELINES:
+        for tool in (tool for tool in all_tools if tool.table == title and rows.get(tool.name)):
+            result = summary(rows[tool.name])
+            read = next((row["left"] for row in rows[tool.name] if "good" in row["left"]), {"broken": "?"})
+            lines.append(
+                f"| {tool.title} | {tool.checks} | {result['rate']:,.0f} | {result['cpu_us']:,.0f} us | {read['broken']} |"
+            )
+    place = facts["machine"]
+    lines += [
+        "",
+        f"Medians of {facts['repetitions']} runs of {facts['requests']:,} requests, {place['cores']} cores shared with the server, "
+        f"{facts['date'].split()[0]}; `scripts/bench web` measures it again, [docs/BENCHMARK.md](docs/BENCHMARK.md) has the settings.",
+    ]
+    return "\n".join(lines)
+
+
+def replace_block(path, text):
+    """Puts the text between the two marks of a file."""
+    with open(path, encoding="utf-8") as file:
+        whole = file.read()
+    head, found, rest = whole.partition(MARKS[0])
+    _, ended, tail = rest.partition(MARKS[1])
+    if not found or not ended:
+        raise ValueError(f"{path} has no block from '{MARKS[0]}' to '{MARKS[1]}'")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"{head}{MARKS[0]}\n{text}\n{MARKS[1]}{tail}")

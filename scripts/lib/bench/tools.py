@@ -10,8 +10,10 @@ EACH = IN_FLIGHT // PROCESSES
 class Tool:
     """One tool with its settings. `command` makes a fresh folder usable and returns the words to run."""
 
-    def __init__(self, name, settings, table, command, codes):
+    def __init__(self, name, title, checks, settings, table, command, codes):
         self.name = name
+        self.title = title
+        self.checks = checks
         self.settings = settings
         self.table = table
         self.command = command
@@ -58,12 +60,12 @@ def all_tools(binaries, bare, urls, list_path, work):
     }
     # The exit codes of a list with bad URLs: 3 finished with skips; 22 of --fail; 8 an error response of the server.
     return [
-        Tool("prefetch", names["like"], "like for like", ours(*like), {0, 3}),
-        Tool("bare", names["bare"], "like for like", floor("none"), {0}),
-        Tool("curl", f"1 process, --parallel --parallel-max {IN_FLIGHT}, no check, no sync", "like for like", curl, {0, 22}),
-        Tool("wget2", f"1 process, --max-threads={IN_FLIGHT}, no check, no sync", "like for like", wget2, {0, 8}),
-        Tool("prefetch-defaults", names["ours"], "with verification", ours(), {0, 3}),
-        Tool("bare-decode", names["decode"], "with verification", floor("decode"), {0}),
+        Tool("prefetch", "**prefetch**, 2 workers", "structure", names["like"], "like for like", ours(*like), {0, 3}),
+        Tool("bare", "a bare libcurl program, 2 processes", "nothing", names["bare"], "like for like", floor("none"), {0}),
+        Tool("curl", "curl --parallel", "nothing", f"1 process, --parallel --parallel-max {IN_FLIGHT}, no check, no sync", "like for like", curl, {0, 22}),
+        Tool("wget2", "wget2", "nothing", f"1 process, --max-threads={IN_FLIGHT}, no check, no sync", "like for like", wget2, {0, 8}),
+        Tool("prefetch-defaults", "**prefetch**, its defaults", "every image decoded, SHA-256, synced", names["ours"], "with verification", ours(), {0, 3}),
+        Tool("bare-decode", "the bare program with the same checks", "every image decoded, SHA-256, synced", names["decode"], "with verification", floor("decode"), {0}),
     ]
 
 

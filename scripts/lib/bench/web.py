@@ -65,6 +65,7 @@ def arguments():
     parser.add_argument("--truncate", action="store_true", help="empty the files of a run once they are counted: less room")
     parser.add_argument("--priority", action="store_true", help="client and server go before other programs; needs root")
     parser.add_argument("--json", metavar="FILE", help="all measured values")
+    parser.add_argument("--readme", metavar="FILE", help="put a short table between the marks of this file")
     parser.add_argument("--keep", action="store_true", help="leave the files of every run")
     # What scripts/bench has built.
     parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
@@ -232,6 +233,8 @@ def main():
             "missing": corpus.missing,
         }
         print(report.markdown(facts, described, tools, rows), flush=True)
+        if options.readme:
+            report.replace_block(options.readme, report.short(facts, tools, rows))
         if options.json:
             with open(options.json, "w", encoding="utf-8") as file:
                 json.dump({"v": 1, **facts, "corpus": described, "runs": rows}, file, indent=1)

@@ -14,7 +14,8 @@ public struct CoordCommand: AsyncParsableCommand {
             """,
         version: "prefetch \(PrefetchVersion)",
         subcommands: [
-            RunCommand.self, SubmitCommand.self, StatusCommand.self, FailuresCommand.self, CacheCommand.self,
+            RunCommand.self, SubmitCommand.self, StatusCommand.self, WatchCommand.self, FailuresCommand.self,
+            CacheCommand.self,
             FsckCommand.self, CancelCommand.self,
 
         ])

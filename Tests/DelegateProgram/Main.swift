@@ -2,8 +2,8 @@ internal import Glibc
 internal import Prefetch
 internal import WebImage
 
-/// Submits a list with the library and prints every call it gets, one a line: `DelegateProgram REDIS_URL LIST [events]`. The id of the
-/// batch goes to standard error.
+/// Submits a list with the library and prints every call it gets, one a line: `DelegateProgram REDIS_URL LIST`; the id of the batch goes
+/// to standard error. Or prints the events of a batch in the same form: `DelegateProgram REDIS_URL BATCH events`.
 @main
 struct DelegateProgram {
     static func main() async {
@@ -13,11 +13,7 @@ struct DelegateProgram {
             let printer = CallPrinter()
             prefetcher.delegate = printer
             if words.count > 3 {
-                let token = try await prefetcher.prefetch(listAt: words[2])
-                note("batch \(token.id)")
-                // The same batch as a sequence; the delegate is left out of it.
-                prefetcher.delegate = nil
-                for try await event in prefetcher.events(ofBatch: token.id) { printer.write(event) }
+                for try await event in prefetcher.events(ofBatch: words[2]) { printer.write(event) }
             } else {
                 let token = try await prefetcher.prefetch(
                     listAt: words[2], progress: { say("progress \($0)/\($1)") },

@@ -1,0 +1,81 @@
+import Glibc
+import TestSupport
+import Testing
+import WebImage
+
+@Suite("Progress on a terminal", .timeLimit(.minutes(2)))
+struct TerminalTests {
+    private let urls = (0..<10).map { "http://192.0.2.1/\($0).png" }
+
+    /// Runs a command on a terminal of 60 columns.
+    private func onTerminal(
+        _ b: RemoteBatch, _ command: String, environment: [String: String] = ["TERM": "xterm", "LC_ALL": "C.UTF-8"]
+    ) async throws -> ChildProcess {
+        let inner = "stty cols 60 rows 20; \(command)"
+        let quoted = inner.replacing("'", with: "'\\''")
+        return try await b.shell("script -qefc '\(quoted)' /dev/null", environment: environment)
+    }
+
+    private func screen(_ child: ChildProcess) -> TerminalScreen {
+        var screen = TerminalScreen(width: 60)
+        screen.write(child.stdout)
+        return screen
+    }
+
+    @Test("A few lines are redrawn in place, failures scroll above, and nothing of it is left at the end")
+    func inline() async throws {
+        let b = try await RemoteBatch()
+        let long = "http://192.0.2.1/" + String(repeating: "a", count: 100) + "/漢字漢字"
+        let list = Array(urls.dropLast()) + [long]
+        _ = try await b.submit(list, as: "tty")
+        let watch = try await onTerminal(b, b.coordWords("watch tty"))
+        try await until { watch.stdout.contains("0/10") }
+        try await b.settle("tty", 9, long, .httpError)
+        try await until { watch.stdout.contains("skipped: httpError 404") }
+        let middle = screen(watch)
+        #expect(middle.text.contains { $0.hasPrefix("skipped: httpError 404  http://192.0.2.1/aaa") })
+        #expect(middle.text.contains { $0.hasPrefix("tty  10.0% ━") && $0.hasSuffix("  1/10") }, "\(middle.text)")
+        for index in 0..<9 { try await b.settle("tty", index, list[index]) }
+        #expect(await watch.wait() == .exited(3), "\(watch.stdout)")
+        let end = screen(watch)
+        #expect(end.widest <= 59, "\(end.widest)")
+        #expect(end.unknown.isEmpty, "\(end.unknown)")
+        #expect(end.frames >= 2)
+        // The failure and the summary stay, the bar does not; below them there is room for a prompt.
+        #expect(end.text.first?.hasPrefix("skipped: httpError 404") == true, "\(end.text)")
+        #expect(end.text.dropFirst().first?.hasPrefix("tty done: finished 10 skipped 1 of 10") == true, "\(end.text)")
+        #expect(!end.text.contains { $0.contains("━") } && end.rows.last == "")
+    }
+
+    @Test("Ctrl-C takes the lines away before it says how to come back")
+    func detach() async throws {
+        let b = try await RemoteBatch()
+        _ = try await b.submit(urls, as: "tty")
+        let watch = try await onTerminal(b, b.coordWords("watch tty") + " & echo pid=$!; wait $!; echo code=$?")
+        try await until { watch.stdout.contains("0/10") && watch.stdout.contains("pid=") }
+        let pid = watch.stdout.split(separator: "pid=").compactMap { Int32($0.prefix { $0.isNumber }) }
+        #expect(kill(try #require(pid.first), SIGTERM) == 0)
+        await watch.wait()
+        let end = screen(watch).text.joined(separator: "\n")
+        #expect(end.contains("tty runs on; come back with: ") && end.hasSuffix("code=143"), "\(end)")
+        #expect(!end.contains("━") && !end.contains("no worker"), "\(end)")
+    }
+
+    @Test("A terminal that does not obey gets plain lines, and one without UTF-8 a plain bar")
+    func plain() async throws {
+        let b = try await RemoteBatch()
+        _ = try await b.submit(urls, as: "tty")
+        for index in 0..<4 { try await b.settle("tty", index, urls[index]) }
+        let ascii = try await onTerminal(
+            b, b.coordWords("watch tty"), environment: ["TERM": "xterm", "LC_ALL": "C", "LANG": "en_US.UTF-8"])
+        try await until { ascii.stdout.contains("4/10") }
+        let dumb = try await onTerminal(b, b.coordWords("watch tty"), environment: ["TERM": "dumb"])
+        try await until { dumb.stdout.contains("finished=4") }
+        #expect(screen(ascii).text.contains { $0.hasPrefix("tty  40.0% ###") && $0.contains("#--") })
+        for index in 4..<10 { try await b.settle("tty", index, urls[index]) }
+        #expect(await ascii.wait() == .exited(0))
+        #expect(await dumb.wait() == .exited(0))
+        #expect(!dumb.stdout.contains("\u{1B}"))
+        #expect(!ascii.stdout.unicodeScalars.contains { !$0.isASCII })
+    }
+}

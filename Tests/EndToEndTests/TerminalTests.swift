@@ -1,4 +1,5 @@
 import Glibc
+import Origin
 import TestSupport
 import Testing
 import WebImage
@@ -45,6 +46,31 @@ struct TerminalTests {
         #expect(end.text.first?.hasPrefix("skipped: httpError 404") == true, "\(end.text)")
         #expect(end.text.dropFirst().first?.hasPrefix("tty done: finished 10 skipped 1 of 10") == true, "\(end.text)")
         #expect(!end.text.contains { $0.contains("━") } && end.rows.last == "")
+    }
+
+    @Test("What the workers of a run print goes above the lines, and nothing of it is lost")
+    func run() async throws {
+        let b = try await RemoteBatch()
+        let origin = try OriginServer()
+        let image = OriginResponse(body: GeneratedImage.png(seed: 5, width: 10, height: 10))
+        origin.setFallback { $0.path.hasSuffix(".png") ? image : OriginResponse(status: 404) }
+        var held = image
+        held.fault = .stallBeforeHeader
+        origin.route("/held.png", held)
+        let list = b.list((0..<40).map { origin.url("/\($0).png") } + [origin.url("/x.bad"), origin.url("/held.png")])
+        let command =
+            "'\(builtProduct("prefetch-coord"))' run '\(list)' --cache '\(b.folder.path("own"))' -n 2 --allow-net 127.0.0.0/8"
+        let run = try await onTerminal(b, command)
+        try await until { screen(run).text.contains { $0.hasSuffix("  41/42") } }
+        origin.release("/held.png")
+        #expect(await run.wait() == .exited(3), "\(run.stdout)")
+        let end = screen(run)
+        #expect(end.unknown.isEmpty && !end.text.contains { $0.contains("━") || $0.contains(" in flight") })
+        #expect(end.text.contains { $0.hasPrefix("skipped: httpError 404  http://127.0.0.1:") })
+        let workers = end.text.filter { $0.hasPrefix("prefetch-worker ") }
+        let finished = workers.compactMap { $0.split(separator: " ").dropFirst(3).first }.compactMap { Int($0) }
+        #expect(finished.reduce(0, +) == 42, "\(end.text)")
+        #expect(end.text.contains { $0.hasPrefix("urls-") && $0.contains(" done: finished 42 skipped 1 of 42") })
     }
 
     @Test("Ctrl-C takes the lines away before it says how to come back")

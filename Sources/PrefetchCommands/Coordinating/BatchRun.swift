@@ -43,8 +43,11 @@ struct BatchRun: Sendable {
         }
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+        let output = WorkerOutput(isNeeded: Terminal.canRedraw && !command.quiet)
         let supervisor = WorkerSupervisor(
-            WorkerSupervisor.Configuration(arguments: { arguments(session, worker: $0) }, workers: workerCount),
+            WorkerSupervisor.Configuration(
+                arguments: { arguments(session, worker: $0) }, workers: workerCount,
+                output: output?.descriptor ?? STDERR_FILENO),
             progress: { (try? await queue.status(of: id))??.counts.finished ?? 0 },
             onDeath: { pid, end in
                 Console.note(
@@ -53,6 +56,7 @@ struct BatchRun: Sendable {
                 _ = try? await queue.reap(worker: "\(Session.hostName):\(pid)", most: 1_000_000)
             })
         let failure = await work(queue, id, submission, supervisor, stop, redisFailure)
+        await output?.close()
         if let failure { throw failure }
         if let signal = stop.forced { return TerminationSignals.exitCode(signal) }
         if let status = try await queue.status(of: id), status.state == .running {

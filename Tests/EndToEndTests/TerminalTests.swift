@@ -52,16 +52,35 @@ struct TerminalTests {
     func run() async throws {
         let b = try await RemoteBatch()
         let origin = try OriginServer()
-        let image = OriginResponse(body: GeneratedImage.png(seed: 5, width: 10, height: 10))
+        let image = OriginResponse(body: GeneratedImage.png(seed: 5, width: 10, height: 10), delay: 0.005)
         origin.setFallback { $0.path.hasSuffix(".png") ? image : OriginResponse(status: 404) }
         var held = image
         held.fault = .stallBeforeHeader
         origin.route("/held.png", held)
-        let list = b.list((0..<40).map { origin.url("/\($0).png") } + [origin.url("/x.bad"), origin.url("/held.png")])
-        let command =
-            "'\(builtProduct("prefetch-coord"))' run '\(list)' --cache '\(b.folder.path("own"))' -n 2 --allow-net 127.0.0.0/8"
-        let run = try await onTerminal(b, command)
-        try await until { screen(run).text.contains { $0.hasSuffix("  41/42") } }
+        let urls = (0..<198).map { origin.url("/\($0).png") } + [origin.url("/x.bad"), origin.url("/held.png")]
+        let (program, cache) = (builtProduct("prefetch-coord"), b.folder.path("own"))
+        let run = try await onTerminal(
+            b, "'\(program)' run '\(b.list(urls))' --cache '\(cache)' -n 2 --allow-net 127.0.0.0/8 --max-per-host 0")
+        try await until { screen(run).text.contains { $0.hasSuffix("  199/200") } }
+        // The worker that has nothing in flight leaves, and says what it did, while the lines are still redrawn.
+        var idle: Int32?
+        try await until {
+            let status = try await b.shell("'\(program)' status --cache '\(cache)' --json")
+            await status.wait()
+            let workers = status.stdout.split(separator: "{\"id\":\"").filter { $0.contains("\"in_flight\":0,") }
+            idle =
+                workers.compactMap { $0.split(separator: "\"pid\":").last.flatMap { Int32($0.prefix { $0.isNumber }) } }
+                .first
+            return idle != nil && workers.count == 1
+        }
+        #expect(kill(try #require(idle), SIGTERM) == 0)
+        try await until { run.stdout.contains("prefetch-worker ") }
+        let frames = screen(run).frames
+        try await until { screen(run).frames > frames + 1 }
+        let middle = screen(run).text
+        #expect(middle.count { $0.contains("━") || $0.contains(" in flight") } == 2, "\(middle)")
+        #expect(middle.count { $0.hasPrefix("prefetch-worker ") } == 1, "\(middle)")
+        #expect(middle.suffix(3).first?.hasSuffix("  199/200") == true, "\(middle)")
         origin.release("/held.png")
         #expect(await run.wait() == .exited(3), "\(run.stdout)")
         let end = screen(run)
@@ -69,8 +88,8 @@ struct TerminalTests {
         #expect(end.text.contains { $0.hasPrefix("skipped: httpError 404  http://127.0.0.1:") })
         let workers = end.text.filter { $0.hasPrefix("prefetch-worker ") }
         let finished = workers.compactMap { $0.split(separator: " ").dropFirst(3).first }.compactMap { Int($0) }
-        #expect(finished.reduce(0, +) == 42, "\(end.text)")
-        #expect(end.text.contains { $0.hasPrefix("urls-") && $0.contains(" done: finished 42 skipped 1 of 42") })
+        #expect(finished.reduce(0, +) == 200, "\(end.text)")
+        #expect(end.text.contains { $0.hasPrefix("urls-") && $0.contains(" done: finished 200 skipped 1 of 200") })
     }
 
     @Test("Ctrl-C takes the lines away before it says how to come back")

@@ -92,6 +92,22 @@ struct TerminalTests {
         #expect(end.text.contains { $0.hasPrefix("urls-") && $0.contains(" done: finished 200 skipped 1 of 200") })
     }
 
+    @Test("That Redis is away stands above the lines while it is")
+    func away() async throws {
+        let b = try await RemoteBatch()
+        _ = try await b.submit(urls, as: "tty")
+        let watch = try await onTerminal(b, b.coordWords("watch tty"))
+        try await until { watch.stdout.contains("0/10") }
+        await b.redis.kill9()
+        try await until { screen(watch).text.contains { $0.hasPrefix("waiting for Redis: ") } }
+        #expect(screen(watch).text.suffix(3).first?.hasSuffix("  0/10") == true, "\(screen(watch).text)")
+        try await b.redis.start()
+        try await until { screen(watch).text.contains("Redis is back") }
+        for index in 0..<10 { try await b.settle("tty", index, urls[index]) }
+        #expect(await watch.wait() == .exited(0))
+        #expect(screen(watch).text.prefix(3).count { $0.contains("Redis") } == 2, "\(screen(watch).text)")
+    }
+
     @Test("Ctrl-C takes the lines away before it says how to come back")
     func detach() async throws {
         let b = try await RemoteBatch()

@@ -17,43 +17,51 @@ struct BatchFollower: Sendable {
     /// Whether plain lines begin with the counts of now.
     var saysPresent = false
 
-    private enum View {
-        case none
-        case plain(ProgressLines)
-        case inline(InlineProgress)
-    }
-
     /// Returns the batch once it is done or cancelled; nil where the task was cancelled first.
     func follow() async throws(PrefetchError) -> BatchStatus? {
-        var view = View.none
-        if !isQuiet {
-            view = Terminal.canRedraw ? .inline(InlineProgress()) : .plain(ProgressLines(saysPresent: saysPresent))
+        guard !isQuiet else { return try await look { _, _ in } }
+        guard Terminal.canRedraw else {
+            var lines = ProgressLines(saysPresent: saysPresent)
+            return try await look { status, _ async in
+                if lines.isDue(status) { Console.note(lines.line(for: status, await load())) }
+            }
         }
-        var isInline = false
-        if case .inline = view { isInline = true }
-        defer {
-            if case .inline(var progress) = view { progress.end() }
+        let progress = InlineProgress()
+        let end = await withTaskGroup(of: Void.self) { group in
+            group.addTask { await progress.run() }
+            defer { group.cancelAll() }
+            return await result(progress)
         }
+        await progress.end()
+        return try end.get()
+    }
+
+    private func result(_ progress: InlineProgress) async -> Result<BatchStatus?, PrefetchError> {
+        do throws(PrefetchError) {
+            return .success(
+                try await look(readsOutcomes: true) { status, settled async in
+                    let skipped = settled.filter(\.outcome.isSkipped)
+                    let named = await describe(Array(skipped.prefix(await progress.room)))
+                    await progress.show(
+                        status, await load(), failures: named, unnamed: skipped.count - named.count)
+                })
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Looks at the batch again and again; `show` sees every reading, and where outcomes are read those that are new.
+    private func look(
+        readsOutcomes: Bool = false, _ show: (BatchStatus, [SettledURL]) async -> Void
+    ) async throws(PrefetchError) -> BatchStatus? {
         let tail = OutcomeTail(
-            queue: queue, batch: id, from: .present, readsOutcomes: isInline, patience: patience, notice: Self.tell)
+            queue: queue, batch: id, from: .present, readsOutcomes: readsOutcomes, patience: patience,
+            notice: Self.tell)
         var named: Set<String> = []
         while let news = try await tail.next() {
-            let status = news.status
-            if status.counts[.refused] > named.count || news.isEnd { try await tellRefusals(&named) }
-            switch view {
-            case .none: break
-            case .plain(var lines):
-                if lines.isDue(status) { Console.note(lines.line(for: status, await load())) }
-                view = .plain(lines)
-            case .inline(var progress):
-                let skipped = news.settled.filter(\.outcome.isSkipped)
-                progress.add(
-                    await describe(Array(skipped.prefix(progress.room))), unnamed: max(0, skipped.count - progress.room)
-                )
-                if progress.isDue || news.isEnd { progress.draw(status, await load()) }
-                view = .inline(progress)
-            }
-            if news.isEnd { return status }
+            if news.status.counts[.refused] > named.count || news.isEnd { try await tellRefusals(&named) }
+            await show(news.status, news.settled)
+            if news.isEnd { return news.status }
         }
         return nil
     }

@@ -25,6 +25,7 @@ let package = Package(
         .library(name: "Prefetch", targets: ["Prefetch"]),
         .executable(name: "prefetch-coord", targets: ["prefetch-coord"]),
         .executable(name: "prefetch-worker", targets: ["prefetch-worker"]),
+        .executable(name: "prefetch-origin", targets: ["prefetch-origin"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -57,6 +58,7 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(name: "prefetch-coord", dependencies: ["PrefetchCommands"], swiftSettings: settings),
         .executableTarget(name: "prefetch-worker", dependencies: ["PrefetchCommands"], swiftSettings: settings),
+        .executableTarget(name: "prefetch-origin", dependencies: ["PrefetchCommands"], swiftSettings: settings),
 
         .target(
             name: "TestSupport", dependencies: ["Origin", "CLinux", "Threading"], path: "Tests/TestSupport",
@@ -69,7 +71,8 @@ let package = Package(
             name: "DelegateProgram", dependencies: ["Prefetch", "WebImage"], path: "Tests/DelegateProgram",
             swiftSettings: settings),
         .testTarget(name: "ThreadingTests", dependencies: ["Threading", "TestSupport"], swiftSettings: settings),
-        .testTarget(name: "OriginTests", dependencies: ["Origin", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "OriginTests", dependencies: ["Origin", "TestSupport", "prefetch-origin"], swiftSettings: settings),
         .testTarget(
             name: "WebImageTests",
             dependencies: ["WebImage", "Origin", "TestSupport", "Threading", "CLinux", "CReferenceCodec"],

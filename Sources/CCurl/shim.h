@@ -50,6 +50,14 @@ static inline const void *ccurl_get_pointer(CURL *handle, CURLINFO info) {
     curl_easy_getinfo(handle, info, &value);
     return value;
 }
+/// CURLMOPT_SOCKETFUNCTION and CURLMOPT_TIMERFUNCTION with the pointer both get.
+static inline void ccurl_multi_set_callbacks(CURLM *multi, curl_socket_callback socket, curl_multi_timer_callback timer,
+                                             void *context) {
+    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, socket);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, context);
+    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, timer);
+    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, context);
+}
 /// Options of a multi handle that take a long.
 static inline CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);

@@ -20,9 +20,7 @@ package final class ThreadPool: TaskExecutor {
     deinit { queue.stop() }
 
     package func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        let executor = asUnownedTaskExecutor()
-        queue.append { job.runSynchronously(on: executor) }
+        queue.append(UnownedJob(job), on: asUnownedTaskExecutor())
     }
 
     /// Runs a blocking closure on one of the threads. Not cancellable once it runs; it does run, even in a cancelled task.
@@ -35,11 +33,17 @@ package final class ThreadPool: TaskExecutor {
 
 /// What the threads of a pool share; it outlives the pool until the last thread has left.
 ///
-/// `@unchecked Sendable`: `items` and `stopping` are only touched with `mutex` held.
+/// `@unchecked Sendable`: all state is only touched with `mutex` held.
 private final class WorkQueue: @unchecked Sendable {
-    private var items: [@Sendable () -> Void] = []
+    private struct Item {
+        let job: UnownedJob
+        let executor: UnownedTaskExecutor
+    }
+
+    private var items: [Item] = []
     private var next = 0
     private var stopping = false
+    private var sleeping = 0
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
 
@@ -59,11 +63,13 @@ private final class WorkQueue: @unchecked Sendable {
         condition.deallocate()
     }
 
-    func append(_ item: @escaping @Sendable () -> Void) {
+    func append(_ job: UnownedJob, on executor: UnownedTaskExecutor) {
         pthread_mutex_lock(mutex)
-        items.append(item)
-        pthread_cond_signal(condition)
+        items.append(Item(job: job, executor: executor))
+        let someoneSleeps = sleeping > 0
         pthread_mutex_unlock(mutex)
+        // After the unlock: a thread that is woken with the mutex held would sleep again for it.
+        if someoneSleeps { pthread_cond_signal(condition) }
     }
 
     func stop() {
@@ -81,17 +87,36 @@ private final class WorkQueue: @unchecked Sendable {
             { argument in
                 let body = Unmanaged<ThreadBody>.fromOpaque(argument!).takeRetainedValue()
                 clinux_set_thread_name(body.name)
-                while let item = body.queue.take() { item() }
+                while body.queue.runNext() {}
                 return nil
             }, box.toOpaque())
         precondition(status == 0, "cannot start a thread: \(String(cString: strerror(status)))")
         pthread_detach(thread)
     }
 
-    private func take() -> (@Sendable () -> Void)? {
+    /// Waits for a job and runs it; false when the pool ends.
+    private func runNext() -> Bool {
+        guard let item = take() else { return false }
+        item.job.runSynchronously(on: item.executor)
+        return true
+    }
+
+    private func take() -> Item? {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
-        while next == items.count && !stopping { pthread_cond_wait(condition, mutex) }
+        var yields = 0
+        while next == items.count && !stopping && yields < 4 {
+            // A sleep and the call that ends it cost more than a look around: on a busy machine the next job is there after it.
+            yields += 1
+            pthread_mutex_unlock(mutex)
+            sched_yield()
+            pthread_mutex_lock(mutex)
+        }
+        while next == items.count && !stopping {
+            sleeping += 1
+            pthread_cond_wait(condition, mutex)
+            sleeping -= 1
+        }
         guard next < items.count else { return nil }
         let item = items[next]
         next += 1

@@ -23,8 +23,16 @@ int clinux_link_fd(int fd, int dirfd, const char *name);
 /// One byte of a lock file: F_OFD_SETLK with F_WRLCK. Never blocks: EAGAIN or EACCES where another open file description has it.
 int clinux_ofd_try_lock(int fd, int64_t offset);
 int clinux_ofd_unlock(int fd, int64_t offset);
+/// copy_file_range(2) from an offset to where `out` stands: shares the blocks where the file system can. Declared only with
+/// _GNU_SOURCE.
+ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count);
 /// syncfs(2): declared only with _GNU_SOURCE.
 int clinux_syncfs(int fd);
+/// mallopt(3): buffers up to 4 MiB come from the heap, and up to 32 MiB that was freed stays with it. Bodies of images come and go by
+/// the thousand: by default each of their pages would be given back and faulted in anew.
+void clinux_keep_freed_memory(void);
+/// setrlimit(2): the soft limit of open files up to the hard one, 65,536 at most.
+int clinux_raise_file_limit(void);
 /// renameat2(2) with RENAME_NOREPLACE.
 int clinux_rename_noreplace(int olddirfd, const char *oldpath, int newdirfd, const char *newpath);
 /// fcntl(2), F_SETFD: FD_CLOEXEC on or off.

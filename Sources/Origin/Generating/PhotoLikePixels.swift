@@ -49,10 +49,14 @@ struct PhotoLikePixels {
 }
 
 /// Steele, Lea and Flood's generator: one state word, the same sequence everywhere.
-struct SplitMix64 {
+package struct SplitMix64: RandomNumberGenerator, Sendable {
     var state: UInt64
 
-    mutating func next() -> UInt64 {
+    /// A sequence by its seed.
+    package init(state: UInt64) { self.state = state }
+
+    /// The next number.
+    package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -3,6 +3,19 @@ internal import Glibc
 
 /// A listening, non-blocking socket and its port.
 func listenOn(address: String, port: Int) throws(OriginError) -> (socket: Int32, port: Int) {
+    let (socket, bound) = try bindTo(address: address, port: port, sharesPort: true)
+    guard listen(socket, 4096) == 0, clinux_set_nonblock(socket, 1) == 0 else {
+        let error = OriginError("cannot listen on \(address) port \(port)")
+        close(socket)
+        throw error
+    }
+    return (socket, bound)
+}
+
+/// A socket with an address and its port. `sharesPort` lets it have the port of connections that are still closing.
+func bindTo(
+    address: String, port: Int, sharesPort: Bool = false
+) throws(OriginError) -> (socket: Int32, port: Int) {
     var storage = sockaddr_storage()
     let isIPv6 = address.contains(":")
     let length = isIPv6 ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size
@@ -21,26 +34,24 @@ func listenOn(address: String, port: Int) throws(OriginError) -> (socket: Int32,
     guard parsed == 1, (0...65_535).contains(port) else {
         throw OriginError("cannot listen on \(address) port \(port)", code: EINVAL)
     }
-    let listener = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    guard listener >= 0 else { throw OriginError("cannot make a socket") }
-    var one: Int32 = 1
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, 4)
+    let bound = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard bound >= 0 else { throw OriginError("cannot make a socket") }
+    var one: Int32 = sharesPort ? 1 : 0
+    setsockopt(bound, SOL_SOCKET, SO_REUSEADDR, &one, 4)
     var size = socklen_t(length)
     let status = withUnsafeMutableBytes(of: &storage) { bytes in
         let address = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
-        guard bind(listener, address, size) == 0, listen(listener, 4096) == 0,
-            clinux_set_nonblock(listener, 1) == 0
-        else { return Int32(-1) }
-        return getsockname(listener, address, &size)
+        guard bind(bound, address, size) == 0 else { return Int32(-1) }
+        return getsockname(bound, address, &size)
     }
     guard status == 0 else {
         let error = OriginError("cannot listen on \(address) port \(port)")
-        close(listener)
+        close(bound)
         throw error
     }
-    let bound = withUnsafeBytes(of: storage) { bytes in
+    let number = withUnsafeBytes(of: storage) { bytes in
         // The port is at the same place in both families.
         in_port_t(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: in_port_t.self))
     }
-    return (listener, Int(bound))
+    return (bound, Int(number))
 }

@@ -24,7 +24,8 @@ actor OriginLoop {
     init(listener: Int32, state: Locked<OriginState>) throws(OriginError) {
         let epoll: Epoll
         do throws(OriginError) {
-            epoll = try Epoll()
+            guard let made = Epoll() else { throw OriginError("cannot make an epoll instance") }
+            epoll = made
         } catch {
             close(listener)
             throw error

@@ -26,7 +26,7 @@ package struct BatchEntries: Sendable {
         if let parent = status.retryOf {
             let found: BatchStatus?
             do throws(RedisError) { found = try await queue.status(of: parent) } catch { throw PrefetchError(error) }
-            guard let found else {
+            guard let found, found.retriedBy == status.id else {
                 throw PrefetchError(
                     .notFound, "\(status.id) retries \(parent), and Redis knows that batch no more",
                     hint: "submit the lines again that are still wanted")
@@ -34,7 +34,13 @@ package struct BatchEntries: Sendable {
             self.init(skippedOf: found, queue: queue, listPath: listPath)
             return
         }
-        let list = try URLList(path: listPath ?? status.listPath)
+        let list: URLList
+        do throws(PrefetchError) { list = try URLList(path: listPath ?? status.listPath) } catch {
+            // Nobody types the path of a batch's list again: what helps is to say where the list is now.
+            throw PrefetchError(
+                error.kind, "the list of \(status.id) cannot be used: \(error.message)",
+                hint: "give the file it was submitted from: --list FILE")
+        }
         guard list.hash == status.listHash else {
             throw PrefetchError(
                 .unreadableList, "\(list.path) is not the list of \(status.id) any more",

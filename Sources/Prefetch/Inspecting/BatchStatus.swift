@@ -31,8 +31,10 @@ public struct BatchStatus: Sendable, Equatable {
     public var listPath: String
     /// Hex SHA-256 of the list.
     public var listHash: String
-    /// The batch whose skipped URLs this one takes up again, and the one that took up this one's.
-    public var retryOf: String?, retriedBy: String?
+    /// The batch whose skipped URLs this one takes up again.
+    public var retryOf: String?
+    /// The batch that took up this one's skipped URLs; nil also where that is gone.
+    public var retriedBy: String?
     /// The slot it has: at most one running batch of a queue has a slot.
     public var slot: String?
     /// What it asks of workers.

@@ -30,11 +30,17 @@ extension PrefetchQueue {
         let matches = ids.filter { $0.hasPrefix(name) }
         if matches.count == 1 { return matches[0] }
         if matches.isEmpty {
+            let elsewhere = await otherQueues(with: name).prefix(3).map { "'\($0)'" }.joined(separator: ", ")
             let known = ids.suffix(3).reversed().joined(separator: ", ")
-            throw PrefetchError(
-                .notFound, "there is no batch '\(name)'",
-                hint: ids.isEmpty
-                    ? "there is none at all in this queue" : "the newest are \(known); all: prefetch-coord status")
+            let hint =
+                if !elsewhere.isEmpty {
+                    "this is queue '\(queueName)', and queue \(elsewhere) has one: add --queue"
+                } else if ids.isEmpty {
+                    "there is none at all in queue '\(queueName)'; --queue names another"
+                } else {
+                    "the newest are \(known) in queue '\(queueName)'; all: prefetch-coord status"
+                }
+            throw PrefetchError(.notFound, "there is no batch '\(name)'", hint: hint)
         }
         throw PrefetchError(
             .notFound, "'\(name)' is the beginning of \(matches.count) batches",
@@ -57,7 +63,20 @@ extension PrefetchQueue {
                 result.append(status)
             }
         }
-        return result
+        return try await withoutDeadLinks(result)
+    }
+
+    /// A link to a retry counts where that is one: its batch may be gone, or its name another batch's.
+    private func withoutDeadLinks(_ statuses: [BatchStatus]) async throws(RedisError) -> [BatchStatus] {
+        let links = statuses.compactMap(\.retriedBy)
+        guard !links.isEmpty else { return statuses }
+        let replies = try await read(links.map { ["HGET", RedisArgument(keys.batch($0)), "retry_of"] })
+        var parents = replies.map(\.string)
+        return statuses.map { status in
+            var status = status
+            if status.retriedBy != nil, parents.removeFirst() != status.id { status.retriedBy = nil }
+            return status
+        }
     }
 
     /// First-write counts of each worker that reported of a batch, also of those that are dead: they add up to the batch's.

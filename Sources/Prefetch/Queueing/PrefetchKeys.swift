@@ -88,6 +88,21 @@ package struct PrefetchKeys: Sendable {
           redis.call(redis.call('HGET', batch(id), 'order') == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), payload)
           ready(id)
         end
+        -- What stays of a batch when its run is over.
+        local function results(id)
+          return {batch(id), outcomes(id), skipped(id), counts(id), batch(id) .. ':refused'}
+        end
+        -- Results stay for so many seconds, 0 = for ever; with them those of the batches it retries, whose lines are its lines.
+        local function keepFor(id, seconds)
+          for _ = 1, 1000 do
+            for _, k in ipairs(results(id)) do
+              if seconds > 0 then redis.call('EXPIRE', k, seconds) else redis.call('PERSIST', k) end
+            end
+            local parent = redis.call('HGET', batch(id), 'retry_of')
+            if not parent or redis.call('HGET', batch(parent), 'retried_by') ~= id then return end
+            id = parent
+          end
+        end
         -- The end of a batch: what only its run needed goes, the results stay for `keep` seconds.
         local function close(id, state)
           unready(id)
@@ -96,10 +111,7 @@ package struct PrefetchKeys: Sendable {
           redis.call('SREM', K .. ':running', id)
           local slot = redis.call('HGET', batch(id), 'slot') or ''
           if slot ~= '' and redis.call('HGET', K .. ':slots', slot) == id then redis.call('HDEL', K .. ':slots', slot) end
-          local keep = tonumber(redis.call('HGET', batch(id), 'keep') or '0')
-          if keep > 0 then
-            for _, k in ipairs({batch(id), outcomes(id), skipped(id), counts(id), batch(id) .. ':refused'}) do redis.call('EXPIRE', k, keep) end
-          end
+          keepFor(id, tonumber(redis.call('HGET', batch(id), 'keep') or '0'))
         end
         local function closeIfComplete(id)
           local m = redis.call('HMGET', batch(id), 'state', 'sealed', 'finished', 'total')

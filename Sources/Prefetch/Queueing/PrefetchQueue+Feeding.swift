@@ -4,8 +4,10 @@ extension PrefetchQueue {
     // OPEN: a new batch.
     // ARGV: wanted id, nonce of this call, "1" where exactly this id is wanted, slot or "", then fields and values of its hash.
     // Result: {id it got, batch it ended or ""}: the wanted id, or with .2, .3 … where that one is taken; false where it is taken and
-    // was named. A running batch that has the slot is cancelled in the same step. Again with the same nonce: the same, and nothing is
-    // cancelled. Cost: O(fields + batches of the same list), and the deletion of the cancelled batch's job list.
+    // was named. A running batch that has the slot is cancelled in the same step.
+    // With a field retry_of, that batch is linked to it in the same step; false where it is gone, runs, or has a retry.
+    // Again with the same nonce: the same, and nothing is cancelled. Cost: O(fields + batches of the same list), and the deletion of the
+    // cancelled batch's job list.
     private static let open = script(
         "OPEN", allowsOOM: false,
         #"""
@@ -17,6 +19,15 @@ extension PrefetchQueue {
           if ARGV[3] == '1' then return false end
           n = n + 1
           id = ARGV[1] .. '.' .. n
+        end
+        local of
+        for i = 5, #ARGV, 2 do if ARGV[i] == 'retry_of' then of = ARGV[i + 1] end end
+        if of then
+          local m = redis.call('HMGET', batch(of), 'state', 'retried_by')
+          if not m[1] or m[1] == 'running' then return false end
+          if m[2] and redis.call('HGET', batch(m[2]), 'retry_of') == of then return false end
+          redis.call('HSET', batch(of), 'retried_by', id)
+          keepFor(of, 0)
         end
         local slot, replaced = ARGV[4], ''
         if slot ~= '' then

@@ -1,4 +1,4 @@
-/// A claimed job on its way: which of its URLs are open, and what is known but not reported yet. State of the worker's actor.
+/// A claimed job on its way: which of its URLs are open, and what is known but not reported yet. Kept by ``JobLedger``.
 struct JobRun {
     let claim: PrefetchQueue.Claim
     /// The name under which the worker claimed it; after a loss the jobs of the old name are finished, but not begun.

@@ -12,7 +12,7 @@ extension PrefetchWorker {
                 await fault.wait()
                 let count = await claimable()
                 guard count > 0 else {
-                    await room.wait(atMost: .milliseconds(200))
+                    await jobs.room.wait(atMost: .milliseconds(200))
                     continue
                 }
                 let (worker, next) = (name, sequence + 1)
@@ -23,9 +23,7 @@ extension PrefetchWorker {
                 case .claimed(let claims) where !claims.isEmpty:
                     sequence = next
                     for claim in claims {
-                        let id = nextJob
-                        nextJob += 1
-                        jobs[id] = JobRun(claim: claim, worker: worker)
+                        let id = jobs.add(JobRun(claim: claim, worker: worker))
                         lastJobSize = claim.job.entries.count
                         group.addTask(executorPreference: pool) { await self.runJob(id, claim) }
                     }
@@ -56,7 +54,7 @@ extension PrefetchWorker {
     private func claimable() async -> Int {
         let activity = await manager.downloader.activity
         // A transfer that is parked or waits for its next try holds no slot of the downloader.
-        let active = jobs.values.reduce(0) { $0 + $1.open } - activity.parked - activity.retrying
+        let active = jobs.openCount - activity.parked - activity.retrying
         let wanted = 2 * configuration.maxConcurrentDownloads - active
         guard wanted > 0, slots.used < slots.limit else { return 0 }
         return min(8, max(1, wanted / max(1, lastJobSize)))

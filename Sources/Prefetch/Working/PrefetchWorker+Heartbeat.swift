@@ -12,7 +12,7 @@ extension PrefetchWorker {
         while !Task.isCancelled {
             do { try await Task.sleep(for: interval) } catch { return }
             let activity = await manager.downloader.activity
-            let held = Array(Set(jobs.values.map(\.claim.job.batch)))
+            let held = Array(jobs.batches)
             let about = [
                 ("in_flight", String(activity.running + activity.parked)),
                 ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(totals.finished)),

@@ -3,32 +3,10 @@ internal import Threading
 internal import WebImage
 
 extension PrefetchWorker {
-    /// Notes how URLs of a job ended; they are reported with the job's end or within a second.
-    func settle(_ id: Int, _ items: [PrefetchQueue.Settled]) {
-        guard jobs[id] != nil else { return }
-        jobs[id]?.unreported += items
-        jobs[id]?.open -= items.count
-        if let job = jobs[id], job.open <= 0 || job.unreported.count >= 256 { reports.ring() }
-        room.ring()
-    }
-
-    /// Nothing more comes of a job.
-    func end(_ id: Int) {
-        jobs[id]?.hasEnded = true
-        reports.ring()
-        room.ring()
-    }
-
-    /// A job that is somebody else's now.
-    func forget(_ id: Int) {
-        jobs[id] = nil
-        room.ring()
-    }
-
     /// Reports in groups: when a job has ended, and every second.
     func reportLoop() async {
         while !Task.isCancelled {
-            await reports.wait(atMost: .seconds(1))
+            await jobs.reports.wait(atMost: .seconds(1))
             await reportAll(through: queue)
         }
     }
@@ -36,7 +14,7 @@ extension PrefetchWorker {
     /// Reports everything that is known. Effects in this order: files durable, then counted.
     func reportAll(through queue: PrefetchQueue) async {
         // One group a call for each registration: after a loss the old jobs are not owned any more, but their outcomes count.
-        let ready = jobs.filter { !$0.value.unreported.isEmpty || $0.value.hasEnded }.sorted { $0.key < $1.key }
+        let ready = jobs.reportable()
         guard !ready.isEmpty else { return }
         let needsSync = ready.contains { _, run in
             batches[run.claim.job.batch]?.options.durability == "batch"
@@ -50,14 +28,14 @@ extension PrefetchWorker {
                 keepDetails: batches[run.claim.job.batch]?.keepDetails ?? 0)
         }
         // What ended with open URLs goes back without blame.
-        let unfinished = ready.filter { $0.value.hasEnded && $0.value.open > 0 && $0.value.worker == name }
+        let unfinished = ready.filter { $0.run.hasEnded && $0.run.open > 0 && $0.run.worker == name }
         let worker = name
         let results: [[(position: Int, outcome: PrefetchOutcome)]?]
         do throws(RedisError) {
             results = try await queue.report(reports, worker: worker)
             if !unfinished.isEmpty {
                 try await queue.release(
-                    worker: worker, jobs: unfinished.map { $0.value.claim.job.name }, leaving: false)
+                    worker: worker, jobs: unfinished.map { $0.run.claim.job.name }, leaving: false)
             }
         } catch {
             // Known and unreported still: the next call sends it again, or the lease runs out and it is a hit for others.
@@ -73,10 +51,9 @@ extension PrefetchWorker {
             } else {
                 batches[run.claim.job.batch]?.over.open()
             }
-            jobs[id]?.unreported.removeFirst(run.unreported.count)
-            if let job = jobs[id], job.hasEnded, job.unreported.isEmpty { jobs[id] = nil }
+            jobs.didReport(id, count: run.unreported.count)
         }
-        room.ring()
+        jobs.room.ring()
         forgetBatches()
     }
 
@@ -111,7 +88,7 @@ extension PrefetchWorker {
     /// Contexts of batches without a job here are dropped, so that a worker that lives for months does not grow.
     private func forgetBatches() {
         guard batches.count > 64 else { return }
-        let used = Set(jobs.values.map(\.claim.job.batch))
+        let used = jobs.batches
         batches = batches.filter { used.contains($0.key) }
     }
 }

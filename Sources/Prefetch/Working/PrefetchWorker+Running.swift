@@ -5,14 +5,14 @@ internal import WebImage
 extension PrefetchWorker {
     /// Runs one job: hits at once, listed URLs at once, the rest by the network, until all have ended or the worker leaves.
     nonisolated func runJob(_ id: Int, _ claim: PrefetchQueue.Claim) async {
-        guard let context = await context(of: claim.job.batch) else { return await end(id) }
+        guard let context = await context(of: claim.job.batch) else { return jobs.end(id) }
         if claim.deliveries >= 3 && claim.job.entries.count > 1 {
             await split(claim)
-            return await forget(id)
+            return jobs.forget(id)
         }
         if claim.marks >= 3 {
-            await settle(id, [poison(claim)])
-            return await end(id)
+            jobs.settle(id, [poison(claim)])
+            return jobs.end(id)
         }
         await withTaskGroup(of: Bool.self) { race in
             race.addTask {
@@ -30,7 +30,7 @@ extension PrefetchWorker {
             _ = await race.next()
             race.cancelAll()
         }
-        await end(id)
+        jobs.end(id)
     }
 
     private nonisolated func runURLs(_ id: Int, _ claim: PrefetchQueue.Claim, _ context: BatchContext) async {
@@ -42,32 +42,52 @@ extension PrefetchWorker {
             return true
         }
         let level = max(context.options.level, configuration.minimumLevel)
-        if context.policy.asksBeforeCache { await takeOutListed(&open, &settled, context) }
-        // On the thread pool, so the file calls may block; a hit costs microseconds and needs no task of its own.
-        open.removeAll { position, entry in
-            let key = context.keyRule.key(for: entry.url)
-            guard manager.hasCached(key: key, atLeast: level) else { return false }
-            settled.append(PrefetchQueue.Settled(position: position, outcome: .hit))
-            return true
+        if context.policy.asksBeforeCache { await takeOutListed(&open, &settled, context, level) }
+        takeOutCached(&open, &settled, context, level)
+        if !context.policy.asksBeforeCache && context.policy != .none {
+            await takeOutListed(&open, &settled, context, level)
         }
-        if !context.policy.asksBeforeCache && context.policy != .none { await takeOutListed(&open, &settled, context) }
-        if !settled.isEmpty { await settle(id, settled) }
+        if !settled.isEmpty { jobs.settle(id, settled) }
         let isSuspect = claim.deliveries >= 3
-        await withTaskGroup(of: Void.self) { group in
-            for (position, entry) in open {
-                let slotCount = isSuspect ? slots.limit : 1
-                guard await slots.acquire(slotCount) else { break }
+        await withDiscardingTaskGroup { group in
+            var granted = 0
+            for (number, (position, entry)) in open.enumerated() {
+                if granted == 0 {
+                    granted = isSuspect ? slots.limit : min(slots.step, open.count - number)
+                    guard await slots.acquire(granted) else { break }
+                }
+                let cost = isSuspect ? slots.limit : 1
+                granted -= cost
                 group.addTask {
                     await self.runURL(id, position, entry, context, suspect: isSuspect ? claim.job.name : nil)
-                    self.slots.release(slotCount)
+                    self.slots.release(cost)
                 }
             }
         }
     }
 
+    /// Ends the URLs that the cache has. On the thread pool, so the file calls may block; a hit costs microseconds and needs no task
+    /// of its own. Where none of the first is there, the others are only looked for when it is their turn, which is needed anyway.
+    private nonisolated func takeOutCached(
+        _ open: inout [(Int, PrefetchJob.Entry)], _ settled: inout [PrefetchQueue.Settled], _ context: BatchContext,
+        _ level: ValidationLevel
+    ) {
+        var looked = 0
+        var hits = 0
+        open.removeAll { position, entry in
+            guard looked < 16 || hits > 0 else { return false }
+            looked += 1
+            guard manager.hasCached(key: context.keyRule.key(for: entry.url), atLeast: level) else { return false }
+            hits += 1
+            settled.append(PrefetchQueue.Settled(position: position, outcome: .hit))
+            return true
+        }
+    }
+
     /// Ends the URLs that are on the blacklist. One that this very batch listed ends as its first entry did.
     private nonisolated func takeOutListed(
-        _ open: inout [(Int, PrefetchJob.Entry)], _ settled: inout [PrefetchQueue.Settled], _ context: BatchContext
+        _ open: inout [(Int, PrefetchJob.Entry)], _ settled: inout [PrefetchQueue.Settled], _ context: BatchContext,
+        _ level: ValidationLevel
     ) async {
         guard !context.options.retryFailed, !open.isEmpty else { return }
         let urls = open.map(\.1.url)
@@ -77,6 +97,11 @@ extension PrefetchWorker {
         for (index, (position, entry)) in open.enumerated() {
             guard let listing = listed[index] else {
                 rest.append((position, entry))
+                continue
+            }
+            let key = context.keyRule.key(for: entry.url)
+            if !context.policy.asksBeforeCache, manager.hasCached(key: key, atLeast: level) {
+                settled.append(PrefetchQueue.Settled(position: position, outcome: .hit))
                 continue
             }
             let isOwn = listing.batch == context.id
@@ -103,11 +128,11 @@ extension PrefetchWorker {
             var item = PrefetchQueue.Settled(position: position, outcome: ending.outcome)
             item.failure = ending.failure
             item.failure?.line = entry.line
-            await settle(id, [item])
+            jobs.settle(id, [item])
         case .lead:
             let item = await load(position, entry, context, suspect: suspect)
             context.end(entry.url, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
-            if let item { await settle(id, [item]) }
+            if let item { jobs.settle(id, [item]) }
         }
     }
 
@@ -127,7 +152,7 @@ extension PrefetchWorker {
             if !isProbe { await fault.wait() }
             if draining.isOpen && fault.message != nil { return nil }
             do throws(WebImageError) {
-                let image = try await manager.load(request)
+                let image = try await manager.loadOnPool(request)
                 if suspect != nil { await mark(nil) }
                 var item = PrefetchQueue.Settled(position: position, outcome: image.outcome)
                 if image.outcome == .downloaded { item.bytes = image.byteCount }

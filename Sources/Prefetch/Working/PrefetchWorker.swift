@@ -20,15 +20,12 @@ public actor PrefetchWorker {
     nonisolated let draining = Latch()
     /// Opens on the second one, or when the drain timeout has passed: what is in flight is left open.
     nonisolated let stopping = Latch()
-    nonisolated let reports = Bell()
-    nonisolated let room = Bell()
+    nonisolated let jobs: JobLedger
     nonisolated let bellConnection: RedisConnection
 
     var name = ""
     var sequence = 0
     var lossCount = 0
-    var jobs: [Int: JobRun] = [:]
-    var nextJob = 0
     var batches: [String: BatchContext] = [:]
     /// What this worker was first to settle.
     var totals = PrefetchCounts()
@@ -45,6 +42,7 @@ public actor PrefetchWorker {
             connection: RedisConnection(redis, name: "prefetch-worker"), name: name, patience: nil)
         bellConnection = RedisConnection(redis, name: "prefetch-worker-bell")
         pool = manager.pool
+        jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads)
         slots = URLSlots(limit: max(256, 4 * configuration.maxConcurrentDownloads))
     }
 
@@ -57,7 +55,7 @@ public actor PrefetchWorker {
         slots.close()
         draining.open()
         fault.open()
-        room.ring()
+        jobs.room.ring()
         bellConnection.interrupt()
     }
 

@@ -19,6 +19,9 @@ final class URLSlots: Sendable {
     let limit: Int
     private let state = Locked(State())
 
+    /// How many a job takes at once: a wait for each single one would be a wake-up for each URL.
+    var step: Int { max(1, limit / 16) }
+
     init(limit: Int) { self.limit = limit }
 
     /// Slots in use.
@@ -26,6 +29,12 @@ final class URLSlots: Sendable {
 
     /// Takes `count` slots; false where the task was cancelled or the slots are closed, and then nothing is taken.
     func acquire(_ count: Int = 1) async -> Bool {
+        let isFree = state.withLock { state in
+            guard !state.isClosed, state.waiters.isEmpty, state.used + count <= limit else { return false }
+            state.used += count
+            return true
+        }
+        if isFree { return true }
         let id = state.withLock { state in
             state.next += 1
             return state.next

@@ -8,15 +8,31 @@ internal import WebImage
 
 /// One `run` from its Redis to its exit code.
 struct BatchRun: Sendable {
-    let command: RunCommand
-    let list: URLList
-    let workerCount: Int
+    let settings: RunSettings
+    let source: BatchSource
+    /// Tells of the ended batch in place of the summary, and decides the exit code.
+    var report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)?
+
+    init(settings: RunSettings, source: BatchSource) {
+        self.settings = settings
+        self.source = source
+    }
+
+    /// A run of a list.
+    init(
+        command: RunCommand, list: URLList, workerCount: Int,
+        report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)? = nil
+    ) {
+        settings = command.settings(workers: workerCount)
+        source = .list(list, command.batch)
+        self.report = report
+    }
 
     func run() async throws {
-        let lock = try await RunLock.acquire(cache: command.cache)
+        let lock = try await RunLock.acquire(cache: settings.cache)
         let redisFailure = Failure()
-        let server = try await PrivateRedis.attach(cache: command.cache) { redisFailure.note($0) }
-        let session = try await Session(attachment: server, queue: "default")
+        let server = try await PrivateRedis.attach(cache: settings.cache) { redisFailure.note($0) }
+        let session = try await Session(attachment: server, queue: settings.queue)
         // The lock is given up with its last reference: not before the run is over.
         defer { withExtendedLifetime(lock) {} }
         do {
@@ -34,19 +50,24 @@ struct BatchRun: Sendable {
         // Nobody else runs on this cache, so whoever is registered is dead: what an earlier run left is free at once.
         if lock.isAlone { try await reapAll(queue) }
         lock.share()
-        let submission = BatchSubmission(queue: queue, list: list, arguments: command.batch)
-        let unfinished = try await continued(queue)
-        let id = if let unfinished { unfinished } else { try await submission.open() }
-        if list.total == 0 {
-            _ = try await submission.feed(id)
-            return try await finish(queue, id)
-        }
         let stop = StopRequest()
+        let batch: OpenBatch
+        switch try await source.open(queue) {
+        case .batch(let opened): batch = opened
+        case .nothing(let newest):
+            TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+            return try await finishWithoutWork(queue, newest, stop)
+        }
+        let id = batch.id
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-        let output = WorkerOutput(isNeeded: Terminal.canRedraw && !command.quiet)
+        if batch.total == 0 {
+            _ = try await batch.feed({})
+            return try await finish(queue, id, stop)
+        }
+        let output = WorkerOutput(isNeeded: Terminal.canRedraw && !settings.quiet)
         let supervisor = WorkerSupervisor(
             WorkerSupervisor.Configuration(
-                arguments: { arguments(session, worker: $0) }, workers: workerCount,
+                arguments: { arguments(session, worker: $0) }, workers: settings.workers,
                 output: output?.descriptor ?? STDERR_FILENO),
             progress: { (try? await queue.status(of: id))??.counts.finished ?? 0 },
             onDeath: { pid, end in
@@ -55,7 +76,7 @@ struct BatchRun: Sendable {
                 )
                 _ = try? await queue.reap(worker: "\(Session.hostName):\(pid)", most: 1_000_000)
             })
-        let failure = await work(queue, id, submission, supervisor, stop, redisFailure)
+        let failure = await work(queue, batch, supervisor, stop, redisFailure)
         await output?.close()
         if let failure { throw failure }
         if let signal = stop.forced { return TerminationSignals.exitCode(signal) }
@@ -67,13 +88,13 @@ struct BatchRun: Sendable {
                     + "\(Wording.count(status.total)) finished, nothing is lost",
                 hint: "the same command again continues")
         }
-        return try await finish(queue, id)
+        return try await finish(queue, id, stop)
     }
 
     /// Runs the workers, feeds, follows and watches for signals until one of them ends the run; then no worker is left.
     private func work(
-        _ queue: PrefetchQueue, _ id: String, _ submission: BatchSubmission, _ supervisor: WorkerSupervisor,
-        _ stop: StopRequest, _ redisFailure: Failure
+        _ queue: PrefetchQueue, _ batch: OpenBatch, _ supervisor: WorkerSupervisor, _ stop: StopRequest,
+        _ redisFailure: Failure
     ) async -> PrefetchError? {
         await withTaskGroup(of: PrefetchError?.self) { group in
             group.addTask {
@@ -84,7 +105,7 @@ struct BatchRun: Sendable {
                     return error
                 }
             }
-            let error = await follow(queue, id, submission, supervisor, stop, redisFailure)
+            let error = await follow(queue, batch, supervisor, stop, redisFailure)
             if error == nil { await supervisor.drain() } else { await supervisor.kill() }
             let failure = await group.next() ?? nil
             return error ?? failure
@@ -105,15 +126,16 @@ struct BatchRun: Sendable {
     }
 
     private func follow(
-        _ queue: PrefetchQueue, _ id: String, _ submission: BatchSubmission, _ supervisor: WorkerSupervisor,
-        _ stop: StopRequest, _ redisFailure: Failure
+        _ queue: PrefetchQueue, _ batch: OpenBatch, _ supervisor: WorkerSupervisor, _ stop: StopRequest,
+        _ redisFailure: Failure
     ) async -> PrefetchError? {
         let follower = BatchFollower(
-            queue: queue, id: id, isQuiet: command.quiet, allowNetHint: { "add --allow-net \(Self.address($0))" })
+            queue: queue, id: batch.id, isQuiet: settings.quiet, allowNetHint: { "add --allow-net \(Self.address($0))" }
+        )
         return await withTaskGroup(of: Step.self) { group in
             group.addTask {
                 do throws(PrefetchError) {
-                    _ = try await submission.feed(id)
+                    _ = try await batch.feed({})
                     return .goOn
                 } catch {
                     return error.kind == .stopped ? .goOn : .failed(error)
@@ -155,7 +177,7 @@ struct BatchRun: Sendable {
 
     private func drain(_ supervisor: WorkerSupervisor, _ stop: StopRequest) async {
         Console.note(
-            "finishing what is in flight, \(Int(command.fetch.drainTimeout.seconds)) s at most; Ctrl-C again stops now, "
+            "finishing what is in flight, \(Int(settings.fetch.drainTimeout.seconds)) s at most; Ctrl-C again stops now, "
                 + "nothing is lost")
         await withTaskGroup(of: Void.self) { race in
             race.addTask { await supervisor.drain() }
@@ -168,55 +190,19 @@ struct BatchRun: Sendable {
         }
     }
 
-    /// The unfinished batch of this list, where its options are the same; says what differs otherwise.
-    private func continued(_ queue: PrefetchQueue) async throws -> String? {
-        guard let running = try await queue.batches(ofList: list.hash).running else { return nil }
-        let differences = command.batch.options.differences(from: running.options)
-        guard differences.isEmpty, command.batch.name == nil || command.batch.name == running.id else {
-            Console.note(
-                "note: \(running.id) of the same list is unfinished with other settings (\(differences.joined(separator: "; "))); "
-                    + "this is a new batch")
-            return nil
-        }
-        Console.note(
-            "continuing \(running.id) at \(Wording.share(running.counts.finished, of: running.total)): "
-                + "\(Wording.count(running.counts.finished)) of \(Wording.count(running.total)) finished")
-        return running.id
-    }
-
     private func reapAll(_ queue: PrefetchQueue) async throws {
         for worker in try await queue.workers() { _ = try await queue.reap(worker: worker, most: 1_000_000) }
     }
 
     private func arguments(_ session: Session, worker index: Int) -> [String] {
-        var words = ["--redis", session.redis.redactedURL, "--cache", command.cache, "--quiet"]
-        if command.maxPerHost > 0 {
+        var words = ["--redis", session.redis.redactedURL, "--cache", settings.cache, "--quiet"]
+        if settings.queue != "default" { words += ["--queue", settings.queue] }
+        if settings.maxPerHost > 0 {
             // Each worker's share of the limit, at least 1.
-            let share = command.maxPerHost / workerCount + (index < command.maxPerHost % workerCount ? 1 : 0)
-            words += ["--max-per-host", String(max(1, share))]
+            let (limit, count) = (settings.maxPerHost, settings.workers)
+            words += ["--max-per-host", String(max(1, limit / count + (index < limit % count ? 1 : 0)))]
         }
-        return words + command.fetch.arguments
-    }
-
-    private func finish(_ queue: PrefetchQueue, _ id: String) async throws -> Int32 {
-        guard let status = try await queue.status(of: id) else {
-            throw PrefetchError(.notFound, "Redis knows the batch \(id) no more", hint: "run it again")
-        }
-        if command.json {
-            Console.print(BatchJSON.object(status).text)
-        } else {
-            for line in BatchText.summary(status) { Console.print(line) }
-            let cache = Shell.quoted(command.cache)
-            Console.print("")
-            Console.print("where the files are:  ls -R \(Shell.quoted(command.cache + "/v1"))")
-            Console.print("URL -> path:          \(Shell.program) cache path URL --cache \(cache)")
-            if status.counts.skipped > 0 {
-                Console.print("what was skipped:     \(Shell.program) failures \(status.id) --cache \(cache)")
-            } else {
-                Console.print("check every file:     \(Shell.program) cache verify --cache \(cache)")
-            }
-        }
-        return BatchExit.code(status, allowed: command.failOver)
+        return words + settings.fetch.arguments
     }
 }
 

@@ -20,11 +20,7 @@ public enum CommandRunner {
             } else {
                 try command.run()
             }
-            if let code = Console.outputError {
-                Console.error(
-                    "cannot write the result: \(String(cString: strerror(code)))", hint: "make room, and run it again")
-                exit(74)
-            }
+            exitWhereOutputFailed()
             exit(0)
         } catch let error as PrefetchError {
             Console.error(error.message, hint: error.hint)
@@ -37,8 +33,17 @@ public enum CommandRunner {
             Console.error(error.message, hint: "")
             exit(74)
         } catch {
+            if error is ExitCode { exitWhereOutputFailed() }
             root.exit(withError: error)
         }
+    }
+
+    /// A result that could not be written is none, whatever it says.
+    private static func exitWhereOutputFailed() {
+        guard let code = Console.outputError else { return }
+        Console.error(
+            "cannot write the result: \(String(cString: strerror(code)))", hint: "make room, and run it again")
+        exit(74)
     }
 
     /// The exit code of an error.

@@ -12,6 +12,8 @@ struct FailuresCommand: AsyncParsableCommand {
             Examples:
               prefetch-coord failures --cache ./cache
               prefetch-coord failures urls-7f3a --json | jq -r .url > again.txt
+
+            Of a batch that was retried: what is skipped still.
             """)
 
     @Argument(help: "A batch, or the beginning of its name; the newest by default.")
@@ -28,13 +30,17 @@ struct FailuresCommand: AsyncParsableCommand {
     func run() async throws {
         try await Session.with(location) { session in
             let id = try await session.queue.resolve(batch)
-            guard let status = try await session.queue.status(of: id) else {
-                throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
-            }
+            // The newest retry has every line that is skipped still.
+            let status = try await BatchChain.read(id, queue: session.queue).newest
             let reader = FailureReader(queue: session.queue, status: status, listPath: list)
             try await reader.forEach { failure throws(PrefetchError) in
                 Console.print(json ? BatchJSON.failure(failure).text : Self.text(failure))
                 return !Console.isOutputClosed && Console.outputError == nil
+            }
+            let open = status.total - status.counts.finished
+            if status.retryOf != nil, open > 0, !Console.isOutputClosed {
+                Console.note(
+                    "note: \(Wording.count(open)) URLs that are retried in \(status.id) have no new outcome yet")
             }
         }
     }

@@ -65,7 +65,7 @@ struct FsckCommand: AsyncParsableCommand {
         var configuration = DiskCache.Configuration()
         configuration.isReadOnly = true
         guard let disk = try? DiskCache(directory: folder, configuration: configuration),
-            let list = try? URLList(path: status.listPath), list.hash == status.listHash
+            let entries = try? await BatchEntries(of: status, queue: session.queue)
         else {
             Console.note("note: the list of \(id) is not readable any more; its files are not checked")
             return []
@@ -74,7 +74,7 @@ struct FsckCommand: AsyncParsableCommand {
         var findings: [BatchCheck.Finding] = []
         var index = 0
         var codes: [UInt8] = []
-        try await list.forEach { entry async throws(PrefetchError) in
+        try await entries.forEach { entry async throws(PrefetchError) in
             if index % 16_384 == 0 {
                 let range = index..<min(index + 16_384, status.total)
                 codes = try await session.outcomes(of: id, range: range)

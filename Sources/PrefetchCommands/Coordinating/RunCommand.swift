@@ -37,6 +37,12 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "Skipped URLs that still mean success: N or N%.")
     var failOver: AllowedSkips?
 
+    @Option(help: "Write what became of each line into a file, as export --to jsonl.")
+    var manifest: String?
+
+    @Option(help: "Put the images into a folder, as export --to files.")
+    var out: String?
+
     @Flag(help: "Print the result as one line of JSON.")
     var json = false
 
@@ -50,16 +56,39 @@ struct RunCommand: AsyncParsableCommand {
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
         guard maxPerHost >= 0 else { throw ValidationError("--max-per-host is a number from 0 on") }
         guard !cache.isEmpty else { throw ValidationError("--cache wants a folder") }
+        _ = try Self.outputs(manifest: manifest, out: out)
     }
 
     func run() async throws {
         // A list that cannot be used leaves no cache folder behind; standard input needs one, to be kept in.
         var list = file == "-" ? nil : try BatchSubmission.list(file, cache: cache)
+        for target in try Self.outputs(manifest: manifest, out: out) { try target.check() }
         let disk = try Self.openCache(cache)
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         if list == nil { list = try BatchSubmission.list(file, cache: cache) }
         guard let list else { return }
-        try await BatchRun(command: self, list: list, workerCount: workers ?? min(4, max(1, Processor.count))).run()
+        try await BatchRun(command: self, list: list, workerCount: workers ?? Self.defaultWorkers).run()
+    }
+
+    /// The options that are not about the list.
+    func settings(workers: Int) -> RunSettings {
+        RunSettings(
+            cache: Shell.path(cache), workers: workers, maxPerHost: maxPerHost, failOver: failOver, json: json,
+            quiet: quiet,
+            fetch: fetch, outputs: (try? Self.outputs(manifest: manifest, out: out)) ?? [])
+    }
+
+    /// One a core, at most 4.
+    static var defaultWorkers: Int { min(4, max(1, Processor.count)) }
+
+    /// What `--manifest` and `--out` ask for.
+    /// - Throws: `ValidationError` where one of them is no name.
+    static func outputs(manifest: String?, out: String?) throws -> [BatchOutput.Target] {
+        if manifest == "" || manifest == "-" {
+            throw ValidationError("--manifest wants a file; for standard output: prefetch-coord export --to jsonl")
+        }
+        if out == "" { throw ValidationError("--out wants a folder") }
+        return [manifest.map { .lines($0) }, out.map { .files($0) }].compactMap { $0 }
     }
 
     /// The cache folder, made where it is missing; 73 where that cannot be.

@@ -50,9 +50,12 @@ struct StatusCommand: AsyncParsableCommand {
         Console.print(
             "  \(status.ended > 0 ? "took" : "running for") \(Wording.seconds(status.elapsed)), \(Wording.bytes(status.counts.bytes)) downloaded"
         )
+        let chain = try await BatchChain.read(status.id, queue: queue)
+        if let line = BatchText.merged(chain, seenFrom: status.id) { Console.print(line) }
         if status.waitsForItsList {
-            Console.print(
-                "  waiting for its list; go on with: prefetch-coord submit --resume \(Shell.quoted(status.listPath))")
+            let command =
+                status.retryOf == nil ? "submit --resume \(Shell.quoted(status.listPath))" : "retry \(status.id)"
+            Console.print("  waiting for its list; go on with: prefetch-coord \(command)")
         }
         for (host, message) in try await queue.refusals(of: status.id).prefix(20) {
             Console.print(

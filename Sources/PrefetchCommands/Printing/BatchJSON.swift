@@ -23,6 +23,8 @@ enum BatchJSON {
             ("sealed", .bool(status.isSealed)),
             ("list", .string(status.listPath)), ("slot", status.slot.map { .string($0) } ?? .null),
             ("options", options(status.options)),
+            ("retry_of", status.retryOf.map { .string($0) } ?? .null),
+            ("retried_by", status.retriedBy.map { .string($0) } ?? .null),
         ])
     }
 
@@ -40,6 +42,19 @@ enum BatchJSON {
             ("line", .int(failure.line)), ("url", .string(failure.url)), ("outcome", .string(failure.outcome.name)),
             ("http_status", failure.httpStatus.map { .int($0) } ?? .null), ("detail", .string(failure.detail)),
             ("attempts", .int(failure.attempts)),
+        ])
+    }
+
+    /// One line of `export --to jsonl`; what is not known is null.
+    static func line(_ line: ExportedLine) -> JSONText {
+        func text(_ value: String?) -> JSONText { value.map { .string($0) } ?? .null }
+        func number(_ value: Int?) -> JSONText { value.map { .int($0) } ?? .null }
+        let image = line.image
+        return .object([
+            ("line", .int(line.result.line)), ("url", .string(line.result.url)),
+            ("outcome", text(line.result.outcome?.name)), ("path", text(image?.path)),
+            ("bytes", number(image?.bytes)), ("sha256", text(image?.sha256)), ("format", text(image?.format?.rawValue)),
+            ("width", number(image?.width)), ("height", number(image?.height)),
         ])
     }
 }

@@ -43,4 +43,28 @@ enum BatchText {
             + "\(Wording.count(counts.finished)) of \(Wording.count(status.total))  skipped \(Wording.count(counts.skipped))"
             + (counts.skipped > 0 ? " (\(causes(counts)))" : "")
     }
+
+    /// That an unfinished batch is gone on with.
+    static func continuing(_ status: BatchStatus) -> String {
+        "continuing \(status.id) at \(Wording.share(status.counts.finished, of: status.total)): "
+            + "\(Wording.count(status.counts.finished)) of \(Wording.count(status.total)) finished"
+    }
+
+    /// That there is nothing to retry.
+    static func nothingSkipped(_ status: BatchStatus) -> String {
+        "nothing to retry: \(status.id) skipped none of its \(Wording.count(status.total)) URLs"
+    }
+
+    /// The newest results of the lines of a batch that is a retry or was retried; nil for any other.
+    static func merged(_ chain: BatchChain, seenFrom id: String) -> String? {
+        guard chain.batches.count > 1 else { return nil }
+        let (counts, root, newest) = (chain.counts, chain.root, chain.newest)
+        let images = counts.finished - counts.skipped
+        var line = id == newest.id ? "  retries \(newest.retryOf ?? root.id)" : "  retried by \(newest.id)"
+        line += "; newest results of the \(Wording.count(root.total)) lines of \(root.id): "
+        line += "\(Wording.count(images)) have an image, \(Wording.count(counts.skipped)) are skipped"
+        if counts.skipped > 0 { line += " (\(causes(counts)))" }
+        if chain.open > 0 { line += ", \(Wording.count(chain.open)) are open" }
+        return line
+    }
 }

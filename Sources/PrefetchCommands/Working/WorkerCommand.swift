@@ -1,4 +1,5 @@
 public import ArgumentParser
+internal import CLinux
 internal import FoundationEssentials
 internal import Glibc
 internal import Prefetch
@@ -52,6 +53,9 @@ public struct WorkerCommand: AsyncParsableCommand {
     public func run() async throws {
         let folder = location.cacheFolder ?? "./cache"
         let disk = try RunCommand.openCache(folder)
+        clinux_keep_freed_memory()
+        // Before the cache, which keeps directories open: a limit that cannot be raised costs it speed only.
+        _ = clinux_raise_file_limit()
         if !quiet { for warning in disk.warnings { Console.note("warning: \(warning)") } }
         let stop = StopRequest()
         try await Session.with(location) { session in
@@ -87,7 +91,9 @@ public struct WorkerCommand: AsyncParsableCommand {
     private func manager(_ folder: String) throws(PrefetchError) -> ImageManager {
         let downloads = try fetch.downloads(maxPerHost: maxPerHost)
         do throws(WebImageError) {
-            return try ImageManager(cache: ImageCache(directory: folder), downloads: downloads)
+            // Nobody asks this process for an image twice: memory would only cost.
+            return try ImageManager(
+                cache: ImageCache(directory: folder, configuration: .diskOnly), downloads: downloads)
         } catch {
             throw PrefetchError(.configuration, error.message, hint: "see prefetch-worker --help")
         }

@@ -16,17 +16,23 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
 
     init(_ digest: Digest) { self.digest = digest }
 
-    /// The path below the cache directory: `v1/ab/cd/` and 60 hexadecimal digits.
+    /// The path below the cache directory: `v1/ab/c/` and 61 hexadecimal digits.
     public var path: String { text(leaf: true, name: true) }
 
     /// The path, as in ``path``.
     public var description: String { path }
 
-    /// `v1/ab/cd`
+    /// `v1/ab/c`
     var leaf: String { text(leaf: true, name: false) }
 
-    /// The last 60 digits.
+    /// The last 61 digits.
     var name: String { text(leaf: false, name: true) }
+
+    /// How many leaf directories there are.
+    static let leafCount = 4096
+
+    /// Which one this key has, from 0.
+    var leafIndex: Int { Int(digest[0]) << 4 | Int(digest[1] >> 4) }
 
     /// Which lock file has this key's byte.
     var lockFile: Int { Int(digest[31]) % Self.lockFileCount }
@@ -38,6 +44,8 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
         return Int64(offset >> 2)
     }
 
+    /// 4,096 leaves: more of them, and a list of ten thousand images makes a directory for nearly each; a mkdir and its block cost
+    /// as much as the image's file.
     private func text(leaf: Bool, name: Bool) -> String {
         String(unsafeUninitializedCapacity: 69) { text in
             var count = 0
@@ -45,20 +53,18 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
                 text[count] = byte
                 count += 1
             }
-            func putHex(_ index: Int) {
-                put(Digest.digit(digest[index] >> 4))
-                put(Digest.digit(digest[index] & 15))
+            func putDigit(_ index: Int) {
+                put(Digest.digit(index & 1 == 0 ? digest[index >> 1] >> 4 : digest[index >> 1] & 15))
             }
             if leaf {
-                put(UInt8(ascii: "v"))
-                put(UInt8(ascii: "1"))
-                for level in 0..<2 {
-                    put(UInt8(ascii: "/"))
-                    putHex(level)
-                }
+                for byte in "v1/".utf8 { put(byte) }
+                putDigit(0)
+                putDigit(1)
+                put(UInt8(ascii: "/"))
+                putDigit(2)
             }
             if leaf && name { put(UInt8(ascii: "/")) }
-            if name { for index in 2..<32 { putHex(index) } }
+            if name { for index in 3..<64 { putDigit(index) } }
             return count
         }
     }

@@ -30,7 +30,8 @@ extension DiskCache {
         let path = key.path
         // O_NONBLOCK: opening a FIFO that somebody put here must not wait for a writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
-        guard let file = OpenFile(clinux_open_beneath(root, path, flags, 0)) else {
+        let leaf = leaves.descriptor(key)
+        guard let file = OpenFile(clinux_open_beneath(leaf ?? root, leaf == nil ? path : key.name, flags, 0)) else {
             guard errno == ENOENT else { throw fault("look up an image") }
             return nil
         }

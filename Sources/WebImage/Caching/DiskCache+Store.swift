@@ -31,10 +31,23 @@ extension DiskCache {
         var record = record
         record.length = body.count
         let validators = configuration.keepsHTTPValidators ? validators : nil
-        let leaf = try openLeaf(key)
+        do throws(WebImageError) {
+            return try store(body, key, record, validators, replacing, leaf: try openLeaf(key))
+        } catch {
+            // Somebody removed the directory that was kept open. EPERM: ext4's answer to an unnamed file in such a one.
+            guard [ENOENT, EPERM].contains(error.underlyingCode), leaves.forget(key) else { throw error }
+            return try store(body, key, record, validators, replacing, leaf: try openLeaf(key))
+        }
+    }
+
+    private func store(
+        _ body: ImageBody, _ key: CacheKey, _ record: CacheRecord, _ validators: HTTPValidators?, _ replacing: Bool,
+        leaf: borrowing Leaf
+    ) throws(WebImageError) -> StoreResult {
         let file = try fill(body, leaf: leaf.descriptor)
         defer { if let name = file.temporaryName { unlinkat(leaf.descriptor, name, 0) } }
         let isDescribed = try describe(file.descriptor, record: record, validators: validators)
+        // Not at the open: an attribute wants write permission of the file itself (xattr(7)).
         guard fchmod(file.descriptor, publishedMode) == 0 else { throw fault("store an image") }
         if configuration.durability == .file, fdatasync(file.descriptor) != 0 { throw fault("store an image") }
         // Two names cannot appear in one step, so only one process at a time publishes a pair of them into this directory.
@@ -59,21 +72,26 @@ extension DiskCache {
     }
 
     /// Opens the directory of a key, and makes it where it is missing.
-    func openLeaf(_ key: CacheKey) throws(WebImageError) -> OpenFile {
-        let path = key.leaf
+    func openLeaf(_ key: CacheKey) throws(WebImageError) -> Leaf {
         // O_PATH is enough to put a name into it; fsync wants a real descriptor.
-        let flags = configuration.durability == .file ? O_RDONLY | O_DIRECTORY | O_CLOEXEC : clinux_directory_flags()
-        if let leaf = OpenFile(clinux_open_beneath(root, path, flags, 0)) { return leaf }
-        guard errno == ENOENT else { throw fault("store an image") }
-        try makeDirectory(path)
-        if configuration.durability == .file {
-            for part in [".", "v1", String(path.prefix(5))] {
-                let parent = OpenFile(clinux_open_beneath(root, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
-                guard let parent, fsync(parent.descriptor) == 0 else { throw fault("make the directory \(path)") }
+        let isSynced = configuration.durability == .file
+        if !isSynced, let kept = leaves.descriptor(key) { return Leaf(kept: kept) }
+        let path = key.leaf
+        let flags = isSynced ? O_RDONLY | O_DIRECTORY | O_CLOEXEC : clinux_directory_flags()
+        var leaf = OpenFile(clinux_open_beneath(root, path, flags, 0))
+        if leaf == nil {
+            guard errno == ENOENT else { throw fault("store an image") }
+            try makeDirectory(path)
+            if isSynced {
+                for part in [".", "v1", "v1/" + path.dropFirst(3).prefix(2)] {
+                    let parent = OpenFile(clinux_open_beneath(root, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
+                    guard let parent, fsync(parent.descriptor) == 0 else { throw fault("make the directory \(path)") }
+                }
             }
+            leaf = OpenFile(clinux_open_beneath(root, path, flags, 0))
         }
-        guard let leaf = OpenFile(clinux_open_beneath(root, path, flags, 0)) else { throw fault("store an image") }
-        return leaf
+        guard let leaf else { throw fault("store an image") }
+        return isSynced ? Leaf(own: leaf) : leaves.keep(leaf, key)
     }
 
     /// The innermost first: most often only that one is missing.

@@ -8,12 +8,12 @@ extension DiskCache {
         _ visit: (_ key: CacheKey, _ leaf: Int32, _ name: String) throws(WebImageError) -> Void
     ) throws(WebImageError) {
         for first in try names(in: "v1", length: 2) {
-            for second in try names(in: "v1/\(first)", length: 2) {
+            for second in try names(in: "v1/\(first)", length: 1) {
                 let path = "v1/\(first)/\(second)"
                 guard let leaf = OpenFile(clinux_open_beneath(root, path, clinux_directory_flags(), 0)) else {
                     continue
                 }
-                for name in try names(in: path, length: 60) {
+                for name in try names(in: path, length: 61) {
                     guard let digest = Digest(hex: first + second + name) else { continue }
                     try visit(CacheKey(digest), leaf.descriptor, name)
                 }
@@ -28,7 +28,7 @@ extension DiskCache {
         var removed = 0
         let limit = Self.now() - seconds
         for first in try names(in: "v1", length: 2) {
-            for second in try names(in: "v1/\(first)", length: 2) {
+            for second in try names(in: "v1/\(first)", length: 1) {
                 let path = "v1/\(first)/\(second)"
                 guard let leaf = OpenFile(clinux_open_beneath(root, path, clinux_directory_flags(), 0)) else {
                     continue
@@ -47,7 +47,7 @@ extension DiskCache {
     }
 
     /// Sorted names of one directory: lower-case hexadecimal ones of a length, or all.
-    private func names(in path: String, length: Int?) throws(WebImageError) -> [String] {
+    func names(in path: String, length: Int?) throws(WebImageError) -> [String] {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
         guard let directory = OpenFile(clinux_open_beneath(root, path, flags, 0)) else {
             // A stray file, or a directory that was removed meanwhile.

@@ -17,6 +17,7 @@ public final class DiskCache: Sendable {
     let root: Int32
     /// What the file system can do, as far as it has been tried.
     private let abilities: Locked<Abilities>
+    let leaves = LeafDirectories()
     /// Permissions of a published file: nobody writes to it again.
     let publishedMode: mode_t
 

@@ -15,6 +15,15 @@ final class TransferGate<Name: Hashable & Sendable>: Sendable {
 
     private let state = Locked(State())
 
+    /// Passes where nobody else has; the usual case, without a wait.
+    func tryEnter(_ name: Name) -> Bool {
+        state.withLock { state in
+            guard state.waiters[name] == nil else { return false }
+            state.waiters[name] = []
+            return true
+        }
+    }
+
     /// Waits for its turn.
     /// - Returns: false where the task was cancelled first; then there is nothing to leave.
     func enter(_ name: Name) async -> Bool {

@@ -49,7 +49,9 @@ package final class TransferLock: Sendable {
     /// - Throws: `cancelled` where the task is cancelled while it waits, `localFault` where the lock files do not work.
     package func acquire(_ key: CacheKey) async throws(WebImageError) -> Transfer {
         let byte = Byte(file: key.lockFile, offset: key.lockOffset)
-        guard await gate.enter(byte) else { throw Self.cancelled }
+        if !gate.tryEnter(byte) {
+            guard await gate.enter(byte) else { throw Self.cancelled }
+        }
         // Leaves the gate also where the lock below fails.
         let transfer = Transfer { [self] in
             // Of a byte that is not locked it is no error.

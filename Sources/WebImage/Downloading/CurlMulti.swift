@@ -3,17 +3,33 @@ internal import CCurl
 internal import Glibc
 internal import Threading
 
-/// curl's multi handle; cleaned up with its last owner.
+/// curl's multi handle and the sockets it waits for; cleaned up with its last owner.
+///
+/// By curl_multi_socket_action(3) and epoll(7): the cost of a round is that of the sockets that are ready. curl_multi_perform(3) looks
+/// at every transfer each time, and curl_multi_poll(3) asks the kernel about each.
 ///
 /// The loop's thread owns it together with the downloader, since it may sleep in the poll while the downloader is released.
 /// Only that thread uses it, except for ``wake()``.
 final class CurlMulti: Sendable {
+    private struct Ready {
+        var socket: Int32
+        var mask: Int32
+    }
+
     private let handle: Locked<SendablePointer>
+    private let sockets: Epoll
+    /// When curl wants to be called without an event, CLOCK_MONOTONIC in seconds; infinity: never.
+    private let due = Locked(Double.infinity)
+    /// Sockets with an event since the last round.
+    private let ready = Locked<[Ready]>([])
 
     /// - Throws: `localFault` where curl has no memory or descriptors left.
     init() throws(WebImageError) {
         Self.prepareProcess
+        guard let sockets = Epoll() else { throw WebImageError(.localFault, "no file descriptors are left") }
+        self.sockets = sockets
         handle = Locked(try Self.make())
+        listen()
     }
 
     deinit { curl_multi_cleanup(pointer) }
@@ -26,16 +42,46 @@ final class CurlMulti: Sendable {
 
     private var pointer: UnsafeMutableRawPointer { handle.withLock { $0 }.pointer }
 
+    /// Has curl say which sockets it waits for, and when it wants to be called.
+    private func listen() {
+        ccurl_multi_set_callbacks(
+            pointer,
+            { _, socket, what, context, known in
+                CurlMulti.from(context).watch(socket, what: what, isNew: known == nil)
+                return 0
+            },
+            { _, milliseconds, context in
+                let multi = CurlMulti.from(context)
+                let due = milliseconds < 0 ? .infinity : monotonicSeconds() + Double(milliseconds) / 1000
+                multi.due.withLock { $0 = due }
+                return 0
+            }, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    private static func from(_ context: UnsafeMutableRawPointer?) -> CurlMulti {
+        Unmanaged<CurlMulti>.fromOpaque(context!).takeUnretainedValue()
+    }
+
+    private func watch(_ socket: Int32, what: Int32, isNew: Bool) {
+        guard what != CURL_POLL_REMOVE else { return sockets.forget(socket) }
+        sockets.watch(
+            socket, token: UInt64(socket), reads: what & CURL_POLL_IN != 0, writes: what & CURL_POLL_OUT != 0,
+            isNew: isNew)
+        // Any pointer: it only says that the socket is known.
+        if isNew { curl_multi_assign(pointer, socket, UnsafeMutableRawPointer(bitPattern: 1)) }
+    }
+
     /// Closes every connection; no transfer may run. The thread goes on to sleep in a new multi handle without any.
     func closeConnections() {
         do throws(WebImageError) {
             let new = try Self.make()
-            // A wake-up that only the old one knows is not lost: this is a job, and after jobs the thread looks before it sleeps.
             let old = handle.withLock { handle in
                 defer { handle = new }
                 return handle
             }
             curl_multi_cleanup(old.pointer)
+            due.withLock { $0 = .infinity }
+            listen()
             // What TLS keeps per thread is freed when the thread ends, but not where the process ends first: LeakSanitizer
             // reports it then (OPENSSL_thread_stop(3)).
             OPENSSL_thread_stop()
@@ -44,11 +90,24 @@ final class CurlMulti: Sendable {
         }
     }
 
-    /// Interrupts the poll; callable from any thread (curl_multi_wakeup(3)).
-    func wake() { handle.withLock { _ = curl_multi_wakeup($0.pointer) } }
+    /// Interrupts the poll; callable from any thread. Remembered until the next one where there is none.
+    func wake() { sockets.wake() }
 
     /// Sleeps until a transfer can go on, at most that long.
-    func poll(milliseconds: Int32) { curl_multi_poll(pointer, nil, 0, milliseconds, nil) }
+    func poll(milliseconds: Int32) {
+        let untilDue = (due.withLock { $0 } - monotonicSeconds()) * 1000
+        let most = untilDue < Double(milliseconds) ? Int32(max(0, untilDue.rounded(.up))) : milliseconds
+        let count = sockets.wait(milliseconds: most)
+        ready.withLock { ready in
+            for index in 0..<count {
+                guard let event = sockets.event(index) else { continue }
+                let mask =
+                    (event.isReadable ? CURL_CSELECT_IN : 0) | (event.isWritable ? CURL_CSELECT_OUT : 0)
+                    | (event.isBroken ? CURL_CSELECT_ERR : 0)
+                ready.append(Ready(socket: Int32(truncatingIfNeeded: event.token), mask: mask))
+            }
+        }
+    }
 
     /// Starts the transfer that the handle is set up for.
     func add(_ easy: CurlHandle) throws(WebImageError) {
@@ -65,7 +124,17 @@ final class CurlMulti: Sendable {
     /// Goes on with every transfer that can.
     func perform() {
         var running: Int32 = 0
-        curl_multi_perform(pointer, &running)
+        let events = ready.withLock { ready in
+            defer { ready.removeAll(keepingCapacity: true) }
+            return ready
+        }
+        // A socket that an earlier event's transfer closed is one curl does not know any more: that call does nothing.
+        for event in events { curl_multi_socket_action(pointer, event.socket, event.mask, &running) }
+        // New transfers begin in such a call, and may want another one at once.
+        for _ in 0..<16 where due.withLock({ $0 }) <= monotonicSeconds() {
+            due.withLock { $0 = .infinity }
+            curl_multi_socket_action(pointer, CURL_SOCKET_TIMEOUT, 0, &running)
+        }
     }
 
     /// A transfer that has ended since the last look, with its CURLcode.

@@ -22,7 +22,7 @@ final class DownloadOperation {
     let priority: Int
     var options: DownloadOptions { key.options }
     /// Who gets the result. Empty: nobody any more.
-    var waiters: [(id: Int, continuation: Continuation)] = []
+    var waiters: [(call: DownloadCall, continuation: Continuation)] = []
     /// The URL of the first hop of every try.
     let start: RequestURL
     /// The URL of the hop now.

@@ -98,7 +98,7 @@ extension ImageDownloader {
 }
 
 /// CLOCK_MONOTONIC in seconds.
-private func monotonicSeconds() -> Double {
+func monotonicSeconds() -> Double {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9

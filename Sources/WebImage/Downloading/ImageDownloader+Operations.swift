@@ -132,8 +132,8 @@ extension ImageDownloader {
             error.attempts = operation.attempts
             return complete(operation, .failure(error))
         }
-        nextWaiter += 1
-        retries.insert(Retry(due: now + pause, number: nextWaiter, operation: operation))
+        nextRetry += 1
+        retries.insert(Retry(due: now + pause, number: nextRetry, operation: operation))
     }
 
     func complete(_ operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {

@@ -19,7 +19,8 @@ public actor ImageDownloader {
     let limits: DownloadOperation.Limits
     let named: [NamedPlace]
 
-    var maxConcurrentDownloads: Int
+    /// Transfers at once; ``setMaxConcurrentDownloads(_:)`` changes it.
+    public internal(set) var maxConcurrentDownloads: Int
     var isSuspended = false
     var isInvalidated = false
     var isThreadPrepared = false
@@ -28,7 +29,7 @@ public actor ImageDownloader {
     var retries = Heap<Retry>()
     var running: [DownloadOperation] = []
     var parkedCount = 0
-    var nextWaiter = 0
+    var nextRetry = 0
     var now = 0.0
     var nextCheck = Double.infinity
     let checkInterval: Double
@@ -90,30 +91,34 @@ public actor ImageDownloader {
     ///   - attemptsUsed: tries already made, which count against `maxAttempts`: for a body that only its reader found cut.
     /// - Returns: the response of the last hop.
     /// - Throws: a `WebImageError`, with `attempts` set; `cancelled`; `cacheNotModified` for a 304.
-    public func download(
+    public nonisolated func download(
         _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0
     ) async throws(WebImageError) -> DownloadedImage {
         if let bad = headers.first(where: { !$0.isValid }) {
             throw WebImageError(.invalidConfiguration, "the header \(bad.name) has a character that cannot be sent")
         }
         let key = DownloadOperation.Key(url: url, options: options.ofTransfer, headers: headers)
-        let request: RequestURL
-        if let present = operations[key] { request = present.start } else { request = try RequestURL(url) }
-        nextWaiter += 1
-        let waiter = nextWaiter
+        let request = try RequestURL(url)
+        let call = DownloadCall()
         let result = await withTaskCancellationHandler {
             await withUnsafeContinuation { (continuation: DownloadOperation.Continuation) in
-                // A cancellation before this point found no waiter, but is seen here.
-                guard !Task.isCancelled, !isInvalidated else {
-                    return continuation.resume(returning: .failure(.downloadCancelled))
+                executor.perform {
+                    self.assumeIsolated { downloader in
+                        // A cancellation before this point found no waiter, but is seen here.
+                        guard !call.isCancelled, !downloader.isInvalidated else {
+                            return continuation.resume(returning: .failure(.downloadCancelled))
+                        }
+                        let operation =
+                            downloader.operations[key]
+                            ?? downloader.begin(
+                                key, request: request, priority: options.priority, attemptsUsed: max(0, attemptsUsed))
+                        operation.waiters.append((call, continuation))
+                    }
                 }
-                let operation =
-                    operations[key]
-                    ?? begin(key, request: request, priority: options.priority, attemptsUsed: max(0, attemptsUsed))
-                operation.waiters.append((waiter, continuation))
             }
         } onCancel: {
-            Task { await self.cancel(waiter: waiter, of: key) }
+            call.cancel()
+            executor.perform { self.assumeIsolated { $0.cancel(call, of: key) } }
         }
         return try result.get()
     }
@@ -188,9 +193,9 @@ public actor ImageDownloader {
         multi.closeConnections()
     }
 
-    private func cancel(waiter: Int, of key: DownloadOperation.Key) {
+    private func cancel(_ call: DownloadCall, of key: DownloadOperation.Key) {
         guard let operation = operations[key],
-            let index = operation.waiters.firstIndex(where: { $0.id == waiter })
+            let index = operation.waiters.firstIndex(where: { $0.call === call })
         else { return }
         operation.waiters.remove(at: index).continuation.resume(returning: .failure(.downloadCancelled))
         guard operation.waiters.isEmpty else { return }
@@ -198,6 +203,13 @@ public actor ImageDownloader {
         stopTransfer(of: operation)
         operations[key] = nil
     }
+}
+
+/// One caller of `download`: known by its identity, and cancelled at most once, from any thread.
+final class DownloadCall: Sendable {
+    private let cancelled = Locked(false)
+    var isCancelled: Bool { cancelled.withLock { $0 } }
+    func cancel() { cancelled.withLock { $0 = true } }
 }
 
 /// The way from the thread to its downloader, which it must not keep alive.

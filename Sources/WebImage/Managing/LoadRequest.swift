@@ -12,8 +12,14 @@ package struct LoadRequest: Sendable {
     package var isDurable = false
     /// No network.
     package var isFromCacheOnly = false
+    /// Whether the memory cache may answer, and gets the image. Not for whoever counts an image only because its file is there.
+    package var usesMemory = false
+    /// Runs where the cache has no such image; what it throws ends the load.
+    package var willLeaveCache: (@Sendable () throws(WebImageError) -> Void)?
     /// Runs just before the bytes go to the decoder.
     package var willDecode: (@Sendable () async -> Void)?
+    /// Runs where the download or its check failed, before anybody else tries the same image.
+    package var didFail: (@Sendable (WebImageError) -> Void)?
 
     package init(url: String, key: String) {
         self.url = url

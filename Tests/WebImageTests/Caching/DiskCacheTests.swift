@@ -238,13 +238,14 @@ struct DiskCacheTests {
             directory.contents().filter { !$0.hasSuffix("/") } == ["cache/CACHEDIR.TAG", "cache/\(CacheKey(url).path)"])
     }
 
-    @Test("A symbolic link in the place of a folder or a file is refused by name", arguments: [2, 5, 8, 69])
+    @Test("A symbolic link in the place of a folder or a file is refused by name", arguments: [2, 5, 7, 69])
     func symbolicLinks(length: Int) throws {
-        let cache = try DiskCache(directory: directory.path("cache"))
-        try cache.store(ImageBody(bytes), for: key, record: record(bytes))
+        try DiskCache(directory: directory.path("cache")).store(ImageBody(bytes), for: key, record: record(bytes))
         let part = directory.path("cache/\(key.path.prefix(length))")
         #expect(rename(part, directory.path("outside")) == 0)
         #expect(symlink(directory.path("outside"), part) == 0)
+        // One that was opened before has the directory itself open, wherever it is now.
+        let cache = try DiskCache(directory: directory.path("cache"))
         let found = #expect(throws: WebImageError.self) { try cache.lookup(key) }
         #expect(found?.code == .localFault && found?.message.contains(directory.path("cache")) == true)
         let before = directory.contents()

@@ -36,7 +36,9 @@ struct ImageManagerTests {
         }
     }
 
-    @Test("The first load downloads, stores and describes, the second is a hit without a request")
+    @Test(
+        "The first load downloads, stores and describes; the others are hits without a request, from memory or from the disk"
+    )
     func loadTwice() async throws {
         let bytes = GeneratedImage.png(seed: 7, width: 31, height: 17)
         origin.route("/a.png", OriginResponse(body: bytes))
@@ -50,11 +52,16 @@ struct ImageManagerTests {
         #expect(first.sha256 == SHA256.hash(bytes).bytes)
         #expect(first.attempts == 1)
         #expect(readFile(try #require(first.path)) == bytes)
-        let second = try await manager.loadImage(with: url)
-        #expect(second.outcome == .hit)
-        #expect(second.cacheType == .disk)
-        #expect(second.path == first.path)
-        #expect(second.sha256 == first.sha256)
+        // Another manager's memory is empty: it finds the file, and has it in memory from then on.
+        let other = try self.manager()
+        for (manager, cacheType) in [(manager, ImageCacheType.memory), (other, .disk), (other, .memory)] {
+            let hit = try await manager.loadImage(with: url)
+            #expect(hit.outcome == .hit)
+            #expect(hit.cacheType == cacheType)
+            #expect(hit.path == first.path)
+            #expect(hit.sha256 == first.sha256)
+            #expect((hit.info, hit.byteCount, hit.attempts) == (first.info, bytes.count, 0))
+        }
         #expect(origin.requestCount() == 1)
     }
 

@@ -1,16 +1,16 @@
 internal import CLinux
 internal import Glibc
-internal import Threading
 
 /// An epoll instance with its event buffer and the eventfd that interrupts its sleep; closed with its last owner.
 ///
 /// The loop's thread owns it together with the loop, since it may sleep here while the loop is released.
-final class Epoll: Sendable {
-    /// What a descriptor was watched for.
-    struct Event {
-        var token: UInt64
-        var isReadable: Bool
-        var isWritable: Bool
+package final class Epoll: Sendable {
+    /// What became of a descriptor; one that is broken is readable and writable too, so that whoever tries learns why.
+    package struct Event {
+        package var token: UInt64
+        package var isReadable: Bool
+        package var isWritable: Bool
+        package var isBroken: Bool
     }
 
     private static let capacity = 256
@@ -19,13 +19,14 @@ final class Epoll: Sendable {
     private let bell: Int32
     private let buffer: SendablePointer
 
-    init() throws(OriginError) {
+    /// Nil where no descriptors are left.
+    package init?() {
         descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
         bell = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
         buffer = SendablePointer(
             UnsafeMutableRawPointer(UnsafeMutablePointer<epoll_event>.allocate(capacity: Self.capacity)))
-        guard descriptor >= 0, bell >= 0 else { throw OriginError("cannot make an epoll instance") }
-        watch(bell, token: Self.wakeToken, writes: false)
+        guard descriptor >= 0, bell >= 0 else { return nil }
+        watch(bell, token: Self.wakeToken, writes: false, isNew: true)
     }
 
     deinit {
@@ -35,31 +36,44 @@ final class Epoll: Sendable {
     }
 
     /// Interrupts the sleep, from any thread; remembered where there is none.
-    func wake() {
+    package func wake() {
         var one: UInt64 = 1
         _ = write(bell, &one, 8)
     }
 
-    func watch(_ file: Int32, token: UInt64, writes: Bool) {
+    /// Asks for events of a descriptor from now on, in place of what was asked before.
+    ///
+    /// * `token`: comes back with each event; not `UInt64.max`.
+    /// * `isNew`: whether it is most likely not watched yet; saves a call where that is right.
+    package func watch(
+        _ file: Int32, token: UInt64, reads: Bool = true, writes: Bool, isNew: Bool = false
+    ) {
         var event = epoll_event()
-        event.events = EPOLLIN.rawValue | EPOLLRDHUP.rawValue | (writes ? EPOLLOUT.rawValue : 0)
+        event.events = (reads ? EPOLLIN.rawValue | EPOLLRDHUP.rawValue : 0) | (writes ? EPOLLOUT.rawValue : 0)
         event.data.u64 = token
-        if epoll_ctl(descriptor, EPOLL_CTL_MOD, file, &event) < 0 { epoll_ctl(descriptor, EPOLL_CTL_ADD, file, &event) }
+        let (first, second) = isNew ? (EPOLL_CTL_ADD, EPOLL_CTL_MOD) : (EPOLL_CTL_MOD, EPOLL_CTL_ADD)
+        if epoll_ctl(descriptor, first, file, &event) < 0 { epoll_ctl(descriptor, second, file, &event) }
+    }
+
+    /// No event for the descriptor any more; closing it does the same.
+    package func forget(_ file: Int32) {
+        var event = epoll_event()
+        epoll_ctl(descriptor, EPOLL_CTL_DEL, file, &event)
     }
 
     /// No event for the descriptor until it is watched again.
-    func pause(_ file: Int32) {
+    package func pause(_ file: Int32) {
         var event = epoll_event()
         epoll_ctl(descriptor, EPOLL_CTL_MOD, file, &event)
     }
 
     /// Sleeps until something is ready, at most `milliseconds` (-1: for ever). Only on the loop's thread.
-    func wait(milliseconds: Int32) -> Int {
+    package func wait(milliseconds: Int32) -> Int {
         max(0, Int(epoll_wait(descriptor, events, Int32(Self.capacity), milliseconds)))
     }
 
     /// Event `index` of the last wait; nil for the bell.
-    func event(_ index: Int) -> Event? {
+    package func event(_ index: Int) -> Event? {
         let event = events[index]
         guard event.data.u64 != Self.wakeToken else {
             var count: UInt64 = 0
@@ -69,7 +83,8 @@ final class Epoll: Sendable {
         let broken = EPOLLERR.rawValue | EPOLLHUP.rawValue | EPOLLRDHUP.rawValue
         return Event(
             token: event.data.u64, isReadable: event.events & (EPOLLIN.rawValue | broken) != 0,
-            isWritable: event.events & (EPOLLOUT.rawValue | broken) != 0)
+            isWritable: event.events & (EPOLLOUT.rawValue | broken) != 0,
+            isBroken: event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0)
     }
 
     private var events: UnsafeMutablePointer<epoll_event> {

@@ -1,0 +1,95 @@
+internal import Threading
+package import WebImage
+
+/// The images of a list: each line's newest result together with what the cache has of it, in the order of the list.
+package struct BatchExport: Sendable {
+    /// Lines that are looked up in one turn.
+    private static let groupSize = 512
+
+    private let results: BatchResults
+    private let disk: DiskCache
+    private let rule: CacheKeyRule
+    private let total: Int
+    private let pool = ThreadPool(threads: 1, name: "export")
+
+    /// * `listPath`: where the list is now, if not where it was read.
+    /// - Throws: `notFound`, `unreadableList` where the list is not there or has changed.
+    package init(
+        _ chain: BatchChain, queue: PrefetchQueue, cache: DiskCache, listPath: String? = nil
+    ) async throws(PrefetchError) {
+        results = try await BatchResults(chain, queue: queue, listPath: listPath)
+        disk = cache
+        rule = CacheKeyRule(chain.root.options.cacheKey) ?? .url
+        total = chain.root.total
+    }
+
+    /// Runs `body` with the lines in groups until it returns false, on a thread that may block.
+    /// - Throws: what `body` throws; `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
+    package func forEachGroup(
+        _ body: @escaping @Sendable ([ExportedLine]) throws(PrefetchError) -> Bool
+    ) async throws(PrefetchError) {
+        try await forEachEntry { group throws(PrefetchError) in
+            try body(group.map { line, entry in ExportedLine(line, entry) })
+        }
+    }
+
+    /// Puts every image into a folder, named by its line number and its format.
+    /// - Throws: what ``ImageFolder/add(_:as:)`` throws, `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
+    package func fill(_ folder: ImageFolder) async throws(PrefetchError) {
+        let width = max(6, String(total).count)
+        try await forEachEntry { group throws(PrefetchError) in
+            for (line, entry) in group {
+                if let entry {
+                    try folder.add(entry, as: Self.name(line.line, entry.format, width: width))
+                } else {
+                    folder.skip(isImage: line.outcome?.isSkipped == false)
+                }
+            }
+            return true
+        }
+    }
+
+    /// `000007.jpg`
+    static func name(_ line: Int, _ format: ImageFormat, width: Int) -> String {
+        let digits = String(line)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits + "." + format.fileExtension
+    }
+
+    private func forEachEntry(
+        _ body: @escaping @Sendable ([(BatchResults.Line, CacheEntry?)]) throws(PrefetchError) -> Bool
+    ) async throws(PrefetchError) {
+        var group: [BatchResults.Line] = []
+        var goesOn = true
+        func turn() async throws(PrefetchError) {
+            guard !Task.isCancelled else { throw PrefetchError(.stopped, "stopped before everything was written") }
+            let lines = group
+            group.removeAll(keepingCapacity: true)
+            goesOn = try await pool.run { () throws(PrefetchError) in try body(try lookUp(lines)) }
+        }
+        try await results.forEach { line async throws(PrefetchError) in
+            group.append(line)
+            if group.count == Self.groupSize { try await turn() }
+            return goesOn
+        }
+        if goesOn { try await turn() }
+    }
+
+    private func lookUp(
+        _ lines: [BatchResults.Line]
+    ) throws(PrefetchError) -> [(BatchResults.Line, CacheEntry?)] {
+        var found: [(BatchResults.Line, CacheEntry?)] = []
+        found.reserveCapacity(lines.count)
+        for line in lines {
+            guard let outcome = line.outcome, !outcome.isSkipped else {
+                found.append((line, nil))
+                continue
+            }
+            do throws(WebImageError) {
+                found.append((line, try disk.lookup(CacheKey(rule.key(for: line.url)), atLeast: .none)))
+            } catch {
+                throw PrefetchError(.inputOutput, error.message)
+            }
+        }
+        return found
+    }
+}

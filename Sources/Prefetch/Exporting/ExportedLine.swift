@@ -1,0 +1,35 @@
+package import WebImage
+
+/// One line of a manifest.
+package struct ExportedLine: Sendable, Equatable {
+    /// What the cache knows of an image.
+    package struct Image: Sendable, Equatable {
+        /// Opens from where the command runs.
+        package var path: String
+        package var bytes: Int
+        /// Hex SHA-256; nil where none is kept.
+        package var sha256: String?
+        /// Nil where nobody looked, as with `--validate none`.
+        package var format: ImageFormat?
+        /// Pixels; nil where nobody looked.
+        package var width: Int?, height: Int?
+    }
+
+    /// The line and how it ended.
+    package var result: BatchResults.Line
+    /// Nil where it ended without one, or somebody has deleted it since.
+    package var image: Image?
+
+    init(_ result: BatchResults.Line, _ entry: CacheEntry?) {
+        self.result = result
+        guard let entry else { return }
+        func known<Value: Equatable>(_ value: Value?, unless nothing: Value) -> Value? {
+            value == nothing ? nil : value
+        }
+        let record = entry.record
+        image = Image(
+            path: entry.path, bytes: entry.size, sha256: record?.digest?.hex,
+            format: known(record?.format, unless: .unknown), width: known(record?.width, unless: 0),
+            height: known(record?.height, unless: 0))
+    }
+}

@@ -1,0 +1,78 @@
+internal import Redis
+package import WebImage
+
+/// How each line of a list ended, in the order of the list: the newest result over a batch and its retries. In constant memory: a retry has
+/// the skipped lines of the batch before it in their order, so one walk keeps a place in each of them.
+package struct BatchResults: Sendable {
+    /// One line of the list.
+    package struct Line: Sendable, Equatable {
+        /// Line of the list, from 1.
+        package var line: Int
+        /// The line's text.
+        package var url: String
+        /// How it ended last; nil while it is open.
+        package var outcome: PrefetchOutcome?
+
+        package init(line: Int, url: String, outcome: PrefetchOutcome?) {
+            self.line = line
+            self.url = url
+            self.outcome = outcome
+        }
+    }
+
+    private let chain: BatchChain
+    private let queue: PrefetchQueue
+    private let entries: BatchEntries
+
+    /// * `listPath`: where the list is now, if not where it was read.
+    /// - Throws: `notFound`, `unreadableList` where the list is not there or has changed.
+    package init(_ chain: BatchChain, queue: PrefetchQueue, listPath: String? = nil) async throws(PrefetchError) {
+        self.chain = chain
+        self.queue = queue
+        entries = try await BatchEntries(of: chain.root, queue: queue, listPath: listPath)
+    }
+
+    /// Runs `body` with each line until it returns false.
+    /// - Throws: what `body` throws; `unreadableList`, `redisUnavailable` where it cannot be read (any more).
+    package func forEach(_ body: (Line) async throws(PrefetchError) -> Bool) async throws(PrefetchError) {
+        var readers = chain.batches.map { OutcomeReader(queue: queue, status: $0) }
+        try await entries.forEach { entry async throws(PrefetchError) in
+            var outcome: PrefetchOutcome?
+            for index in readers.indices {
+                outcome = try await readers[index].next()
+                guard outcome?.isSkipped == true else { break }
+            }
+            return try await body(Line(line: entry.line, url: entry.url, outcome: outcome))
+        }
+    }
+}
+
+/// The outcomes of a batch one after the other, read a block at a time.
+private struct OutcomeReader {
+    private static let step = 16_384
+
+    let queue: PrefetchQueue
+    let status: BatchStatus
+    private var index = 0
+    private var block: [UInt8] = []
+
+    init(queue: PrefetchQueue, status: BatchStatus) {
+        self.queue = queue
+        self.status = status
+    }
+
+    /// The next one; nil for an open URL.
+    mutating func next() async throws(PrefetchError) -> PrefetchOutcome? {
+        if index % Self.step == 0 {
+            do throws(RedisError) {
+                block = try await queue.outcomes(of: status.id, range: index..<index + Self.step)
+            } catch {
+                throw PrefetchError(error)
+            }
+        }
+        let code = block[index % Self.step]
+        index += 1
+        if code == 0 { return status.state == .cancelled ? .cancelled : nil }
+        return PrefetchOutcome(rawValue: code)
+    }
+}

@@ -1,0 +1,87 @@
+internal import Threading
+internal import WebImage
+
+/// The jobs a worker has claimed. The tasks that load URLs write to it from any thread, without a hop to the worker's actor: that
+/// would be a wake-up for each URL.
+final class JobLedger: Sendable {
+    private struct State {
+        var runs: [Int: JobRun] = [:]
+        var next = 0
+        var open = 0
+    }
+
+    /// Rings when there is something to report without delay.
+    let reports = Bell()
+    /// Rings when there is room for another job.
+    let room = Bell()
+    private let lowWater: Int
+    private let state = Locked(State())
+
+    /// * `lowWater`: with fewer open URLs than this there is room for another job.
+    init(lowWater: Int) { self.lowWater = lowWater }
+
+    /// Whether no job is here.
+    var isEmpty: Bool { state.withLock { $0.runs.isEmpty } }
+
+    /// URLs that have not ended.
+    var openCount: Int { state.withLock { $0.open } }
+
+    /// The batches the jobs are of.
+    var batches: Set<String> { state.withLock { Set($0.runs.values.map(\.claim.job.batch)) } }
+
+    /// Takes a job in; returns its number.
+    func add(_ run: JobRun) -> Int {
+        state.withLock { state in
+            state.next += 1
+            state.runs[state.next] = run
+            state.open += run.open
+            return state.next
+        }
+    }
+
+    /// Notes how URLs of a job ended; they are reported with the job's end or within a second.
+    func settle(_ id: Int, _ items: [PrefetchQueue.Settled]) {
+        let (isDue, hasRoom) = state.withLock { state in
+            guard let index = state.runs.index(forKey: id) else { return (false, false) }
+            state.runs.values[index].unreported += items
+            state.runs.values[index].open -= items.count
+            state.open -= items.count
+            let run = state.runs.values[index]
+            return (run.open <= 0 || run.unreported.count >= 256, state.open < lowWater)
+        }
+        if isDue { reports.ring() }
+        if hasRoom { room.ring() }
+    }
+
+    /// Nothing more comes of a job.
+    func end(_ id: Int) {
+        state.withLock { $0.runs[id]?.hasEnded = true }
+        reports.ring()
+        room.ring()
+    }
+
+    /// A job that is somebody else's now.
+    func forget(_ id: Int) {
+        state.withLock { state in Self.remove(id, from: &state) }
+        room.ring()
+    }
+
+    /// What there is to report, by number.
+    func reportable() -> [(id: Int, run: JobRun)] {
+        state.withLock { state in
+            state.runs.filter { !$0.value.unreported.isEmpty || $0.value.hasEnded }.map { ($0.key, $0.value) }
+        }.sorted { $0.id < $1.id }
+    }
+
+    /// The first `count` outcomes of a job are reported; one that has ended and has no others leaves.
+    func didReport(_ id: Int, count: Int) {
+        state.withLock { state in
+            state.runs[id]?.unreported.removeFirst(count)
+            if let run = state.runs[id], run.hasEnded, run.unreported.isEmpty { Self.remove(id, from: &state) }
+        }
+    }
+
+    private static func remove(_ id: Int, from state: inout State) {
+        if let run = state.runs.removeValue(forKey: id) { state.open -= max(0, run.open) }
+    }
+}

@@ -1,0 +1,68 @@
+internal import FoundationEssentials
+internal import Prefetch
+internal import Redis
+internal import WebImage
+
+/// Makes the next batch of what a batch skipped, or finds the one that is under way.
+struct BatchRetry: Sendable {
+    /// What there is to do.
+    enum Opening: Sendable {
+        case batch(OpenBatch)
+        /// Every line has an image already; the newest batch of the chain.
+        case nothing(BatchStatus)
+    }
+
+    let queue: PrefetchQueue
+    /// The batch, or the beginning of its name; nil for the newest.
+    let name: String?
+    /// Where its list is now, if not where it was read.
+    let listPath: String?
+
+    /// Takes up the newest batch of the chain.
+    /// * `joinsRunning`: a retry that runs is worked on; otherwise only one that is not fed to its end is gone on with.
+    /// - Throws: `notFound`; `stopped` where the newest runs; what reading its skipped lines throws.
+    func open(joinsRunning: Bool) async throws(PrefetchError) -> Opening {
+        let id = try await queue.resolve(name)
+        while true {
+            let chain = try await BatchChain.read(id, queue: queue)
+            let newest = chain.newest
+            if newest.state == .running {
+                guard chain.batches.count > 1, joinsRunning || !newest.isSealed else { throw Self.runs(newest) }
+                Console.note(BatchText.continuing(newest))
+                return .batch(opened(newest.id, parent: chain.batches[chain.batches.count - 2], isFed: newest.isSealed))
+            }
+            guard newest.counts.skipped > 0 else { return .nothing(newest) }
+            // Before there is a batch: one whose lines cannot be read could never be fed.
+            let entries = BatchEntries(skippedOf: newest, queue: queue, listPath: listPath)
+            try await entries.forEach { _ async throws(PrefetchError) in false }
+            let made: String?
+            do throws(RedisError) {
+                made = try await queue.retry(
+                    of: newest, root: chain.root.id, host: Session.hostName, nonce: UUID().uuidString)
+            } catch {
+                throw PrefetchError(error)
+            }
+            // Somebody else has made one meanwhile.
+            guard let made else { continue }
+            Console.note(
+                "retrying the \(Wording.count(newest.counts.skipped)) skipped of \(Wording.count(newest.total)) URLs of "
+                    + "\(newest.id) as \(made)")
+            return .batch(opened(made, parent: newest, isFed: false))
+        }
+    }
+
+    private func opened(_ id: String, parent: BatchStatus, isFed: Bool) -> OpenBatch {
+        let entries = BatchEntries(skippedOf: parent, queue: queue, listPath: listPath)
+        let feeder = ListFeeder(queue: queue, entries: entries, of: "what \(parent.id) skipped", batch: id)
+        return OpenBatch(id: id, total: parent.counts.skipped) { waiting async throws(PrefetchError) in
+            isFed ? .sealed : try await feeder.feed(waiting: waiting)
+        }
+    }
+
+    private static func runs(_ status: BatchStatus) -> PrefetchError {
+        PrefetchError(
+            .stopped,
+            "\(status.id) is still running: \(Wording.count(status.counts.finished)) of \(Wording.count(status.total)) finished",
+            hint: "retry when it is done, or end it first: prefetch-coord cancel \(status.id)")
+    }
+}

@@ -1,0 +1,52 @@
+internal import FoundationEssentials
+internal import Prefetch
+internal import Redis
+internal import WebImage
+
+/// A batch that is open in Redis, with what feeds it.
+struct OpenBatch: Sendable {
+    let id: String
+    let total: Int
+    /// Feeds until the batch is sealed; the closure hears once when the window is full.
+    let feed: @Sendable (_ waiting: @Sendable () -> Void) async throws(PrefetchError) -> ListFeeder.End
+}
+
+/// Where the URLs of a `run` come from.
+enum BatchSource: Sendable {
+    /// The lines of a list.
+    case list(URLList, BatchArguments)
+    /// What was skipped of a batch, the newest where none is named; and where its list is now, if not where it was read.
+    case skipped(of: String?, list: String?)
+
+    /// The batch to work on: the unfinished one of the same URLs, or a new one.
+    func open(_ queue: PrefetchQueue) async throws -> BatchRetry.Opening {
+        switch self {
+        case .list(let list, let arguments):
+            let submission = BatchSubmission(queue: queue, list: list, arguments: arguments)
+            let unfinished = try await continued(queue, list, arguments)
+            let id = if let unfinished { unfinished } else { try await submission.open() }
+            return .batch(
+                OpenBatch(id: id, total: list.total) { waiting async throws(PrefetchError) in
+                    try await submission.feed(id, waiting: waiting)
+                })
+        case .skipped(let name, let list):
+            return try await BatchRetry(queue: queue, name: name, listPath: list).open(joinsRunning: true)
+        }
+    }
+
+    /// The unfinished batch of this list, where its options are the same; says what differs otherwise.
+    private func continued(
+        _ queue: PrefetchQueue, _ list: URLList, _ arguments: BatchArguments
+    ) async throws -> String? {
+        guard let running = try await queue.batches(ofList: list.hash).running else { return nil }
+        let differences = arguments.options.differences(from: running.options)
+        guard differences.isEmpty, arguments.name == nil || arguments.name == running.id else {
+            Console.note(
+                "note: \(running.id) of the same list is unfinished with other settings (\(differences.joined(separator: "; "))); "
+                    + "this is a new batch")
+            return nil
+        }
+        Console.note(BatchText.continuing(running))
+        return running.id
+    }
+}

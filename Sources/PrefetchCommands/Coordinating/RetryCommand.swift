@@ -1,0 +1,167 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// `prefetch-coord retry`: what a batch skipped, once more.
+struct RetryCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "retry",
+        abstract: "Fetch again what a batch skipped.",
+        usage: "prefetch-coord retry [<batch>] [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord retry --cache ./cache
+              prefetch-coord retry urls-7f3a --redis redis://host:6379/0 --wait
+
+            Makes the next batch of the skipped lines, under their line numbers, and asks
+            the network for listed URLs too. status, failures and export then show each
+            line's newest result. With the private Redis of a cache it runs workers as run
+            does; with --redis it acts like submit, and workers elsewhere fetch.
+            """)
+
+    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    var batch: String?
+
+    @Flag(help: "With --redis: stay to the end: summary and exit code as run.")
+    var wait = false
+
+    @Option(name: [.customShort("n"), .long], help: "Worker processes; by default one a core, at most 4.")
+    var workers: Int?
+
+    @Option(
+        name: .customLong("max-per-host"), help: "Transfers to one host over all workers; 0 = no limit. (default: 6)")
+    var maxPerHost: Int?
+
+    @Option(help: "Skipped URLs that still mean success: N or N%.")
+    var failOver: AllowedSkips?
+
+    @Option(help: "Write what became of each line into a file, as export --to jsonl.")
+    var manifest: String?
+
+    @Option(help: "Put the images into a folder, as export --to files.")
+    var out: String?
+
+    @Option(help: "The list the batch was submitted from, where it is elsewhere now.")
+    var list: String?
+
+    @Flag(help: "Print the result as one line of JSON.")
+    var json = false
+
+    @Flag(name: [.customShort("q"), .long], help: "No progress lines.")
+    var quiet = false
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Fetch options") var fetch: FetchOptions
+
+    func validate() throws {
+        if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
+        if let maxPerHost, maxPerHost < 0 { throw ValidationError("--max-per-host is a number from 0 on") }
+        _ = try RunCommand.outputs(manifest: manifest, out: out)
+    }
+
+    func run() async throws {
+        switch try location.place() {
+        case .server:
+            try refuseOptionsOfWorkers()
+            try await Session.with(location) { session in try await queue(session) }
+        case .cache(let folder):
+            guard PrivateRedis.isOurs(cache: folder) else {
+                throw PrefetchError(
+                    .notFound, "\(folder) has no batches: it is no cache of ours yet",
+                    hint: "make one: prefetch-coord run urls.txt --cache \(Shell.quoted(folder))")
+            }
+            let outputs = try RunCommand.outputs(manifest: manifest, out: out)
+            for target in outputs { try target.check() }
+            for warning in try RunCommand.openCache(folder).warnings { Console.note("warning: \(warning)") }
+            let settings = RunSettings(
+                cache: folder, queue: location.queue, workers: workers ?? RunCommand.defaultWorkers,
+                maxPerHost: maxPerHost ?? 6, failOver: failOver, json: json, quiet: quiet, fetch: fetch,
+                outputs: outputs)
+            try await BatchRun(settings: settings, source: .skipped(of: batch, list: list)).run()
+        }
+    }
+
+    /// With `--redis` the workers are elsewhere and have their own options.
+    private func refuseOptionsOfWorkers() throws {
+        var given: [String] = []
+        if workers != nil { given.append("--workers") }
+        if maxPerHost != nil { given.append("--max-per-host") }
+        if manifest != nil { given.append("--manifest") }
+        if out != nil { given.append("--out") }
+        if try fetch.arguments != FetchOptions.parse([]).arguments { given.append("fetch options") }
+        if !wait && failOver != nil { given.append("--fail-over without --wait") }
+        guard given.isEmpty else {
+            throw ValidationError(
+                "with --redis the workers are elsewhere; \(given.joined(separator: ", ")) would say nothing to them")
+        }
+    }
+
+    /// Puts the batch into the queue, as `submit` does.
+    private func queue(_ session: Session) async throws {
+        let stop = StopRequest()
+        TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+        let retry = BatchRetry(queue: session.queue, name: batch, listPath: list)
+        let opened: OpenBatch
+        switch try await retry.open(joinsRunning: false) {
+        case .nothing(let newest):
+            Console.note(BatchText.nothingSkipped(newest))
+            if json { Console.print(BatchJSON.object(newest).text) }
+            return
+        case .batch(let batch): opened = batch
+        }
+        if !json && !(wait && quiet) { Console.print(opened.id) }
+        let hint = try await session.queue.workers().isEmpty ? "; no worker is there yet" : ""
+        let end = try await Self.unless(stop) {
+            try await opened.feed {
+                Console.note("there is more than the window holds; feeding it as workers take it\(hint)")
+            }
+        }
+        guard let end else {
+            throw PrefetchError(
+                .stopped, "stopped before all of it was queued; what is queued runs on",
+                hint: "the same command again goes on")
+        }
+        if case .closed(let state) = end, state != "done" {
+            throw PrefetchError(.notFound, "the batch \(opened.id) was \(state) while it was fed", hint: "retry again")
+        }
+        if wait { return try await follow(opened.id, session, stop) }
+        if json, let status = try await session.queue.status(of: opened.id) {
+            Console.print(BatchJSON.object(status).text)
+        }
+        Console.note("queued \(Wording.count(opened.total)) URLs as \(opened.id)\(hint)")
+    }
+
+    private func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
+        let follower = BatchFollower(
+            queue: session.queue, id: id, isQuiet: quiet,
+            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" })
+        guard let status = try await Self.unless(stop, { try await follower.follow() }) ?? nil else {
+            Console.note("the batch runs on: \(Shell.program) status \(id)")
+            throw ExitCode(130)
+        }
+        if json {
+            Console.print(BatchJSON.object(status).text)
+        } else {
+            for line in BatchText.summary(status) { Console.print(line) }
+        }
+        let code = BatchExit.code(status, allowed: failOver)
+        if code != 0 { throw ExitCode(code) }
+    }
+
+    /// Runs `body`; nil where a signal came first.
+    private static func unless<Result: Sendable>(
+        _ stop: StopRequest, _ body: @escaping @Sendable () async throws -> Result
+    ) async throws -> Result? {
+        try await withThrowingTaskGroup(of: Result?.self) { group in
+            group.addTask { try await body() }
+            group.addTask {
+                await stop.first.wait()
+                return nil
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? nil
+        }
+    }
+}

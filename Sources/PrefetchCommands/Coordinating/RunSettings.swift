@@ -1,0 +1,29 @@
+internal import Prefetch
+
+/// How a run works, wherever its URLs come from.
+struct RunSettings: Sendable {
+    /// The cache folder.
+    var cache: String
+    /// The queue in the private Redis.
+    var queue = "default"
+    /// Worker processes.
+    var workers: Int
+    /// Transfers to one host over all of them; 0 = no limit.
+    var maxPerHost: Int
+    var failOver: AllowedSkips?
+    var json: Bool
+    var quiet: Bool
+    var fetch: FetchOptions
+    /// What is written at the end.
+    var outputs: [BatchOutput.Target] = []
+
+    /// What a command needs to find the same cache and queue, as it has to be typed.
+    var location: String {
+        "--cache \(Shell.quoted(Shell.path(cache)))" + (queue == "default" ? "" : " --queue \(queue)")
+    }
+}
+
+extension Shell {
+    /// A path that no program takes for an option.
+    static func path(_ path: String) -> String { path.hasPrefix("-") ? "./" + path : path }
+}

@@ -1,0 +1,29 @@
+public import ArgumentParser
+internal import Origin
+internal import Prefetch
+internal import WebImage
+
+/// `prefetch-origin`: images to fetch, and a server to fetch them from, where there is no network.
+public struct OriginCommand: AsyncParsableCommand {
+    /// Its name, help and subcommands.
+    public static let configuration = CommandConfiguration(
+        commandName: "prefetch-origin",
+        abstract: "Make a corpus of images, and serve it: for tests, the benchmark and the demo.",
+        discussion: """
+            Examples:
+              prefetch-origin generate ./corpus --count 5000
+              prefetch-origin serve ./corpus --port 8080
+            """,
+        version: "prefetch \(PrefetchVersion)",
+        subcommands: [GenerateCommand.self, ServeCommand.self])
+
+    /// The command as its help says.
+    public init() {}
+}
+
+extension PrefetchError {
+    /// What an origin could not do, and what to do about it.
+    init(_ error: OriginError, hint: String) {
+        self.init(.inputOutput, error.description, hint: hint)
+    }
+}

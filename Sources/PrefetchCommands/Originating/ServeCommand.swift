@@ -1,0 +1,48 @@
+internal import ArgumentParser
+internal import Origin
+internal import Prefetch
+internal import Threading
+
+/// `prefetch-origin serve`: a folder over HTTP.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Serve the files of a folder over HTTP until Ctrl-C.",
+        discussion: """
+            Examples:
+              prefetch-origin serve ./corpus
+              prefetch-origin serve ./corpus --address 0.0.0.0 --port 8080
+
+            Prints the address on the first line. A query is no part of a file's name, so
+            one file has as many URLs as wanted.
+            """)
+
+    @Argument(help: ArgumentHelp("The folder.", valueName: "dir"))
+    var folder: String
+
+    @Option(help: "An address of this machine.")
+    var address = "127.0.0.1"
+
+    @Option(help: "The port; 0 = any free one.")
+    var port = 0
+
+    func validate() throws {
+        guard (0...65_535).contains(port) else { throw ValidationError("--port is a number from 0 to 65535") }
+    }
+
+    func run() async throws {
+        let stop = StopRequest()
+        TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+        let server: OriginServer
+        do throws(OriginError) {
+            server = try OriginServer.serve(directory: folder, address: address, port: port)
+        } catch {
+            throw PrefetchError(error, hint: "see prefetch-origin serve --help")
+        }
+        // It would grow with every request.
+        server.keepsLog = false
+        Console.print(server.url("/"))
+        await stop.first.wait()
+        await server.stop()
+    }
+}

@@ -1,0 +1,45 @@
+internal import Threading
+
+extension ImageCache {
+    /// Verifies an image and stores it, in place of the one under its key (`storeImage:imageData:forKey:toDisk:completion:`).
+    ///
+    /// It is in memory before it is written to the disk, and on disk when this returns.
+    /// - Parameters:
+    ///   - data: the encoded bytes.
+    ///   - key: what ``key(for:)`` makes of a URL, or any other text.
+    ///   - toDisk: false keeps it in memory alone; then nothing is kept where the cache has no memory.
+    /// - Throws: `badImageData` where it is no whole image, nothing is stored then; `localFault` where it cannot be written, it is in memory
+    ///   even so.
+    public func store(_ data: [UInt8], forKey key: String, toDisk: Bool = true) async throws(WebImageError) {
+        try await pool.run { [self] () throws(WebImageError) in
+            let image = try verified(data)
+            memory?.insert(image, forKey: key)
+            if toDisk { try write(image, forKey: key) }
+        }
+    }
+
+    /// Verifies an image and stores it on disk alone, in place of the one under its key (`storeImageDataToDisk:forKey:`).
+    /// - Throws: `badImageData`, `localFault`.
+    public func storeImageDataToDisk(_ data: [UInt8], forKey key: String) async throws(WebImageError) {
+        try await pool.run { [self] () throws(WebImageError) in
+            try write(try verified(data), forKey: key)
+            // Memory is asked first, and must not answer with what was there before.
+            memory?.remove(forKey: key)
+        }
+    }
+
+    private func verified(_ data: [UInt8]) throws(WebImageError) -> MemoryImage {
+        let info = try data.span.withUnsafeBytes { bytes throws(WebImageError) in
+            try configuration.coder.verify(bytes, level: configuration.validation)
+        }
+        return MemoryImage(bytes: data, info: info, digest: SHA256.hash(data))
+    }
+
+    private func write(_ image: MemoryImage, forKey key: String) throws(WebImageError) {
+        let record = CacheRecord(
+            image.info, length: image.bytes.count, digest: image.digest, storedAt: WallClock.seconds)
+        try disk.storeBesideClearing(
+            ImageBody(image.bytes), for: CacheKey(key), record: record, validators: HTTPValidators(key: key),
+            replacing: true)
+    }
+}

@@ -1,0 +1,81 @@
+/// The name SDWebImage gives the file of a key: MD5 in lower-case hexadecimal digits, and an extension. Nothing of ours is named so; it lets
+/// an image be found by SDWebImage, or SDWebImage's by us.
+///
+/// Whatever the key, it is one file name: no slash can be in it.
+public enum SDWebImageFileName {
+    /// Whose rule for the extension.
+    public enum Layout: String, Sendable, CaseIterable {
+        /// SDWebImage 3: the extension of the whole key, so that `a.jpg?b=1` has `jpg?b=1`. It may be longer than a file system takes, and then
+        /// SDWebImage had no file either.
+        case v3
+        /// SDWebImage 4: the extension of the URL's path, percent-decoded; none where it is longer than 222.
+        case v4
+        /// SDWebImage 5: as 4, without colons.
+        case v5
+    }
+
+    /// NAME_MAX less 32 digits and the dot.
+    private static let longestExtension = 222
+
+    /// The file name of a key; nil where libcrypto has no MD5 (a FIPS build).
+    public static func name(forKey key: String, layout: Layout = .v5) -> String? {
+        // SDWebImage hashes a C string.
+        guard let digest = SHA256.md5Hex(Array(key.utf8.prefix { $0 != 0 })) else { return nil }
+        let suffix = fileExtension(forKey: key, layout: layout)
+        return suffix.isEmpty ? digest : "\(digest).\(suffix)"
+    }
+
+    private static func fileExtension(forKey key: String, layout: Layout) -> String {
+        let path = layout == .v3 ? key : percentDecoded(path(ofURL: key))
+        // A NUL would end the name for the system.
+        let suffix = pathExtension(of: path.utf8[...]).filter { $0 != "\0" }
+        switch layout {
+        case .v3: return suffix
+        case .v4, .v5:
+            // Foundation takes nothing with a space for an extension.
+            guard !suffix.contains(" ") else { return "" }
+            let suffix = layout == .v5 ? suffix.filter { $0 != ":" } : suffix
+            // NSString counts in UTF-16.
+            return suffix.utf16.count > longestExtension ? "" : suffix
+        }
+    }
+
+    /// Behind the authority, before query and fragment (RFC 3986 section 3); of a text that is no URL, what is left then.
+    private static func path(ofURL key: String) -> Substring {
+        var rest = key[...].prefix { $0 != "?" && $0 != "#" }
+        let colon = rest.firstIndex { $0 == ":" || $0 == "/" }
+        if let colon, rest[colon] == ":" { rest = rest[colon...].dropFirst() }
+        return rest.hasPrefix("//") ? rest.dropFirst(2).drop { $0 != "/" } : rest
+    }
+
+    /// Behind the last dot of the last component, which is neither its first nor its last character (NSString's `pathExtension`).
+    private static func pathExtension(of path: Substring.UTF8View) -> String {
+        let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
+        var path = path
+        while path.last == slash { path.removeLast() }
+        let start = path.lastIndex(of: slash).map { path.index(after: $0) } ?? path.startIndex
+        guard let last = path[start...].lastIndex(of: dot), last != start else { return "" }
+        return String(decoding: path[last...].dropFirst(), as: UTF8.self)
+    }
+
+    /// As it is where an escape is broken.
+    private static func percentDecoded(_ text: Substring) -> String {
+        var bytes: [UInt8] = []
+        var rest = text.utf8
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
+                return String(text)
+            }
+            bytes.append(high << 4 | low)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        Character(UnicodeScalar(byte)).hexDigitValue.map { UInt8($0) }
+    }
+}

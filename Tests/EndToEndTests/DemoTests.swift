@@ -1,0 +1,99 @@
+import Glibc
+import Origin
+import TestSupport
+import Testing
+
+/// `prefetch-coord demo`, as a user runs it.
+@Suite("The demo", .timeLimit(.minutes(2)))
+struct DemoTests {
+    private let folder = TemporaryDirectory()
+    private let clean = [
+        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
+    ]
+
+    private func demo(_ arguments: String...) async throws -> ChildProcess {
+        try await ChildProcess(
+            builtProduct("prefetch-coord"),
+            ["demo", "--cache", folder.path("cache"), "-n", "2", "--count", "200"] + arguments, environment: clean)
+    }
+
+    /// Outcomes with a count, in the order of JSON.
+    private func outcomes(_ child: ChildProcess) throws -> [String] {
+        let text = child.stdout
+        let start = try #require(text.firstRange(of: "\"outcomes\":{")).upperBound
+        return text[start...].prefix { $0 != "}" }.split(separator: ",").map(String.init).filter { !$0.hasSuffix(":0") }
+    }
+
+    @Test("Every outcome is as planted; a second demo finds the images in the cache and prints commands that work")
+    func twice() async throws {
+        let first = try await demo("--json", "--quiet")
+        #expect(await first.wait() == .exited(0), "\(first.stdout) \(first.stderr)")
+        #expect(first.stdout.split(separator: "\n").count == 1)
+        #expect(first.stdout.hasSuffix(#","planted":true}"# + "\n"))
+        #expect(first.stdout.contains(#""state":"done","total":200,"finished":200,"skipped":20"#))
+        #expect(
+            try outcomes(first) == [
+                #""downloaded":180"#, #""httpError":12"#, #""timeout":2"#, #""connect":2"#, #""badImage":2"#,
+                #""truncated":2"#,
+            ])
+
+        let second = try await demo()
+        #expect(await second.wait() == .exited(0), "\(second.stdout) \(second.stderr)")
+        let lines = second.stdout.split(separator: "\n").map(String.init)
+        try #require(lines.count > 3, "\(second.stdout)")
+        #expect(lines[0].contains(".2 done: finished 200 skipped 20 of 200 in "))
+        #expect(lines[1] == "  downloaded 0   hit 180   notModified 0")
+        #expect(lines[2] == "  skipped 20: httpError 12, timeout 2, connect 2, badImage 2, truncated 2")
+        #expect(lines[3] == "every outcome as planted.")
+        #expect(second.stderr.contains("demo: 200 URLs of http://127.0.0.1:"))
+        let program = builtProduct("prefetch-coord")
+        let commands = lines.compactMap { line in line.firstRange(of: program).map { String(line[$0.lowerBound...]) } }
+        #expect(commands.count == 4)
+        for command in commands where !command.contains(" demo ") {
+            let shell = try await ChildProcess("/bin/sh", ["-c", command], environment: clean)
+            #expect(await shell.wait() == .exited(0), "\(command): \(shell.stderr)")
+            #expect(!shell.stdout.isEmpty)
+        }
+        #expect(commands.last?.hasSuffix(" demo --cache \(folder.path("cache")) -n 2 --count 200") == true)
+    }
+
+    @Test("A demo that goes on with a batch of other outcomes names them and ends with 1")
+    func notAsPlanted() async throws {
+        // The list alone: a demo writes it before anything else.
+        let begun = try await demo("--quiet")
+        while access(folder.path("cache/.prefetch/lists/demo-200.txt"), F_OK) != 0 && begun.isRunning {
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        begun.signal(SIGKILL)
+        await begun.wait()
+        let list = try #require(folder.read("cache/.prefetch/lists/demo-200.txt"))
+        let cache = folder.path("other")
+        for name in ["other", "other/.prefetch", "other/.prefetch/lists"] { mkdir(folder.path(name), 0o700) }
+        folder.write(list, to: "other/.prefetch/lists/demo-200.txt")
+
+        // An origin that knows no image, asked for it; two URLs stay open, so that the batch is unfinished.
+        let origin = try OriginServer()
+        origin.setFallback { request in
+            OriginResponse(status: 404, fault: request.path.hasPrefix("/stalls/") ? .stallBeforeHeader : nil)
+        }
+        var words = ["run", cache + "/.prefetch/lists/demo-200.txt", "--cache", cache, "--retry-failed", "--quiet"]
+        words += ["--drain-timeout", "100ms", "--max-per-host", "0"]
+        for host in ["demo", "closed"] {
+            words += ["--connect-to", "\(host).prefetch.example:80:127.0.0.1:\(origin.port)"]
+        }
+        let other = try await ChildProcess(builtProduct("prefetch-coord"), words, environment: clean)
+        await origin.waitForRequests(200)
+        other.signal(SIGTERM)
+        #expect(await other.wait() == .exited(75), "\(other.stderr)")
+
+        let run = try await ChildProcess(
+            builtProduct("prefetch-coord"), ["demo", "--cache", cache, "--count", "200"], environment: clean)
+        #expect(await run.wait() == .exited(1), "\(run.stderr)")
+        #expect(run.stderr.contains("continuing demo-200-"))
+        let lines = run.stdout.split(separator: "\n")
+        // 180 images, 2 cut bodies, 2 pages and 2 closed ports ended as httpError; the stalled ones were still open.
+        #expect(lines.contains("not as planted: 186 of 200 outcomes."), "\(run.stdout)")
+        #expect(lines.count { $0.hasPrefix("line ") } == 20)
+        #expect(lines.contains { $0.hasSuffix(": planted downloaded, found httpError") })
+    }
+}

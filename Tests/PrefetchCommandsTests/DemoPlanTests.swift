@@ -1,0 +1,66 @@
+import Testing
+import WebImage
+
+@testable import PrefetchCommands
+
+@Suite(.timeLimit(.minutes(1)))
+struct DemoPlanTests {
+    private let plan = DemoPlan(count: 2000)
+
+    private var planted: [UInt8] { plan.entries.map { $0.behaviour.outcome.rawValue } }
+
+    @Test
+    func `the shares are the promised ones and every URL is another`() {
+        let counts = Dictionary(grouping: plan.entries, by: \.behaviour).mapValues(\.count)
+        #expect(
+            counts == [
+                .image: 1829, .slow: 40, .heals: 3, .missing: 100, .cut: 20, .loop: 2, .page: 2, .stalls: 2, .closed: 2,
+            ])
+        #expect(Set(plan.entries.map(\.url)).count == 2000)
+        #expect(plan.entries.contains { $0.url == plan.exampleURL })
+        #expect(plan.entries == DemoPlan(count: 2000).entries)
+    }
+
+    @Test(arguments: [100, 101, 199, 200, 1234])
+    func `any number of URLs has every behaviour`(count: Int) {
+        let plan = DemoPlan(count: count)
+        #expect(plan.entries.count == count)
+        #expect(Set(plan.entries.map(\.behaviour)).count == DemoPlan.Behaviour.allCases.count)
+    }
+
+    @Test
+    func `outcomes as planted are no difference, and hits are as good as downloads`() {
+        #expect(DemoVerdict(plan, outcomes: planted).lines == ["every outcome as planted."])
+        let hits = planted.map { $0 == PrefetchOutcome.downloaded.rawValue ? PrefetchOutcome.hit.rawValue : $0 }
+        #expect(DemoVerdict(plan, outcomes: hits).isAsPlanted)
+    }
+
+    @Test(arguments: DemoPlan.Behaviour.allCases)
+    func `any other outcome of any kind of URL is named`(behaviour: DemoPlan.Behaviour) throws {
+        let index = try #require(plan.entries.firstIndex { $0.behaviour == behaviour })
+        let codes = [0] + PrefetchOutcome.allCases.map(\.rawValue)
+        for code in codes where !behaviour.allows(PrefetchOutcome(rawValue: code)) {
+            var outcomes = planted
+            outcomes[index] = code
+            let verdict = DemoVerdict(plan, outcomes: outcomes)
+            #expect(
+                verdict.differences == [
+                    DemoVerdict.Difference(
+                        line: index + 1, url: plan.entries[index].url, planted: behaviour.outcome,
+                        found: PrefetchOutcome(rawValue: code))
+                ])
+            #expect(verdict.lines.last == "not as planted: 1 of 2,000 outcomes.")
+        }
+        #expect(
+            codes.count { behaviour.allows(PrefetchOutcome(rawValue: $0)) } == (behaviour.outcome.isSkipped ? 1 : 2))
+    }
+
+    @Test
+    func `outcomes that are missing are differences, twenty of which are printed`() {
+        let verdict = DemoVerdict(plan, outcomes: Array(planted.dropLast(30)))
+        #expect(verdict.differences.count == 30)
+        #expect(verdict.lines.count == 21)
+        #expect(verdict.lines[0].hasSuffix("found no outcome"))
+        #expect(verdict.lines[20] == "not as planted: 30 of 2,000 outcomes.")
+    }
+}

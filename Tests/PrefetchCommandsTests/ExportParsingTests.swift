@@ -1,0 +1,41 @@
+import ArgumentParser
+import Testing
+
+@testable import PrefetchCommands
+
+@Suite("Words behind export, retry and batch rm")
+struct ExportParsingTests {
+    @Test(arguments: [ExportCommand.self, RetryCommand.self, BatchRemoveCommand.self] as [any ParsableCommand.Type])
+    func everyHelpFitsEightyColumnsAndHasAnExample(command: any ParsableCommand.Type) {
+        let help = command.helpMessage(columns: 80)
+        #expect(help.split(separator: "\n").filter { $0.count > 80 } == [])
+        #expect(help.contains("Example"))
+    }
+
+    @Test(arguments: [
+        ["--to", "jsonl"], ["a", "--to", "jsonl"], ["--to", "jsonl", "a"], ["--to", "jsonl", "-o", "m", "a"],
+        ["--to", "files", "out"], ["--to", "files", "out", "a"], ["a", "--to", "files", "out", "--cache", "c"],
+    ])
+    func aBatchMayStandInFrontOrBehind(words: [String]) throws {
+        _ = try ExportCommand.parse(words)
+    }
+
+    @Test(arguments: [
+        [], ["a"], ["--to", "csv"], ["--to", "files"], ["--to", "files", ""], ["--to", "jsonl", "a", "b"],
+        ["a", "--to", "jsonl", "b"], ["--to", "files", "out", "--output", "x"], ["--to", "jsonl", "--output", ""],
+        ["a", "b", "--to", "jsonl"],
+    ])
+    func anythingElseIsRefused(words: [String]) {
+        #expect(throws: (any Error).self) { try ExportCommand.parse(words) }
+    }
+
+    @Test(arguments: [["-n", "0"], ["--max-per-host", "-1"], ["--manifest", "-"], ["--out", ""], ["a", "b"]])
+    func aRetryThatMakesNoSenseIsRefused(words: [String]) {
+        #expect(throws: (any Error).self) { try RetryCommand.parse(words) }
+    }
+
+    @Test("A folder that looks like an option is a path all the same")
+    func paths() {
+        #expect(Shell.path("-x") == "./-x" && Shell.path("x") == "x" && Shell.path("/-x") == "/-x")
+    }
+}

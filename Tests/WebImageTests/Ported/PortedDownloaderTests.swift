@@ -1,0 +1,230 @@
+import Glibc
+import Origin
+import TestSupport
+import Testing
+
+@testable import WebImage
+
+/// SDWebImage 5.21's tests of SDWebImageDownloader, against a loopback origin. Its downloader hands out decoded images; ours hands out
+/// bytes, and the coder says whether they are one.
+@Suite("Ported SDWebImageDownloaderTests", .timeLimit(.minutes(1)))
+struct PortedDownloaderTests {
+    private let origin: OriginServer
+    private let downloader: ImageDownloader
+
+    init() throws {
+        origin = try OriginServer()
+        downloader = try makeDownloader()
+    }
+
+    /// Image and data, as one completion of the original gives them.
+    private func image(_ url: String) async throws(WebImageError) -> (info: ImageInfo, data: [UInt8]) {
+        let data = try await downloader.download(url).body.bytes
+        return (try ImageCoder().verify(data, level: .decode), data)
+    }
+
+    private func failure(_ url: String) async -> WebImageError? {
+        do throws(WebImageError) {
+            _ = try await image(url)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test("SDWebImageDownloaderTests 01 ThatSharedDownloaderIsNotEqualToInitDownloader")
+    func shared() async {
+        await #expect(processExitsWith: .success) {
+            let folder = TemporaryDirectory()
+            setenv("XDG_CACHE_HOME", folder.path, 1)
+            let downloader = try ImageDownloader()
+            let (shared, again) = (try ImageDownloader.shared, try ImageDownloader.shared)
+            precondition(downloader !== shared && shared === again)
+        }
+    }
+
+    /// The original's is `image/*,*/*;q=0.8`; ours is that of the versions before, which asks for images alone.
+    @Test("SDWebImageDownloaderTests 02 ThatByDefaultDownloaderSetsTheAcceptHTTPHeader")
+    func acceptHeader() async throws {
+        let accept = ImageDownloader.Configuration().headers.filter { $0.name == "Accept" }
+        #expect(accept == [HTTPHeader("Accept", "image/*;q=0.8")])
+        origin.route("/a.jpg", OriginResponse(body: Sample.baselineJPEG.bytes))
+        _ = try await image(origin.url("/a.jpg"))
+        #expect(origin.requests.map { $0.header("Accept") } == ["image/*;q=0.8"])
+    }
+
+    @Test("SDWebImageDownloaderTests 04 ThatASimpleDownloadWorks")
+    func simpleDownload() async throws {
+        origin.route("/50x50.jpg", OriginResponse(body: Sample.baselineJPEG.bytes))
+        let (info, data) = try await image(origin.url("/50x50.jpg"))
+        #expect(data == Sample.baselineJPEG.bytes)
+        #expect(info == ImageInfo(format: .jpeg, width: Sample.width, height: Sample.height, level: .decode))
+        #expect(await downloader.currentDownloadCount == 0)
+        #expect(origin.requestCount() == 1)
+    }
+
+    @Test("SDWebImageDownloaderTests 05 ThatSetAndGetMaxConcurrentDownloadsWorks")
+    func maxConcurrentDownloads() async throws {
+        #expect(await downloader.maxConcurrentDownloads == 6)
+        await downloader.setMaxConcurrentDownloads(3)
+        #expect(await downloader.maxConcurrentDownloads == 3)
+        // It holds: of eight that wait three run.
+        origin.setFallback { _ in OriginResponse(body: Sample.png.bytes, fault: .stallBeforeHeader) }
+        let loads = (0..<8).map { index in Task { await failure(origin.url("/\(index)")) } }
+        await origin.waitForRequests(3)
+        try await until { await downloader.currentDownloadCount == 8 }
+        #expect(await downloader.activeDownloadCount == 3)
+        for index in 0..<8 { origin.release("/\(index)") }
+        for load in loads { #expect(await load.value == nil) }
+        #expect(origin.maxConcurrentRequestsSeen == 3)
+        await downloader.setMaxConcurrentDownloads(6)
+        #expect(await downloader.maxConcurrentDownloads == 6)
+    }
+
+    /// A URL is a text here and never nil; what stands for it is the empty one.
+    @Test("SDWebImageDownloaderTests 07 ThatDownloadImageWithNilURLCallsCompletionWithNils")
+    func nilURL() async {
+        #expect(await failure("")?.code.rawValue == 1000)
+        #expect(await downloader.currentDownloadCount == 0)
+        #expect(origin.connectionCount == 0)
+    }
+
+    @Test("SDWebImageDownloaderTests 10 That404CaseCallsCompletionWithError")
+    func notFound() async {
+        let error = await failure(origin.url("/44771656:jpeg_preview_small.jpg?20120509154705"))
+        #expect(error?.code.rawValue == 2001)
+        #expect(error?.httpStatus == 404)
+        #expect(origin.requestCount() == 1)
+        #expect(await downloader.currentDownloadCount == 0)
+    }
+
+    @Test("SDWebImageDownloaderTests 11 ThatCancelWorks")
+    func cancelling() async throws {
+        origin.route("/1000x1000.png", OriginResponse(body: Sample.png.bytes, fault: .stall(after: 10)))
+        let url = origin.url("/1000x1000.png")
+        let load = Task { await failure(url) }
+        await origin.waitForRequests(1)
+        #expect(await downloader.currentDownloadCount == 1)
+        load.cancel()
+        #expect(await load.value?.code.rawValue == 2002)
+        #expect(await downloader.currentDownloadCount == 0)
+        try await until { origin.openConnectionCount == 0 }
+    }
+
+    @Test("SDWebImageDownloaderTests 11 ThatCancelAllDownloadWorks")
+    func cancellingAll() async throws {
+        origin.setFallback { _ in OriginResponse(body: Sample.png.bytes, fault: .stallBeforeHeader) }
+        let before = await downloader.currentDownloadCount
+        let urls = ["/a.png", "/b.png"].map { origin.url($0) }
+        var loads: [Task<WebImageError?, Never>] = []
+        for (index, url) in urls.enumerated() {
+            loads.append(Task { await failure(url) })
+            await origin.waitForRequests(index + 1)
+            #expect(await downloader.currentDownloadCount == before + index + 1)
+        }
+        await downloader.cancelAllDownloads()
+        #expect(await downloader.currentDownloadCount == 0)
+        for load in loads { #expect(await load.value?.code.rawValue == 2002) }
+    }
+
+    @Test("SDWebImageDownloaderTests 14 ThatPNGWorks")
+    func png() async throws {
+        origin.route("/50x50.png", OriginResponse(body: Sample.png.bytes))
+        let (info, data) = try await image(origin.url("/50x50.png"))
+        #expect(data == Sample.png.bytes)
+        #expect(info == ImageInfo(format: .png, width: Sample.width, height: Sample.height, level: .decode))
+    }
+
+    @Test("SDWebImageDownloaderTests 20 ThatDownloadingSameURLTwiceAndCancellingFirstWorks")
+    func cancellingTheFirst() async throws {
+        origin.route("/a.jpg", OriginResponse(body: Sample.baselineJPEG.bytes, fault: .stallBeforeHeader))
+        let url = origin.url("/a.jpg")
+        let first = Task { await failure(url) }
+        await origin.waitForRequests(1)
+        let second = Task { try await image(url).data }
+        try await until { await downloader.waiterCount(url) == 2 }
+        first.cancel()
+        #expect(await first.value?.code.rawValue == 2002)
+        #expect(await downloader.currentDownloadCount == 1)
+        origin.release("/a.jpg")
+        #expect(try await second.value == Sample.baselineJPEG.bytes)
+        #expect(origin.requestCount() == 1)
+    }
+
+    @Test("SDWebImageDownloaderTests 21 ThatCancelingDownloadThenRequestingAgainWorks")
+    func cancellingThenAgain() async throws {
+        origin.route(
+            "/a.jpg",
+            sequence: [
+                OriginResponse(fault: .stallBeforeHeader), OriginResponse(body: Sample.baselineJPEG.bytes),
+            ])
+        let url = origin.url("/a.jpg")
+        let first = Task { await failure(url) }
+        await origin.waitForRequests(1)
+        first.cancel()
+        #expect(await first.value?.code.rawValue == 2002)
+        #expect(try await image(url).data == Sample.baselineJPEG.bytes)
+        #expect(origin.requestCount() == 2)
+        #expect(await downloader.currentDownloadCount == 0)
+    }
+
+    @Test("SDWebImageDownloaderTests 27 DownloadShouldCallbackWhenURLSessionRunning", arguments: [false, true])
+    func cancellingARunningLoad(waits: Bool) async throws {
+        let fixture = try ManagerFixture()
+        let (url, _) = fixture.image("/SDWebImage_logo.png", fault: .stallBeforeHeader)
+        let manager = try fixture.manager()
+        try await manager.cache.removeImage(forKey: manager.cacheKey(for: url))
+        let load = Task { await manager.failure(url) }
+        if waits { await fixture.origin.waitForRequests(1) }
+        load.cancel()
+        #expect(await load.value?.code.rawValue == 2002)
+        #expect(!manager.isRunning)
+        try await until { await manager.downloader.currentDownloadCount == 0 }
+    }
+
+    @Test("SDWebImageDownloaderTests 31 ThatMultipleRequestForSameURLNeverSkipCallback")
+    func neverSkipped() async throws {
+        origin.route("/a.png", OriginResponse(body: Sample.png.bytes, delay: 0.005))
+        let url = origin.url("/a.png")
+        let images = try await withThrowingTaskGroup(of: [UInt8].self) { group in
+            for index in 0..<200 {
+                group.addTask {
+                    // Each begins when the one before has moved things on a little.
+                    try await until { origin.requestCount() >= min(index / 40, 1) }
+                    for _ in 0..<index { await Task.yield() }
+                    return try await image(url).data
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(images.count == 200)
+        #expect(images.allSatisfy { $0 == Sample.png.bytes })
+        #expect((1..<200).contains(origin.requestCount()))
+        #expect(await downloader.currentDownloadCount == 0)
+    }
+
+    @Test("SDWebImageDownloaderTests 31 ThatMultipleRequestForSameURLFailedCallback")
+    func everyFailureIsTold() async throws {
+        origin.route("/file", OriginResponse(delay: 0.005))
+        let url = origin.url("/file")
+        let codes = await withTaskGroup(of: Int?.self) { group in
+            for index in 0..<10 {
+                group.addTask {
+                    for _ in 0..<(index * 10) { await Task.yield() }
+                    return await failure(url)?.code.rawValue
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(codes == [Int?](repeating: 1001, count: 10))
+        #expect((1...10).contains(origin.requestCount()))
+        #expect(await downloader.currentDownloadCount == 0)
+    }
+}
+
+extension ImageDownloader {
+    /// How many wait for the transfer of a URL.
+    fileprivate func waiterCount(_ url: String) -> Int {
+        operations.values.first { $0.key.url == url }?.waiters.count ?? 0
+    }
+}

@@ -1,0 +1,94 @@
+import Glibc
+import Origin
+import TestSupport
+import Testing
+
+@testable import WebImage
+
+/// SDWebImage 5.21's tests of SDWebImageManager, against a loopback origin.
+@Suite("Ported SDWebImageManagerTests", .timeLimit(.minutes(1)))
+struct PortedManagerTests {
+    private let fixture: ManagerFixture
+
+    init() throws {
+        fixture = try ManagerFixture()
+    }
+
+    @Test("SDWebImageManagerTests 01 ThatSharedManagerIsNotEqualToInitManager")
+    func shared() async {
+        await #expect(processExitsWith: .success) {
+            let folder = TemporaryDirectory()
+            setenv("XDG_CACHE_HOME", folder.path, 1)
+            let manager = try ImageManager(cache: ImageCache(directory: folder.path("own")))
+            let (shared, again) = (try ImageManager.shared, try ImageManager.shared)
+            precondition(manager !== shared && shared === again)
+        }
+    }
+
+    @Test("SDWebImageManagerTests 02 ThatDownloadInvokesCompletionBlockWithCorrectParamsAsync")
+    func correctParameters() async throws {
+        let (url, bytes) = fixture.image("/a.png", size: 50, fault: .stallBeforeHeader)
+        let manager = try fixture.manager()
+        let load = Task { try await manager.loadImage(with: url) }
+        await fixture.origin.waitForRequests(1)
+        #expect(manager.isRunning)
+        fixture.origin.release("/a.png")
+        let image = try await load.value
+        #expect(image.url == url)
+        #expect(image.info == ImageInfo(format: .png, width: 50, height: 50, level: .decode))
+        #expect(image.outcome == .downloaded && image.cacheType == .none)
+        #expect(readFile(try #require(image.path)) == bytes)
+        #expect(!manager.isRunning)
+        #expect(fixture.origin.requestCount() == 1)
+    }
+
+    @Test("SDWebImageManagerTests 03 ThatDownloadWithIncorrectURLInvokesCompletionBlockWithAnErrorAsync")
+    func incorrectURL() async throws {
+        let url = fixture.origin.url("/44771656:jpeg_preview_small.png")
+        let manager = try fixture.manager()
+        let delegate = RecordingDelegate()
+        manager.delegate = delegate
+        let error = await manager.failure(url)
+        #expect(error?.code.rawValue == 2001 && error?.httpStatus == 404)
+        // The same URL, byte for byte.
+        #expect(delegate.asked == ["download \(url)", "block \(url) 2001"])
+        #expect(manager.failedURLs.contains(url))
+        #expect(await !manager.cachedImageExists(for: url))
+        #expect(!manager.isRunning)
+    }
+
+    @Test("SDWebImageManagerTests 06 CancellAll")
+    func cancelAll() async throws {
+        let (url, _) = fixture.image("/joy.gif", fault: .stall(after: 20))
+        let manager = try fixture.manager()
+        let load = Task { await manager.failure(url) }
+        await fixture.origin.waitForRequests(1)
+        manager.cancelAll()
+        #expect(await load.value?.code.rawValue == 2002)
+        #expect(!manager.isRunning)
+        #expect(await manager.downloader.currentDownloadCount == 0)
+        #expect(manager.failedURLs.count == 0)
+        #expect(try await manager.cache.totalDiskCount() == 0)
+    }
+
+    @Test("SDWebImageManagerTests 09 ThatCacheKeyFilterWork")
+    func cacheKeyFilter() async throws {
+        let (url, bytes) = fixture.image("/50x50.png")
+        let (other, _) = fixture.image("/other.png")
+        let key = "kTestJPEGURL"
+        let manager = try fixture.manager(cache: fixture.cache(filter: { $0 == url ? key : nil }))
+        #expect(manager.cacheKey(for: url) == key)
+        #expect(manager.cacheKey(for: other) == other)
+        let image = try await manager.loadImage(with: url)
+        #expect(image.cacheType == .none && image.key == key && image.url == url)
+        #expect(await manager.cache.containsImage(forKey: key) == .memory)
+        #expect(await manager.cache.diskImageExists(forKey: key))
+        #expect(await manager.cache.containsImage(forKey: url) == .none)
+        #expect(readFile(try #require(manager.cache.cachePath(forKey: key))) == bytes)
+        #expect(try await manager.loadImage(with: url).cacheType == .memory)
+        #expect(await manager.cachedImageExists(for: url))
+        #expect(await manager.diskImageExists(for: url))
+        #expect(await !manager.cachedImageExists(for: other))
+        #expect(fixture.origin.requestCount() == 1)
+    }
+}

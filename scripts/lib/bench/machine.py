@@ -1,0 +1,117 @@
+"""What a measurement was made on, and what else ran meanwhile."""
+
+import mmap
+import os
+import platform
+import re
+import subprocess
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def first_line(command):
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    except OSError:
+        return "missing"
+    lines = done.stdout.decode(errors="replace").splitlines()
+    return lines[0].strip() if lines else "unknown"
+
+
+def version(command):
+    """The first number with dots a program prints about itself."""
+    found = re.search(r"\d+(\.\d+)+[\w.-]*", first_line(command))
+    return found.group(0) if found else "unknown"
+
+
+def package(name):
+    """The version of a Debian package, without its revision."""
+    line = first_line(["dpkg-query", "-W", "-f", "${Version}\n", name])
+    found = re.match(r"(?:\d+:)?([\w.]+)", line)
+    return found.group(1) if found and " " not in line else "unknown"
+
+
+def file_system(path):
+    best = ("", "unknown")
+    real = os.path.realpath(path)
+    with open("/proc/mounts", encoding="utf-8", errors="replace") as mounts:
+        for line in mounts:
+            _, point, kind = line.split()[:3]
+            inside = real == point or real.startswith(point.rstrip("/") + "/")
+            if inside and len(point) >= len(best[0]):
+                best = (point, kind)
+    return best[1]
+
+
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as info:
+        found = re.search(r"model name\s*:\s*(.*)", info.read())
+    return found.group(1).strip() if found else platform.machine()
+
+
+def memory_gib():
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+
+
+def describe(work, jpeg_package):
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory_gib(), 1),
+        "kernel": platform.release(),
+        "file_system": file_system(work),
+        "curl": version(["curl", "--version"]),
+        "wget2": version(["wget2", "--version"]),
+        "nginx": version(["nginx", "-v"]),
+        "libjpeg-turbo": package(jpeg_package),
+        "libpng": package("libpng-dev"),
+        "redis": version(["redis-server", "--version"]),
+    }
+
+
+def busy_seconds():
+    """Processor time of everything on the machine."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        fields = [int(word) for word in stat.readline().split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) / TICK
+
+
+def process_seconds(pid):
+    """Processor time of one process so far."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as names:
+            return [int(word) for word in names.read().split()]
+    except OSError:
+        return []
+
+
+def prefer(pid):
+    """Lets a session go before others where it competes with them; needs root. sched(7), "The autogroup feature"."""
+    with open(f"/proc/{pid}/autogroup", "w", encoding="ascii") as group:
+        group.write("-20")
+
+
+def touch_memory(size):
+    """Uses so much memory once and gives it back.
+
+    A virtual machine may have handed its free pages back to the host; the first use of such a page costs several times the
+    rest of what a download does with it, and would be charged to whoever runs after a pause.
+    """
+    with open("/proc/meminfo", encoding="ascii") as info:
+        free = int(re.search(r"MemAvailable:\s*(\d+)", info.read()).group(1)) * 1024
+    size = min(size, free // 2) // mmap.PAGESIZE * mmap.PAGESIZE
+    if size <= 0:
+        return
+    with mmap.mmap(-1, size) as memory:
+        page = bytes(1 << 20)
+        for start in range(0, size - len(page) + 1, len(page)):
+            memory[start : start + len(page)] = page

@@ -66,6 +66,10 @@ let package = Package(
         .target(
             name: "CReferenceCodec", path: "Tests/CReferenceCodec", cSettings: cSettings,
             linkerSettings: [.linkedLibrary("jpeg"), .linkedLibrary("png")]),
+        // What a program of somebody else sees of the library: delegate, closures, events.
+        .executableTarget(
+            name: "DelegateProgram", dependencies: ["Prefetch", "WebImage"], path: "Tests/DelegateProgram",
+            swiftSettings: settings),
         .testTarget(name: "ThreadingTests", dependencies: ["Threading", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "OriginTests", dependencies: ["Origin", "TestSupport", "prefetch-origin"], swiftSettings: settings),
@@ -83,7 +87,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "prefetch-coord", "prefetch-worker", "Prefetch", "WebImage", "Redis", "Origin", "TestSupport",
+                "prefetch-coord", "prefetch-worker", "DelegateProgram", "Prefetch", "WebImage", "Redis", "Origin",
+                "TestSupport",
             ],
             swiftSettings: settings),
     ],

@@ -41,6 +41,8 @@ package struct PrefetchKeys: Sendable {
     package var hold: String { root + ":hold" }
     /// LIST of payloads that are no jobs, newest first, at most 1,000.
     package var dead: String { root + ":dead" }
+    /// HASH, slot -> the running batch that has it.
+    package var slots: String { root + ":slots" }
     /// SET of failed URLs.
     package var failed: String { root + ":failed" }
     /// HASH, failed URL -> since when, how often, why.
@@ -107,6 +109,8 @@ package struct PrefetchKeys: Sendable {
           redis.call('HSET', batch(id), 'state', state, 'ended', now())
           redis.call('DEL', jobs(id), tries(id))
           redis.call('SREM', K .. ':running', id)
+          local slot = redis.call('HGET', batch(id), 'slot') or ''
+          if slot ~= '' and redis.call('HGET', K .. ':slots', slot) == id then redis.call('HDEL', K .. ':slots', slot) end
           keepFor(id, tonumber(redis.call('HGET', batch(id), 'keep') or '0'))
         end
         local function closeIfComplete(id)

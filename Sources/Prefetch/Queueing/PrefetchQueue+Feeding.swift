@@ -2,24 +2,26 @@ package import Redis
 
 extension PrefetchQueue {
     // OPEN: a new batch.
-    // ARGV: wanted id, nonce of this call, "1" where exactly this id is wanted, then fields and values of its hash.
-    // Result: the id it got: the wanted one, or with .2, .3 … where that one is taken; false where it is taken and was named.
+    // ARGV: wanted id, nonce of this call, "1" where exactly this id is wanted, slot or "", then fields and values of its hash.
+    // Result: {id it got, batch it ended or ""}: the wanted id, or with .2, .3 … where that one is taken; false where it is taken and
+    // was named. A running batch that has the slot is cancelled in the same step.
     // With a field retry_of, that batch is linked to it in the same step; false where it is gone, runs, or has a retry.
-    // Again with the same nonce: the same id. Cost: O(fields + batches of the same list).
+    // Again with the same nonce: the same, and nothing is cancelled. Cost: O(fields + batches of the same list), and the deletion of the
+    // cancelled batch's job list.
     private static let open = script(
         "OPEN", allowsOOM: false,
         #"""
         local id, n = ARGV[1], 1
         while true do
           local nonce = redis.call('HGET', batch(id), 'nonce')
-          if nonce == ARGV[2] then return id end
+          if nonce == ARGV[2] then return {id, redis.call('HGET', batch(id), 'replaced') or ''} end
           if not nonce then break end
           if ARGV[3] == '1' then return false end
           n = n + 1
           id = ARGV[1] .. '.' .. n
         end
         local of
-        for i = 4, #ARGV, 2 do if ARGV[i] == 'retry_of' then of = ARGV[i + 1] end end
+        for i = 5, #ARGV, 2 do if ARGV[i] == 'retry_of' then of = ARGV[i + 1] end end
         if of then
           local m = redis.call('HMGET', batch(of), 'state', 'retried_by')
           if not m[1] or m[1] == 'running' then return false end
@@ -27,12 +29,22 @@ extension PrefetchQueue {
           redis.call('HSET', batch(of), 'retried_by', id)
           keepFor(of, 0)
         end
+        local slot, replaced = ARGV[4], ''
+        if slot ~= '' then
+          local last = redis.call('HGET', K .. ':slots', slot)
+          if last and redis.call('HGET', batch(last), 'state') == 'running' then
+            close(last, 'cancelled')
+            replaced = last
+          end
+          redis.call('HSET', K .. ':slots', slot, id)
+        end
         local t = now()
         redis.call('HSET', batch(id), 'nonce', ARGV[2], 'state', 'running', 'sealed', '0', 'pushed', '0', 'finished', '0',
-          'skipped', '0', 'bytes', '0', 'created', t, 'fed', t, unpack(ARGV, 4))
+          'skipped', '0', 'bytes', '0', 'created', t, 'fed', t, unpack(ARGV, 5))
+        if slot ~= '' then redis.call('HSET', batch(id), 'slot', slot, 'replaced', replaced) end
         redis.call('ZADD', K .. ':batches', t, id)
         redis.call('SADD', K .. ':running', id)
-        return id
+        return {id, replaced}
         """#)
 
     /// Makes a batch and returns its id; nil where `exactly` this id is wanted and taken.
@@ -40,9 +52,31 @@ extension PrefetchQueue {
     package func open(
         id: String, nonce: String, exactly: Bool, fields: [(String, String)]
     ) async throws(RedisError) -> String? {
+        try await open(id: id, nonce: nonce, exactly: exactly, slot: nil, fields: fields)?.id
+    }
+
+    /// A batch that was made.
+    package struct Opened: Sendable, Equatable {
+        /// Its id.
+        package var id: String
+        /// The batch that had the slot and was cancelled for it.
+        package var replaced: String?
+    }
+
+    /// Makes a batch that takes a slot: the running batch that has it is cancelled in the same step.
+    package func open(
+        id: String, nonce: String, exactly: Bool, slot: String?, fields: [(String, String)]
+    ) async throws(RedisError) -> Opened? {
         var arguments: [RedisArgument] = [RedisArgument(id), RedisArgument(nonce), exactly ? "1" : "0"]
+        arguments.append(RedisArgument(slot ?? ""))
         for (name, value) in fields { arguments += [RedisArgument(name), RedisArgument(value)] }
-        return try await run(Self.open, arguments).string
+        guard let reply = try await run(Self.open, arguments).array, let id = reply.first?.string else { return nil }
+        return Opened(id: id, replaced: reply.last?.string.flatMap { $0.isEmpty ? nil : $0 })
+    }
+
+    /// The running batch that has a slot.
+    package func batch(inSlot slot: String) async throws(RedisError) -> String? {
+        try await read([["HGET", RedisArgument(keys.slots), RedisArgument(slot)]])[0].get().string
     }
 
     /// What Redis said to jobs that were offered to it.

@@ -20,6 +20,13 @@ package struct PrefetchQueue: Sendable {
         keys = PrefetchKeys(queue: name)
     }
 
+    /// The same queue over another connection, or with another patience.
+    init(connection: RedisConnection, keys: PrefetchKeys, patience: Duration?) {
+        self.connection = connection
+        self.patience = patience
+        self.keys = keys
+    }
+
     /// Whether a text may name a queue.
     package static func isValidName(_ name: String) -> Bool {
         (1...64).contains(name.utf8.count)

@@ -10,6 +10,10 @@ struct LineReader: ~Copyable {
     private var start = 0
     private var end = 0
     private var atEnd = false
+    /// Where in the file the buffer begins.
+    private var base = 0
+    /// Where in the file the line returned last begins.
+    private(set) var lineOffset = 0
     /// The number of the line returned last, from 1.
     private(set) var lineNumber = 0
     /// Sees every byte of the file, in order.
@@ -28,10 +32,19 @@ struct LineReader: ~Copyable {
 
     deinit { close(file) }
 
+    /// Goes on reading at a byte where the line of this number begins.
+    /// - Throws: `unreadableList` where the file cannot be read from there (a pipe).
+    mutating func seek(to offset: Int, line: Int) throws(PrefetchError) {
+        guard lseek(file, offset, SEEK_SET) == offset else { throw Self.failure(errno) }
+        (base, start, end, atEnd) = (offset, 0, 0, false)
+        lineNumber = line - 1
+    }
+
     /// The next line without its end, and whether it was cut; nil at the end of the file.
     /// - Throws: `unreadableList` where reading fails (a folder, a broken disk).
     mutating func next() throws(PrefetchError) -> (line: [UInt8], isCut: Bool)? {
         var searched = start
+        lineOffset = base + start
         while true {
             if let newline = buffer[searched..<end].firstIndex(of: UInt8(ascii: "\n")) {
                 lineNumber += 1
@@ -49,6 +62,7 @@ struct LineReader: ~Copyable {
             if end - start > Self.longest + 1 { return try skipLongLine() }
             if end == buffer.count {
                 buffer.replaceSubrange(0..<(end - start), with: buffer[start..<end])
+                base += start
                 end -= start
                 searched -= start
                 start = 0
@@ -62,13 +76,17 @@ struct LineReader: ~Copyable {
         let count = buffer.withUnsafeMutableBytes { read(file, $0.baseAddress! + from, capacity) }
         guard count >= 0 else {
             if errno == EINTR { return }
-            throw PrefetchError(
-                .unreadableList, "cannot read the list: \(String(cString: strerror(errno)))",
-                hint: "give a text file with one URL a line, or - for standard input")
+            throw Self.failure(errno)
         }
         if count == 0 { atEnd = true }
         observe?(buffer, end..<(end + count))
         end += count
+    }
+
+    private static func failure(_ code: Int32) -> PrefetchError {
+        PrefetchError(
+            .unreadableList, "cannot read the list: \(String(cString: strerror(code)))",
+            hint: "give a text file with one URL a line, or - for standard input")
     }
 
     /// Keeps the head of a line that is too long and reads on to its end.
@@ -79,6 +97,7 @@ struct LineReader: ~Copyable {
                 start = newline + 1
                 break
             }
+            base += end
             (start, end) = (0, 0)
             if atEnd { break }
             try fill()

@@ -36,6 +36,18 @@ package struct URLList: Sendable, Equatable {
         hash = hasher.finishedHex()
     }
 
+    /// A list whose total and hash are known.
+    package init(path: String, total: Int, hash: String) {
+        (self.path, self.total, self.hash) = (path, total, hash)
+    }
+
+    /// The path as every process on this machine can open it.
+    package var absolutePath: String {
+        guard let resolved = realpath(path, nil) else { return path }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
     /// The file's name without folder and extension, reduced to what a batch id may have.
     package var stem: String {
         let name = path.split(separator: "/").last.map(String.init) ?? "list"

@@ -64,8 +64,11 @@ struct BatchRun: Sendable {
             _ = try await batch.feed({})
             return try await finish(queue, id, stop)
         }
+        let output = WorkerOutput(isNeeded: Terminal.canRedraw && !settings.quiet)
         let supervisor = WorkerSupervisor(
-            WorkerSupervisor.Configuration(arguments: { arguments(session, worker: $0) }, workers: settings.workers),
+            WorkerSupervisor.Configuration(
+                arguments: { arguments(session, worker: $0) }, workers: settings.workers,
+                output: output?.descriptor ?? STDERR_FILENO),
             progress: { (try? await queue.status(of: id))??.counts.finished ?? 0 },
             onDeath: { pid, end in
                 Console.note(
@@ -74,6 +77,7 @@ struct BatchRun: Sendable {
                 _ = try? await queue.reap(worker: "\(Session.hostName):\(pid)", most: 1_000_000)
             })
         let failure = await work(queue, batch, supervisor, stop, redisFailure)
+        await output?.close()
         if let failure { throw failure }
         if let signal = stop.forced { return TerminationSignals.exitCode(signal) }
         if let status = try await queue.status(of: id), status.state == .running {

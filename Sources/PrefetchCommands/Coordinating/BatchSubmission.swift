@@ -10,30 +10,22 @@ struct BatchSubmission: Sendable {
     let list: URLList
     let arguments: BatchArguments
 
-    /// A new batch of the list.
+    /// A new batch of the list; tells which batch it has ended where it takes a slot.
     /// - Throws: `configuration` where `--name` names a batch that exists.
-    func open() async throws(PrefetchError) -> String {
-        let total = list.total
-        let fields = [
-            ("total", String(total)), ("list", Self.absolute(list.path)), ("hash", list.hash),
-            ("options", arguments.options.encoded), ("order", arguments.order.rawValue),
-            ("priority", arguments.priority.rawValue), ("keep", String(Int(arguments.keep.seconds))),
-            ("details", String(arguments.keepDetails)), ("host", Session.hostName),
-        ]
-        let wanted = arguments.name ?? "\(list.stem)-\(list.hash.prefix(8))"
-        let id: String?
-        do throws(RedisError) {
-            id = try await queue.open(
-                id: wanted, nonce: UUID().uuidString, exactly: arguments.name != nil, fields: fields)
-        } catch {
-            throw PrefetchError(error)
+    func open(slot: String? = nil) async throws(PrefetchError) -> String {
+        var batch = NewBatch(list: list)
+        batch.options = arguments.options
+        batch.order = arguments.order
+        batch.priority = arguments.priority
+        batch.keep = Int(arguments.keep.seconds)
+        batch.keepDetails = arguments.keepDetails
+        batch.name = arguments.name
+        batch.slot = slot
+        let opened = try await batch.open(in: queue)
+        if let slot, let replaced = opened.replaced {
+            Console.note("cancelled \(replaced), which had the slot \(slot)")
         }
-        guard let id else {
-            throw PrefetchError(
-                .configuration, "there is a batch '\(wanted)' already",
-                hint: "choose another --name, or look at it: prefetch-coord status \(wanted)")
-        }
-        return id
+        return opened.id
     }
 
     /// Feeds a batch until it is sealed.
@@ -41,13 +33,6 @@ struct BatchSubmission: Sendable {
         try await ListFeeder(
             queue: queue, list: list, batch: id, window: arguments.window, jobSize: arguments.jobSize
         ).feed(waiting: waiting)
-    }
-
-    /// The path of a list as every process on this machine can open it.
-    static func absolute(_ path: String) -> String {
-        guard let resolved = realpath(path, nil) else { return path }
-        defer { free(resolved) }
-        return String(cString: resolved)
     }
 
     /// Standard input as a file, since a list is read twice: in the cache folder, or where there is none in TMPDIR.

@@ -14,7 +14,7 @@ struct CancelCommand: AsyncParsableCommand {
         discussion: """
             Examples:
               prefetch-coord cancel urls-7f3a --cache ./cache
-              prefetch-coord cancel --yes
+              prefetch-coord cancel --slot home --yes
 
             What is in the cache stays. Other batches run on.
             """)
@@ -22,14 +22,21 @@ struct CancelCommand: AsyncParsableCommand {
     @Argument(help: "A batch, or the beginning of its name; the newest by default.")
     var batch: String?
 
+    @Option(help: "The running batch that has this slot.")
+    var slot: String?
+
     @Flag(help: "Do not ask.")
     var yes = false
 
     @OptionGroup(title: "Where") var location: RedisLocation
 
+    func validate() throws {
+        if batch != nil && slot != nil { throw ValidationError("give a batch or --slot, not both") }
+    }
+
     func run() async throws {
         try await Session.with(location) { session in
-            let id = try await session.queue.resolve(batch)
+            let id = try await meant(session.queue)
             guard let before = try await session.queue.status(of: id) else {
                 throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
             }
@@ -42,6 +49,15 @@ struct CancelCommand: AsyncParsableCommand {
             guard let after = try await session.queue.status(of: id) else { return }
             for line in BatchText.summary(after) { Console.print(line) }
         }
+    }
+
+    private func meant(_ queue: PrefetchQueue) async throws -> String {
+        guard let slot else { return try await queue.resolve(batch) }
+        guard let id = try await queue.batch(inSlot: slot) else {
+            throw PrefetchError(
+                .notFound, "no running batch has the slot '\(slot)'", hint: "see them all: prefetch-coord status")
+        }
+        return id
     }
 
     private func confirm(_ status: BatchStatus) throws {

@@ -14,9 +14,9 @@ public struct CoordCommand: AsyncParsableCommand {
             """,
         version: "prefetch \(PrefetchVersion)",
         subcommands: [
-            RunCommand.self, DemoCommand.self, SubmitCommand.self, StatusCommand.self, FailuresCommand.self,
-            RetryCommand.self, ExportCommand.self, CacheCommand.self, CancelCommand.self, BatchCommand.self,
-            FsckCommand.self,
+            RunCommand.self, DemoCommand.self, SubmitCommand.self, StatusCommand.self, WatchCommand.self,
+            FailuresCommand.self, RetryCommand.self, ExportCommand.self, CacheCommand.self, CancelCommand.self,
+            BatchCommand.self, FsckCommand.self,
         ])
 
     /// The command as its help says.

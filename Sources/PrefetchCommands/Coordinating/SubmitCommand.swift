@@ -29,6 +29,9 @@ struct SubmitCommand: AsyncParsableCommand {
     @Flag(help: "Go on with the batch of this list that was not queued to its end.")
     var resume = false
 
+    @Option(help: "Take this slot: the running batch that has it is cancelled.")
+    var slot: String?
+
     @Option(help: "With --wait: skipped URLs that still mean success: N or N%.")
     var failOver: AllowedSkips?
 
@@ -41,6 +44,13 @@ struct SubmitCommand: AsyncParsableCommand {
     @OptionGroup(title: "Where") var location: RedisLocation
     @OptionGroup(title: "Batch options") var batch: BatchArguments
 
+    func validate() throws {
+        if let slot, !PrefetchQueue.isValidName(slot) {
+            throw ValidationError("--slot is 1 to 64 letters, digits, '_' or '-'")
+        }
+        if slot != nil && resume { throw ValidationError("--resume goes on with a batch; it keeps the slot it has") }
+    }
+
     func run() async throws {
         let list = try BatchSubmission.list(file, cache: location.cacheFolder)
         // With --cache alone the private Redis of that folder is made where it is missing.
@@ -49,7 +59,8 @@ struct SubmitCommand: AsyncParsableCommand {
             let stop = StopRequest()
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
             let submission = BatchSubmission(queue: session.queue, list: list, arguments: batch)
-            let id = if resume { try await unfinished(session.queue, list) } else { try await submission.open() }
+            let id =
+                if resume { try await unfinished(session.queue, list) } else { try await submission.open(slot: slot) }
             if !json && !(wait && quiet) { Console.print(id) }
             guard try await feed(id, submission, session, stop) else {
                 throw PrefetchError(
@@ -107,18 +118,10 @@ struct SubmitCommand: AsyncParsableCommand {
     private func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
         let follower = BatchFollower(
             queue: session.queue, id: id, isQuiet: quiet,
-            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" })
-        let status = try await withThrowingTaskGroup(of: BatchStatus?.self) { group in
-            group.addTask { try await follower.follow() }
-            group.addTask {
-                await stop.first.wait()
-                return nil
-            }
-            defer { group.cancelAll() }
-            return try await group.next() ?? nil
-        }
+            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, patience: nil)
+        let status = try await BatchFollower.untilStopped(stop, session) { try await follower.follow() }
         guard let status else {
-            Console.note("the batch runs on: \(Shell.program) status \(id)")
+            Console.note("\(id) runs on; come back with: \(Shell.program) watch \(id)\(location.words)")
             throw ExitCode(130)
         }
         if json {
@@ -135,21 +138,12 @@ struct SubmitCommand: AsyncParsableCommand {
         if try await session.queue.workers().isEmpty {
             Console.note("no worker is there yet; start one: \(workerCommand(session))")
         }
-        Console.note("look at it:   \(Shell.program) status \(id)\(locationWords)")
+        Console.note("watch it:     \(Shell.program) watch \(id)\(location.words)")
     }
 
     private func workerCommand(_ session: Session) -> String {
         let folder = location.cache ?? "./cache"
         return "prefetch-worker --redis \(Shell.quoted(session.redis.redactedURL)) --cache \(Shell.quoted(folder))"
             + (location.queue == "default" ? "" : " --queue \(location.queue)")
-    }
-
-    private var locationWords: String {
-        var words = ""
-        if let redis = location.redis, let configuration = try? RedisConfiguration(url: redis) {
-            words += " --redis \(Shell.quoted(configuration.redactedURL))"
-        }
-        if let cache = location.cache { words += " --cache \(Shell.quoted(cache))" }
-        return words + (location.queue == "default" ? "" : " --queue \(location.queue)")
     }
 }

@@ -21,7 +21,8 @@ enum BatchJSON {
             ("bytes", .int(counts.bytes)),
             ("elapsed_seconds", .number(status.elapsed)), ("pushed", .int(status.pushed)),
             ("sealed", .bool(status.isSealed)),
-            ("list", .string(status.listPath)), ("options", options(status.options)),
+            ("list", .string(status.listPath)), ("slot", status.slot.map { .string($0) } ?? .null),
+            ("options", options(status.options)),
             ("retry_of", status.retryOf.map { .string($0) } ?? .null),
             ("retried_by", status.retriedBy.map { .string($0) } ?? .null),
         ])

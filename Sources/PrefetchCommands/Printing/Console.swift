@@ -5,6 +5,8 @@ internal import Threading
 /// several processes do not mix. A reader that has gone away ends the output quietly; a full disk is an error (74).
 enum Console {
     private static let outputFailure = Locked<Int32>(0)
+    /// Notes that wait for whoever redraws the last lines of the terminal; nil while nobody does.
+    private static let waiting = Locked<[String]?>(nil)
 
     /// A line of the result.
     static func print(_ line: String) {
@@ -16,9 +18,40 @@ enum Console {
         bytes.withUnsafeBytes { writeAll($0, to: STDOUT_FILENO) }
     }
 
-    /// A line for the person who watches.
+    /// A line for the person who watches. While the last lines of the terminal are redrawn, it appears above them with the next frame.
     static func note(_ line: String) {
-        write(line + "\n", to: STDERR_FILENO)
+        let isKept = waiting.withLock { waiting in
+            waiting?.append(line)
+            return waiting != nil
+        }
+        if !isKept { write(line + "\n", to: STDERR_FILENO) }
+    }
+
+    /// From now on notes are kept for ``takeNotes()``.
+    static func holdNotes() {
+        waiting.withLock { $0 = $0 ?? [] }
+    }
+
+    /// The notes that wait.
+    static func takeNotes() -> [String] {
+        waiting.withLock { waiting in
+            defer { waiting = waiting == nil ? nil : [] }
+            return waiting ?? []
+        }
+    }
+
+    /// Prints the notes that wait behind `text`; from now on they are printed at once again.
+    static func releaseNotes(behind text: String) {
+        let notes = waiting.withLock { waiting in
+            defer { waiting = nil }
+            return waiting ?? []
+        }
+        write(text + notes.map { $0 + "\n" }.joined(), to: STDERR_FILENO)
+    }
+
+    /// A frame of the lines that are redrawn, in one write.
+    static func draw(_ frame: String) {
+        write(frame, to: STDERR_FILENO)
     }
 
     /// Two lines: what, and what to do.
@@ -33,8 +66,14 @@ enum Console {
         return code == 0 || code == EPIPE ? nil : code
     }
 
-    /// Whether nobody reads standard output any more.
+    /// Whether nobody reads standard output any more, as far as a write has met it.
     static var isOutputClosed: Bool { outputFailure.withLock { $0 == EPIPE } }
+
+    /// Whether standard output still has a reader: a pipe can be asked without writing (poll(2), POLLERR).
+    static var hasReader: Bool {
+        var entry = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+        return poll(&entry, 1, 0) <= 0 || Int32(entry.revents) & (POLLERR | POLLHUP) == 0
+    }
 
     private static func write(_ text: String, to file: Int32) {
         var text = text

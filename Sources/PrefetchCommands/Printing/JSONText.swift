@@ -53,6 +53,13 @@ enum JSONText: Sendable {
     /// RFC 8259 section 7; control characters of every kind are escaped, so that a line of JSON is safe on a terminal too.
     private static func write(_ text: String, to out: inout String) {
         out += "\""
+        // Nearly every text, and a list has millions.
+        if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") })
+        {
+            out += text
+            out += "\""
+            return
+        }
         for scalar in text.unicodeScalars {
             switch scalar {
             case "\"": out += "\\\""

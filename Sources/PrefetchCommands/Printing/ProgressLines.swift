@@ -5,26 +5,42 @@ internal import WebImage
 /// Plain progress on standard error: a line when 5 % more have finished (at most one a second) or 10 s have passed, in fixed `key=value` order, never a
 /// carriage return. State of one batch being watched.
 struct ProgressLines {
-    private var lastShare = 0
+    /// Whether the first reading has a line too.
+    private let saysPresent: Bool
+    private var lastShare: Int?
     private var lastTime = ContinuousClock.now
     private var last = (finished: 0, bytes: 0, at: ContinuousClock.now)
     private var rate = 0.0
     private var byteRate = 0.0
 
-    /// The line for a new reading of the batch, where one is due.
-    mutating func line(for status: BatchStatus, inFlight: Int, waitingForHost: Int) -> String? {
+    init(saysPresent: Bool = false) {
+        self.saysPresent = saysPresent
+    }
+
+    /// Whether a reading is worth a line.
+    mutating func isDue(_ status: BatchStatus) -> Bool {
+        let now = ContinuousClock.now
+        let share = Self.share(status)
+        guard let lastShare else {
+            // Rates count from here: what had finished before says nothing about now.
+            lastShare = share
+            last = (status.counts.finished, status.counts.bytes, now)
+            return saysPresent || status.state != .running
+        }
+        let isStep = share / 5 > lastShare / 5 && now - lastTime >= .seconds(1)
+        return isStep || status.state != .running || now - lastTime >= .seconds(10)
+    }
+
+    /// The line for a reading of the batch.
+    mutating func line(for status: BatchStatus, _ load: WorkerLoad) -> String {
         let now = ContinuousClock.now
         let counts = status.counts
-        let share = status.total == 0 ? 100 : counts.finished * 100 / status.total
-        let isOver = status.state != .running
-        let isStep = share / 5 > lastShare / 5 && now - lastTime >= .seconds(1)
-        guard isStep || isOver || now - lastTime >= .seconds(10) else { return nil }
         let elapsed = (now - last.at) / .seconds(1)
         if elapsed > 0.05 {
-            rate = Double(counts.finished - last.finished) / elapsed
-            byteRate = Double(counts.bytes - last.bytes) / elapsed
+            rate = max(0, Double(counts.finished - last.finished) / elapsed)
+            byteRate = max(0, Double(counts.bytes - last.bytes) / elapsed)
         }
-        lastShare = share
+        lastShare = Self.share(status)
         lastTime = now
         last = (counts.finished, counts.bytes, now)
         let left = Double(status.total - counts.finished)
@@ -32,11 +48,13 @@ struct ProgressLines {
         var line =
             "\(Self.clock) \(status.id) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
             + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(rate.rounded()))/s "
-            + "MBps=\(Wording.decimal(byteRate / 1e6, digits: 1)) inflight=\(inFlight) eta=\(eta)"
-        if waitingForHost > 0 && waitingForHost > inFlight {
-            line += " held-by=--max-per-host(\(waitingForHost) waiting)"
-        }
+            + "MBps=\(Wording.decimal(byteRate / 1e6, digits: 1)) inflight=\(load.inFlight) eta=\(eta)"
+        if load.isHeldByHosts { line += " held-by=--max-per-host(\(load.waitingForHost) waiting)" }
         return line
+    }
+
+    private static func share(_ status: BatchStatus) -> Int {
+        status.total == 0 ? 100 : status.counts.finished * 100 / status.total
     }
 
     /// 12:41:07, local time.

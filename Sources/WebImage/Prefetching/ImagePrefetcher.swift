@@ -5,7 +5,7 @@ internal import Threading
 /// Every URL ends exactly once, with an image or as skipped; a failure stops nothing. Each list has its own counts and its own token, and
 /// a new one does not cancel the one before (as in SDWebImage 5). A URL that is in a list twice counts twice and is fetched once: the
 /// later one is a hit, or takes the failure of the first.
-public final class ImagePrefetcher: Sendable {
+public final class ImagePrefetcher: ImagePrefetching {
     /// How much a prefetcher does at once.
     public struct Configuration: Sendable {
         /// Loads at the same time, over all lists: at least 1, 3 by default as in SDWebImage.
@@ -134,7 +134,7 @@ public final class ImagePrefetcher: Sendable {
     private func tell(_ event: PrefetchEvent, _ observe: (PrefetchEvent) -> Void) {
         observe(event)
         switch event {
-        case .didPrefetch(let url, let finished, let total, _):
+        case .didPrefetch(let url, let finished, let total, _, _):
             delegate?.imagePrefetcher(self, didPrefetch: url, finishedCount: finished, totalCount: total)
         case .didFinish(let total, let skipped):
             delegate?.imagePrefetcher(self, didFinishWithTotalCount: total, skippedCount: skipped)

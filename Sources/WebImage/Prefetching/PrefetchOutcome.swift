@@ -43,7 +43,10 @@ public enum PrefetchOutcome: UInt8, Sendable, CaseIterable {
     public var isSkipped: Bool { rawValue > Self.notModified.rawValue }
 
     /// The one name it has on screens, in JSON, in metrics and in exports.
-    public var name: String { "\(self)" }
+    public var name: String { Self.names[Int(rawValue) - 1] }
+
+    /// Made once: a list has millions of outcomes, and finding out a case's name takes a microsecond.
+    private static let names = allCases.map { "\($0)" }
 
     /// By its name.
     public init?(name: String) {

@@ -78,7 +78,15 @@ struct PrefetchRun {
     private mutating func settle(_ url: String, _ result: Result<LoadedImage, WebImageError>) {
         finishedCount += 1
         report(.progress(finishedCount: finishedCount, totalCount: urls.count))
-        if case .failure = result { skippedCount += 1 }
-        report(.didPrefetch(url: url, finishedCount: finishedCount, totalCount: urls.count, result: result))
+        let outcome: PrefetchOutcome?
+        switch result {
+        case .success(let image): outcome = image.outcome
+        case .failure(let error):
+            skippedCount += 1
+            outcome = error.outcome
+        }
+        report(
+            .didPrefetch(
+                url: url, finishedCount: finishedCount, totalCount: urls.count, outcome: outcome, result: result))
     }
 }

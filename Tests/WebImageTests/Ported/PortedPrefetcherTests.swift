@@ -158,7 +158,7 @@ private final class CountingDelegate: ImagePrefetcherDelegate {
     var ends: [PrefetchEnd] { state.withLock { $0.ends } }
 
     func imagePrefetcher(
-        _ imagePrefetcher: ImagePrefetcher, didPrefetch url: String, finishedCount: Int, totalCount: Int
+        _ imagePrefetcher: any ImagePrefetching, didPrefetch url: String, finishedCount: Int, totalCount: Int
     ) {
         #expect(imagePrefetcher === prefetcher)
         state.withLock { state in
@@ -169,7 +169,7 @@ private final class CountingDelegate: ImagePrefetcherDelegate {
     }
 
     func imagePrefetcher(
-        _ imagePrefetcher: ImagePrefetcher, didFinishWithTotalCount totalCount: Int, skippedCount: Int
+        _ imagePrefetcher: any ImagePrefetching, didFinishWithTotalCount totalCount: Int, skippedCount: Int
     ) {
         #expect(imagePrefetcher === prefetcher)
         state.withLock { $0.ends.append(PrefetchEnd(finished: totalCount + skippedCount, skipped: skippedCount)) }

@@ -38,13 +38,13 @@ final class EventLog: ImagePrefetcherDelegate {
     func completed(_ finished: Int, _ skipped: Int) { write("completion \(finished), \(skipped)") }
 
     func imagePrefetcher(
-        _ imagePrefetcher: ImagePrefetcher, didPrefetch url: String, finishedCount: Int, totalCount: Int
+        _ imagePrefetcher: any ImagePrefetching, didPrefetch url: String, finishedCount: Int, totalCount: Int
     ) {
         write("didPrefetch \(url) \(finishedCount)/\(totalCount)")
     }
 
     func imagePrefetcher(
-        _ imagePrefetcher: ImagePrefetcher, didFinishWithTotalCount totalCount: Int, skippedCount: Int
+        _ imagePrefetcher: any ImagePrefetching, didFinishWithTotalCount totalCount: Int, skippedCount: Int
     ) {
         write("didFinish \(totalCount), \(skippedCount)")
     }

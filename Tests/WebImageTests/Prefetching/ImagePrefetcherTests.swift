@@ -35,10 +35,13 @@ struct ImagePrefetcherTests {
         for await event in prefetcher.events(for: Self.urls(2)) {
             switch event {
             case .progress(let finished, let total): lines.append("progress \(finished)/\(total)")
-            case .didPrefetch(let url, let finished, let total, .success(let image)):
+            case .didPrefetch(let url, let finished, let total, let outcome, .success(let image)):
                 lines.append("didPrefetch \(url) \(finished)/\(total) \(image.outcome)")
-            case .didPrefetch(let url, let finished, let total, .failure(let error)):
+                #expect(outcome == image.outcome)
+            case .didPrefetch(let url, let finished, let total, let outcome, .failure(let error)):
                 lines.append("didPrefetch \(url) \(finished)/\(total) \(error.outcome?.name ?? "none")")
+                #expect(outcome == error.outcome)
+            case .didPrefetch(_, _, _, _, nil): Issue.record("a load of this process has its result")
             case .didFinish(let total, let skipped): lines.append("didFinish \(total), \(skipped)")
             case .completion(let finished, let skipped): lines.append("completion \(finished), \(skipped)")
             }
@@ -72,12 +75,9 @@ struct ImagePrefetcherTests {
         let urls = ["bad", "good", "bad", "good", "good", "bad"]
         for await event in Self.prefetcher(loader).events(for: urls) {
             last = event
-            guard case .didPrefetch(let url, _, let total, let result) = event else { continue }
+            guard case .didPrefetch(let url, _, let total, let outcome, _) = event else { continue }
             #expect(total == 6)
-            switch result {
-            case .success(let image): outcomes[url, default: []].append(image.outcome)
-            case .failure(let error): outcomes[url, default: []].append(error.outcome)
-            }
+            outcomes[url, default: []].append(outcome)
         }
         #expect(outcomes == ["good": [.downloaded, .hit, .hit], "bad": [.httpError, .httpError, .httpError]])
         #expect(await loader.requests.count { $0 == "bad" } == 1)

@@ -1,0 +1,219 @@
+internal import Redis
+internal import WebImage
+
+/// Reads one batch again and again, and finds which URLs ended since it looked last: what `tail -f` is for a file.
+///
+/// It looks every 50 ms for the first two seconds, then every 200 ms, and less often where a look takes long. One look is the batch's hash;
+/// outcomes are read only where that has changed, and of them only the pieces with a URL that was not told. One caller at a time.
+package actor OutcomeTail {
+    /// Where following begins.
+    package enum Start: Sendable {
+        /// With what ends from now on; what has ended before is only counted.
+        case present
+        /// With the first URL that ended.
+        case beginning
+    }
+
+    /// What a person may want to know meanwhile.
+    package enum Notice: Sendable, Equatable {
+        /// Redis does not answer; it is waited for. Said once.
+        case redisAway(String)
+        /// It answers again.
+        case redisBack
+    }
+
+    /// What is new.
+    package struct News: Sendable {
+        /// The batch as it was read before the outcomes.
+        package var status: BatchStatus
+        /// URLs that ended since the last look, perhaps none.
+        package var settled: [SettledURL]
+        /// How many ended until now, these included, and how many of them without an image. Only where outcomes are read.
+        package var finished: Int, skipped: Int
+        /// Whether the batch is over and everything was told.
+        package var isEnd: Bool
+    }
+
+    /// What has to change before outcomes are read again.
+    private struct Mark: Equatable {
+        var state: BatchStatus.State
+        var pushed, finished, last: Int
+
+        init(_ status: BatchStatus) {
+            state = status.state
+            pushed = status.pushed
+            finished = status.counts.finished
+            last = status.last
+        }
+    }
+
+    /// Pieces a round trip.
+    private static let group = 4
+
+    private let queue: PrefetchQueue
+    private let id: String
+    private let readsOutcomes: Bool
+    private let patience: Duration?
+    private let notice: @Sendable (Notice) -> Void
+    private var copy = OutcomeCopy()
+    private var isPrimed: Bool
+    private var status: BatchStatus?
+    private var mark: Mark?
+    /// What is left to read of this look.
+    private var pieces: ArraySlice<Range<Int>> = []
+    private var cost = Duration.zero
+    private var futileLooks = 0
+    private var isOver = false
+    private let began = ContinuousClock.now
+
+    /// * `readsOutcomes`: false where only the counts are wanted.
+    /// * `patience`: how long a Redis that is away is waited for; nil = until the task is cancelled.
+    package init(
+        queue: PrefetchQueue, batch: String, from start: Start, readsOutcomes: Bool = true, patience: Duration? = nil,
+        notice: @escaping @Sendable (Notice) -> Void = { _ in }
+    ) {
+        self.queue = PrefetchQueue(connection: queue.connection, keys: queue.keys, patience: .zero)
+        id = batch
+        self.readsOutcomes = readsOutcomes
+        self.patience = patience
+        self.notice = notice
+        isPrimed = start == .beginning || !readsOutcomes
+    }
+
+    /// The next look at the batch: waits its time, then says what is new, perhaps nothing. Nil after the end, and where the task is
+    /// cancelled.
+    /// - Throws: `notFound` where Redis does not know the batch (any more); `redisUnavailable` after the patience.
+    package func next() async throws(PrefetchError) -> News? {
+        guard !isOver else { return nil }
+        do throws(PrefetchError) {
+            return try await look()
+        } catch {
+            isOver = true
+            if error.kind == .stopped { return nil }
+            throw error
+        }
+    }
+
+    private func look() async throws(PrefetchError) -> News {
+        while true {
+            let status = try await reading()
+            var settled: [SettledURL] = []
+            if !pieces.isEmpty {
+                let group = pieces.prefix(Self.group)
+                settled = try await read(Array(group), of: status)
+                pieces = pieces.dropFirst(group.count)
+            }
+            if !isPrimed {
+                guard pieces.isEmpty else { continue }
+                isPrimed = true
+                settled = []
+            }
+            isOver = try isComplete(status)
+            return News(
+                status: status, settled: settled, finished: copy.finished, skipped: copy.skipped, isEnd: isOver)
+        }
+    }
+
+    /// The batch as this look sees it: read anew where everything of the last look was told.
+    private func reading() async throws(PrefetchError) -> BatchStatus {
+        if let status, !pieces.isEmpty { return status }
+        if status != nil { try await pause() }
+        let id = id
+        let found = try await redis { queue async throws(RedisError) in try await queue.status(of: id) }
+        guard let found else {
+            throw PrefetchError(
+                .notFound, "Redis knows the batch \(id) no more", hint: "was Redis emptied? submit the list again")
+        }
+        status = found
+        // The state was read first: of a batch that is over, outcomes read after that are all there will be.
+        if readsOutcomes, Mark(found) != mark || found.state != .running {
+            let key = queue.keys.outcomes(id)
+            let length = try await redis { queue async throws(RedisError) in
+                try await queue.read([["STRLEN", RedisArgument(key)]])[0].get().int ?? 0
+            }
+            pieces = copy.openPieces(below: found.state == .cancelled ? found.total : length)[...]
+            mark = Mark(found)
+            cost = .zero
+        }
+        return found
+    }
+
+    private func read(_ ranges: [Range<Int>], of status: BatchStatus) async throws(PrefetchError) -> [SettledURL] {
+        let key = queue.keys.outcomes(id)
+        let began = ContinuousClock.now
+        let replies = try await redis { queue async throws(RedisError) in
+            var replies: [[UInt8]] = []
+            for reply in try await queue.read(
+                ranges.map {
+                    [
+                        "GETRANGE", RedisArgument(key), RedisArgument($0.lowerBound),
+                        RedisArgument($0.upperBound - 1),
+                    ]
+                })
+            {
+                replies.append(try reply.get().bytes ?? [])
+            }
+            return replies
+        }
+        cost += ContinuousClock.now - began
+        var settled: [SettledURL] = []
+        for (range, codes) in zip(ranges, replies) {
+            settled += try copy.learn(codes, of: range, openAs: status.state == .cancelled ? .cancelled : nil)
+        }
+        return settled
+    }
+
+    /// Whether nothing is left to tell of a batch that is over.
+    private func isComplete(_ status: BatchStatus) throws(PrefetchError) -> Bool {
+        guard status.state != .running, pieces.isEmpty else { return false }
+        guard readsOutcomes, copy.finished < status.total else { return true }
+        // Redis was started again between the two readings and has lost the end: it will come again. Unless it never does.
+        futileLooks += 1
+        guard futileLooks < 20 else {
+            throw PrefetchError(
+                .software,
+                "\(id) is \(status.state.rawValue), but \(status.total - copy.finished) URLs have no outcome",
+                hint: "look at it: prefetch-coord fsck \(id)")
+        }
+        return false
+    }
+
+    private func pause() async throws(PrefetchError) {
+        let interval: Duration = ContinuousClock.now - began < .seconds(2) ? .milliseconds(50) : .milliseconds(200)
+        try await sleep(max(interval, cost * 10))
+    }
+
+    private func sleep(_ duration: Duration) async throws(PrefetchError) {
+        do { try await Task.sleep(for: duration) } catch {
+            throw PrefetchError(.stopped, "stopped following \(id)")
+        }
+    }
+
+    /// Asks Redis, and waits for it where it is away.
+    private func redis<Success: Sendable>(
+        _ body: @Sendable (PrefetchQueue) async throws(RedisError) -> Success
+    ) async throws(PrefetchError) -> Success {
+        let began = ContinuousClock.now
+        var failures = 0
+        var hasSaid = false
+        while true {
+            do throws(RedisError) {
+                let result = try await body(queue)
+                if hasSaid { notice(.redisBack) }
+                return result
+            } catch {
+                let waited = ContinuousClock.now - began
+                guard error.isTransient, !Task.isCancelled, patience.map({ waited < $0 }) ?? true else {
+                    throw PrefetchError(error)
+                }
+                failures += 1
+                // A connection that was cut is there again at once, and nobody has to know.
+                if !hasSaid, failures > 1 || waited > .seconds(1) {
+                    hasSaid = true
+                    notice(.redisAway(error.message))
+                }
+                try await sleep(min(.seconds(1), .milliseconds(25 << min(failures, 6))))
+            }
+        }
+    }
+}

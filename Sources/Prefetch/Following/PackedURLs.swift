@@ -1,0 +1,16 @@
+/// URLs by their index, one after the other in memory: what there is no file for.
+struct PackedURLs {
+    private var bytes: [UInt8] = []
+    private var ends: [Int] = []
+
+    mutating func append(_ url: String) {
+        bytes += url.utf8
+        ends.append(bytes.count)
+    }
+
+    /// The URL of an index, nil past the last.
+    subscript(index: Int) -> String? {
+        guard ends.indices.contains(index) else { return nil }
+        return String(decoding: bytes[(index == 0 ? 0 : ends[index - 1])..<ends[index]], as: UTF8.self)
+    }
+}

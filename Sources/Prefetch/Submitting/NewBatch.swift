@@ -1,0 +1,50 @@
+internal import Redis
+
+/// A list and what is asked for it, before it is a batch.
+package struct NewBatch: Sendable {
+    /// The list.
+    package var list: URLList
+    /// What it asks of workers.
+    package var options = BatchOptions()
+    /// Which jobs start first.
+    package var order = PrefetchOrder.fifo
+    /// Its priority among the batches of the queue.
+    package var priority = PrefetchPriority.normal
+    /// Seconds it stays in Redis after its end; 0 = for ever.
+    package var keep = 7 * 86_400
+    /// The most entries of skipped URLs it keeps.
+    package var keepDetails = 100_000
+    /// The slot it takes: a running batch that has it is cancelled.
+    package var slot: String?
+    /// Its name; nil: the list's name and hash, and `.2` for a later one.
+    package var name: String?
+
+    package init(list: URLList) {
+        self.list = list
+    }
+
+    /// Makes the batch.
+    /// - Throws: `configuration` where `name` names a batch that exists; what Redis says.
+    package func open(in queue: PrefetchQueue) async throws(PrefetchError) -> PrefetchQueue.Opened {
+        let fields = [
+            ("total", String(list.total)), ("list", list.absolutePath), ("hash", list.hash),
+            ("options", options.encoded), ("order", order.rawValue), ("priority", priority.rawValue),
+            ("keep", String(keep)), ("details", String(keepDetails)), ("host", PrefetchWorker.host),
+        ]
+        let wanted = name ?? "\(list.stem)-\(list.hash.prefix(8))"
+        let nonce = "\(UInt64.random(in: 0...UInt64.max))-\(UInt64.random(in: 0...UInt64.max))"
+        let opened: PrefetchQueue.Opened?
+        do throws(RedisError) {
+            opened = try await queue.open(
+                id: wanted, nonce: nonce, exactly: name != nil, slot: slot, fields: fields)
+        } catch {
+            throw PrefetchError(error)
+        }
+        guard let opened else {
+            throw PrefetchError(
+                .configuration, "there is a batch '\(wanted)' already",
+                hint: "choose another --name, or look at it: prefetch-coord status \(wanted)")
+        }
+        return opened
+    }
+}

@@ -1,0 +1,119 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// `prefetch-coord watch`: follows a batch to its end.
+struct WatchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "watch",
+        abstract: "Follow a batch to its end: a few live lines, or its events.",
+        usage: "prefetch-coord watch [<batch>] [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord watch --cache ./cache
+              prefetch-coord watch urls-7f3a --json --from-start | jq -c .
+
+            Ctrl-C stops watching only; the batch goes on. Exit code: 0 every image is
+            there, 3 some were skipped, 4 cancelled, 130 stopped watching.
+            """)
+
+    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    var batch: String?
+
+    @Flag(help: "Events, one object of JSON a line: progress, didPrefetchURL, didFinish, completion.")
+    var json = false
+
+    @Flag(help: "With --json: everything from the first URL on. Otherwise the counts of now, then what comes.")
+    var fromStart = false
+
+    @Option(help: "With --json: the list the batch was submitted from, where it is elsewhere now.")
+    var list: String?
+
+    @Option(help: "Skipped URLs that still mean success: N or N%.")
+    var failOver: AllowedSkips?
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func validate() throws {
+        guard json || !fromStart else { throw ValidationError("--from-start goes with --json") }
+        guard json || list == nil else { throw ValidationError("--list goes with --json: the counts need no list") }
+    }
+
+    func run() async throws {
+        try await Session.with(location) { session in
+            let stop = StopRequest()
+            let signal = Locked<Int32>(0)
+            TerminationSignals.install { number, count in
+                signal.withLock { if $0 == 0 { $0 = number } }
+                stop.request(signal: number, count: count)
+            }
+            let id = try await session.queue.resolve(batch)
+            let end = try await BatchFollower.untilStopped(stop, session) {
+                json ? try await events(of: id, session) : try await counts(of: id, session)
+            }
+            // Nobody reads the events any more, or they cannot be written: said by whoever started us.
+            if Console.isOutputClosed || Console.outputError != nil || !Console.hasReader { return }
+            guard let end else {
+                Console.note("\(id) runs on; come back with: \(Shell.program) watch \(id)\(location.words)")
+                let number = signal.withLock { $0 }
+                throw ExitCode(TerminationSignals.exitCode(number))
+            }
+            if !json { summary(end) }
+            let code = BatchExit.code(end, allowed: failOver)
+            if code != 0, Console.outputError == nil { throw ExitCode(code) }
+        }
+    }
+
+    private func counts(of id: String, _ session: Session) async throws -> BatchStatus? {
+        try await BatchFollower(
+            queue: session.queue, id: id, isQuiet: false,
+            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, patience: nil,
+            saysPresent: true
+        ).follow()
+    }
+
+    private func summary(_ status: BatchStatus) {
+        for line in BatchText.summary(status) { Console.print(line) }
+        guard status.counts.skipped > 0 else { return }
+        Console.print("")
+        Console.print("what was skipped:     \(Shell.program) failures \(status.id)\(location.words)")
+    }
+
+    /// Prints events as they come; several that come together in one write.
+    private func events(of id: String, _ session: Session) async throws -> BatchStatus? {
+        let following = BatchFollowing(
+            queue: session.queue, batch: id, from: fromStart ? .beginning : .present, listPath: list,
+            notice: BatchFollower.tell)
+        var text: [UInt8] = []
+        while let events = try await following.next() {
+            for event in events {
+                text += EventJSON.object(event).text.utf8
+                text.append(UInt8(ascii: "\n"))
+                if text.count > 1 << 15 { Self.flush(&text) }
+            }
+            Self.flush(&text)
+            if case .completion = events.last { return await following.status }
+            if Console.isOutputClosed || Console.outputError != nil || !Console.hasReader { return nil }
+        }
+        return nil
+    }
+
+    private static func flush(_ text: inout [UInt8]) {
+        if !text.isEmpty { Console.print(text) }
+        text.removeAll(keepingCapacity: true)
+    }
+}
+
+extension RedisLocation {
+    /// The same place as words for a command line, as far as options named it.
+    var words: String {
+        var words = ""
+        if let redis, let configuration = try? RedisConfiguration(url: redis) {
+            words += " --redis \(Shell.quoted(configuration.redactedURL))"
+        }
+        if let cache { words += " --cache \(Shell.quoted(cache))" }
+        return words + (queue == "default" ? "" : " --queue \(queue)")
+    }
+}

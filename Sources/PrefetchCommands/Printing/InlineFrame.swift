@@ -1,0 +1,61 @@
+internal import Prefetch
+internal import WebImage
+
+/// The lines of a batch that are redrawn in place, as text: three, or four where something is wrong. None is wider than it may be.
+enum InlineFrame {
+    /// * `width`: columns a line may have.
+    static func lines(
+        _ status: BatchStatus, _ load: WorkerLoad, _ rate: ProgressRate, width: Int, isUnicode: Bool
+    ) -> [String] {
+        let counts = status.counts
+        var second = "  \(Wording.decimal(rate.urls, digits: 0)) URLs/s  "
+        second += "\(Wording.decimal(rate.bytes / 1e6, digits: 1)) MB/s  "
+        second += "ETA \(rate.seconds(for: status.total - counts.finished).map(Wording.seconds) ?? "-")"
+        if counts.skipped > 0 { second += "   skipped \(Wording.count(counts.skipped)) (\(BatchText.causes(counts)))" }
+        var third = "  no worker is there"
+        if load.workers > 0 {
+            third = "  \(load.workers) worker\(load.workers == 1 ? "" : "s"), \(load.inFlight) in flight"
+        }
+        if load.isHeldByHosts { third += ", \(load.waitingForHost) waiting for their host (--max-per-host)" }
+        if status.waitsForItsList { third += ", waiting for its list" }
+        var lines = [
+            first(status, width: width, isUnicode: isUnicode),
+            TerminalText.cut(second, to: width, isUnicode: isUnicode),
+            TerminalText.cut(third, to: width, isUnicode: isUnicode),
+        ]
+        if let trouble = load.trouble {
+            lines.append(TerminalText.cut("  " + TerminalText.escaped(trouble), to: width, isUnicode: isUnicode))
+        }
+        return lines
+    }
+
+    /// Name, share, bar and counts; the bar has what is left of the width, and goes first where there is none.
+    private static func first(_ status: BatchStatus, width: Int, isUnicode: Bool) -> String {
+        let finished = status.counts.finished
+        let head = "\(status.id)  \(Wording.share(finished, of: status.total)) "
+        let tail = "  \(Wording.count(finished))/\(Wording.count(status.total))"
+        let columns = width - head.utf8.count - tail.utf8.count
+        guard columns >= 5 else { return TerminalText.cut(head + tail, to: width, isUnicode: isUnicode) }
+        let filled = status.total == 0 ? columns : columns * finished / status.total
+        let (full, rest) = isUnicode ? ("━", "─") : ("#", "-")
+        return head + String(repeating: full, count: filled) + String(repeating: rest, count: columns - filled) + tail
+    }
+}
+
+extension TerminalText {
+    /// The text in at most so many columns. What is not ASCII counts two columns, which is the most a character has.
+    static func cut(_ text: String, to columns: Int, isUnicode: Bool) -> String {
+        func width(_ scalar: UnicodeScalar) -> Int { scalar.isASCII ? 1 : 2 }
+        guard text.unicodeScalars.reduce(0, { $0 + width($1) }) > columns else { return text }
+        let mark = isUnicode ? "…" : "..."
+        var left = columns - (isUnicode ? 2 : 3)
+        guard left > 0 else { return String(repeating: ".", count: max(0, columns)) }
+        var out = ""
+        for scalar in text.unicodeScalars {
+            left -= width(scalar)
+            if left < 0 { break }
+            out.unicodeScalars.append(scalar)
+        }
+        return out + mark
+    }
+}

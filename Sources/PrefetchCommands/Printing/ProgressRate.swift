@@ -1,0 +1,29 @@
+internal import WebImage
+
+/// URLs and bytes a second over the last seconds.
+struct ProgressRate {
+    private static let span = Duration.seconds(8)
+
+    private var samples: [(at: ContinuousClock.Instant, finished: Int, bytes: Int)] = []
+
+    /// URLs a second.
+    private(set) var urls = 0.0
+    /// Bytes a second.
+    private(set) var bytes = 0.0
+
+    /// Takes a reading.
+    mutating func add(_ counts: PrefetchCounts, at now: ContinuousClock.Instant = .now) {
+        samples.append((now, counts.finished, counts.bytes))
+        // The oldest that is kept is at least the span old, so that a steady rate is measured over all of it.
+        while samples.count > 2, now - samples[1].at >= Self.span { samples.removeFirst() }
+        let first = samples[0]
+        let seconds = (now - first.at) / .seconds(1)
+        guard seconds > 0.05 else { return }
+        // Redis may have lost its last second.
+        urls = max(0, Double(counts.finished - first.finished) / seconds)
+        bytes = max(0, Double(counts.bytes - first.bytes) / seconds)
+    }
+
+    /// Seconds until so many are left no more; nil while nothing moves.
+    func seconds(for left: Int) -> Double? { urls > 0 ? Double(left) / urls : nil }
+}

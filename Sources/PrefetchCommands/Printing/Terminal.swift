@@ -1,0 +1,28 @@
+internal import FoundationEssentials
+internal import Glibc
+
+/// What is known of the terminal behind standard error.
+enum Terminal {
+    /// Whether lines can be redrawn there: it is a terminal, and one that obeys (TERM).
+    static var canRedraw: Bool {
+        guard isatty(STDERR_FILENO) == 1, let name = environment("TERM") else { return false }
+        return name != "dumb"
+    }
+
+    /// Its columns now; 80 where it does not say.
+    static var width: Int {
+        var size = winsize()
+        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        return Int(size.ws_col)
+    }
+
+    /// Whether it takes more than ASCII: LC_ALL, else LC_CTYPE, else LANG says UTF-8 (locale(7)).
+    static var isUnicode: Bool {
+        let name = environment("LC_ALL") ?? environment("LC_CTYPE") ?? environment("LANG") ?? ""
+        return name.lowercased().filter { $0 != "-" }.contains("utf8")
+    }
+
+    private static func environment(_ name: String) -> String? {
+        ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : $0 }
+    }
+}

@@ -1,0 +1,26 @@
+internal import Prefetch
+
+/// What all workers of a queue do now, as of their last sign of life.
+struct WorkerLoad: Equatable {
+    /// How many there are.
+    var workers = 0
+    /// Transfers in flight, and URLs that wait for their host's turn.
+    var inFlight = 0, waitingForHost = 0
+    /// What keeps one of them from working.
+    var trouble: String?
+
+    init() {}
+
+    /// Adds up what the workers said.
+    init(_ facts: [[String: String]]) {
+        workers = facts.count
+        for fact in facts {
+            inFlight += Int(fact["in_flight"] ?? "") ?? 0
+            waitingForHost += Int(fact["waiting_for_host"] ?? "") ?? 0
+            if let text = fact["trouble"], !text.isEmpty { trouble = "\(fact["id"] ?? "") paused: \(text)" }
+        }
+    }
+
+    /// Whether the limit of transfers to one host is what holds the batch.
+    var isHeldByHosts: Bool { waitingForHost > 0 && waitingForHost > inFlight }
+}

@@ -1,0 +1,82 @@
+import Glibc
+import Prefetch
+import Redis
+import TestSupport
+import Testing
+import WebImage
+
+/// A Redis, a list and the built programs; URLs end when the test says so, or workers are started.
+struct RemoteBatch {
+    static let clean = [
+        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
+    ]
+
+    let redis: RedisServer
+    let folder = TemporaryDirectory()
+    let queue: PrefetchQueue
+
+    init() async throws {
+        redis = try await RedisServer(appendOnly: true)
+        queue = PrefetchQueue(connection: RedisConnection(try RedisConfiguration(url: redis.url), name: "test"))
+    }
+
+    func list(_ urls: [String], _ name: String = "urls.txt") -> String {
+        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: name)
+        return folder.path(name)
+    }
+
+    /// Submits a list under a name and returns when it is sealed.
+    func submit(_ urls: [String], as name: String, _ options: [String] = []) async throws -> ChildProcess {
+        let submit = try await coord(["submit", list(urls, "\(name).txt"), "--name", name] + options)
+        #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
+        return submit
+    }
+
+    /// `prefetch-coord` on this Redis.
+    func coord(_ arguments: [String]) async throws -> ChildProcess {
+        try await ChildProcess(
+            builtProduct("prefetch-coord"), arguments + ["--redis", redis.url], environment: Self.clean)
+    }
+
+    /// The same as a word of a shell.
+    func coordWords(_ arguments: String) -> String {
+        "'\(builtProduct("prefetch-coord"))' \(arguments) --redis '\(redis.url)'"
+    }
+
+    func shell(_ command: String, environment: [String: String] = [:]) async throws -> ChildProcess {
+        try await ChildProcess(
+            "/usr/bin/env", ["bash", "-c", command], environment: Self.clean.merging(environment) { $1 })
+    }
+
+    /// Workers that leave when no batch runs.
+    func workers(_ count: Int, _ options: [String] = []) async throws -> [ChildProcess] {
+        var workers: [ChildProcess] = []
+        for _ in 0..<count {
+            workers.append(
+                try await ChildProcess(
+                    builtProduct("prefetch-worker"),
+                    [
+                        "--burst", "--quiet", "--redis", redis.url, "--cache", folder.path("cache"), "--allow-net",
+                        "127.0.0.0/8",
+                    ] + options, environment: Self.clean))
+        }
+        return workers
+    }
+
+    /// Ends one URL, as a worker's report does.
+    func settle(_ batch: String, _ index: Int, _ url: String, _ outcome: PrefetchOutcome = .downloaded) async throws {
+        var item = PrefetchQueue.Settled(position: 0, outcome: outcome)
+        if outcome.isSkipped {
+            item.failure = FailureDetail(line: index + 1, url: url, outcome: outcome, httpStatus: 404, detail: "no")
+        }
+        let report = PrefetchQueue.Report(
+            job: "\(batch):\(index):1", batch: batch, base: index, count: 1, isFinal: true, settled: [item],
+            keepDetails: 1000)
+        _ = try await queue.report([report], worker: "test")
+    }
+}
+
+/// Returns once something holds; a test that waits in vain ends by its time limit.
+func until(_ condition: () async throws -> Bool) async throws {
+    while !(try await condition()) { try await Task.sleep(for: .milliseconds(5)) }
+}

@@ -1,0 +1,142 @@
+import Glibc
+import Origin
+import TestSupport
+import Testing
+import WebImage
+
+@Suite("Progress on a terminal", .timeLimit(.minutes(2)))
+struct TerminalTests {
+    private let urls = (0..<10).map { "http://192.0.2.1/\($0).png" }
+
+    /// Runs a command on a terminal of 60 columns.
+    private func onTerminal(
+        _ b: RemoteBatch, _ command: String, environment: [String: String] = ["TERM": "xterm", "LC_ALL": "C.UTF-8"]
+    ) async throws -> ChildProcess {
+        let inner = "stty cols 60 rows 20; \(command)"
+        let quoted = inner.replacing("'", with: "'\\''")
+        return try await b.shell("script -qefc '\(quoted)' /dev/null", environment: environment)
+    }
+
+    private func screen(_ child: ChildProcess) -> TerminalScreen {
+        var screen = TerminalScreen(width: 60)
+        screen.write(child.stdout)
+        return screen
+    }
+
+    @Test("A few lines are redrawn in place, failures scroll above, and nothing of it is left at the end")
+    func inline() async throws {
+        let b = try await RemoteBatch()
+        let long = "http://192.0.2.1/" + String(repeating: "a", count: 100) + "/漢字漢字"
+        let list = Array(urls.dropLast()) + [long]
+        _ = try await b.submit(list, as: "tty")
+        let watch = try await onTerminal(b, b.coordWords("watch tty"))
+        try await until { watch.stdout.contains("0/10") }
+        try await b.settle("tty", 9, long, .httpError)
+        try await until { watch.stdout.contains("skipped: httpError 404") }
+        let middle = screen(watch)
+        #expect(middle.text.contains { $0.hasPrefix("skipped: httpError 404  http://192.0.2.1/aaa") })
+        #expect(middle.text.contains { $0.hasPrefix("tty  10.0% ━") && $0.hasSuffix("  1/10") }, "\(middle.text)")
+        for index in 0..<9 { try await b.settle("tty", index, list[index]) }
+        #expect(await watch.wait() == .exited(3), "\(watch.stdout)")
+        let end = screen(watch)
+        #expect(end.widest <= 59, "\(end.widest)")
+        #expect(end.unknown.isEmpty, "\(end.unknown)")
+        #expect(end.frames >= 2)
+        // The failure and the summary stay, the bar does not; below them there is room for a prompt.
+        #expect(end.text.first?.hasPrefix("skipped: httpError 404") == true, "\(end.text)")
+        #expect(end.text.dropFirst().first?.hasPrefix("tty done: finished 10 skipped 1 of 10") == true, "\(end.text)")
+        #expect(!end.text.contains { $0.contains("━") } && end.rows.last == "")
+    }
+
+    @Test("What the workers of a run print goes above the lines, and nothing of it is lost")
+    func run() async throws {
+        let b = try await RemoteBatch()
+        let origin = try OriginServer()
+        let image = OriginResponse(body: GeneratedImage.png(seed: 5, width: 10, height: 10), delay: 0.005)
+        origin.setFallback { $0.path.hasSuffix(".png") ? image : OriginResponse(status: 404) }
+        var held = image
+        held.fault = .stallBeforeHeader
+        origin.route("/held.png", held)
+        let urls = (0..<198).map { origin.url("/\($0).png") } + [origin.url("/x.bad"), origin.url("/held.png")]
+        let (program, cache) = (builtProduct("prefetch-coord"), b.folder.path("own"))
+        let run = try await onTerminal(
+            b, "'\(program)' run '\(b.list(urls))' --cache '\(cache)' -n 2 --allow-net 127.0.0.0/8 --max-per-host 0")
+        try await until { screen(run).text.contains { $0.hasSuffix("  199/200") } }
+        // The worker that has nothing in flight leaves, and says what it did, while the lines are still redrawn.
+        var idle: Int32?
+        try await until {
+            let status = try await b.shell("'\(program)' status --cache '\(cache)' --json")
+            await status.wait()
+            let workers = status.stdout.split(separator: "{\"id\":\"").filter { $0.contains("\"in_flight\":0,") }
+            idle =
+                workers.compactMap { $0.split(separator: "\"pid\":").last.flatMap { Int32($0.prefix { $0.isNumber }) } }
+                .first
+            return idle != nil && workers.count == 1
+        }
+        #expect(kill(try #require(idle), SIGTERM) == 0)
+        try await until { run.stdout.contains("prefetch-worker ") }
+        let frames = screen(run).frames
+        try await until { screen(run).frames > frames + 1 }
+        let middle = screen(run).text
+        #expect(middle.count { $0.contains("━") || $0.contains(" in flight") } == 2, "\(middle)")
+        #expect(middle.count { $0.hasPrefix("prefetch-worker ") } == 1, "\(middle)")
+        #expect(middle.suffix(3).first?.hasSuffix("  199/200") == true, "\(middle)")
+        origin.release("/held.png")
+        #expect(await run.wait() == .exited(3), "\(run.stdout)")
+        let end = screen(run)
+        #expect(end.unknown.isEmpty && !end.text.contains { $0.contains("━") || $0.contains(" in flight") })
+        #expect(end.text.contains { $0.hasPrefix("skipped: httpError 404  http://127.0.0.1:") })
+        let workers = end.text.filter { $0.hasPrefix("prefetch-worker ") }
+        let finished = workers.compactMap { $0.split(separator: " ").dropFirst(3).first }.compactMap { Int($0) }
+        #expect(finished.reduce(0, +) == 200, "\(end.text)")
+        #expect(end.text.contains { $0.hasPrefix("urls-") && $0.contains(" done: finished 200 skipped 1 of 200") })
+    }
+
+    @Test("That Redis is away stands above the lines while it is")
+    func away() async throws {
+        let b = try await RemoteBatch()
+        _ = try await b.submit(urls, as: "tty")
+        let watch = try await onTerminal(b, b.coordWords("watch tty"))
+        try await until { watch.stdout.contains("0/10") }
+        await b.redis.kill9()
+        try await until { screen(watch).text.contains { $0.hasPrefix("waiting for Redis: ") } }
+        #expect(screen(watch).text.suffix(3).first?.hasSuffix("  0/10") == true, "\(screen(watch).text)")
+        try await b.redis.start()
+        try await until { screen(watch).text.contains("Redis is back") }
+        for index in 0..<10 { try await b.settle("tty", index, urls[index]) }
+        #expect(await watch.wait() == .exited(0))
+        #expect(screen(watch).text.prefix(3).count { $0.contains("Redis") } == 2, "\(screen(watch).text)")
+    }
+
+    @Test("Ctrl-C takes the lines away before it says how to come back")
+    func detach() async throws {
+        let b = try await RemoteBatch()
+        _ = try await b.submit(urls, as: "tty")
+        let watch = try await onTerminal(b, b.coordWords("watch tty") + " & echo pid=$!; wait $!; echo code=$?")
+        try await until { watch.stdout.contains("0/10") && watch.stdout.contains("pid=") }
+        let pid = watch.stdout.split(separator: "pid=").compactMap { Int32($0.prefix { $0.isNumber }) }
+        #expect(kill(try #require(pid.first), SIGTERM) == 0)
+        await watch.wait()
+        let end = screen(watch).text.joined(separator: "\n")
+        #expect(end.contains("tty runs on; come back with: ") && end.hasSuffix("code=143"), "\(end)")
+        #expect(!end.contains("━") && !end.contains("no worker"), "\(end)")
+    }
+
+    @Test("A terminal that does not obey gets plain lines, and one without UTF-8 a plain bar")
+    func plain() async throws {
+        let b = try await RemoteBatch()
+        _ = try await b.submit(urls, as: "tty")
+        for index in 0..<4 { try await b.settle("tty", index, urls[index]) }
+        let ascii = try await onTerminal(
+            b, b.coordWords("watch tty"), environment: ["TERM": "xterm", "LC_ALL": "C", "LANG": "en_US.UTF-8"])
+        try await until { ascii.stdout.contains("4/10") }
+        let dumb = try await onTerminal(b, b.coordWords("watch tty"), environment: ["TERM": "dumb"])
+        try await until { dumb.stdout.contains("finished=4") }
+        #expect(screen(ascii).text.contains { $0.hasPrefix("tty  40.0% ###") && $0.contains("#--") })
+        for index in 4..<10 { try await b.settle("tty", index, urls[index]) }
+        #expect(await ascii.wait() == .exited(0))
+        #expect(await dumb.wait() == .exited(0))
+        #expect(!dumb.stdout.contains("\u{1B}"))
+        #expect(!ascii.stdout.unicodeScalars.contains { !$0.isASCII })
+    }
+}

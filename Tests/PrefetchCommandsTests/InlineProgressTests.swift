@@ -1,0 +1,47 @@
+import Prefetch
+import Testing
+import WebImage
+
+@testable import PrefetchCommands
+
+@Suite(.timeLimit(.minutes(1)))
+struct InlineProgressTests {
+    @Test(arguments: [("abc", 3, "abc"), ("abcd", 3, "..."), ("abcdef", 5, "ab..."), ("漢字", 4, "漢字"), ("漢字", 3, "...")])
+    func textIsCutToItsColumns(text: String, columns: Int, cut: String) {
+        #expect(TerminalText.cut(text, to: columns, isUnicode: false) == cut)
+    }
+
+    @Test func aCutTextHasAnEllipsisWhereThereIsUnicode() {
+        #expect(TerminalText.cut("abcdef", to: 5, isUnicode: true) == "abc…")
+        #expect(TerminalText.cut("漢字漢字", to: 5, isUnicode: true) == "漢…")
+        #expect(TerminalText.cut("abcdef", to: 1, isUnicode: true) == ".")
+        #expect(TerminalText.cut("abcdef", to: 0, isUnicode: true) == "")
+    }
+
+    @Test func aSteadyRateIsMeasuredOverTheLastSeconds() {
+        var rate = ProgressRate()
+        let start = ContinuousClock.now
+        func counts(_ finished: Int) -> PrefetchCounts {
+            var counts = PrefetchCounts()
+            counts[.hit] = finished
+            counts.bytes = finished * 1000
+            return counts
+        }
+        rate.add(counts(500), at: start)
+        #expect(rate.urls == 0 && rate.seconds(for: 10) == nil)
+        for second in 1...30 { rate.add(counts(500 + second * 100), at: start + .seconds(second)) }
+        #expect(rate.urls == 100 && rate.bytes == 100_000 && rate.seconds(for: 250) == 2.5)
+        // A Redis that lost its last second does not run backwards here.
+        rate.add(counts(0), at: start + .seconds(31))
+        #expect(rate.urls == 0)
+    }
+
+    @Test func loadsOfWorkersAddUp() {
+        let load = WorkerLoad([
+            ["id": "a:1", "in_flight": "3", "waiting_for_host": "9", "trouble": ""],
+            ["id": "b:2", "in_flight": "2", "trouble": "disk full"],
+        ])
+        #expect((load.workers, load.inFlight, load.waitingForHost) == (2, 5, 9))
+        #expect(load.isHeldByHosts && load.trouble == "b:2 paused: disk full")
+    }
+}

@@ -3,7 +3,7 @@ internal import WebImage
 
 /// Reads one batch again and again, and finds which URLs ended since it looked last: what `tail -f` is for a file.
 ///
-/// It looks every 50 ms for the first two seconds, then every 200 ms, and less often where a look takes long. One look is the batch's hash;
+/// It looks every 50 ms for the first two seconds, then every 200 ms; more often where the end is near, less where a look takes long. One look is the batch's hash;
 /// outcomes are read only where that has changed, and of them only the pieces with a URL that was not told. One caller at a time.
 package actor OutcomeTail {
     /// Where following begins.
@@ -179,7 +179,12 @@ package actor OutcomeTail {
     }
 
     private func pause() async throws(PrefetchError) {
-        let interval: Duration = ContinuousClock.now - began < .seconds(2) ? .milliseconds(50) : .milliseconds(200)
+        var interval: Duration = ContinuousClock.now - began < .seconds(2) ? .milliseconds(50) : .milliseconds(200)
+        if let status, status.isSealed, status.counts.finished > 0, status.elapsed > 0 {
+            // A tenth of what is left at the pace so far: who waits for the end of a short batch is not kept waiting.
+            let rest = Double(status.total - status.counts.finished) / Double(status.counts.finished) * status.elapsed
+            interval = min(interval, max(.milliseconds(10), .seconds(rest / 10)))
+        }
         try await sleep(max(interval, cost * 10))
     }
 

@@ -78,7 +78,7 @@ public struct CacheRecord: Sendable, Equatable {
         put(0, bytes: 4)
         put(UInt64(clamping: length), bytes: 8)
         put(UInt64(bitPattern: Int64(storedAt)), bytes: 8)
-        bytes += digest?.bytes ?? [UInt8](repeating: 0, count: 32)
+        for index in 0..<32 { bytes.append(digest?[index] ?? 0) }
         return bytes
     }
 }

@@ -9,7 +9,10 @@ extension DiskCache {
     }
 
     /// Where the image of a key is, or would be.
-    public func cachePath(forKey key: String) -> String { "\(directory)/\(CacheKey(key).path)" }
+    public func cachePath(forKey key: String) -> String { cachePath(of: CacheKey(key)) }
+
+    /// Where an image is, or would be.
+    func cachePath(of key: CacheKey) -> String { "\(directory)/\(key.path)" }
 
     /// The bytes stored under a key; nil where there are none.
     /// - Throws: `localFault`.

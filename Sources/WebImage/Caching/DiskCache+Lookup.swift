@@ -27,16 +27,16 @@ extension DiskCache {
 
     /// Opens the file of a key, whatever state it is in.
     func examined(_ key: CacheKey, level: ValidationLevel) throws(WebImageError) -> CacheEntry? {
-        let path = key.path
         // O_NONBLOCK: opening a FIFO that somebody put here must not wait for a writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         let leaf = leaves.descriptor(key)
-        guard let file = OpenFile(clinux_open_beneath(leaf ?? root, leaf == nil ? path : key.name, flags, 0)) else {
+        guard let file = OpenFile(clinux_open_beneath(leaf ?? root, leaf == nil ? key.path : key.name, flags, 0)) else {
             guard errno == ENOENT else { throw fault("look up an image") }
             return nil
         }
         var status = stat()
         guard fstat(file.descriptor, &status) == 0 else { throw fault("look up an image") }
+        let path = key.path
         let isFile = status.st_mode & S_IFMT == S_IFREG
         let record = isFile ? try readRecord(of: file.descriptor, path: path) : nil
         return CacheEntry(

@@ -175,8 +175,15 @@ extension CurlHandle {
             case Int(CURL_HTTP_VERSION_3): "3"
             default: "1.1"
             }
-        let isChunked = header("Transfer-Encoding")?.lowercased().contains("chunked") ?? false
-        let length = ccurl_get_off(pointer, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
+        let announced =
+            ccurl_get_off(pointer, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T) >= 0 || version == "2" || version == "3"
+            || header("Transfer-Encoding")?.lowercased().contains("chunked") ?? false
+        if operation.options.contains(.bodyOnly) {
+            return DownloadedImage(
+                body: body, statusCode: status, effectiveURL: operation.key.url, redirectCount: operation.redirects,
+                attempts: operation.attempts, remoteAddress: "", timing: .init(), httpVersion: version,
+                lengthWasAnnounced: announced)
+        }
         return DownloadedImage(
             body: body, statusCode: status, eTag: header("ETag"), lastModified: header("Last-Modified"),
             contentType: header("Content-Type"), contentEncoding: header("Content-Encoding"),
@@ -187,7 +194,7 @@ extension CurlHandle {
                 tls: seconds(CURLINFO_APPCONNECT_TIME_T), firstByte: seconds(CURLINFO_STARTTRANSFER_TIME_T),
                 total: seconds(CURLINFO_TOTAL_TIME_T),
                 reusedConnection: ccurl_get_long(pointer, CURLINFO_NUM_CONNECTS) == 0),
-            httpVersion: version, lengthWasAnnounced: length >= 0 || isChunked || version == "2" || version == "3")
+            httpVersion: version, lengthWasAnnounced: announced)
     }
 
     /// The status code of the last response; 0 where none came.

@@ -99,7 +99,7 @@ final class DownloadOperation {
     }
 
     /// Whether the hop is still at the site the user's credentials are for.
-    var isAtOrigin: Bool { request.origin == start.origin }
+    var isAtOrigin: Bool { redirects == 0 || request.origin == start.origin }
     var user: String? { isAtOrigin ? start.user : nil }
     var password: String? { isAtOrigin ? start.password : nil }
 

@@ -18,8 +18,11 @@ public struct DownloadOptions: OptionSet, Sendable, Hashable {
     /// The first bytes are not looked at while they come: whatever the body is, it is wanted.
     package static let uninspected = DownloadOptions(rawValue: 1 << 4)
 
-    /// Those that change what is transferred, so that downloads which differ in them cannot share one transfer.
-    var ofTransfer: DownloadOptions { intersection([.allowInvalidSSLCertificates, .handleCookies, .uninspected]) }
+    /// Of the response only what decides about its body is collected: the headers and figures beside it stay empty.
+    package static let bodyOnly = DownloadOptions(rawValue: 1 << 5)
+
+    /// Those that change what is transferred or told, so that downloads which differ in them cannot share one transfer.
+    var ofTransfer: DownloadOptions { intersection([.allowInvalidSSLCertificates, .handleCookies, .uninspected, .bodyOnly]) }
 
     /// The queue it waits in: 0 is served first.
     var priority: Int { contains(.highPriority) ? 0 : contains(.lowPriority) ? 2 : 1 }

@@ -62,7 +62,8 @@ extension ImageManager {
     private func fetch(_ key: CacheKey, _ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
         var attempts = 0
         while true {
-            let options: DownloadOptions = request.level == .none ? .uninspected : []
+            var options: DownloadOptions = request.level == .none ? .uninspected : []
+            if !cache.disk.configuration.keepsHTTPValidators { options.insert(.bodyOnly) }
             let download = try await downloader.download(request.url, options: options, attemptsUsed: attempts)
             attempts = download.attempts
             if let willDecode = request.willDecode { await willDecode() }
@@ -103,7 +104,7 @@ extension ImageManager {
                 MemoryImage(bytes: copy, info: info, digest: digest), forKey: request.key, removals: removals)
         }
         var loaded = image(
-            request, cache.disk.cachePath(forKey: request.key), info, count, digest, cacheType: .none,
+            request, cache.disk.cachePath(of: key), info, count, digest, cacheType: .none,
             outcome: .downloaded)
         loaded.httpStatus = download.statusCode
         loaded.attempts = download.attempts

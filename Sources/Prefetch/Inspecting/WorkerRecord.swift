@@ -1,4 +1,5 @@
 package import Redis
+internal import WebImage
 
 /// What Redis has about one worker, present or gone.
 package struct WorkerRecord: Sendable, Equatable {
@@ -23,7 +24,7 @@ package struct WorkerRecord: Sendable, Equatable {
     package var inFlight: Int
     /// Transfers that wait for their host's turn.
     package var waitingForHost: Int
-    /// What it was first to settle.
+    /// What it was first to settle: as it said last, or as the batches have it where that is more.
     package var finished: Int, skipped: Int, bytes: Int
     /// Milliseconds since 1970: when it came, and when it went (0 = it is there).
     package var since: Int, ended: Int
@@ -35,7 +36,8 @@ package struct WorkerRecord: Sendable, Equatable {
     package var trouble: String
 
     /// * `leaseEnd`: the end of its lease, nil where it is not registered.
-    init(id: String, fields: [String: RedisValue], leaseEnd: Int?, at: Int) {
+    /// * `counts`: what the batches that Redis still has say of it.
+    init(id: String, fields: [String: RedisValue], leaseEnd: Int?, counts: PrefetchCounts, at: Int) {
         func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
         func text(_ name: String) -> String { fields[name]?.string ?? "" }
         self.id = id
@@ -48,7 +50,10 @@ package struct WorkerRecord: Sendable, Equatable {
         (host, pid, version) = (text("host"), number("pid"), text("version"))
         inFlight = leaseEnd == nil ? 0 : number("in_flight")
         waitingForHost = leaseEnd == nil ? 0 : number("waiting_for_host")
-        (finished, skipped, bytes) = (number("finished"), number("skipped"), number("bytes"))
+        // It speaks once a second, and not at all in its last one; batches that have left Redis are in its own word only.
+        finished = max(number("finished"), counts.finished)
+        skipped = max(number("skipped"), counts.skipped)
+        bytes = max(number("bytes"), counts.bytes)
         (since, ended) = (number("since"), leaseEnd == nil ? number("ended") : 0)
         leaseLeft = leaseEnd.map { $0 - at }
         silence = leaseEnd.flatMap { end in fields["lease"]?.int.map { max(0, at - (end - $0)) } }
@@ -74,16 +79,33 @@ extension PrefetchQueue {
         let gone = isComplete ? try await namesOfRecords().subtracting(leases.keys) : []
         let names = leases.keys.sorted() + gone.sorted()
         guard !names.isEmpty else { return ([], isComplete) }
+        let counts = try await countsOfWorkers()
         var records: [WorkerRecord] = []
         for (name, reply) in zip(names, try await read(names.map { ["HGETALL", RedisArgument(keys.worker($0))] })) {
             let fields = try reply.get().fields ?? [:]
             // Its day has passed since it was found.
             if fields.isEmpty, leases[name] == nil { continue }
-            records.append(WorkerRecord(id: name, fields: fields, leaseEnd: leases[name], at: at))
+            records.append(
+                WorkerRecord(
+                    id: name, fields: fields, leaseEnd: leases[name], counts: counts[name] ?? PrefetchCounts(), at: at))
         }
         let present = records.prefix { $0.leaseLeft != nil }
         let past = records.dropFirst(present.count).sorted { ($0.ended, $0.id) > ($1.ended, $1.id) }
         return (present + past, isComplete)
+    }
+
+    /// First-write counts over all batches.
+    private func countsOfWorkers() async throws(RedisError) -> [String: PrefetchCounts] {
+        var sums: [String: PrefetchCounts] = [:]
+        for batch in try await batches() {
+            for (worker, counts) in try await workerCounts(of: batch) {
+                for outcome in PrefetchOutcome.allCases {
+                    sums[worker, default: PrefetchCounts()][outcome] += counts[outcome]
+                }
+                sums[worker]?.bytes += counts.bytes
+            }
+        }
+        return sums
     }
 
     private func namesOfRecords() async throws(RedisError) -> Set<String> {

@@ -14,8 +14,8 @@ struct BlacklistAddCommand: AsyncParsableCommand {
               prefetch-coord blacklist add https://example.org/a.jpg --cache ./cache
               grep tracker urls.txt | prefetch-coord blacklist add -
 
-            What is added stays until it is taken off; it has no reason and does not lapse,
-            also where it was listed already.
+            What is added has no reason and does not lapse, also where it was listed
+            already: it stays until it is taken off, or asked again with --retry-failed.
             """)
 
     @Argument(help: "URLs as they stand in lists, or - for one a line on standard input.")
@@ -41,8 +41,7 @@ struct BlacklistImportCommand: AsyncParsableCommand {
               prefetch-coord blacklist import failed.txt --cache ./cache
               zcat failed.gz | prefetch-coord blacklist import -
 
-            One URL a line, as blacklist export writes it. They stay until they are taken
-            off. Lines that are no URL are named and passed over; exit code 65 where no line
+            One URL a line, as blacklist export writes it; what is said of add holds. Lines that are no URL are named and passed over; exit code 65 where no line
             is one.
             """)
 
@@ -134,15 +133,17 @@ enum BlacklistSource: Sendable {
             urls += valid.count
             do throws(RedisError) { new += try await queue.addFailedURLs(valid) } catch { throw PrefetchError(error) }
         }
-        if bad > Self.mostNamed { Console.note("and \(Wording.count(bad - Self.mostNamed)) more lines are no URL") }
+        if bad > Self.mostNamed {
+            Console.note("and \(Wording.count(bad - Self.mostNamed, "more line")) that are no URL")
+        }
         if bad > 0 && urls == 0 {
             throw PrefetchError(
-                .unreadableList, "none of \(Wording.count(bad)) lines is a URL, nothing was added",
+                .unreadableList, "no URL among \(Wording.count(bad, "line")), nothing was added",
                 hint: "one URL a line, each with its scheme: https://example.org/a.jpg; of NDJSON: jq -r .url")
         }
-        var text = "added \(Wording.count(new)) URLs"
-        if urls > new { text += ", \(Wording.count(urls - new)) were on the list already" }
-        if bad > 0 { text += ", \(Wording.count(bad)) lines are no URL" }
+        var text = "added \(Wording.count(new, "URL"))"
+        if urls > new { text += "; on the list already: \(Wording.count(urls - new))" }
+        if bad > 0 { text += "; no URL: \(Wording.count(bad))" }
         Console.print(text)
     }
 
@@ -156,8 +157,8 @@ enum BlacklistSource: Sendable {
                 throw PrefetchError(error)
             }
         }
-        let text = "removed \(Wording.count(removed)) URLs"
-        Console.print(all > removed ? "\(text), \(Wording.count(all - removed)) were not on the list" : text)
+        let text = "removed \(Wording.count(removed, "URL"))"
+        Console.print(all > removed ? "\(text); not on the list: \(Wording.count(all - removed))" : text)
     }
 
     private func place(_ number: Int) -> String {

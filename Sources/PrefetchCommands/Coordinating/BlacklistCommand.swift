@@ -78,7 +78,7 @@ struct BlacklistClearCommand: AsyncParsableCommand {
             if count > 0 { try confirm(count) }
             // Also where it seems empty: what stands beside members that were removed by hand goes too.
             try await session.queue.removeAllFailedURLs()
-            Console.print(count == 0 ? "the list of failed URLs is empty" : "removed \(Wording.count(count)) URLs")
+            Console.print(count == 0 ? "the list of failed URLs is empty" : "removed \(Wording.count(count, "URL"))")
         }
     }
 
@@ -87,10 +87,10 @@ struct BlacklistClearCommand: AsyncParsableCommand {
         guard isatty(STDIN_FILENO) == 1 else {
             throw PrefetchError(
                 .configuration,
-                "clear asks before it takes \(Wording.count(count)) URLs off the list, and there is nobody to answer",
+                "clear asks before it takes \(Wording.count(count, "URL")) off the list, and there is nobody to answer",
                 hint: "add --yes")
         }
-        Console.note("take all \(Wording.count(count)) URLs off the list of failed URLs? [y/N]")
+        Console.note("take \(Wording.count(count, "URL")) off the list of failed URLs, all there are? [y/N]")
         guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {
             Console.note("nothing was changed")
             throw ExitCode(75)
@@ -144,10 +144,11 @@ struct BlacklistExportCommand: AsyncParsableCommand {
             try output?.commit()
             if Console.isOutputClosed { return }
             let name = output.map { "\(TerminalText.escaped($0.path)): " } ?? ""
-            Console.note("\(name)\(Wording.count(count - strangers)) URLs")
+            Console.note("\(name)\(Wording.count(count - strangers, "URL"))")
             if strangers > 0 {
                 Console.note(
-                    "\(Wording.count(strangers)) members are no line of a list and were left out; --json has them")
+                    "left out, since no line of a list reads back as them: \(Wording.count(strangers, "member")); --json has them"
+                )
             }
         }
     }

@@ -24,7 +24,9 @@ struct CacheListCommand: ParsableCommand {
 
     func run() throws {
         let disk = try folder.open()
+        var isEmpty = true
         let unread = try folder.walk(disk) { entry in
+            isEmpty = false
             let key = disk.validators(of: entry)?.key
             if json {
                 Console.print(
@@ -34,6 +36,7 @@ struct CacheListCommand: ParsableCommand {
             }
             return !Console.isOutputClosed && Console.outputError == nil
         }
+        if isEmpty && unread == 0 { Console.note("there is no image in \(TerminalText.escaped(disk.directory))") }
         if unread > 0 { throw ExitCode(74) }
     }
 }

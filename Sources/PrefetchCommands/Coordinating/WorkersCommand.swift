@@ -46,7 +46,7 @@ struct WorkersCommand: AsyncParsableCommand {
         if present.isEmpty { Console.print("no workers") }
         for record in records.prefix(present.count + Self.mostGone) { Console.print(WorkerText.line(record)) }
         let hidden = records.count - present.count - Self.mostGone
-        if hidden > 0 { Console.print("and \(Wording.count(hidden)) more that are gone; --json has them") }
+        if hidden > 0 { Console.print("and \(Wording.count(hidden)) more that are gone: --json has them") }
         if present.isEmpty { Console.note(try hint(session)) }
     }
 

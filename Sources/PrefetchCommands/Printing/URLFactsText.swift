@@ -27,13 +27,13 @@ struct URLFactsText {
     var unknown: String {
         "it is not on the list of failed URLs of queue '\(queue)', "
             + (cache.map { "not in the cache \(TerminalText.escaped($0))" } ?? "no cache was named")
-            + ", and not among what the \(Self.newest(facts)) batches skipped"
+            + ", and not among what \(Self.newest(facts)) skipped"
     }
 
     private static func newest(_ facts: URLFacts) -> String {
         facts.batchesRead < facts.batchCount
-            ? "newest \(Wording.count(facts.batchesRead)) of \(Wording.count(facts.batchCount))"
-            : Wording.count(facts.batchCount)
+            ? "the newest \(Wording.count(facts.batchesRead)) of \(Wording.count(facts.batchCount, "batch", "batches"))"
+            : Wording.count(facts.batchCount, "batch", "batches")
     }
 
     private var listing: [String] {
@@ -50,6 +50,7 @@ struct URLFactsText {
         } else {
             lines.append("  does not lapse: it was added by hand")
         }
+        if facts.image != nil { lines.append("  a hit all the same with --blacklist smart; skipped with sd3 and sd4") }
         return lines
     }
 
@@ -78,7 +79,7 @@ struct URLFactsText {
     }
 
     private var looked: String {
-        "looked at what was skipped in the \(Self.newest(facts)) batches of queue '\(queue)'"
+        "looked at what was skipped in \(Self.newest(facts)) of queue '\(queue)'"
     }
 
     /// Commands that would help.
@@ -92,7 +93,9 @@ struct URLFactsText {
                 "take it off the list:    \(Shell.program) blacklist rm \(Shell.quoted(url))\(words)")
             lines.append("or ask it all the same:  --retry-failed with run or submit")
         }
-        if let newest = facts.endings.first?.batch, newest.state != .running, newest.retriedBy == nil {
+        if let newest = facts.endings.first?.batch, newest.state != .running, newest.retriedBy == nil,
+            facts.endings[0].details.contains(where: { $0.outcome != .invalidURL })
+        {
             lines.append("retry what it skipped:   \(Shell.program) retry \(newest.id)\(words)")
         }
         return lines

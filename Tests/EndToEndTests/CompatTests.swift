@@ -86,8 +86,13 @@ struct CompatTests {
         #expect(
             outcomes(third) == ["downloaded:1", "hit:1", "httpError:2", "badImage:1", "truncated:1"], "\(third)")
         #expect(try await failed() == listed.filter { $0 != origin.url("/healed") })
+        // So late in its job that the cache is asked only when it is its turn.
+        let late = list((0..<17).map { origin.url("/none\($0)") } + [origin.url("/cached")], "late.txt")
+        let fourth = try await ran(["run", late, "--retry-failed", "--job-size", "32"] + sd3, exits: 3)
+        #expect(outcomes(fourth) == ["hit:1", "httpError:17"], "\(fourth)")
+        #expect(try await failed().contains(origin.url("/cached")))
         #expect(origin.requestCount("/cached") == 1)
-        #expect(try await ran(["fsck"] + cache) == "5 batches, everything agrees\n")
+        #expect(try await ran(["fsck"] + cache) == "6 batches, everything agrees\n")
     }
 
     @Test("A cancelled batch has a didFinish, and with --compat sd3 it has none")

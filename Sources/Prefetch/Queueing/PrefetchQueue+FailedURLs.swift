@@ -69,8 +69,8 @@ extension PrefetchQueue {
     /// Members in one group of ``forEachFailedURL(_:)``, more or less.
     private static let group = 10_000
 
-    /// Runs `body` with groups of the failed URLs until it returns false, each group in the order of its bytes: a list of less than
-    /// 10,000 comes in order, a longer one in ordered blocks. In constant memory.
+    /// Runs `body` with groups of the failed URLs until it returns false, each group in order: a list of less than 10,000 comes in
+    /// order, a longer one in ordered blocks. In constant memory.
     ///
     /// What comes or goes meanwhile may be among them or not, and after a change of the set's size one may come twice (SSCAN).
     /// - Throws: what `body` throws; what talking to Redis throws.
@@ -90,7 +90,7 @@ extension PrefetchQueue {
                 throw PrefetchError(error)
             }
             guard group.count >= Self.group || (cursor == "0" && !group.isEmpty) else { continue }
-            group.sort { $0.url.utf8.lexicographicallyPrecedes($1.url.utf8) }
+            group.sort { $0.url < $1.url }
             guard try await body(group) else { return }
             group.removeAll(keepingCapacity: true)
         } while cursor != "0"

@@ -23,6 +23,8 @@ package actor BatchFollowing {
     private var saysPresent: Bool
     /// The batch as it was read last.
     package private(set) var status: BatchStatus?
+    /// Whether the batch is over and everything was told.
+    package private(set) var hasEnded = false
 
     /// * `urls`: the URLs of the batch, where they are at hand.
     /// * `listPath`: where the list is now, if not where it was read.
@@ -47,18 +49,22 @@ package actor BatchFollowing {
         status = news.status
         let total = news.status.total
         var finished = news.finished - news.settled.count
+        // SDWebImage 3 calls nobody any more once a prefetch is cancelled.
+        let isSilent = news.status.state == .cancelled && !news.status.options.completesWhenCancelled
+        let told = isSilent ? news.settled.filter { $0.outcome != .cancelled } : news.settled
         var events: [PrefetchEvent] = []
-        if saysPresent, finished > 0 { events.append(.progress(finishedCount: finished, totalCount: total)) }
+        if saysPresent, finished > 0, !isSilent { events.append(.progress(finishedCount: finished, totalCount: total)) }
         saysPresent = false
-        events.reserveCapacity(events.count + 2 * news.settled.count + 2)
-        let urls = try await urls(of: news.settled, in: news.status)
-        for (settled, url) in zip(news.settled, urls) {
+        events.reserveCapacity(events.count + 2 * told.count + 2)
+        let urls = try await urls(of: told, in: news.status)
+        for (settled, url) in zip(told, urls) {
             finished += 1
             events.append(.progress(finishedCount: finished, totalCount: total))
             events.append(
                 .didPrefetch(url: url, finishedCount: finished, totalCount: total, outcome: settled.outcome))
         }
-        if news.isEnd {
+        hasEnded = news.isEnd
+        if news.isEnd && !isSilent {
             let skipped = news.skipped
             if total > 0 { events.append(.didFinish(totalCount: total - skipped, skippedCount: skipped)) }
             events.append(.completion(finishedCount: finished, skippedCount: skipped))

@@ -59,8 +59,8 @@ extension DistributedImagePrefetcher {
                 while let events = try await following.next() {
                     for event in events {
                         tell(event, progress, completed)
-                        if case .completion = event, let status = await following.status { end = .success(status) }
                     }
+                    if await following.hasEnded, let status = await following.status { end = .success(status) }
                 }
             } catch {
                 end = .failure(error)

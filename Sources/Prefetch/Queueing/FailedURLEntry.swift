@@ -17,7 +17,9 @@ package struct FailedURLEntry: Sendable, Equatable {
     package var detail = ""
 
     init(meta: String) {
-        let parts = meta.split(separator: " ", maxSplits: 6, omittingEmptySubsequences: false)
+        // By bytes: a look for each character's end would cost more than all the rest of listing a million of them.
+        let parts = meta.utf8.split(separator: UInt8(ascii: " "), maxSplits: 6, omittingEmptySubsequences: false)
+            .map { Substring($0) }
         guard parts.count == 7 else { return }
         first = Int(parts[0]) ?? 0
         last = Int(parts[1]) ?? 0

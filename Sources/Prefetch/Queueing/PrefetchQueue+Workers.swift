@@ -9,7 +9,7 @@ extension PrefetchQueue {
         local joined = redis.call('ZADD', K .. ':workers', 'NX', now() + tonumber(ARGV[2]), ARGV[1])
         if joined == 1 then
           redis.call('DEL', K .. ':w:' .. ARGV[1], own(ARGV[1]))
-          redis.call('HSET', K .. ':w:' .. ARGV[1], 'since', now(), 'state', 'running', unpack(ARGV, 3))
+          redis.call('HSET', K .. ':w:' .. ARGV[1], 'since', now(), 'state', 'running', 'lease', ARGV[2], unpack(ARGV, 3))
         end
         return joined
         """#)

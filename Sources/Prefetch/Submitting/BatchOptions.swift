@@ -20,9 +20,16 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     public var fromCacheOnly = false
     /// What of a URL is its key in the cache: `url` (the default), `without-query`, or `s/pattern/replacement/`.
     public var cacheKey = "url"
+    /// `sd3` where the batch behaves as SDWebImage 3 did, "" (the default) otherwise. Workers go by ``blacklist`` = `sd3` and
+    /// ``blacklistTTL`` = 0, which stand beside it; whoever tells of the batch's end goes by ``completesWhenCancelled``.
+    public var compat = ""
 
     /// The defaults.
     public init() {}
+
+    /// Whether didFinish and completion are told of a batch that was cancelled. SDWebImage 3's `cancelPrefetching` calls neither;
+    /// everything that follows a batch has to honour this.
+    public var completesWhenCancelled: Bool { compat != "sd3" }
 
     /// The level as a value.
     public var level: ValidationLevel { ValidationLevel(name: validate) ?? .decode }
@@ -47,10 +54,11 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         retryFailed = read.retryFailed ?? retryFailed
         fromCacheOnly = read.fromCacheOnly ?? fromCacheOnly
         cacheKey = read.cacheKey ?? cacheKey
+        compat = read.compat ?? compat
     }
 
     private struct Partial: Decodable {
-        var validate, digest, durability, blacklist, cacheKey: String?
+        var validate, digest, durability, blacklist, cacheKey, compat: String?
         var blacklistTTL: Double?
         var retryFailed, fromCacheOnly: Bool?
     }
@@ -70,6 +78,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
             names.append(fromCacheOnly ? "--from-cache-only" : "no --from-cache-only")
         }
         if cacheKey != other.cacheKey { names.append("--cache-key \(cacheKey), was \(other.cacheKey)") }
+        if compat != other.compat { names.append(compat.isEmpty ? "no --compat" : "--compat \(compat)") }
         return names
     }
 }

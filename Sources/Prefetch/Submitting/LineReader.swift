@@ -30,6 +30,20 @@ struct LineReader: ~Copyable {
         }
     }
 
+    private init(owning descriptor: Int32) { file = descriptor }
+
+    /// Standard input, by its descriptor: what is behind it need not have a name that can be opened (a socket has none).
+    /// - Throws: `unreadableList` where there is none.
+    static func standardInput() throws(PrefetchError) -> LineReader {
+        let descriptor = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+        guard descriptor >= 0 else {
+            throw PrefetchError(
+                .unreadableList, "cannot read standard input: \(String(cString: strerror(errno)))",
+                hint: "name a file instead of -")
+        }
+        return LineReader(owning: descriptor)
+    }
+
     deinit { close(file) }
 
     /// Goes on reading at a byte where the line of this number begins.

@@ -156,7 +156,10 @@ extension PrefetchWorker {
                 if suspect != nil { await mark(nil) }
                 var item = PrefetchQueue.Settled(position: position, outcome: image.outcome)
                 if image.outcome == .downloaded { item.bytes = image.byteCount }
-                if context.options.retryFailed { item.unlist = entry.url }
+                // The original takes a URL off its list when it was downloaded; a cached one stays on it.
+                if context.options.retryFailed, !context.policy.asksBeforeCache || image.outcome == .downloaded {
+                    item.unlist = entry.url
+                }
                 return item
             } catch {
                 if suspect != nil { await mark(nil) }

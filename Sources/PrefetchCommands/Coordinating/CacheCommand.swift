@@ -8,7 +8,10 @@ struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cache",
         abstract: "Look into the cache of images.",
-        subcommands: [CachePathCommand.self, CacheGetCommand.self, CacheVerifyCommand.self])
+        subcommands: [
+            CachePathCommand.self, CacheGetCommand.self, CacheListCommand.self, CacheUsageCommand.self,
+            CacheVerifyCommand.self,
+        ])
 }
 
 /// Which cache, and how keys are made of URLs.

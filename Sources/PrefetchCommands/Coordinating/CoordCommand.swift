@@ -15,8 +15,8 @@ public struct CoordCommand: AsyncParsableCommand {
         version: "prefetch \(PrefetchVersion)",
         subcommands: [
             RunCommand.self, DemoCommand.self, SubmitCommand.self, StatusCommand.self, WatchCommand.self,
-            FailuresCommand.self, RetryCommand.self, ExportCommand.self, CacheCommand.self, CancelCommand.self,
-            BatchCommand.self, FsckCommand.self,
+            FailuresCommand.self, WhyCommand.self, RetryCommand.self, BlacklistCommand.self, ExportCommand.self,
+            CacheCommand.self, CancelCommand.self, BatchCommand.self, WorkersCommand.self, FsckCommand.self,
         ])
 
     /// The command as its help says.

@@ -94,7 +94,7 @@ struct WatchCommand: AsyncParsableCommand {
                 if text.count > 1 << 15 { Self.flush(&text) }
             }
             Self.flush(&text)
-            if case .completion = events.last { return await following.status }
+            if await following.hasEnded { return await following.status }
             if Console.isOutputClosed || Console.outputError != nil || !Console.hasReader { return nil }
         }
         return nil
@@ -103,17 +103,5 @@ struct WatchCommand: AsyncParsableCommand {
     private static func flush(_ text: inout [UInt8]) {
         if !text.isEmpty { Console.print(text) }
         text.removeAll(keepingCapacity: true)
-    }
-}
-
-extension RedisLocation {
-    /// The same place as words for a command line, as far as options named it.
-    var words: String {
-        var words = ""
-        if let redis, let configuration = try? RedisConfiguration(url: redis) {
-            words += " --redis \(Shell.quoted(configuration.redactedURL))"
-        }
-        if let cache { words += " --cache \(Shell.quoted(cache))" }
-        return words + (queue == "default" ? "" : " --queue \(queue)")
     }
 }

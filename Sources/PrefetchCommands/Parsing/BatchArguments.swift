@@ -13,11 +13,22 @@ struct BatchArguments: ParsableArguments {
     @Option(help: "What a counted file survives: none, batch (a power cut), file.")
     var durability = "batch"
 
-    @Option(help: "Which failures are listed: smart, sd3, sd4, none.")
-    var blacklist = "smart"
+    @Option(help: "Which failures are listed: smart, sd3, sd4, none. (default: smart)")
+    var blacklist: String?
 
-    @Option(name: .customLong("blacklist-ttl"), help: "Time after which a listed URL is asked again; 0 = never.")
-    var blacklistTTL = TimeSpan(seconds: 86_400)
+    @Option(
+        name: .customLong("blacklist-ttl"),
+        help: "Time after which a listed URL is asked again; 0 = never. (default: 1d)")
+    var blacklistTTL: TimeSpan?
+
+    @Option(
+        help: ArgumentHelp(
+            "Behave as SDWebImage 3 did: sd3.",
+            discussion: """
+                Means --blacklist sd3 --blacklist-ttl 0; a cancel tells neither didFinish nor completion. The original asks \
+                once for each URL: that is --tries 1 of run and of the workers.
+                """))
+    var compat: String?
 
     @Flag(help: "Ask the network for listed URLs too.")
     var retryFailed = false
@@ -59,9 +70,10 @@ struct BatchArguments: ParsableArguments {
         guard ["none", "batch", "file"].contains(durability) else {
             throw ValidationError("--durability is none, batch or file, not '\(durability)'")
         }
-        guard FailedURLPolicy(rawValue: blacklist) != nil else {
+        if let blacklist, FailedURLPolicy(rawValue: blacklist) == nil {
             throw ValidationError("--blacklist is smart, sd3, sd4 or none, not '\(blacklist)'")
         }
+        try validateCompat()
         guard CacheKeyRule(cacheKey) != nil else {
             throw ValidationError("--cache-key is url, without-query or s/regex/replacement/, not '\(cacheKey)'")
         }
@@ -75,14 +87,28 @@ struct BatchArguments: ParsableArguments {
         guard keepDetails >= 0 else { throw ValidationError("--keep-details is a number from 0 on") }
     }
 
+    private func validateCompat() throws {
+        guard let compat else { return }
+        guard compat == "sd3" else { throw ValidationError("--compat is sd3, not '\(compat)'") }
+        if let blacklist, blacklist != compat {
+            throw ValidationError("--compat sd3 means --blacklist sd3, so --blacklist \(blacklist) contradicts it")
+        }
+        if let blacklistTTL, blacklistTTL.seconds != 0 {
+            throw ValidationError(
+                "--compat sd3 means --blacklist-ttl 0, so --blacklist-ttl \(blacklistTTL.defaultValueDescription) "
+                    + "contradicts it")
+        }
+    }
+
     /// As the batch keeps them.
     var options: BatchOptions {
         var options = BatchOptions()
         options.validate = level
         options.digest = digest
         options.durability = durability
-        options.blacklist = blacklist
-        options.blacklistTTL = blacklistTTL.seconds
+        options.blacklist = blacklist ?? compat ?? options.blacklist
+        options.blacklistTTL = blacklistTTL?.seconds ?? (compat == nil ? options.blacklistTTL : 0)
+        options.compat = compat ?? ""
         options.retryFailed = retryFailed
         options.fromCacheOnly = fromCacheOnly
         options.cacheKey = cacheKey

@@ -10,13 +10,7 @@ enum BatchJSON {
             ("v", .int(1)), ("id", .string(status.id)), ("state", .string(status.state.rawValue)),
             ("total", .int(status.total)),
             ("finished", .int(counts.finished)), ("skipped", .int(counts.skipped)),
-            (
-                "didFinish",
-                .object([
-                    ("totalCount", .int(status.didFinish.totalCount)),
-                    ("skippedCount", .int(status.didFinish.skippedCount)),
-                ])
-            ),
+            ("didFinish", didFinish(status)),
             ("outcomes", .object(PrefetchOutcome.allCases.map { ($0.name, .int(counts[$0])) })),
             ("bytes", .int(counts.bytes)),
             ("elapsed_seconds", .number(status.elapsed)), ("pushed", .int(status.pushed)),
@@ -28,12 +22,21 @@ enum BatchJSON {
         ])
     }
 
+    /// null where it is not called: of a cancelled batch that behaves as SDWebImage 3.
+    private static func didFinish(_ status: BatchStatus) -> JSONText {
+        guard status.state != .cancelled || status.options.completesWhenCancelled else { return .null }
+        return .object([
+            ("totalCount", .int(status.didFinish.totalCount)), ("skippedCount", .int(status.didFinish.skippedCount)),
+        ])
+    }
+
     private static func options(_ options: BatchOptions) -> JSONText {
         .object([
             ("validate", .string(options.validate)), ("digest", .string(options.digest)),
             ("durability", .string(options.durability)), ("blacklist", .string(options.blacklist)),
             ("blacklist_ttl_seconds", .number(options.blacklistTTL)), ("retry_failed", .bool(options.retryFailed)),
             ("from_cache_only", .bool(options.fromCacheOnly)), ("cache_key", .string(options.cacheKey)),
+            ("compat", options.compat.isEmpty ? .null : .string(options.compat)),
         ])
     }
 

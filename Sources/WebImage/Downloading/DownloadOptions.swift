@@ -22,7 +22,9 @@ public struct DownloadOptions: OptionSet, Sendable, Hashable {
     package static let bodyOnly = DownloadOptions(rawValue: 1 << 5)
 
     /// Those that change what is transferred or told, so that downloads which differ in them cannot share one transfer.
-    var ofTransfer: DownloadOptions { intersection([.allowInvalidSSLCertificates, .handleCookies, .uninspected, .bodyOnly]) }
+    var ofTransfer: DownloadOptions {
+        intersection([.allowInvalidSSLCertificates, .handleCookies, .uninspected, .bodyOnly])
+    }
 
     /// The queue it waits in: 0 is served first.
     var priority: Int { contains(.highPriority) ? 0 : contains(.lowPriority) ? 2 : 1 }

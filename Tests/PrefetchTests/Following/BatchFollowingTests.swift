@@ -71,6 +71,21 @@ struct BatchFollowingTests {
         #expect(try await late.readToEnd() == ["progress 4/4", "didFinish 1, 3", "completion 4, 3"])
     }
 
+    @Test("Of a cancelled batch that keeps to SDWebImage 3 nobody hears any more")
+    func cancelledSilently() async throws {
+        var options = BatchOptions()
+        options.compat = "sd3"
+        let b = try await FollowedBatch(on: try await QueueFixture().queue, 3, options: options)
+        var log = b.follow()
+        try await b.settle(1)
+        try await log.read(2)
+        _ = try await b.queue.cancel(batch: b.id)
+        #expect(try await log.readToEnd() == b.lines(1, 1))
+        #expect(await log.following.hasEnded)
+        var late = b.follow(from: .present)
+        #expect(try await late.readToEnd() == [])
+    }
+
     @Test("An empty batch has its completion alone")
     func empty() async throws {
         for start in [OutcomeTail.Start.beginning, .present] {

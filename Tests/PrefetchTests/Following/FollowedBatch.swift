@@ -13,7 +13,10 @@ struct FollowedBatch {
     let list: URLList
     let folder = TemporaryDirectory()
 
-    init(on queue: PrefetchQueue, _ count: Int, id: String = "b", keepDetails: Int = 1000) async throws {
+    init(
+        on queue: PrefetchQueue, _ count: Int, id: String = "b", keepDetails: Int = 1000,
+        options: BatchOptions = BatchOptions()
+    ) async throws {
         self.queue = queue
         self.id = id
         urls = (0..<count).map { "http://h/\($0)" }
@@ -22,6 +25,7 @@ struct FollowedBatch {
         var batch = NewBatch(list: list)
         batch.name = id
         batch.keepDetails = keepDetails
+        batch.options = options
         #expect(try await batch.open(in: queue).id == id)
         #expect(try await ListFeeder(queue: queue, list: list, batch: id, window: "all").feed() == .sealed)
     }

@@ -1,0 +1,97 @@
+internal import Redis
+package import WebImage
+
+/// What a queue and a cache know of one URL.
+package struct URLFacts: Sendable {
+    /// How it ended in one batch.
+    package struct Ending: Sendable {
+        /// The batch, as it was when it was looked at.
+        package var batch: BatchStatus
+        /// A detail for each of its lines that has this URL and was skipped, in their order; never empty.
+        package var details: [FailureDetail]
+    }
+
+    /// The time of the reading in Redis, ms since 1970.
+    package var at: Int
+    /// What the list of failed URLs says; nil where it is not on it.
+    package var listing: FailedURLEntry?
+    /// Its image; nil where there is none, or no cache was given.
+    package var image: CacheEntry?
+    /// Newest batch first.
+    package var endings: [Ending]
+    /// Batches whose details were looked through.
+    package var batchesRead: Int
+    /// Batches Redis has.
+    package var batchCount: Int
+
+    /// Whether anything is known.
+    package var isKnown: Bool { listing != nil || image != nil || !endings.isEmpty }
+
+    /// Looks everywhere.
+    ///
+    /// * `url`: as it stood in a list, byte for byte.
+    /// * `key`: its key in the cache.
+    /// * `cache`: where its image may be; nil: nobody looks.
+    /// * `batches`: how many of the newest are looked through. Costs the transfer of what they keep of skipped URLs.
+    /// - Throws: what talking to Redis throws; `inputOutput` where the cache cannot be read.
+    package static func read(
+        _ url: String, key: String, queue: PrefetchQueue, cache: DiskCache?, batches: Int
+    ) async throws(PrefetchError) -> URLFacts {
+        var facts: URLFacts
+        do throws(RedisError) {
+            let (listing, at) = try await queue.failedURL(url)
+            let ids = try await queue.batches()
+            facts = URLFacts(
+                at: at, listing: listing, image: nil, endings: [], batchesRead: min(batches, ids.count),
+                batchCount: ids.count)
+            for status in try await queue.statuses(of: ids.suffix(batches).reversed()) {
+                let details = try await queue.keptDetails(of: status.id, url: url)
+                if !details.isEmpty { facts.endings.append(Ending(batch: status, details: details)) }
+            }
+        } catch {
+            throw PrefetchError(error)
+        }
+        do throws(WebImageError) {
+            facts.image = try cache?.lookup(CacheKey(key), atLeast: .none)
+        } catch {
+            throw PrefetchError(.inputOutput, error.message, hint: "name a cache that this user may read: --cache DIR")
+        }
+        return facts
+    }
+}
+
+extension PrefetchQueue {
+    /// The details a batch keeps of one URL, by line. Reads all details of the batch, a thousand at a time: they are found by index only.
+    func keptDetails(of batch: String, url: String) async throws(RedisError) -> [FailureDetail] {
+        let wanted = Array(url.utf8)
+        var found: [Int: FailureDetail] = [:]
+        var cursor = "0"
+        repeat {
+            let reply =
+                try await read([
+                    ["HSCAN", RedisArgument(keys.skipped(batch)), RedisArgument(cursor), "COUNT", "1000"]
+                ])[0].get().array ?? []
+            cursor = reply.first?.string ?? "0"
+            let pairs = reply.last?.array ?? []
+            for at in stride(from: 1, to: pairs.count, by: 2) {
+                guard let value = pairs[at].bytes, Self.hasURL(value, wanted), let text = pairs[at].string,
+                    let detail = FailureDetail(encoded: text)
+                else { continue }
+                found[detail.line] = detail
+            }
+        } while cursor != "0"
+        return found.values.sorted { $0.line < $1.line }
+    }
+
+    /// Whether the fifth of the fields between TABs is this, without taking the others apart.
+    private static func hasURL(_ value: [UInt8], _ url: [UInt8]) -> Bool {
+        guard value.count > url.count else { return false }
+        var start = 0
+        for _ in 0..<4 {
+            guard let tab = value[start...].firstIndex(of: UInt8(ascii: "\t")) else { return false }
+            start = tab + 1
+        }
+        let rest = value[start...]
+        return rest.starts(with: url) && rest.dropFirst(url.count).first == UInt8(ascii: "\t")
+    }
+}

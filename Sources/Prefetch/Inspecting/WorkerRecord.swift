@@ -1,0 +1,127 @@
+package import Redis
+internal import WebImage
+
+/// What Redis has about one worker, present or gone.
+package struct WorkerRecord: Sendable, Equatable {
+    /// What became of it.
+    package enum State: String, Sendable {
+        /// Registered, and its lease runs.
+        case running
+        /// Registered, but its lease has run out: alive again with its next sign of life, or reaped.
+        case overdue
+        /// Left in order.
+        case left
+        /// Reaped: others have its jobs.
+        case lost
+    }
+
+    /// Its name, `host:pid` unless it had to take another.
+    package var id: String
+    package var state: State
+    /// As it said them itself; empty and 0 where it said nothing.
+    package var host: String, pid: Int, version: String
+    /// Transfers under way; 0 where it is gone.
+    package var inFlight: Int
+    /// Transfers that wait for their host's turn.
+    package var waitingForHost: Int
+    /// What it was first to settle: as it said last, or as the batches have it where that is more.
+    package var finished: Int, skipped: Int, bytes: Int
+    /// Milliseconds since 1970: when it came, and when it went (0 = it is there).
+    package var since: Int, ended: Int
+    /// Milliseconds since its last sign of life; nil where it is gone, or never said how long its lease is.
+    package var silence: Int?
+    /// Milliseconds until others may take its jobs, negative where they may; nil where it is gone.
+    package var leaseLeft: Int?
+    /// What is broken where it runs; empty where nothing is.
+    package var trouble: String
+
+    /// * `leaseEnd`: the end of its lease, nil where it is not registered.
+    /// * `counts`: what the batches that Redis still has say of it.
+    init(id: String, fields: [String: RedisValue], leaseEnd: Int?, counts: PrefetchCounts, at: Int) {
+        func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
+        func text(_ name: String) -> String { fields[name]?.string ?? "" }
+        self.id = id
+        if let leaseEnd {
+            state = leaseEnd > at ? .running : .overdue
+        } else {
+            // One that says it runs and is not registered has lost its registration with Redis' tail.
+            state = text("state") == State.left.rawValue ? .left : .lost
+        }
+        (host, pid, version) = (text("host"), number("pid"), text("version"))
+        inFlight = leaseEnd == nil ? 0 : number("in_flight")
+        waitingForHost = leaseEnd == nil ? 0 : number("waiting_for_host")
+        // It speaks once a second, and not at all in its last one; batches that have left Redis are in its own word only.
+        finished = max(number("finished"), counts.finished)
+        skipped = max(number("skipped"), counts.skipped)
+        bytes = max(number("bytes"), counts.bytes)
+        (since, ended) = (number("since"), leaseEnd == nil ? number("ended") : 0)
+        leaseLeft = leaseEnd.map { $0 - at }
+        silence = leaseEnd.flatMap { end in fields["lease"]?.int.map { max(0, at - (end - $0)) } }
+        trouble = leaseEnd == nil ? "" : text("trouble")
+    }
+}
+
+extension PrefetchQueue {
+    /// A Redis with more keys is not looked through for workers that are gone: SCAN would pass over all of them.
+    private static let mostKeysForWorkers = 1_000_000
+
+    /// The registered workers by name, then those that left or were lost within a day, newest first.
+    ///
+    /// Returns also whether the latter were looked for: not in a Redis with over a million keys.
+    package func workerRecords() async throws(RedisError) -> (records: [WorkerRecord], isComplete: Bool) {
+        let replies = try await read([
+            ["TIME"], ["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"], ["DBSIZE"],
+        ])
+        let time = try replies[0].get().array ?? []
+        let at = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
+        let leases = (try replies[1].get().fields ?? [:]).compactMapValues(\.int)
+        let isComplete = try replies[2].get().int ?? .max <= Self.mostKeysForWorkers
+        let gone = isComplete ? try await namesOfRecords().subtracting(leases.keys) : []
+        let names = leases.keys.sorted() + gone.sorted()
+        guard !names.isEmpty else { return ([], isComplete) }
+        let counts = try await countsOfWorkers()
+        var records: [WorkerRecord] = []
+        for (name, reply) in zip(names, try await read(names.map { ["HGETALL", RedisArgument(keys.worker($0))] })) {
+            let fields = try reply.get().fields ?? [:]
+            // Its day has passed since it was found.
+            if fields.isEmpty, leases[name] == nil { continue }
+            records.append(
+                WorkerRecord(
+                    id: name, fields: fields, leaseEnd: leases[name], counts: counts[name] ?? PrefetchCounts(), at: at))
+        }
+        let present = records.prefix { $0.leaseLeft != nil }
+        let past = records.dropFirst(present.count).sorted { ($0.ended, $0.id) > ($1.ended, $1.id) }
+        return (present + past, isComplete)
+    }
+
+    /// First-write counts over all batches.
+    private func countsOfWorkers() async throws(RedisError) -> [String: PrefetchCounts] {
+        var sums: [String: PrefetchCounts] = [:]
+        for batch in try await batches() {
+            for (worker, counts) in try await workerCounts(of: batch) {
+                for outcome in PrefetchOutcome.allCases {
+                    sums[worker, default: PrefetchCounts()][outcome] += counts[outcome]
+                }
+                sums[worker]?.bytes += counts.bytes
+            }
+        }
+        return sums
+    }
+
+    private func namesOfRecords() async throws(RedisError) -> Set<String> {
+        let prefix = keys.worker("")
+        var names: Set<String> = []
+        var cursor = "0"
+        repeat {
+            let reply =
+                try await read([
+                    ["SCAN", RedisArgument(cursor), "MATCH", RedisArgument(prefix + "*"), "COUNT", "1000"]
+                ])[0].get().array ?? []
+            cursor = reply.first?.string ?? "0"
+            for key in (reply.last?.array ?? []).compactMap(\.string) {
+                names.insert(String(key.dropFirst(prefix.count)))
+            }
+        } while cursor != "0"
+        return names
+    }
+}

@@ -1,0 +1,45 @@
+/// Lines of URLs that are read once, as a stream, and judged as ``URLList`` judges them: from a file, from standard input, or from the
+/// words of a command.
+package enum URLLines {
+    private static let groupCount = 1_000
+    private static let groupBytes = 1 << 20
+
+    /// Runs `body` with groups of the entries, in order, in constant memory: up to 1,000 of them, or about 1 MiB.
+    ///
+    /// * `path`: a file, or `-` for standard input.
+    /// - Throws: what `body` throws; `notFound`, `unreadableList`.
+    package static func forEachGroup(
+        path: String, _ body: ([PrefetchJob.Entry]) async throws(PrefetchError) -> Void
+    ) async throws(PrefetchError) {
+        var reader = path == "-" ? try LineReader.standardInput() : try LineReader(path: path)
+        var group: [PrefetchJob.Entry] = []
+        var bytes = 0
+        while let (line, isCut) = try reader.next() {
+            guard let entry = URLList.entry(line, isCut: isCut, number: reader.lineNumber) else { continue }
+            group.append(entry)
+            bytes += line.count
+            guard group.count >= groupCount || bytes >= groupBytes else { continue }
+            try await body(group)
+            group.removeAll(keepingCapacity: true)
+            bytes = 0
+        }
+        if !group.isEmpty { try await body(group) }
+    }
+
+    /// The entries that words make, numbered from 1; what a list would pass over is no URL here.
+    package static func entries(_ words: [String]) -> [PrefetchJob.Entry] {
+        zip(1..., words).map { number, word in
+            URLList.entry(Array(word.utf8), isCut: word.utf8.count > LineReader.longest, number: number)
+                ?? PrefetchJob.Entry(line: number, url: word, isInvalid: true)
+        }
+    }
+
+    /// Whether a text is a line that reads back as this very URL.
+    package static func isURL(_ text: String) -> Bool {
+        let blank: (UInt8?) -> Bool = { $0 == UInt8(ascii: " ") }
+        guard !blank(text.utf8.first), !blank(text.utf8.last), text.utf8.count <= LineReader.longest else {
+            return false
+        }
+        return URLList.entry(Array(text.utf8), isCut: false, number: 1)?.isInvalid == false
+    }
+}

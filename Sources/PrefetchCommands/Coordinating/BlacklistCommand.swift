@@ -1,0 +1,180 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Prefetch
+internal import Redis
+internal import WebImage
+
+/// `prefetch-coord blacklist`: the list of failed URLs, which no batch asks the network for without `--retry-failed`.
+struct BlacklistCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "blacklist",
+        abstract: "Look at the list of failed URLs, and change it.",
+        discussion: """
+            Examples:
+              prefetch-coord blacklist --cache ./cache
+              prefetch-coord blacklist rm https://example.org/a.jpg
+              prefetch-coord blacklist export failed.txt
+
+            A batch skips what is on it as blacklisted, without a request, unless it has
+            --retry-failed. Which failures get there: --blacklist of run and submit.
+            """,
+        subcommands: [
+            BlacklistListCommand.self, BlacklistAddCommand.self, BlacklistRemoveCommand.self,
+            BlacklistClearCommand.self, BlacklistExportCommand.self, BlacklistImportCommand.self,
+        ],
+        defaultSubcommand: BlacklistListCommand.self)
+}
+
+/// `prefetch-coord blacklist list`: what is on it, and why.
+struct BlacklistListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List the failed URLs, and why they are there.",
+        usage: "prefetch-coord blacklist [list] [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord blacklist --cache ./cache
+              prefetch-coord blacklist list --json | jq -r 'select(.http_status == 503) | .url'
+            """)
+
+    @Flag(help: "One object of JSON a line.")
+    var json = false
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func run() async throws {
+        try await Session.with(location) { session in
+            let count = try await BlacklistLines.write(session.queue) { failed in
+                json ? FailedURLText.object(failed).text : FailedURLText.line(failed)
+            } to: { text in
+                Console.print(text)
+                return !Console.isOutputClosed && Console.outputError == nil
+            }
+            if count == 0 { Console.note("the list of failed URLs is empty") }
+        }
+    }
+}
+
+/// `prefetch-coord blacklist clear`: takes everything off.
+struct BlacklistClearCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "clear",
+        abstract: "Take all URLs off the list of failed URLs.",
+        usage: "prefetch-coord blacklist clear [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord blacklist clear --cache ./cache
+              prefetch-coord blacklist export failed.txt && prefetch-coord blacklist clear --yes
+            """)
+
+    @Flag(help: "Do not ask.")
+    var yes = false
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func run() async throws {
+        try await Session.with(location) { session in
+            let count = try await session.queue.failedURLCount()
+            if count > 0 { try confirm(count) }
+            // Also where it seems empty: what stands beside members that were removed by hand goes too.
+            try await session.queue.removeAllFailedURLs()
+            Console.print(count == 0 ? "the list of failed URLs is empty" : "removed \(Wording.count(count, "URL"))")
+        }
+    }
+
+    private func confirm(_ count: Int) throws {
+        guard !yes else { return }
+        guard isatty(STDIN_FILENO) == 1 else {
+            throw PrefetchError(
+                .configuration,
+                "clear asks before it takes \(Wording.count(count, "URL")) off the list, and there is nobody to answer",
+                hint: "add --yes")
+        }
+        Console.note("take \(Wording.count(count, "URL")) off the list of failed URLs, all there are? [y/N]")
+        guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {
+            Console.note("nothing was changed")
+            throw ExitCode(75)
+        }
+    }
+}
+
+/// `prefetch-coord blacklist export`: the URLs as a list.
+struct BlacklistExportCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Write the failed URLs as a list, one a line.",
+        usage: "prefetch-coord blacklist export [<file>] [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord blacklist export failed.txt --cache ./cache
+              prefetch-coord blacklist export | prefetch-coord run - --retry-failed
+
+            The file is a list for run and submit, and for blacklist import.
+            """)
+
+    @Argument(help: "The file; - or none is standard output.")
+    var file: String?
+
+    @Flag(help: "One object of JSON a line, with the reasons.")
+    var json = false
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func validate() throws {
+        if file == "" { throw ValidationError("export wants a file, or - for standard output") }
+    }
+
+    func run() async throws {
+        let output = if let file, file != "-" { try OutputFile(path: file) } else { nil as OutputFile? }
+        try await Session.with(location) { session in
+            var strangers = 0
+            let count = try await BlacklistLines.write(session.queue) { failed in
+                if json { return FailedURLText.object(failed).text }
+                if URLLines.isURL(failed.url) { return failed.url }
+                strangers += 1
+                return nil
+            } to: { text throws(PrefetchError) in
+                guard let output else {
+                    Console.print(text)
+                    return !Console.isOutputClosed && Console.outputError == nil
+                }
+                try output.write(text)
+                return true
+            }
+            try output?.commit()
+            if Console.isOutputClosed { return }
+            let name = output.map { "\(TerminalText.escaped($0.path)): " } ?? ""
+            Console.note("\(name)\(Wording.count(count - strangers, "URL"))")
+            if strangers > 0 {
+                Console.note(
+                    "left out, since no line of a list reads back as them: \(Wording.count(strangers, "member")); --json has them"
+                )
+            }
+        }
+    }
+}
+
+/// Writes members of the list as lines, a block at a time.
+enum BlacklistLines {
+    /// Returns how many members there were.
+    ///
+    /// * `line`: the line of a member; nil leaves it out.
+    /// * `to`: takes a block of lines; false ends it.
+    static func write(
+        _ queue: PrefetchQueue, _ line: (PrefetchQueue.FailedURL) -> String?,
+        to: ([UInt8]) throws(PrefetchError) -> Bool
+    ) async throws(PrefetchError) -> Int {
+        var count = 0
+        try await queue.forEachFailedURL { group throws(PrefetchError) in
+            var text: [UInt8] = []
+            for failed in group {
+                guard let line = line(failed) else { continue }
+                text += line.utf8
+                text.append(UInt8(ascii: "\n"))
+            }
+            count += group.count
+            return try to(text)
+        }
+        return count
+    }
+}

@@ -1,0 +1,66 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import WebImage
+
+/// `prefetch-coord cache ls`: every image of the cache.
+struct CacheListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ls",
+        abstract: "List the images of the cache.",
+        usage: "prefetch-coord cache ls [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord cache ls --cache ./cache
+              prefetch-coord cache ls --json | jq -r 'select(.width > 4000) | .path'
+
+            Names are digests of keys; the key itself is there only where the cache keeps
+            it. What a batch's URLs became: prefetch-coord export --to jsonl.
+            """)
+
+    @Flag(help: "One object of JSON a line.")
+    var json = false
+
+    @OptionGroup(title: "Where") var folder: CacheFolder
+
+    func run() throws {
+        let disk = try folder.open()
+        var isEmpty = true
+        let unread = try folder.walk(disk) { entry in
+            isEmpty = false
+            let key = disk.validators(of: entry)?.key
+            if json {
+                Console.print(
+                    JSONText.object(CacheEntryText.members(entry) + [("key", key.map { .string($0) } ?? .null)]).text)
+            } else {
+                Console.print(CacheEntryText.line(entry) + (key.map { ", \(TerminalText.url($0))" } ?? ""))
+            }
+            return !Console.isOutputClosed && Console.outputError == nil
+        }
+        if isEmpty && unread == 0 { Console.note("there is no image in \(TerminalText.escaped(disk.directory))") }
+        if unread > 0 { throw ExitCode(74) }
+    }
+}
+
+/// Which cache a command looks through.
+struct CacheFolder: ParsableArguments {
+    @Option(help: "The cache folder; PREFETCH_CACHE, or ./cache, by default.")
+    var cache: String?
+
+    /// The cache, only for reading.
+    func open() throws(PrefetchError) -> DiskCache {
+        var options = CacheOptions()
+        options.cache = cache
+        return try options.open()
+    }
+
+    /// Visits every image until `visit` returns false; names what cannot be read and returns how many those are.
+    func walk(_ disk: DiskCache, _ visit: (CacheEntry) -> Bool) throws(WebImageError) -> Int {
+        var unread = 0
+        try disk.forEachEntry(
+            unreadable: { path, reason in
+                unread += 1
+                Console.note("\(TerminalText.escaped(path)): \(TerminalText.escaped(reason))")
+            }, visit)
+        return unread
+    }
+}

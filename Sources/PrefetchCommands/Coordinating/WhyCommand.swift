@@ -1,0 +1,62 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import WebImage
+
+/// `prefetch-coord why`: what is known of a URL.
+struct WhyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "why",
+        abstract: "Tell what is known of a URL: failed list, cache, newest batches.",
+        usage: "prefetch-coord why <url> [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord why https://example.org/a.jpg --cache ./cache
+              prefetch-coord why https://example.org/a.jpg --redis redis://host --json
+
+            Batches keep details of what they skipped, not of images. Exit code 66 where
+            nothing is known.
+            """)
+
+    @Argument(help: "The URL as it stands in a list, byte for byte.")
+    var url: String
+
+    @Option(help: "How many of the newest batches are looked through.")
+    var batches = 20
+
+    @Option(help: "Key in the cache: url, without-query, s/regex/replacement/.")
+    var cacheKey = "url"
+
+    @Flag(help: "One object of JSON.")
+    var json = false
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func validate() throws {
+        guard batches >= 0 else { throw ValidationError("--batches is a number from 0 on") }
+        guard CacheKeyRule(cacheKey) != nil else {
+            throw ValidationError("--cache-key is url, without-query or s/regex/replacement/, not '\(cacheKey)'")
+        }
+    }
+
+    func run() async throws {
+        let key = (CacheKeyRule(cacheKey) ?? .url).key(for: url)
+        try await Session.with(location) { session in
+            let folder = location.cacheFolder
+            let cache = if let folder { try BatchOutput.openCache(folder) } else { nil as DiskCache? }
+            let facts = try await URLFacts.read(url, key: key, queue: session.queue, cache: cache, batches: batches)
+            let text = URLFactsText(url: url, facts: facts, cache: folder, queue: session.queue.queueName)
+            if json {
+                Console.print(text.object.text)
+                guard facts.isKnown else { throw ExitCode(66) }
+                return
+            }
+            guard facts.isKnown else {
+                throw PrefetchError(
+                    .notFound, "nothing is known of \(TerminalText.url(url)): \(text.unknown)",
+                    hint: "the URL has to be as it was in the list, byte for byte; or give another --queue or --cache")
+            }
+            for line in text.lines { Console.print(line) }
+            for line in text.advice(location.words) { Console.note(line) }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import Redis
+internal import WebImage
+
+/// `prefetch-coord workers`: who works on the queue, and who did.
+struct WorkersCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "workers",
+        abstract: "Show the workers of the queue, and those that left or were lost today.",
+        usage: "prefetch-coord workers [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord workers --redis redis://host:6379/0
+              prefetch-coord workers --json | jq '.workers[] | select(.state == "lost")'
+
+            running: its lease runs. overdue: its lease ran out and nobody has taken its
+            jobs yet. left: it went in order. lost: others have its jobs.
+            """)
+
+    @Flag(help: "One object of JSON.")
+    var json = false
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    /// The most workers that are gone a person is shown.
+    private static let mostGone = 20
+
+    func run() async throws {
+        try await Session.with(location) { session in
+            let (records, isComplete) = try await session.queue.workerRecords()
+            if json {
+                Console.print(
+                    JSONText.object([("v", .int(1)), ("workers", .array(records.map(WorkerText.object)))]).text)
+            } else {
+                try show(records, session)
+            }
+            if !isComplete {
+                Console.note("note: this Redis has so many keys that workers that are gone were not looked for")
+            }
+        }
+    }
+
+    private func show(_ records: [WorkerRecord], _ session: Session) throws(PrefetchError) {
+        let present = records.prefix { $0.leaseLeft != nil }
+        if present.isEmpty { Console.print("no workers") }
+        for record in records.prefix(present.count + Self.mostGone) { Console.print(WorkerText.line(record)) }
+        let hidden = records.count - present.count - Self.mostGone
+        if hidden > 0 { Console.print("and \(Wording.count(hidden)) more that are gone: --json has them") }
+        if present.isEmpty { Console.note(try hint(session)) }
+    }
+
+    /// How to start one. The private Redis of a cache lives as long as a command that uses it, so its workers come with `run`.
+    private func hint(_ session: Session) throws(PrefetchError) -> String {
+        let queue = location.queue == "default" ? "" : " --queue \(location.queue)"
+        switch try location.place() {
+        case .cache(let folder):
+            let folder = Shell.quoted(Shell.path(folder))
+            return "run brings its own: \(Shell.program) run urls.txt --cache \(folder)"
+        case .server:
+            let folder = Shell.quoted(Shell.path(location.cacheFolder ?? "./cache"))
+            return
+                "start one: prefetch-worker --redis \(Shell.quoted(session.redis.redactedURL)) --cache \(folder)\(queue)"
+        }
+    }
+}
+
+/// A worker in words and as JSON.
+enum WorkerText {
+    static func line(_ record: WorkerRecord) -> String {
+        var parts = ["\(TerminalText.escaped(record.id))  \(record.state.rawValue)"]
+        if record.leaseLeft != nil { parts.append("in flight \(Wording.count(record.inFlight))") }
+        parts.append("finished \(Wording.count(record.finished)) skipped \(Wording.count(record.skipped))")
+        parts.append(Wording.bytes(record.bytes))
+        if let silence = record.silence { parts.append("seen \(seconds(silence)) ago") }
+        if let left = record.leaseLeft {
+            parts.append(left > 0 ? "lease \(seconds(left))" : "lease over \(seconds(-left))")
+        }
+        if record.ended > 0 { parts.append("at \(UTCTime.text(milliseconds: record.ended))") }
+        if !record.trouble.isEmpty { parts.append("paused: \(TerminalText.escaped(record.trouble))") }
+        // Its name says so already, unless it had to take another.
+        let place = "\(record.host):\(record.pid)"
+        if !record.host.isEmpty, place != record.id { parts.append("is \(TerminalText.escaped(place))") }
+        return parts.joined(separator: "  ")
+    }
+
+    private static func seconds(_ milliseconds: Int) -> String { Wording.seconds(Double(milliseconds) / 1000) }
+
+    static func object(_ record: WorkerRecord) -> JSONText {
+        func seconds(_ milliseconds: Int?) -> JSONText { milliseconds.map { .number(Double($0) / 1000) } ?? .null }
+        func time(_ value: Int) -> JSONText { value > 0 ? .string(UTCTime.text(milliseconds: value)) : .null }
+        return .object([
+            ("id", .string(record.id)), ("state", .string(record.state.rawValue)), ("host", .string(record.host)),
+            ("pid", .int(record.pid)), ("version", .string(record.version)), ("in_flight", .int(record.inFlight)),
+            ("waiting_for_host", .int(record.waitingForHost)), ("finished", .int(record.finished)),
+            ("skipped", .int(record.skipped)), ("bytes", .int(record.bytes)), ("since", time(record.since)),
+            ("ended", time(record.ended)), ("seen_seconds_ago", seconds(record.silence)),
+            ("lease_left_seconds", seconds(record.leaseLeft)),
+            ("trouble", record.trouble.isEmpty ? .null : .string(record.trouble)),
+        ])
+    }
+}

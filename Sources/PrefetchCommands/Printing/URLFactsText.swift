@@ -1,0 +1,136 @@
+internal import Prefetch
+internal import WebImage
+
+/// What is known of a URL, in words and as JSON.
+struct URLFactsText {
+    let url: String
+    let facts: URLFacts
+    /// The cache that was looked into, if any.
+    let cache: String?
+    let queue: String
+
+    /// Milliseconds after which an entry lapses for a batch that says nothing about it.
+    private static let defaultLife = Int(BatchOptions().blacklistTTL * 1000)
+
+    /// When the entry lapses for a batch with the defaults; nil where it does not.
+    private var lapses: Int? {
+        guard let listing = facts.listing, listing.last > 0 else { return nil }
+        return listing.last + Self.defaultLife
+    }
+
+    /// Some lines for a person.
+    var lines: [String] {
+        [TerminalText.url(url)] + (listing + [image] + endings + [looked]).map { "  " + $0 }
+    }
+
+    /// Where nothing was found.
+    var unknown: String {
+        "it is not on the list of failed URLs of queue '\(queue)', "
+            + (cache.map { "not in the cache \(TerminalText.escaped($0))" } ?? "no cache was named")
+            + ", and not among what \(Self.newest(facts)) skipped"
+    }
+
+    private static func newest(_ facts: URLFacts) -> String {
+        facts.batchesRead < facts.batchCount
+            ? "the newest \(Wording.count(facts.batchesRead)) of \(Wording.count(facts.batchCount, "batch", "batches"))"
+            : Wording.count(facts.batchCount, "batch", "batches")
+    }
+
+    private var listing: [String] {
+        guard let listing = facts.listing else { return ["not on the list of failed URLs"] }
+        var lines = ["on the list of failed URLs: " + FailedURLText.reason(listing)]
+        if let times = FailedURLText.times(listing) { lines[0] += ", listed \(times)" }
+        if !listing.detail.isEmpty { lines.append("  \(TerminalText.escaped(listing.detail))") }
+        if let lapses {
+            let time = UTCTime.text(milliseconds: lapses)
+            lines.append(
+                lapses > facts.at
+                    ? "  lapses \(time) for a batch with the default --blacklist-ttl"
+                    : "  lapsed \(time) for a batch with the default --blacklist-ttl, which asks it again")
+        } else {
+            lines.append("  does not lapse: it was added by hand")
+        }
+        if facts.image != nil { lines.append("  a hit all the same with --blacklist smart; skipped with sd3 and sd4") }
+        return lines
+    }
+
+    private var image: String {
+        guard let cache else { return "in which cache to look was not said: --cache DIR" }
+        guard let image = facts.image else { return "not in the cache \(TerminalText.escaped(cache))" }
+        return "in the cache: " + CacheEntryText.facts(image)
+    }
+
+    private var endings: [String] {
+        facts.endings.flatMap { ending in
+            let batch = ending.batch
+            let time = batch.ended > 0 ? batch.ended : batch.created
+            let about = "\(batch.id) (\(batch.state.rawValue), \(UTCTime.text(milliseconds: time)))"
+            var lines = ending.details.prefix(3).map { detail in
+                var text = "line \(detail.line) of \(about): \(detail.outcome.name)"
+                if let status = detail.httpStatus, detail.outcome == .httpError { text += " \(status)" }
+                if detail.attempts > 1 { text += ", \(detail.attempts) tries" }
+                return text + (detail.detail.isEmpty ? "" : ", \(TerminalText.escaped(detail.detail))")
+            }
+            if ending.details.count > 3 {
+                lines.append("and \(Wording.count(ending.details.count - 3)) more lines of \(batch.id)")
+            }
+            return lines
+        }
+    }
+
+    private var looked: String {
+        "looked at what was skipped in \(Self.newest(facts)) of queue '\(queue)'"
+    }
+
+    /// Commands that would help.
+    ///
+    /// * `words`: what they need to find the same queue and cache.
+    func advice(_ words: String) -> [String] {
+        guard facts.image == nil else { return [] }
+        var lines: [String] = []
+        if facts.listing != nil {
+            lines.append(
+                "take it off the list:    \(Shell.program) blacklist rm \(Shell.quoted(url))\(words)")
+            lines.append("or ask it all the same:  --retry-failed with run or submit")
+        }
+        if let newest = facts.endings.first?.batch, newest.state != .running, newest.retriedBy == nil,
+            facts.endings[0].details.contains(where: { $0.outcome != .invalidURL })
+        {
+            lines.append("retry what it skipped:   \(Shell.program) retry \(newest.id)\(words)")
+        }
+        return lines
+    }
+
+    /// The same for programs.
+    var object: JSONText {
+        .object([
+            ("v", .int(1)), ("url", .string(url)), ("known", .bool(facts.isKnown)),
+            (
+                "listed",
+                facts.listing.map { listing in
+                    .object(
+                        FailedURLText.members(listing) + [
+                            ("lapses", lapses.map { .string(UTCTime.text(milliseconds: $0)) } ?? .null)
+                        ])
+                } ?? .null
+            ),
+            ("cache", cache.map { .string($0) } ?? .null),
+            ("cached", facts.image.map { .object(CacheEntryText.members($0)) } ?? .null),
+            (
+                "skipped",
+                .array(
+                    facts.endings.flatMap { ending in
+                        ending.details.map { detail in
+                            .object([
+                                ("batch", .string(ending.batch.id)), ("state", .string(ending.batch.state.rawValue)),
+                                ("line", .int(detail.line)), ("outcome", .string(detail.outcome.name)),
+                                ("http_status", detail.httpStatus.map { .int($0) } ?? .null),
+                                ("attempts", .int(detail.attempts)), ("detail", .string(detail.detail)),
+                            ])
+                        }
+                    })
+            ),
+            ("batches_read", .int(facts.batchesRead)), ("batches", .int(facts.batchCount)),
+        ])
+    }
+}

@@ -1,0 +1,276 @@
+import Glibc
+import Origin
+import TestSupport
+import Testing
+
+/// `blacklist`, `why`, `workers`, `cache ls` and `cache du`, as a user runs them.
+@Suite("The failed URLs and what else is known", .timeLimit(.minutes(3)))
+struct BlacklistTests {
+    private let folder = TemporaryDirectory()
+    private let clean = [
+        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
+    ]
+
+    @discardableResult
+    private func ran(
+        _ arguments: [String], exits code: Int32 = 0, says text: String = "", input: [UInt8]? = nil,
+        program: String = "prefetch-coord"
+    ) async throws -> ChildProcess {
+        let child = try await ChildProcess(builtProduct(program), arguments, environment: clean, input: input)
+        let end = await child.wait()
+        #expect(end == .exited(code), "\(arguments): \(child.stderr)")
+        if !text.isEmpty { #expect(child.stderr.contains(text), "\(arguments): \(child.stderr)") }
+        return child
+    }
+
+    private func list(_ lines: [String], _ name: String = "urls.txt") -> String {
+        folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: name)
+        return folder.path(name)
+    }
+
+    @Test("add, list, rm, export and import work on the same list, and bad lines are named")
+    func editing() async throws {
+        let redis = try await RedisServer(appendOnly: true)
+        let at = ["--redis", redis.url]
+        try await ran(["blacklist"] + at, says: "the list of failed URLs is empty")
+        let add = try await ran(
+            ["blacklist", "add", "http://h/b", "nope", "http://h/a", "http://h/b"] + at,
+            says: "argument 2 is no URL: nope\n")
+        #expect(add.stdout == "added 2 URLs; on the list already: 1; no URL: 1\n")
+        let listed = try await ran(["blacklist"] + at)
+        #expect(listed.stdout == "http://h/a  by hand\nhttp://h/b  by hand\n")
+        let bad = (1...150).map { "bad\u{1B} \($0)" }
+        let piped = try await ran(
+            ["blacklist", "add", "-"] + at, says: "line 3 is no URL: bad\\x1b 1\n",
+            input: Array((["# by hand", " http://h/c\r"] + bad + ["", "http://h/a"]).joined(separator: "\n").utf8))
+        #expect(piped.stdout == "added 1 URL; on the list already: 1; no URL: 150\n")
+        #expect(piped.stderr.split(separator: "\n").count == 101)
+        #expect(piped.stderr.hasSuffix("and 50 more lines that are no URL\n") && !piped.stderr.contains("\u{1B}"))
+
+        let file = folder.path("failed.txt")
+        let export = try await ran(["blacklist", "export", file] + at)
+        #expect(export.stdout == "" && export.stderr == "\(file): 3 URLs\n")
+        #expect(folder.read("failed.txt") == Array("http://h/a\nhttp://h/b\nhttp://h/c\n".utf8))
+        let pipe = try await ran(["blacklist", "export", "-"] + at)
+        #expect(pipe.stdout == "http://h/a\nhttp://h/b\nhttp://h/c\n")
+        // It is a list.
+        try await ran(["submit", file, "--name", "again"] + at, says: "queued 3 URLs as again")
+        let other = at + ["--queue", "other"]
+        #expect(try await ran(["blacklist", "import", file] + other).stdout == "added 3 URLs\n")
+        #expect(
+            try await ran(["blacklist", "import", "-"] + other, input: folder.read("failed.txt")).stdout
+                == "added 0 URLs; on the list already: 3\n")
+        #expect(try await ran(["blacklist", "export"] + other).stdout == pipe.stdout)
+
+        let removed = try await ran(["blacklist", "rm", "http://h/b", "http://h/none"] + at)
+        #expect(removed.stdout == "removed 1 URL; not on the list: 1\n")
+        let rest = try await ran(["blacklist", "rm", "-"] + at, input: Array("http://h/a\nhttp://h/c\n".utf8))
+        #expect(rest.stdout == "removed 2 URLs\n")
+        #expect(try await ran(["blacklist", "export"] + at, says: "0 URLs").stdout == "")
+        #expect(try await ran(["blacklist", "import", list([])] + at).stdout == "added 0 URLs\n")
+        // Nothing of the other queue went along.
+        #expect(try await ran(["blacklist", "list", "--json"] + other).stdout.split(separator: "\n").count == 3)
+    }
+
+    @Test("What is no list is refused with its exit code, and changes nothing")
+    func refused() async throws {
+        let redis = try await RedisServer(appendOnly: true)
+        let at = ["--redis", redis.url]
+        folder.write(Array(#"{"url":"http://h/a"}"#.utf8), to: "x.jsonl")
+        try await ran(["blacklist", "import", folder.path("none")] + at, exits: 66, says: "No such file")
+        try await ran(["blacklist", "import", folder.path] + at, exits: 65, says: "directory")
+        try await ran(
+            ["blacklist", "import", folder.path("x.jsonl")] + at, exits: 65,
+            says: "no URL among 1 line, nothing was added")
+        try await ran(["blacklist", "add", "a", "b"] + at, exits: 65, says: "no URL among 2 lines")
+        try await ran(["blacklist", "export", folder.path("no/such/file")] + at, exits: 73, says: "cannot write")
+        try await ran(["blacklist", "export", "/dev/full"] + at)
+        try await ran(["blacklist", "add", "http://h/a"] + at)
+        try await ran(["blacklist", "export", "/dev/full"] + at, exits: 74, says: "No space left")
+        try await ran(["blacklist", "lst"] + at, exits: 64)
+        try await ran(["blaklist"] + at, exits: 64, says: "did you mean 'prefetch-coord blacklist'?")
+        try await ran(["wrokers"] + at, exits: 64, says: "did you mean 'prefetch-coord workers'?")
+        try await ran(["blacklist", "--redis", "redis://127.0.0.1:1"], exits: 69, says: "Connection refused")
+        #expect(try await ran(["blacklist", "export"] + at).stdout == "http://h/a\n")
+    }
+
+    @Test("clear asks on a terminal, and wants --yes elsewhere")
+    func clear() async throws {
+        let redis = try await RedisServer(appendOnly: true)
+        let at = ["--redis", redis.url]
+        try await ran(["blacklist", "add", "http://h/a", "http://h/b"] + at)
+        try await ran(
+            ["blacklist", "clear"] + at, exits: 78,
+            says:
+                "error: clear asks before it takes 2 URLs off the list, and there is nobody to answer\nhint: add --yes")
+        /// Answers on a terminal.
+        func answer(_ text: String) async throws -> (ChildProcess.Status, String) {
+            let command = "\(builtProduct("prefetch-coord")) blacklist clear --redis \(redis.url)"
+            let child = try await ChildProcess(
+                "/usr/bin/script", ["-qec", command, "/dev/null"], environment: clean, input: Array("\(text)\n".utf8))
+            return (await child.wait(), child.stdout)
+        }
+        let (no, said) = try await answer("n")
+        #expect(no == .exited(75) && said.contains("take 2 URLs off the list") && said.contains("nothing was changed"))
+        #expect(try await ran(["blacklist", "export"] + at).stdout == "http://h/a\nhttp://h/b\n")
+        let (yes, done) = try await answer("y")
+        #expect(yes == .exited(0) && done.contains("removed 2 URLs"), "\(done)")
+        #expect(try await ran(["blacklist", "export"] + at).stdout == "")
+        try await ran(["blacklist", "add", "http://h/a"] + at)
+        #expect(try await ran(["blacklist", "clear", "--yes"] + at).stdout == "removed 1 URL\n")
+        #expect(try await ran(["blacklist", "clear"] + at).stdout == "the list of failed URLs is empty\n")
+    }
+
+    @Test("why tells of the list, the cache and the newest batches, and what would help")
+    func why() async throws {
+        let origin = try OriginServer()
+        let image = GeneratedImage.png(seed: 1, width: 9, height: 7)
+        origin.route("/a?x=1&y=2", OriginResponse(body: image))
+        origin.route("/503", OriginResponse(status: 503))
+        origin.setFallback { _ in OriginResponse(status: 404) }
+        let cache = folder.path("cache")
+        let at = ["--cache", cache]
+        let (good, gone, busy) = (origin.url("/a?x=1&y=2"), origin.url("/gone"), origin.url("/503"))
+        let net = ["--allow-net", "127.0.0.0/8", "--tries", "2", "-q", "-n", "1"]
+        try await ran(["run", list([good, gone, busy, "nope", gone]), "--name", "mine"] + at + net, exits: 3)
+
+        let found = try await ran(["why", good] + at)
+        let lines = found.stdout.split(separator: "\n").map(String.init)
+        #expect(lines.count == 4 && lines[0] == good && lines[1] == "  not on the list of failed URLs")
+        #expect(lines[2].hasPrefix("  in the cache: \(cache)/v1/"))
+        #expect(lines[2].contains(", \(image.count) bytes, png 9x7, passed decode, stored 20"))
+        #expect(lines[2].contains("Z, sha256 ") && found.stderr == "")
+        #expect(lines[3] == "  looked at what was skipped in 1 batch of queue 'default'")
+
+        let listed = try await ran(["why", gone] + at)
+        #expect(listed.stdout.contains("\n  on the list of failed URLs: httpError 404, listed "))
+        #expect(listed.stdout.contains(", by mine\n") && listed.stdout.contains("\n    lapses 20"))
+        #expect(listed.stdout.contains("\n  not in the cache \(cache)\n"))
+        #expect(
+            listed.stdout.contains("\n  line 2 of mine (done, 20") && listed.stdout.contains("\n  line 5 of mine (done")
+        )
+        // Its commands work as printed.
+        let commands = listed.stderr.split(separator: "\n").filter {
+            $0.contains(": ") && $0.contains("prefetch-coord")
+        }
+        .map { String($0.split(separator: ":   ")[1].drop { $0 == " " }) }
+        try #require(commands.count == 2 && commands[1].contains(" retry mine "), "\(listed.stderr)")
+        let shell = try await ChildProcess("/bin/sh", ["-c", commands[0]], environment: clean)
+        #expect(await shell.wait() == .exited(0))
+        #expect(shell.stdout == "removed 1 URL\n")
+        #expect(try await ran(["why", gone] + at).stdout.contains("\n  not on the list of failed URLs\n"))
+
+        let skipped = try await ran(["why", busy] + at)
+        #expect(skipped.stdout.contains("): httpError 503, 2 tries, "))
+        #expect(skipped.stderr.contains(" retry mine --cache ") && !skipped.stderr.contains("blacklist rm"))
+        let invalid = try await ran(["why", "nope"] + at)
+        #expect(invalid.stdout.contains("line 4 of mine") && invalid.stderr == "")
+
+        try await ran(["blacklist", "add", good] + at)
+        let both = try await ran(["why", good, "--json"] + at)
+        #expect(both.stdout.hasPrefix(#"{"v":1,"url":"\#(good)","known":true,"listed":{"outcome":null,"#))
+        #expect(both.stdout.contains(#","lapses":null},"cache":"\#(cache)","cached":{"path":"\#(cache)/v1/"#))
+        #expect(both.stdout.contains(#""bytes":\#(image.count),"format":"png","width":9,"height":7,"level":"decode","#))
+        #expect(both.stdout.hasSuffix(#""skipped":[],"batches_read":1,"batches":1}"# + "\n"))
+        #expect(try await ran(["why", good] + at).stdout.contains("    a hit all the same with --blacklist smart"))
+        let json = try await ran(["why", busy, "--json"] + at)
+        #expect(
+            json.stdout.contains(
+                #""cached":null,"skipped":[{"batch":"mine","state":"done","line":3,"outcome":"httpError","http_status":503,"attempts":2,"#
+            ), "\(json.stdout)")
+
+        // By the key the batch had.
+        let key = try await ran(["why", good, "--cache-key", "without-query", "--json"] + at)
+        #expect(key.stdout.contains(#""cached":null"#))
+        try await ran(
+            ["why", "http://h/none"] + at, exits: 66,
+            says: "error: nothing is known of http://h/none: it is not on the list of failed URLs of queue 'default'")
+        let nothing = try await ran(["why", "http://h/none", "--json"] + at, exits: 66)
+        #expect(nothing.stdout.hasPrefix(#"{"v":1,"url":"http://h/none","known":false,"listed":null,"#))
+        try await ran(["why", busy, "--batches", "0"] + at, exits: 66, says: "the newest 0 of 1 batch skipped")
+    }
+
+    @Test("workers shows who is there, who left and who was lost, or how to start one")
+    func workers() async throws {
+        let redis = try await RedisServer(appendOnly: true)
+        let origin = try OriginServer()
+        origin.setFallback { _ in OriginResponse(status: 404) }
+        let at = ["--redis", redis.url]
+        let none = try await ran(["workers"] + at)
+        #expect(none.stdout == "no workers\n")
+        #expect(none.stderr == "start one: prefetch-worker --redis \(redis.url) --cache ./cache\n")
+        let file = list((0..<7).map { origin.url("/\($0)") })
+        try await ran(["submit", file, "--name", "mine"] + at)
+        let net = ["--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8"]
+        let worker = try await ran(at + net + ["--burst"], program: "prefetch-worker")
+        let left = try await ran(["workers"] + at, says: "start one: prefetch-worker")
+        let lines = left.stdout.split(separator: "\n")
+        #expect(lines.count == 2 && lines[0] == "no workers", "\(left.stdout)")
+        #expect(lines[1].contains(":\(worker.pid)  left  finished 7 skipped 7  0 B  at 20"), "\(left.stdout)")
+
+        let running = try await ChildProcess(
+            builtProduct("prefetch-worker"), at + net + ["--lease", "1s"], environment: clean)
+        var json = ""
+        while !json.contains(#":\#(running.pid)","state":"running""#) {
+            json = try await ran(["workers", "--json"] + at).stdout
+            try #require(running.isRunning, "\(running.stderr)")
+        }
+        #expect(json.hasPrefix(#"{"v":1,"workers":[{"id":""#) && json.contains(#""pid":\#(running.pid),"version":""#))
+        #expect(json.contains(#""state":"left""#))
+        #expect(!json.contains(#""seen_seconds_ago":null,"lease_left_seconds":0"#))
+        let shown = try await ran(["workers"] + at)
+        #expect(shown.stdout.contains(":\(running.pid)  running  in flight 0  finished 0 skipped 0  0 B  seen 0."))
+        #expect(shown.stderr == "")
+        running.signal(SIGKILL)
+        await running.wait()
+        // Nobody reaps it: it stays overdue.
+        while !(try await ran(["workers"] + at).stdout.contains(":\(running.pid)  overdue  ")) {}
+        // In a cache of its own, workers come with run.
+        let own = folder.path("own")
+        try await ran(["run", list([]), "--cache", own])
+        #expect(
+            try await ran(["workers", "--cache", own]).stderr.hasSuffix(" run urls.txt --cache \(own)\n"))
+    }
+
+    @Test("cache ls and du go through the cache without a Redis")
+    func cache() async throws {
+        let origin = try OriginServer()
+        let images = (0..<5).map { index in
+            index < 3
+                ? GeneratedImage.png(seed: UInt64(index), width: 30 + index, height: 20)
+                : GeneratedImage.jpeg(seed: UInt64(index), width: 40, height: 30)
+        }
+        for (index, image) in images.enumerated() { origin.route("/\(index)", OriginResponse(body: image)) }
+        let cache = folder.path("cache")
+        let at = ["--cache", cache]
+        try await ran(
+            ["run", list((0..<5).map { origin.url("/\($0)") }), "--allow-net", "127.0.0.0/8", "-q"] + at)
+        let listing = try await ran(["cache", "ls"] + at)
+        let lines = listing.stdout.split(separator: "\n").map(String.init)
+        #expect(lines.count == 5 && lines == lines.sorted() && listing.stderr == "")
+        #expect(lines.count { $0.contains(", png 3") && $0.contains("x20, passed decode, stored 20") } == 3)
+        for image in images { #expect(lines.contains { $0.contains(", \(image.count) bytes, ") }) }
+        let json = try await ran(["cache", "ls", "--json"] + at)
+        #expect(json.stdout.split(separator: "\n").count == 5)
+        #expect(json.stdout.contains(#""format":"jpeg","width":40,"height":30,"level":"decode","sha256":""#))
+        #expect(json.stdout.contains(#""key":null}"#))
+        let sizes = images.map(\.count)
+        let usage = try await ran(["cache", "du", "--json"] + at)
+        #expect(usage.stdout.hasPrefix(#"{"v":1,"count":5,"bytes":\#(sizes.reduce(0, +)),"allocated_bytes":"#))
+        #expect(usage.stdout.contains(#""png":{"count":3,"bytes":\#(sizes[..<3].reduce(0, +)),"#))
+        #expect(usage.stdout.contains(#""jpeg":{"count":2,"bytes":\#(sizes[3...].reduce(0, +)),"#))
+        let words = try await ran(["cache", "du"] + at)
+        #expect(words.stdout.hasPrefix("5 images, ") && words.stdout.contains("\n  png: 3 images, "))
+
+        // What cannot be read is named, and the rest is shown all the same.
+        let path = String(lines[2].prefix { $0 != "," })
+        #expect(unlink(path) == 0 && symlink("/etc/passwd", path) == 0)
+        let rest = try await ran(["cache", "ls"] + at, exits: 74, says: "\(path): ")
+        #expect(rest.stdout.split(separator: "\n").count == 4)
+        try await ran(["cache", "du"] + at, exits: 74, says: "\(path): ")
+        try await ran(["cache", "ls", "--cache", folder.path("none")], exits: 66, says: "there is no folder")
+        let empty = TemporaryDirectory()
+        #expect(try await ran(["cache", "ls", "--cache", empty.path], says: "there is no image in").stdout == "")
+        #expect(try await ran(["cache", "du", "--cache", empty.path]).stdout == "0 images, 0 B, 0 B on disk\n")
+    }
+}

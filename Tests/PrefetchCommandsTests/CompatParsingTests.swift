@@ -1,0 +1,83 @@
+import ArgumentParser
+import Testing
+
+@testable import Prefetch
+@testable import PrefetchCommands
+
+@Suite("Words behind --compat, why, blacklist, workers and cache")
+struct CompatParsingTests {
+    @Test(arguments: [
+        ([], "smart", 86_400.0, ""), (["--blacklist", "none"], "none", 86_400, ""),
+        (["--blacklist-ttl", "2h"], "smart", 7200, ""), (["--compat", "sd3"], "sd3", 0, "sd3"),
+        (["--compat", "sd3", "--blacklist", "sd3", "--blacklist-ttl", "0"], "sd3", 0, "sd3"),
+        (["--blacklist", "sd3"], "sd3", 86_400, ""),
+    ])
+    func compatStandsForItsOptions(words: [String], blacklist: String, life: Double, compat: String) throws {
+        let options = try BatchArguments.parse(words).options
+        #expect(options.blacklist == blacklist && options.blacklistTTL == life && options.compat == compat)
+    }
+
+    @Test(arguments: [
+        (["--compat", "sd4"], ["--compat is sd3, not 'sd4'"]), (["--compat", ""], ["--compat is sd3"]),
+        (["--compat", "sd3", "--blacklist", "smart"], ["--compat sd3", "--blacklist smart"]),
+        (["--blacklist", "sd4", "--compat", "sd3"], ["--compat sd3", "--blacklist sd4"]),
+        (["--compat", "sd3", "--blacklist-ttl", "1h"], ["--compat sd3", "--blacklist-ttl 1h"]),
+        (["--blacklist-ttl", "never"], ["--blacklist-ttl"]),
+    ])
+    func whatContradictsItIsNamed(words: [String], says: [String]) {
+        let error = #expect(throws: (any Error).self) { try BatchArguments.parse(words) }
+        let message = error.map { BatchArguments.message(for: $0) } ?? ""
+        for text in says { #expect(message.contains(text), "\(message)") }
+    }
+
+    @Test(
+        arguments: [
+            RunCommand.self, SubmitCommand.self, WhyCommand.self, BlacklistCommand.self, BlacklistListCommand.self,
+            BlacklistAddCommand.self, BlacklistRemoveCommand.self, BlacklistClearCommand.self,
+            BlacklistExportCommand.self, BlacklistImportCommand.self, WorkersCommand.self, CacheListCommand.self,
+            CacheUsageCommand.self,
+        ] as [any ParsableCommand.Type])
+    func everyHelpFitsEightyColumnsAndHasAnExample(command: any ParsableCommand.Type) {
+        let help = command.helpMessage(columns: 80)
+        #expect(help.split(separator: "\n").filter { $0.count > 80 } == [])
+        #expect(help.contains("Example"))
+    }
+
+    @Test(arguments: [
+        ["why"], ["why", "a", "b"], ["why", "a", "--batches", "-1"], ["why", "a", "--cache-key", "s/(/x/"],
+        ["blacklist", "lst"], ["blacklist", "add"], ["blacklist", "rm"], ["blacklist", "import"],
+        ["blacklist", "import", ""], ["blacklist", "export", ""], ["blacklist", "export", "a", "b"],
+        ["blacklist", "clear", "x"], ["workers", "x"], ["cache", "ls", "x"], ["cache", "du", "x"],
+        ["workers", "--queue", "{x}"],
+    ])
+    func whatMakesNoSenseIsRefused(words: [String]) {
+        #expect(throws: (any Error).self) { try CoordCommand.parseAsRoot(words) }
+    }
+
+    @Test(arguments: [
+        (0, "1970-01-01T00:00:00Z"), (999, "1970-01-01T00:00:00Z"), (1_785_933_667_123, "2026-08-05T12:41:07Z"),
+        (951_782_400_000, "2000-02-29T00:00:00Z"), (-1, "1969-12-31T23:59:59Z"),
+    ])
+    func timesAreUTC(milliseconds: Int, text: String) {
+        #expect(UTCTime.text(milliseconds: milliseconds) == text)
+        #expect(UTCTime.text(seconds: .max) == "-")
+    }
+
+    @Test func nounsHaveTheirNumber() {
+        #expect(Wording.count(1, "URL") == "1 URL" && Wording.count(4812, "URL") == "4,812 URLs")
+        #expect(Wording.count(0, "batch", "batches") == "0 batches")
+    }
+
+    @Test func aFailedURLIsOneSafeLine() {
+        let entry = FailedURLEntry(meta: "1785933667123 1785933668123 3 httpError 404 urls-7f3a the server says 404")
+        let failed = PrefetchQueue.FailedURL(url: "http://me:secret@h/\u{1B}[2J", entry: entry)
+        #expect(
+            FailedURLText.line(failed)
+                == #"http://me:***@h/\x1b[2J  httpError 404  3 times, first 2026-08-05T12:41:07Z, last 2026-08-05T12:41:08Z, by urls-7f3a"#
+        )
+        #expect(
+            FailedURLText.object(failed).text
+                == #"{"url":"http://me:secret@h/\u001b[2J","outcome":"httpError","http_status":404,"first":"2026-08-05T12:41:07Z","last":"2026-08-05T12:41:08Z","count":3,"batch":"urls-7f3a","detail":"the server says 404"}"#
+        )
+    }
+}

@@ -1,0 +1,132 @@
+import Redis
+import TestSupport
+import Testing
+import WebImage
+
+@testable import Prefetch
+
+@Suite("The list of failed URLs", .timeLimit(.minutes(1)))
+struct FailedURLsTests {
+    private func all(_ f: QueueFixture) async throws -> [String] {
+        var urls: [String] = []
+        try await f.queue.forEachFailedURL { group throws(PrefetchError) in
+            urls += group.map(\.url)
+            return true
+        }
+        return urls
+    }
+
+    @Test("What is added by hand is listed without a reason, and lapses for nobody")
+    func byHand() async throws {
+        let f = try await QueueFixture()
+        #expect(try await f.queue.addFailedURLs(["http://h/b", "http://h/a", "http://h/b"]) == 2)
+        #expect(try await f.queue.addFailedURLs(["http://h/a", "http://h/c"]) == 1)
+        #expect(try await f.queue.addFailedURLs([]) == 0)
+        #expect(try await all(f) == ["http://h/a", "http://h/b", "http://h/c"])
+        // The oldest date there can be, left behind by an SREM by hand, and beside a member: no look may let these lapse.
+        try await f.redis(
+            "HSET", f.keys.failedMeta, "http://h/d", "1 1 1 httpError 404 b no", "http://h/a", "1 1 1 x 0 b no")
+        #expect(try await f.queue.addFailedURLs(["http://h/d", "http://h/a"]) == 1)
+        #expect(try await f.redis("HLEN", f.keys.failedMeta).int == 0)
+        let listed = try await f.queue.listed(["http://h/a", "http://h/d", "http://h/x"], timeToLive: 0.001)
+        #expect(listed.keys.sorted() == [0, 1])
+        #expect(listed[1] == FailedURLEntry(meta: ""))
+        let (entry, at) = try await f.queue.failedURL("http://h/d")
+        #expect(entry == FailedURLEntry(meta: "") && at > 1_700_000_000_000)
+        #expect(try await f.queue.failedURL("http://h/x").entry == nil)
+    }
+
+    @Test("Taking off takes the reason along, and all of them go at once")
+    func removal() async throws {
+        let f = try await QueueFixture()
+        try await f.fill("b", sizes: [3])
+        try await f.join("w")
+        let job = try await f.claim("w", 1)[0].job
+        let report = QueueFixture.report(job, [.httpError, .badImage, .httpError]) { item in
+            item.failure?.httpStatus = item.outcome == .httpError ? 404 : nil
+            item.list = item.failure?.url
+        }
+        _ = try await f.queue.report([report], worker: "w")
+        let urls = (0..<3).map { "http://h/b/\($0)" }
+        #expect(try await all(f) == urls)
+        let entry = try #require(try await f.queue.failedURL(urls[0]).entry)
+        #expect(entry.outcome == .httpError && entry.httpStatus == 404 && entry.count == 1 && entry.batch == "b")
+        #expect(entry.first > 0 && entry.first == entry.last && entry.detail == "no")
+        #expect(try await f.queue.removeFailedURLs([urls[0], "http://h/none"]) == 1)
+        #expect(try await f.queue.removeFailedURLs([urls[0]]) == 0)
+        #expect(try await f.queue.removeFailedURLs([]) == 0)
+        #expect(try await all(f) == Array(urls.dropFirst()))
+        #expect(try await f.redis("HEXISTS", f.keys.failedMeta, urls[0]).int == 0)
+        #expect(try await f.queue.failedURLCount() == 2)
+        try await f.queue.removeAllFailedURLs()
+        #expect(try await f.redis("EXISTS", f.keys.failed, f.keys.failedMeta).int == 0)
+        #expect(try await all(f) == [])
+        try await f.queue.removeAllFailedURLs()
+    }
+
+    @Test(
+        "A long list comes in ordered blocks, each member once and with its own reason, and stops where it is told to")
+    func blocks() async throws {
+        let f = try await QueueFixture()
+        let count = 25_000
+        for start in stride(from: 0, to: count, by: 1000) {
+            #expect(try await f.queue.addFailedURLs((start..<(start + 1000)).map { "http://h/\($0)" }) == 1000)
+        }
+        try await f.redis("HSET", f.keys.failedMeta, "http://h/777", "1 2 3 httpError 410 b gone, for good")
+        var seen: Set<String> = []
+        var sizes: [Int] = []
+        var reasons: [String: Int] = [:]
+        try await f.queue.forEachFailedURL { group throws(PrefetchError) in
+            #expect(zip(group, group.dropFirst()).allSatisfy { $0.url < $1.url })
+            for failed in group {
+                #expect(seen.insert(failed.url).inserted)
+                if failed.entry != FailedURLEntry(meta: "") { reasons[failed.url] = failed.entry.httpStatus }
+            }
+            sizes.append(group.count)
+            return true
+        }
+        #expect(seen == Set((0..<count).map { "http://h/\($0)" }))
+        #expect(sizes.count >= 2 && sizes.allSatisfy { $0 < 12_000 })
+        #expect(reasons == ["http://h/777": 410])
+        var calls = 0
+        try await f.queue.forEachFailedURL { _ throws(PrefetchError) in
+            calls += 1
+            return false
+        }
+        #expect(calls == 1)
+    }
+
+    @Test(arguments: [
+        ("http://h/a", true), ("HTTPS://h/ü", true), ("h/a", false), ("", false), ("# http://h/a", false),
+        (" http://h/a", false), ("http://h/a ", false), ("http://h/a\nb", false), ("http://h/\u{7F}", false),
+    ])
+    func onlyWhatReadsBackIsALineOfAList(text: String, isURL: Bool) {
+        #expect(URLLines.isURL(text) == isURL)
+    }
+
+    @Test func lineOfTheGreatestLengthIsReadAndALongerOneIsNone() {
+        let longest = "http://h/" + String(repeating: "a", count: LineReader.longest - 9)
+        #expect(URLLines.isURL(longest) && !URLLines.isURL(longest + "a"))
+        #expect(URLLines.entries([longest, longest + "a", "#x", ""]).map(\.isInvalid) == [false, true, true, true])
+    }
+
+    @Test("A list is read in groups with its line numbers; what is no URL is among them")
+    func groups() async throws {
+        let folder = TemporaryDirectory()
+        let lines = ["\u{FEFF}http://h/0\r", "", "# no", "nope"] + (4..<2500).map { "http://h/\($0)" }
+        folder.write(Array(lines.joined(separator: "\n").utf8), to: "l")
+        var sizes: [Int] = []
+        var entries: [PrefetchJob.Entry] = []
+        try await URLLines.forEachGroup(path: folder.path("l")) { group throws(PrefetchError) in
+            sizes.append(group.count)
+            entries += group
+        }
+        #expect(sizes == [1000, 1000, 498])
+        #expect(entries[0] == .init(line: 1, url: "http://h/0"))
+        #expect(entries[1] == .init(line: 4, url: "nope", isInvalid: true))
+        #expect(entries.last == .init(line: 2500, url: "http://h/2499"))
+        await #expect(throws: PrefetchError.self) {
+            try await URLLines.forEachGroup(path: folder.path) { _ throws(PrefetchError) in }
+        }
+    }
+}

@@ -16,23 +16,23 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
 
     init(_ digest: Digest) { self.digest = digest }
 
-    /// The path below the cache directory: `v1/ab/c/` and 61 hexadecimal digits.
+    /// The path below the cache directory: `v1/a/b/` and 62 hexadecimal digits.
     public var path: String { text(leaf: true, name: true) }
 
     /// The path, as in ``path``.
     public var description: String { path }
 
-    /// `v1/ab/c`
+    /// `v1/a/b`
     var leaf: String { text(leaf: true, name: false) }
 
-    /// The last 61 digits.
+    /// The last 62 digits.
     var name: String { text(leaf: false, name: true) }
 
     /// How many leaf directories there are.
-    static let leafCount = 4096
+    static let leafCount = 256
 
     /// Which one this key has, from 0.
-    var leafIndex: Int { Int(digest[0]) << 4 | Int(digest[1] >> 4) }
+    var leafIndex: Int { Int(digest[0]) }
 
     /// Which lock file has this key's byte.
     var lockFile: Int { Int(digest[31]) % Self.lockFileCount }
@@ -44,8 +44,8 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
         return Int64(offset >> 2)
     }
 
-    /// 4,096 leaves: more of them, and a list of ten thousand images makes a directory for nearly each; a mkdir and its block cost
-    /// as much as the image's file.
+    /// 256 leaves, as git has: with 65,536 a list of ten thousand images makes a directory for nearly each, and a mkdir with its block costs
+    /// as much as the image's file. File systems find a name among millions by an index.
     private func text(leaf: Bool, name: Bool) -> String {
         String(unsafeUninitializedCapacity: 69) { text in
             var count = 0
@@ -59,12 +59,11 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
             if leaf {
                 for byte in "v1/".utf8 { put(byte) }
                 putDigit(0)
-                putDigit(1)
                 put(UInt8(ascii: "/"))
-                putDigit(2)
+                putDigit(1)
             }
             if leaf && name { put(UInt8(ascii: "/")) }
-            if name { for index in 3..<64 { putDigit(index) } }
+            if name { for index in 2..<64 { putDigit(index) } }
             return count
         }
     }

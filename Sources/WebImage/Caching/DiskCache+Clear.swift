@@ -16,7 +16,7 @@ extension DiskCache {
         guard !configuration.isReadOnly else { throw fault("remove an image", code: EROFS) }
         let limit = Self.now() - Self.youth
         var removed = 0
-        for first in try names(in: "v1", length: 2) {
+        for first in try names(in: "v1", length: 1) {
             guard let directory = try openDirectory("v1/\(first)") else { continue }
             let isOld = Self.isOld(directory.descriptor, limit)
             for second in try names(in: "v1/\(first)", length: 1) {
@@ -35,7 +35,7 @@ extension DiskCache {
 
     private func removeImages(in path: String, _ leaf: Int32) throws(WebImageError) -> Int {
         var removed = 0
-        for name in try names(in: path, length: 61) {
+        for name in try names(in: path, length: 62) {
             if unlinkat(leaf, name, 0) == 0 {
                 removed += 1
             } else if errno != ENOENT && errno != EISDIR {
@@ -74,7 +74,7 @@ extension DiskCache {
                 // EPERM: ext4's answer to an unnamed file in a directory that is gone.
                 guard error.underlyingCode == ENOENT || error.underlyingCode == EPERM else { throw error }
                 // A directory can be opened by its name until its removal is over; making it anew waits for that.
-                if let parent = try openDirectory("v1/\(key.leaf.dropFirst(3).prefix(2))") {
+                if let parent = try openDirectory("v1/\(key.leaf.dropFirst(3).prefix(1))") {
                     mkdirat(parent.descriptor, String(key.leaf.suffix(1)), 0o777)
                 }
             }

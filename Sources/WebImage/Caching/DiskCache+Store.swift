@@ -83,7 +83,7 @@ extension DiskCache {
             guard errno == ENOENT else { throw fault("store an image") }
             try makeDirectory(path)
             if isSynced {
-                for part in [".", "v1", "v1/" + path.dropFirst(3).prefix(2)] {
+                for part in [".", "v1", "v1/" + path.dropFirst(3).prefix(1)] {
                     let parent = OpenFile(clinux_open_beneath(root, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
                     guard let parent, fsync(parent.descriptor) == 0 else { throw fault("make the directory \(path)") }
                 }

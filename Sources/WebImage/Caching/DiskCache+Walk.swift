@@ -7,13 +7,13 @@ extension DiskCache {
     func walk(
         _ visit: (_ key: CacheKey, _ leaf: Int32, _ name: String) throws(WebImageError) -> Void
     ) throws(WebImageError) {
-        for first in try names(in: "v1", length: 2) {
+        for first in try names(in: "v1", length: 1) {
             for second in try names(in: "v1/\(first)", length: 1) {
                 let path = "v1/\(first)/\(second)"
                 guard let leaf = OpenFile(clinux_open_beneath(root, path, clinux_directory_flags(), 0)) else {
                     continue
                 }
-                for name in try names(in: path, length: 61) {
+                for name in try names(in: path, length: 62) {
                     guard let digest = Digest(hex: first + second + name) else { continue }
                     try visit(CacheKey(digest), leaf.descriptor, name)
                 }
@@ -27,7 +27,7 @@ extension DiskCache {
     package func removeStaleTemporaryFiles(olderThan seconds: Int = 3600) throws(WebImageError) -> Int {
         var removed = 0
         let limit = Self.now() - seconds
-        for first in try names(in: "v1", length: 2) {
+        for first in try names(in: "v1", length: 1) {
             for second in try names(in: "v1/\(first)", length: 1) {
                 let path = "v1/\(first)/\(second)"
                 guard let leaf = OpenFile(clinux_open_beneath(root, path, clinux_directory_flags(), 0)) else {

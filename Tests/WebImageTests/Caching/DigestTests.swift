@@ -60,7 +60,7 @@ struct DigestTests {
     func paths(key: String) {
         let name = CacheKey(key)
         let hex = SHA256.hash(Array(key.utf8)).hex
-        #expect(name.path == "v1/\(hex.prefix(2))/\(hex.dropFirst(2).prefix(1))/\(hex.dropFirst(3))")
+        #expect(name.path == "v1/\(hex.prefix(1))/\(hex.dropFirst(1).prefix(1))/\(hex.dropFirst(2))")
         #expect(name.path.utf8.count == 69)
     }
 

@@ -9,6 +9,10 @@ struct BatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "batch",
         abstract: "Remove batches from Redis.",
+        discussion: """
+            Example:
+              prefetch-coord batch rm urls-7f3a --cache ./cache
+            """,
         subcommands: [BatchRemoveCommand.self])
 }
 
@@ -23,8 +27,8 @@ struct BatchRemoveCommand: AsyncParsableCommand {
               prefetch-coord batch rm urls-7f3a --cache ./cache
               prefetch-coord batch rm urls-7f3a urls-7f3a.2 --yes
 
-            They go by themselves 7 days after their end (--keep). A running batch has to be
-            cancelled first, and a retry goes before the batch it retries.
+            They go by themselves 7 days after their end (--keep). A running batch is
+            to be cancelled first, and a retry goes before the batch it retries.
             """)
 
     @Argument(help: "Batches, or beginnings of their names.")

@@ -41,8 +41,9 @@ struct BlacklistImportCommand: AsyncParsableCommand {
               prefetch-coord blacklist import failed.txt --cache ./cache
               zcat failed.gz | prefetch-coord blacklist import -
 
-            One URL a line, as blacklist export writes it; what is said of add holds. Lines that are no URL are named and passed over; exit code 65 where no line
-            is one.
+            One URL a line, as blacklist export writes it; they stay as those of add do.
+            Lines that are no URL are named and passed over; exit code 65 where no
+            line is one.
             """)
 
     @Argument(help: "The list, or - for standard input.")

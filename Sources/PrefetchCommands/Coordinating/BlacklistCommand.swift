@@ -34,7 +34,7 @@ struct BlacklistListCommand: AsyncParsableCommand {
         discussion: """
             Examples:
               prefetch-coord blacklist --cache ./cache
-              prefetch-coord blacklist list --json | jq -r 'select(.http_status == 503) | .url'
+              prefetch-coord blacklist list --json | jq -r .url
             """)
 
     @Flag(help: "One object of JSON a line.")

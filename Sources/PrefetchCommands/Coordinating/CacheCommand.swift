@@ -8,6 +8,11 @@ struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cache",
         abstract: "Look into the cache of images.",
+        discussion: """
+            Examples:
+              prefetch-coord cache du --cache ./cache
+              prefetch-coord cache path https://example.org/a.jpg
+            """,
         subcommands: [
             CachePathCommand.self, CacheGetCommand.self, CacheListCommand.self, CacheUsageCommand.self,
             CacheVerifyCommand.self,
@@ -53,6 +58,7 @@ struct CachePathCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "path",
         abstract: "Print the path of the image of a URL.",
+        usage: "prefetch-coord cache path <url> ... [<options>]",
         discussion: """
             Examples:
               prefetch-coord cache path https://example.org/a.jpg
@@ -100,8 +106,9 @@ struct CacheGetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
         abstract: "Write the image of a URL to standard output.",
+        usage: "prefetch-coord cache get <url> [<options>]",
         discussion: """
-            Example:
+            Examples:
               prefetch-coord cache get https://example.org/a.jpg > a.jpg
             """)
 
@@ -130,6 +137,7 @@ struct CacheVerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
         abstract: "Read every file of the cache and compare it with its record.",
+        usage: "prefetch-coord cache verify [<options>]",
         discussion: """
             Examples:
               prefetch-coord cache verify --cache ./cache

@@ -29,7 +29,7 @@ struct SubmitCommand: AsyncParsableCommand {
     @Flag(help: "Go on with the batch of this list that was not queued to its end.")
     var resume = false
 
-    @Option(help: "Take this slot: the running batch that has it is cancelled.")
+    @Option(help: "A place only one running batch has: the one that has it is cancelled.")
     var slot: String?
 
     @Option(help: "With --wait: skipped URLs that still mean success: N or N%.")

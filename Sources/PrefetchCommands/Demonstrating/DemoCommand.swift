@@ -26,7 +26,7 @@ struct DemoCommand: AsyncParsableCommand {
     @Option(name: [.customShort("n"), .long], help: "Worker processes.")
     var workers = 4
 
-    @Option(help: "URLs.")
+    @Option(help: "URLs, from 100 to 100,000.")
     var count = 2000
 
     @Flag(help: "Print the result as one line of JSON.")

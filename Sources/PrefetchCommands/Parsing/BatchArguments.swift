@@ -13,7 +13,10 @@ struct BatchArguments: ParsableArguments {
     @Option(help: "What a counted file survives: none, batch (a power cut), file.")
     var durability = "batch"
 
-    @Option(help: "Which failures are listed: smart, sd3, sd4, none. (default: smart)")
+    @Option(
+        help:
+            "Which failures are not asked again: smart (what will not heal by itself), sd3 and sd4 (SDWebImage's rules), none. (default: smart)"
+    )
     var blacklist: String?
 
     @Option(
@@ -42,13 +45,13 @@ struct BatchArguments: ParsableArguments {
     @Option(help: "Name of the batch; its list's name and hash by default.")
     var name: String?
 
-    @Option(help: "Which jobs start first: fifo, lifo.")
+    @Option(help: "Which jobs start first.")
     var order = PrefetchOrder.fifo
 
-    @Option(help: "Priority of the batch: high, normal, low.")
+    @Option(help: "Priority of the batch.")
     var priority = PrefetchPriority.normal
 
-    @Option(help: "Jobs that wait in Redis: auto, all, or a number.")
+    @Option(help: "Jobs that wait in Redis, which bounds its memory: auto, all, or a number.")
     var window = "auto"
 
     @Option(help: "URLs a job, 1 to 256; by default a 64th of the list.")

@@ -7,16 +7,20 @@ struct FetchOptions: ParsableArguments {
     @Option(name: .customLong("max-concurrent-downloads"), help: "Transfers in flight a worker.")
     var maxConcurrentDownloads = 32
 
-    @Option(name: .customLong("allow-net"), help: "Open a private network, for example 10.0.0.0/8 or 127.0.0.1:8080.")
+    @Option(
+        name: .customLong("allow-net"),
+        help: "Open a private network, as 10.0.0.0/8 or 127.0.0.1:8080; may be repeated.")
     var allowNet: [String] = []
 
-    @Option(name: [.customShort("H"), .customLong("header")], help: "A header of every request, 'Name: value'.")
+    @Option(
+        name: [.customShort("H"), .customLong("header")],
+        help: "A header of every request, 'Name: value'; may be repeated.")
     var headers: [String] = []
 
     @Option(help: "The User-Agent of every request.")
     var userAgent: String?
 
-    @Option(help: "A proxy, for example http://10.0.0.1:3128; 'env' takes it from the environment.")
+    @Option(help: "A proxy, as http://10.0.0.1:3128; 'env' takes it from the environment; none by default.")
     var proxy: String?
 
     @Option(help: "HOST:PORT:ADDRESS, as curl --resolve.")
@@ -28,13 +32,13 @@ struct FetchOptions: ParsableArguments {
     @Option(name: .customLong("ca-file"), help: "Certificates to trust in place of the system's.")
     var caFile: String?
 
-    @Option(help: "Seconds for a connection.")
+    @Option(help: "Time for a connection, as 500ms, 10s or 1m.")
     var connectTimeout = TimeSpan(seconds: 10)
 
-    @Option(help: "Seconds without a byte.")
+    @Option(help: "Time without a byte.")
     var timeout = TimeSpan(seconds: 15)
 
-    @Option(help: "Seconds a URL may take in all; none by default.")
+    @Option(help: "Time a URL may take in all; none by default.")
     var maxTime: TimeSpan?
 
     @Option(help: "Requests for a URL before it ends as failed.")

@@ -9,7 +9,10 @@ struct RedisLocation: ParsableArguments {
     @Option(help: "redis://[user[:password]@]host[:port][/db] or unix:///path?db=1.")
     var redis: String?
 
-    @Option(help: "The cache folder; without --redis, the private Redis beside it is used.")
+    @Option(
+        help:
+            "The cache folder; without --redis, the private Redis beside it is used. By default what the environment names, then ./cache."
+    )
     var cache: String?
 
     @Option(help: "A file with the password of Redis.")

@@ -28,7 +28,7 @@ struct CacheUsageCommand: ParsableCommand {
         }
 
         var text: String {
-            "\(Wording.count(count)) images, \(Wording.bytes(bytes)), \(Wording.bytes(allocated)) on disk"
+            "\(Wording.count(count)) image\(count == 1 ? "" : "s"), \(Wording.bytes(bytes)), \(Wording.bytes(allocated)) on disk"
         }
 
         mutating func add(_ entry: CacheEntry) {

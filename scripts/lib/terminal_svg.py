@@ -46,7 +46,7 @@ def main():
         lines.pop()
     width, height = columns * CELL + 2 * PAD, len(lines) * LINE + BAR + 2 * PAD
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}">',
         f"<title>{html.escape(title)}</title>",
         "<style>text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre;"
         f"fill:{LIGHT[0]}}}.w{{fill:#f6f8fa;stroke:#d0d7de}}.b{{font-weight:700}}.d{{opacity:.65}}.u{{text-decoration:underline}}"

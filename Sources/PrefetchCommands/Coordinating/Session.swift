@@ -40,7 +40,13 @@ struct Session: Sendable {
         let connection = RedisConnection(configuration, name: "prefetch-coord")
         queue = PrefetchQueue(connection: connection, name: name)
         do throws(RedisError) {
-            let warnings = try await connection.serverFacts().check()
+            // A private server may just be starting anew, because whoever had started it was killed: that is waited for.
+            let warnings =
+                attachment == nil
+                ? try await connection.serverFacts().check()
+                : try await withRetry(until: .now + .seconds(10)) { () async throws(RedisError) in
+                    try await connection.serverFacts().check()
+                }
             if attachment == nil { for warning in warnings { Console.note("warning: \(warning)") } }
         } catch {
             await attachment?.leave()

@@ -2,8 +2,6 @@
 ///
 /// Only the downloader's thread uses it.
 final class DownloadOperation {
-    typealias Continuation = UnsafeContinuation<Result<DownloadedImage, WebImageError>, Never>
-
     /// What makes two downloads the same transfer.
     struct Key: Hashable {
         let url: String
@@ -22,7 +20,7 @@ final class DownloadOperation {
     let priority: Int
     var options: DownloadOptions { key.options }
     /// Who gets the result. Empty: nobody any more.
-    var waiters: [(call: DownloadCall, continuation: Continuation)] = []
+    var waiters: [DownloadCall] = []
     /// The URL of the first hop of every try.
     let start: RequestURL
     /// The URL of the hop now.

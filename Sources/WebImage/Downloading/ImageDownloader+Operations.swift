@@ -140,7 +140,7 @@ extension ImageDownloader {
         if operations[operation.key] === operation { operations[operation.key] = nil }
         let waiters = operation.waiters
         operation.waiters = []
-        for waiter in waiters { waiter.continuation.resume(returning: result) }
+        for waiter in waiters { waiter.end(result) }
     }
 }
 

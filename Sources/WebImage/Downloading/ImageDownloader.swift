@@ -100,19 +100,20 @@ public actor ImageDownloader {
         let key = DownloadOperation.Key(url: url, options: options.ofTransfer, headers: headers)
         let request = try RequestURL(url)
         let call = DownloadCall()
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { (continuation: DownloadOperation.Continuation) in
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                call.begin(continuation)
                 executor.perform {
                     self.assumeIsolated { downloader in
                         // A cancellation before this point found no waiter, but is seen here.
                         guard !call.isCancelled, !downloader.isInvalidated else {
-                            return continuation.resume(returning: .failure(.downloadCancelled))
+                            return call.end(.failure(.downloadCancelled))
                         }
                         let operation =
                             downloader.operations[key]
                             ?? downloader.begin(
                                 key, request: request, priority: options.priority, attemptsUsed: max(0, attemptsUsed))
-                        operation.waiters.append((call, continuation))
+                        operation.waiters.append(call)
                     }
                 }
             }
@@ -120,7 +121,7 @@ public actor ImageDownloader {
             call.cancel()
             executor.perform { self.assumeIsolated { $0.cancel(call, of: key) } }
         }
-        return try result.get()
+        return try call.result.get()
     }
 
     private func begin(
@@ -195,9 +196,9 @@ public actor ImageDownloader {
 
     private func cancel(_ call: DownloadCall, of key: DownloadOperation.Key) {
         guard let operation = operations[key],
-            let index = operation.waiters.firstIndex(where: { $0.call === call })
+            let index = operation.waiters.firstIndex(where: { $0 === call })
         else { return }
-        operation.waiters.remove(at: index).continuation.resume(returning: .failure(.downloadCancelled))
+        operation.waiters.remove(at: index).end(.failure(.downloadCancelled))
         guard operation.waiters.isEmpty else { return }
         // What is in the backlog or waits for its next try is skipped when its turn comes.
         stopTransfer(of: operation)
@@ -205,11 +206,33 @@ public actor ImageDownloader {
     }
 }
 
-/// One caller of `download`: known by its identity, and cancelled at most once, from any thread.
+/// One caller of `download`, known by its identity. Its result comes through the lock, which ThreadSanitizer understands: of a
+/// continuation that is resumed before its task has suspended it does not see that the one comes before the other.
 final class DownloadCall: Sendable {
-    private let cancelled = Locked(false)
-    var isCancelled: Bool { cancelled.withLock { $0 } }
-    func cancel() { cancelled.withLock { $0 = true } }
+    private struct State {
+        var isCancelled = false
+        var continuation: UnsafeContinuation<Void, Never>?
+        var result: Result<DownloadedImage, WebImageError> = .failure(.downloadCancelled)
+    }
+
+    private let state = Locked(State())
+
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+    /// How it ended.
+    var result: Result<DownloadedImage, WebImageError> { state.withLock { $0.result } }
+
+    func cancel() { state.withLock { $0.isCancelled = true } }
+    func begin(_ continuation: UnsafeContinuation<Void, Never>) { state.withLock { $0.continuation = continuation } }
+
+    /// Wakes the caller; once.
+    func end(_ result: Result<DownloadedImage, WebImageError>) {
+        let continuation = state.withLock { state in
+            state.result = result
+            defer { state.continuation = nil }
+            return state.continuation
+        }
+        continuation?.resume()
+    }
 }
 
 /// The way from the thread to its downloader, which it must not keep alive.

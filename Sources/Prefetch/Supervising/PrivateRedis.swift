@@ -114,9 +114,23 @@ package actor PrivateRedis {
 
     private func endServer() async {
         guard let server else { return }
+        await askToEnd(server)
         await server.child.stop(patience: .seconds(30))
         server.lock.release()
         self.server = nil
+    }
+
+    /// SHUTDOWN writes what SIGTERM writes, at once; the signal is only looked at ten times a second.
+    private func askToEnd(_ server: Server) async {
+        let connection = RedisConnection(
+            RedisConfiguration(
+                endpoint: .unix(path: socket), connectTimeout: .seconds(1), commandTimeout: .seconds(30)),
+            name: "prefetch-leave")
+        do throws(RedisError) {
+            try await connection.command(["SHUTDOWN"])
+        } catch {
+            // The connection ends with the server. One that does not answer gets the signal.
+        }
     }
 
     private func own(_ lock: LockFile) async throws(PrefetchError) {

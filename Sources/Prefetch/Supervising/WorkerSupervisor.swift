@@ -146,7 +146,8 @@ package actor WorkerSupervisor {
             if stopping.isOpen { child.signal(SIGTERM) }
             let end = await child.wait()
             running[child.pid] = nil
-            if end == .exited(0) { return nil }
+            // It was asked to end before it could listen to signals: it had no jobs yet.
+            if end == .exited(0) || (stopping.isOpen && end == .signalled(SIGTERM)) { return nil }
             await onDeath(child.pid, end)
             if stopping.isOpen { return nil }
             if let refusal = refusal(of: child.pid, end: end, program) { return refusal }

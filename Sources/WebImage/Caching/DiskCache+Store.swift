@@ -44,11 +44,10 @@ extension DiskCache {
         _ body: ImageBody, _ key: CacheKey, _ record: CacheRecord, _ validators: HTTPValidators?, _ replacing: Bool,
         leaf: borrowing Leaf
     ) throws(WebImageError) -> StoreResult {
-        let file = try fill(body, leaf: leaf.descriptor)
+        var file = try fill(body, leaf: leaf.descriptor)
         defer { if let name = file.temporaryName { unlinkat(leaf.descriptor, name, 0) } }
-        let isDescribed = try describe(file.descriptor, record: record, validators: validators)
-        // Not at the open: an attribute wants write permission of the file itself (xattr(7)).
-        guard fchmod(file.descriptor, publishedMode) == 0 else { throw fault("store an image") }
+        let isDescribed = try describe(&file, record: record, validators: validators)
+        if file.mode != publishedMode, fchmod(file.descriptor, publishedMode) != 0 { throw fault("store an image") }
         if configuration.durability == .file, fdatasync(file.descriptor) != 0 { throw fault("store an image") }
         // Two names cannot appear in one step, so only one process at a time publishes a pair of them into this directory.
         let pairLock = isDescribed ? nil : try lockPairs(leaf.descriptor)
@@ -109,23 +108,28 @@ extension DiskCache {
         let descriptor: Int32
         /// In the leaf directory; nil where the file has no name.
         var temporaryName: String?
+        /// Its permissions now.
+        var mode: mode_t
     }
 
     private func fill(_ body: ImageBody, leaf: Int32) throws(WebImageError) -> Filled {
-        if current.unnamedFiles {
+        let abilities = current
+        // Not read-only from the start where an attribute wants write permission of the file itself (xattr(7)).
+        let mode = abilities.attributesOfReadOnlyFiles ? publishedMode : 0o600
+        if abilities.unnamedFiles {
             if let descriptor = body.fileDescriptor, isUnnamedHere(descriptor) {
-                return Filled(owned: nil, descriptor: descriptor, temporaryName: nil)
+                return Filled(owned: nil, descriptor: descriptor, temporaryName: nil, mode: 0o600)
             }
-            if let file = OpenFile(clinux_open_beneath(leaf, ".", clinux_tmpfile_flags(), 0o600)) {
+            if let file = OpenFile(clinux_open_beneath(leaf, ".", clinux_tmpfile_flags(), mode)) {
                 try write(body, to: file.descriptor)
                 let descriptor = file.descriptor
-                return Filled(owned: file, descriptor: descriptor, temporaryName: nil)
+                return Filled(owned: file, descriptor: descriptor, temporaryName: nil, mode: mode)
             }
             guard lacksUnnamedFiles(errno) else { throw fault("store an image") }
         }
         let name = Self.temporaryName()
         let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
-        guard let file = OpenFile(clinux_open_beneath(leaf, name, flags, 0o600)) else { throw fault("store an image") }
+        guard let file = OpenFile(clinux_open_beneath(leaf, name, flags, mode)) else { throw fault("store an image") }
         do throws(WebImageError) {
             try write(body, to: file.descriptor)
         } catch {
@@ -133,7 +137,7 @@ extension DiskCache {
             throw error
         }
         let descriptor = file.descriptor
-        return Filled(owned: file, descriptor: descriptor, temporaryName: name)
+        return Filled(owned: file, descriptor: descriptor, temporaryName: name, mode: mode)
     }
 
     private func write(_ body: ImageBody, to descriptor: Int32) throws(WebImageError) {
@@ -152,10 +156,16 @@ extension DiskCache {
 
     /// Attaches the record. Returns false where it has to stand in a file of its own.
     private func describe(
-        _ descriptor: Int32, record: CacheRecord, validators: HTTPValidators?
+        _ file: inout Filled, record: CacheRecord, validators: HTTPValidators?
     ) throws(WebImageError) -> Bool {
         guard current.attributes else { return false }
+        let descriptor = file.descriptor
         var code = setAttribute(Self.recordAttribute, record.encoded, of: descriptor)
+        if code != 0, file.mode & 0o200 == 0, lacksAttributesOfReadOnlyFiles(code) {
+            file.mode = 0o600
+            guard fchmod(descriptor, file.mode) == 0 else { throw fault("store an image") }
+            code = setAttribute(Self.recordAttribute, record.encoded, of: descriptor)
+        }
         if code == 0, let validators {
             code = setAttribute(Self.validatorsAttribute, validators.encoded, of: descriptor)
         }

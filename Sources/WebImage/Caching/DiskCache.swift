@@ -24,6 +24,8 @@ public final class DiskCache: Sendable {
     struct Abilities {
         var unnamedFiles: Bool
         var attributes: Bool
+        /// Whether a file takes an attribute that is read-only from the start (CAP_DAC_OVERRIDE): a call less for each image.
+        var attributesOfReadOnlyFiles: Bool
     }
 
     /// Opens a cache directory; makes it, and what belongs into it, where it is missing.
@@ -50,7 +52,7 @@ public final class DiskCache: Sendable {
             Abilities(
                 // An unnamed file gets its name through /proc (open(2), O_TMPFILE).
                 unnamedFiles: configuration.usesUnnamedFiles == .auto && access("/proc/self/fd", X_OK) == 0,
-                attributes: configuration.usesExtendedAttributes == .auto))
+                attributes: configuration.usesExtendedAttributes == .auto, attributesOfReadOnlyFiles: geteuid() == 0))
         root = file.release()
         if !configuration.isReadOnly { try lay() }
     }
@@ -95,6 +97,13 @@ public final class DiskCache: Sendable {
     func lacksAttributes(_ code: Int32) -> Bool {
         guard code == ENOTSUP || code == ENOSYS else { return false }
         abilities.withLock { $0.attributes = false }
+        return true
+    }
+
+    /// Whether the error means that an attribute wants write permission of the file itself (xattr(7)); remembered.
+    func lacksAttributesOfReadOnlyFiles(_ code: Int32) -> Bool {
+        guard code == EACCES || code == EPERM else { return false }
+        abilities.withLock { $0.attributesOfReadOnlyFiles = false }
         return true
     }
 

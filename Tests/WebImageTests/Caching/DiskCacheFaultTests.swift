@@ -2,6 +2,7 @@ import CLinux
 import Glibc
 import TestSupport
 import Testing
+import Threading
 
 @testable import WebImage
 
@@ -63,6 +64,32 @@ struct DiskCacheFaultTests {
         }
         chmod(directory.path("v1"), 0o755)
         #expect(error?.code == .localFault && error?.underlyingCode == EACCES)
+    }
+
+    @Test("Without root's rights a file gets its record and is read-only all the same", .enabled(if: getuid() == 0))
+    func ordinaryUser() async throws {
+        let directory = TemporaryDirectory()
+        let nobody: uid_t = 65_534
+        #expect(chmod(directory.path, 0o755) == 0 && chown(directory.path, nobody, nobody) == 0)
+        let (bytes, path) = (bytes, directory.path)
+        // The file system's user is a thread's own (setfsuid(2), which Glibc does not show to Swift), and takes its capabilities over
+        // files away.
+        let setfsuid = unsafeBitCast(
+            try #require(dlsym(UnsafeMutableRawPointer(bitPattern: 0), "setfsuid")),
+            to: (@convention(c) @Sendable (uid_t) -> Int32).self)
+        let thread = ThreadPool(threads: 1, name: "nobody")
+        let found = try await thread.run {
+            _ = setfsuid(nobody)
+            let cache = try DiskCache(directory: path)
+            for key in ["a", "b"] {
+                try cache.store(ImageBody(bytes), for: CacheKey(key), record: record(bytes, level: .decode))
+            }
+            return try cache.lookup(CacheKey("b"), atLeast: .decode)
+        }
+        let entry = try #require(found)
+        #expect(entry.standing == .verified && entry.record?.length == bytes.count)
+        var status = stat()
+        #expect(stat(entry.path, &status) == 0 && status.st_uid == nobody && status.st_mode & 0o222 == 0)
     }
 
     @Test("A cache whose directory is renamed goes on under its new name", arguments: CacheMode.allCases)

@@ -108,7 +108,7 @@ struct EarlyEndTests {
         folder.write(Array((origin.url("/1.png") + "\n" + origin.url("/hangs") + "\n").utf8), to: "urls.txt")
         let words = [
             "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "1", "--allow-net", "127.0.0.0/8",
-            "-q",
+            "-q", "--drain-timeout", "1s",
         ]
         let first = try await ChildProcess(
             builtProduct("prefetch-coord"), words + patient + ["--deadline", "10m"], environment: RemoteBatch.clean)

@@ -116,9 +116,16 @@ package struct ListFeeder: Sendable {
                 batch: batch, offset: offset, window: window, count: count, of: segment, jobs: jobs)
         } catch {
             // A full Redis refuses PUSH and still drains: the same back-pressure as a full window.
-            if error.code == .outOfMemory { return .full }
+            if error.code == .outOfMemory { return try await stillTakesJobs() }
             throw PrefetchError(error)
         }
+    }
+
+    /// What a refused PUSH could not say: whether the batch was ended meanwhile, by its deadline too.
+    private func stillTakesJobs() async throws(PrefetchError) -> PrefetchQueue.PushResult {
+        let status = try await redis { () async throws(RedisError) in try await queue.status(of: batch) }
+        guard let status else { return .closed("gone") }
+        return status.state == .running ? .full : .closed(status.state.rawValue)
     }
 
     private func changed(count: Int) -> PrefetchError {

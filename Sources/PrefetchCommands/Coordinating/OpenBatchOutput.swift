@@ -55,7 +55,7 @@ struct OpenBatchOutput: Sendable {
                     try await body(notice)
                     return true
                 } ?? false
-        } catch let error as PrefetchError {
+        } catch let error as PrefetchError where error.kind == .configuration {
             if try await session.queue.status(of: id)?.endedBy == .deadline {
                 Console.note("\(id) reached its deadline while it was fed")
                 throw ExitCode(4)

@@ -146,6 +146,41 @@ struct EndingTests {
         #expect(try await f.findings("some", "all") == [])
     }
 
+    @Test("Of an open batch the share counts from its seal on")
+    func openShare() async throws {
+        let f = try await QueueFixture()
+        try await f.join("w")
+        let fields = [("open", "1"), ("total", "4"), ("lines", "4"), ("list", "/l"), ("hash", "aa"), ("host", "h")]
+        try await f.open(fields: fields + [("finish_at", "50%")])
+        let segment = try #require(try await f.queue.lists(of: "b").first)
+        let jobs = QueueFixture.jobs("b", sizes: [1, 1, 1, 1])
+        _ = try await f.queue.push(
+            batch: "b", offset: 0, window: "all", count: 4, of: segment, jobs: jobs.map { $0.encoded() })
+        for job in try await f.claim("w", 1, count: 4).map(\.job).prefix(3) { try await f.finish(job, "w") }
+        #expect(try await f.field("state", of: "b") == "running")
+        #expect(try await f.queue.close(batch: "b") == .pushed(4))
+        let status = try #require(try await f.queue.status(of: "b"))
+        #expect(status.endedBy == .finishAt && status.counts[.cancelled] == 1)
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("A deadline ends who feeds a Redis that is full and that nobody drains")
+    func full() async throws {
+        let server = try await RedisServer()
+        let connection = RedisConnection(try RedisConfiguration(url: server.url), name: "test")
+        let queue = PrefetchQueue(connection: connection)
+        let folder = TemporaryDirectory()
+        folder.write(Array((0..<10).map { "http://h/\($0)\n" }.joined().utf8), to: "list")
+        var batch = NewBatch(list: try URLList(path: folder.path("list")))
+        batch.name = "b"
+        batch.limit = 300
+        _ = try await batch.open(in: queue)
+        try await connection.command(["CONFIG", "SET", "maxmemory", "1"])
+        let feeder = ListFeeder(queue: queue, list: try URLList(path: folder.path("list")), batch: "b")
+        #expect(try await feeder.feed() == .closed("cancelled"))
+        #expect(try await queue.status(of: "b")?.endedBy == .deadline)
+    }
+
     @Test("Who ended a batch is told: a hand, or the next one of its slot")
     func others() async throws {
         let f = try await QueueFixture()

@@ -58,9 +58,19 @@ struct ParsingTests {
         ["--cache-key", "s/(/x/"],
         ["--cache-key", "path"], ["--name", "a b"], ["--name", "{x}"], ["--window", "0"], ["--job-size", "257"],
         ["--priority", "urgent"], ["--order", "random"], ["--keep-details", "-1"],
+        ["--deadline", "0"], ["--deadline", "0.0001ms"], ["--deadline", "101y"], ["--deadline", "1e9d"],
+        ["--finish-at", "0"], ["--finish-at", "0%"], ["--finish-at", "101%"], ["--finish-at", "1.5"],
+        ["--finish-at", "%"], ["--finish-at", "1e1%"], ["--finish-at", "0x10"], ["--finish-at", "1.2.3%"],
     ])
     func aBatchOptionThatMakesNoSenseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try BatchArguments.parse(words) }
+    }
+
+    @Test func aBatchMayEndEarly() throws {
+        let arguments = try BatchArguments.parse(["--deadline", "1.5s", "--finish-at", "99.9%"])
+        #expect(arguments.limit == 1500 && arguments.finishAt == "99.9%")
+        #expect(try BatchArguments.parse(["--finish-at", "950"]).finishAt == "950")
+        #expect(try BatchArguments.parse([]).limit == nil)
     }
 
     @Test(arguments: [
@@ -74,7 +84,8 @@ struct ParsingTests {
     @Test(
         arguments: [
             RunCommand.self, SubmitCommand.self, StatusCommand.self, FailuresCommand.self, FsckCommand.self,
-            CachePathCommand.self, CacheGetCommand.self, CacheVerifyCommand.self, WorkerCommand.self,
+            AppendCommand.self, SealCommand.self, CachePathCommand.self, CacheGetCommand.self, CacheVerifyCommand.self,
+            WorkerCommand.self,
         ] as [any ParsableCommand.Type])
     func everyHelpFitsEightyColumnsAndHasAnExample(command: any ParsableCommand.Type) {
         let help = command.helpMessage(columns: 80)

@@ -13,6 +13,7 @@ extension BatchFollowing {
             for item in settled where given.indices.contains(item.index) { urls.append(given[item.index]) }
         case .list(let cursor):
             for item in settled { urls.append(try cursor.entry(at: item.index).url) }
+        case .lists(let lists): urls = try await listedURLs(of: settled, lists, in: status)
         case .packed(let packed):
             for item in settled { packed[item.index].map { urls.append($0) } }
         case .none(let reason): urls = try await detailedURLs(of: settled, in: status, otherwise: reason)
@@ -27,6 +28,7 @@ extension BatchFollowing {
 
     private func lookForURLs(of status: BatchStatus) async throws(PrefetchError) -> Source {
         do throws(PrefetchError) {
+            if status.hasLists { return .lists(try SegmentedList(listPath, of: status.id, try await lists(status))) }
             return status.retryOf == nil ? try listSource(status) : try await retrySource(status)
         } catch {
             switch error.kind {
@@ -47,6 +49,26 @@ extension BatchFollowing {
                 hint: "give the file it was submitted from: --list FILE")
         }
         return .list(cursor)
+    }
+
+    private func lists(_ status: BatchStatus) async throws(PrefetchError) -> [ListSegment] {
+        do throws(RedisError) { return try await queue.lists(of: status.id) } catch { throw PrefetchError(error) }
+    }
+
+    /// Of an open batch, whose lists may have become more. Those of a list that cannot be read are in the details, or nowhere.
+    private func listedURLs(
+        of settled: [SettledURL], _ lists: SegmentedList, in status: BatchStatus
+    ) async throws(PrefetchError) -> [String] {
+        if let last = settled.last, last.index >= lists.end { lists.extend(try await self.lists(status)) }
+        var urls: [String] = []
+        for item in settled {
+            switch lists.url(at: item.index) {
+            case .success(let url): urls.append(url)
+            case .failure(let reason):
+                urls += try await detailedURLs(of: [item], in: status, otherwise: reason)
+            }
+        }
+        return urls
     }
 
     /// The entries of a retry are lines of another batch that were skipped, and perhaps of a retry again: they are kept in memory.

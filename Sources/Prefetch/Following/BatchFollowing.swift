@@ -11,6 +11,7 @@ package actor BatchFollowing {
         case notLooked
         case given([String])
         case list(ListCursor)
+        case lists(SegmentedList)
         case packed(PackedURLs)
         /// Only details of skipped URLs are there.
         case none(PrefetchError)

@@ -131,7 +131,8 @@ package actor OutcomeTail {
             let length = try await redis { queue async throws(RedisError) in
                 try await queue.read([["STRLEN", RedisArgument(key)]])[0].get().int ?? 0
             }
-            pieces = copy.openPieces(below: found.state == .cancelled ? found.total : length)[...]
+            // An open batch may have got a list since: its URLs are not in the total that is told with this look.
+            pieces = copy.openPieces(below: found.state == .cancelled ? found.total : min(length, found.total))[...]
             mark = Mark(found)
             cost = .zero
         }

@@ -24,8 +24,8 @@ package struct BatchCheck: Sendable {
         }
     }
 
-    private let queue: PrefetchQueue
-    private let batch: String
+    let queue: PrefetchQueue
+    let batch: String
 
     package init(queue: PrefetchQueue, batch: String) {
         self.queue = queue
@@ -36,11 +36,15 @@ package struct BatchCheck: Sendable {
     /// - Throws: `notFound` where Redis has no such batch; what talking to Redis throws.
     package func run() async throws(PrefetchError) -> [Finding] {
         let snapshot: BatchSnapshot?
-        do throws(RedisError) { snapshot = try await BatchSnapshot.read(batch, queue: queue) } catch {
+        var listed: [Finding] = []
+        do throws(RedisError) {
+            snapshot = try await BatchSnapshot.read(batch, queue: queue)
+            if let snapshot { listed = try await lists(snapshot) }
+        } catch {
             throw PrefetchError(error)
         }
         guard let snapshot else { throw PrefetchError(.notFound, "there is no batch '\(batch)'") }
-        return counts(snapshot) + jobs(snapshot) + ending(snapshot) + workers(snapshot)
+        return counts(snapshot) + jobs(snapshot) + listed + ending(snapshot) + workers(snapshot)
     }
 
     private func finding(_ invariant: String, _ message: String) -> Finding {

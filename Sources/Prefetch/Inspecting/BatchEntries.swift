@@ -1,11 +1,12 @@
 internal import Redis
 internal import WebImage
 
-/// The entries of a batch in the order of their indices: the lines of its list, or, of a batch that is a retry, the skipped lines of the
-/// batch it retries.
+/// The entries of a batch in the order of their indices: the lines of its list, or of its lists one after the other; of a batch that is a
+/// retry, the skipped lines of the batch it retries.
 package struct BatchEntries: Sendable {
     private enum Source: Sendable {
         case list(URLList)
+        case lists([(segment: ListSegment, list: URLList)])
         case skipped(FailureReader)
     }
 
@@ -19,7 +20,17 @@ package struct BatchEntries: Sendable {
         total = list.total
     }
 
-    /// The entries of a batch that Redis has.
+    /// The lines of one list of an open batch, with the indices and line numbers they have in the batch.
+    package init(_ list: URLList, as segment: ListSegment) {
+        self.init([(segment, list)])
+    }
+
+    private init(_ lists: [(segment: ListSegment, list: URLList)]) {
+        source = .lists(lists)
+        total = lists.reduce(0) { $0 + $1.segment.total }
+    }
+
+    /// The entries of a batch that Redis has; of one that is open, as far as its status knew of them.
     /// * `listPath`: where the list is now, if not where it was read.
     /// - Throws: `unreadableList` where the list is needed and is not there or has changed; `notFound` where the retried batch is gone.
     package init(of status: BatchStatus, queue: PrefetchQueue, listPath: String? = nil) async throws(PrefetchError) {
@@ -32,6 +43,10 @@ package struct BatchEntries: Sendable {
                     hint: "submit the lines again that are still wanted")
             }
             self.init(skippedOf: found, queue: queue, listPath: listPath)
+            return
+        }
+        if status.hasLists {
+            self.init(try await Self.lists(of: status, queue: queue, listPath: listPath))
             return
         }
         let list: URLList
@@ -49,6 +64,39 @@ package struct BatchEntries: Sendable {
         self.init(list)
     }
 
+    private static func lists(
+        of status: BatchStatus, queue: PrefetchQueue, listPath: String?
+    ) async throws(PrefetchError) -> [(segment: ListSegment, list: URLList)] {
+        let segments: [ListSegment]
+        do throws(RedisError) { segments = try await queue.lists(of: status.id) } catch { throw PrefetchError(error) }
+        let places = try ListPlaces(listPath, of: status.id, segments)
+        var lists: [(segment: ListSegment, list: URLList)] = []
+        // What was added since the status was read belongs to the next one.
+        for segment in segments where segment.total > 0 && segment.end <= status.total {
+            lists.append((segment, try places.list(segment)))
+        }
+        return lists
+    }
+
+    /// Returns whether to go on with the next list.
+    private static func forEach(
+        of segment: ListSegment, _ list: URLList, from first: Int,
+        _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
+    ) async throws(PrefetchError) -> Bool {
+        var left = segment.end - max(first, segment.base)
+        var goesOn = true
+        try await list.forEach(from: max(0, first - segment.base)) { entry async throws(PrefetchError) in
+            // The file may have grown since: what is behind is no entry of this batch.
+            guard left > 0 else { return false }
+            left -= 1
+            var entry = entry
+            entry.line += segment.line
+            goesOn = try await body(entry)
+            return goesOn
+        }
+        return goesOn
+    }
+
     /// What was skipped of a batch that is over.
     package init(skippedOf status: BatchStatus, queue: PrefetchQueue, listPath: String? = nil) {
         source = .skipped(FailureReader(queue: queue, status: status, listPath: listPath))
@@ -62,6 +110,10 @@ package struct BatchEntries: Sendable {
     ) async throws(PrefetchError) {
         switch source {
         case .list(let list): try await list.forEach(from: first, body)
+        case .lists(let lists):
+            for (segment, list) in lists where segment.end > first {
+                guard try await Self.forEach(of: segment, list, from: first, body) else { return }
+            }
         case .skipped(let reader):
             var index = 0
             try await reader.forEach { failure async throws(PrefetchError) in

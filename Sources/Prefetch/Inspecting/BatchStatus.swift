@@ -9,20 +9,42 @@ public struct BatchStatus: Sendable, Equatable {
         case running
         /// Every URL ended.
         case done
-        /// Ended by hand; its open URLs read as `cancelled`.
+        /// Ended before its end; its open URLs read as `cancelled`.
         case cancelled
+    }
+
+    /// Who ended a batch that was cancelled.
+    public enum Ending: String, Sendable {
+        /// Somebody, with `cancel` or a token.
+        case hand
+        /// A later batch that took its slot.
+        case slot
+        /// Its deadline.
+        case deadline
+        /// As many of its URLs ended as were to be waited for.
+        case finishAt = "finish-at"
     }
 
     /// The name that commands take.
     public var id: String
     /// What became of it.
     public var state: State
-    /// URLs of the list.
+    /// Who ended it; nil where nobody did before its end.
+    public var endedBy: Ending?
+    /// URLs of the list; of an open batch those of the lists it has so far.
     public var total: Int
     /// URLs pushed so far.
     public var pushed: Int
     /// Whether every URL is pushed.
     public var isSealed: Bool
+    /// Whether more lists may be added to it.
+    public var isOpen: Bool
+    /// Whether it was submitted open: it may have any number of lists.
+    public var hasLists: Bool
+    /// When it is ended at the latest, ms since 1970; 0 = never.
+    public var deadline: Int
+    /// How many URLs have to end until it is ended: a number, or a share as `99.9%`; nil: all.
+    public var finishAt: String?
     /// How the URLs ended; those of a cancelled batch that were open count as cancelled.
     public var counts: PrefetchCounts
     /// Milliseconds since 1970: made, fed last, last outcome, ended (0 = not yet).
@@ -50,8 +72,13 @@ public struct BatchStatus: Sendable, Equatable {
     /// Seconds from the first push to the end, or to now.
     public var elapsed: Double { max(0, Double((ended > 0 ? ended : at) - created) / 1000) }
 
-    /// Whether the list is not complete in Redis and nobody has fed it for 5 s.
-    public var waitsForItsList: Bool { state == .running && !isSealed && at - fed > 5_000 }
+    /// Whether a list is not complete in Redis and nobody has fed it for 5 s.
+    public var waitsForItsList: Bool {
+        state == .running && !isSealed && at - fed > 5_000 && (!hasLists || pushed < total)
+    }
+
+    /// Whether it runs, and should not any more.
+    var isPastDeadline: Bool { state == .running && deadline > 0 && deadline <= at }
 
     /// Reads the hash of a batch; nil where it is none.
     init?(id: String, fields: [String: RedisValue], at: Int) {
@@ -63,6 +90,11 @@ public struct BatchStatus: Sendable, Equatable {
         pushed = number("pushed")
         isSealed = number("sealed") == 1
         total = fields["total"]?.int ?? pushed
+        hasLists = number("open") == 1
+        isOpen = hasLists && state == .running && !isSealed && number("closing") == 0
+        deadline = number("deadline")
+        finishAt = fields["finish_at"]?.string
+        endedBy = state == .cancelled ? fields["ended_by"]?.string.flatMap(Ending.init(rawValue:)) : nil
         counts = PrefetchCounts()
         for outcome in PrefetchOutcome.allCases { counts[outcome] = number("o\(outcome.rawValue)") }
         counts.bytes = number("bytes")
@@ -84,6 +116,6 @@ public struct BatchStatus: Sendable, Equatable {
     /// Whether two readings say the same of the same batch; the times of the readings do not count.
     public static func == (lhs: BatchStatus, rhs: BatchStatus) -> Bool {
         lhs.id == rhs.id && lhs.state == rhs.state && lhs.total == rhs.total && lhs.pushed == rhs.pushed
-            && lhs.isSealed == rhs.isSealed && lhs.counts == rhs.counts
+            && lhs.isSealed == rhs.isSealed && lhs.isOpen == rhs.isOpen && lhs.counts == rhs.counts
     }
 }

@@ -52,8 +52,18 @@ extension PrefetchQueue {
         try await statuses(of: [id]).first
     }
 
-    /// Several batches as they are now, in one round trip; those that are gone are left out.
+    /// Several batches as they are now, in one round trip; those that are gone are left out. One whose deadline has passed is ended by
+    /// this look, where no worker has done it.
     package func statuses(of ids: [String]) async throws(RedisError) -> [BatchStatus] {
+        var found = try await readings(of: ids)
+        for _ in 0...(ids.count / 16) where found.contains(where: \.isPastDeadline) {
+            try await endDue()
+            found = try await readings(of: ids)
+        }
+        return try await withoutDeadLinks(found)
+    }
+
+    private func readings(of ids: [String]) async throws(RedisError) -> [BatchStatus] {
         let replies = try await read([["TIME"]] + ids.map { ["HGETALL", RedisArgument(keys.batch($0))] })
         let time = try replies[0].get().array ?? []
         let now = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
@@ -63,7 +73,7 @@ extension PrefetchQueue {
                 result.append(status)
             }
         }
-        return try await withoutDeadLinks(result)
+        return result
     }
 
     /// A link to a retry counts where that is one: its batch may be gone, or its name another batch's.
@@ -123,11 +133,23 @@ extension PrefetchQueue {
         return result
     }
 
-    /// The newest batch of a list with this hash, and the newest that is still running; retries of a part of it do not count.
+    /// The newest batch of a list with this hash, and the newest that is still running; retries of a part of it do not count,
+    /// nor those that were submitted open, of which it is one list.
     package func batches(ofList hash: String) async throws(RedisError) -> (newest: BatchStatus?, running: BatchStatus?)
     {
-        let same = try await statuses(of: try await batches()).filter { $0.listHash == hash && $0.retryOf == nil }
+        let same = try await statuses(of: try await batches()).filter {
+            $0.listHash == hash && $0.retryOf == nil && !$0.hasLists
+        }
         return (same.last, same.last { $0.state == .running })
+    }
+
+    /// The newest running batch that was submitted open and has a list with this hash.
+    package func openBatch(withList hash: String) async throws(RedisError) -> BatchStatus? {
+        for status in try await statuses(of: try await batches()).reversed()
+        where status.hasLists && status.state == .running {
+            if try await lists(of: status.id).contains(where: { $0.hash == hash }) { return status }
+        }
+        return nil
     }
 
     /// Batches that are neither done nor cancelled.

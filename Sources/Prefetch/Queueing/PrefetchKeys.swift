@@ -43,6 +43,10 @@ package struct PrefetchKeys: Sendable {
     package var dead: String { root + ":dead" }
     /// HASH, slot -> the running batch that has it.
     package var slots: String { root + ":slots" }
+    /// ZSET, running batch -> when it ends at the latest, in ms.
+    package var deadlines: String { root + ":deadlines" }
+    /// LIST of the lists of a batch that was submitted open, in their order.
+    package func lists(_ id: String) -> String { root + ":b:" + id + ":lists" }
     /// SET of failed URLs.
     package var failed: String { root + ":failed" }
     /// HASH, failed URL -> since when, how often, why.
@@ -57,6 +61,7 @@ package struct PrefetchKeys: Sendable {
         local function skipped(id) return batch(id) .. ':skipped' end
         local function counts(id) return batch(id) .. ':w' end
         local function tries(id) return batch(id) .. ':tries' end
+        local function lists(id) return batch(id) .. ':lists' end
         local function own(worker) return K .. ':own:' .. worker end
         local function now() local t = redis.call('TIME') return t[1] * 1000 + math.floor(t[2] / 1000) end
         -- The parts of a job's name: batch, index of its first URL, number of URLs.
@@ -90,7 +95,7 @@ package struct PrefetchKeys: Sendable {
         end
         -- What stays of a batch when its run is over.
         local function results(id)
-          return {batch(id), outcomes(id), skipped(id), counts(id), batch(id) .. ':refused'}
+          return {batch(id), outcomes(id), skipped(id), counts(id), batch(id) .. ':refused', lists(id)}
         end
         -- Results stay for so many seconds, 0 = for ever; with them those of the batches it retries, whose lines are its lines.
         local function keepFor(id, seconds)
@@ -103,19 +108,45 @@ package struct PrefetchKeys: Sendable {
             id = parent
           end
         end
-        -- The end of a batch: what only its run needed goes, the results stay for `keep` seconds.
-        local function close(id, state)
+        -- The end of a batch: what only its run needed goes, the results stay for `keep` seconds. Who ended it, where it was cancelled.
+        local function close(id, state, by)
           unready(id)
           redis.call('HSET', batch(id), 'state', state, 'ended', now())
+          if by then redis.call('HSET', batch(id), 'ended_by', by) end
+          redis.call('ZREM', K .. ':deadlines', id)
           redis.call('DEL', jobs(id), tries(id))
           redis.call('SREM', K .. ':running', id)
           local slot = redis.call('HGET', batch(id), 'slot') or ''
           if slot ~= '' and redis.call('HGET', K .. ':slots', slot) == id then redis.call('HDEL', K .. ':slots', slot) end
           keepFor(id, tonumber(redis.call('HGET', batch(id), 'keep') or '0'))
         end
+        -- Done where every URL ended; cancelled where as many ended as were to be waited for.
         local function closeIfComplete(id)
-          local m = redis.call('HMGET', batch(id), 'state', 'sealed', 'finished', 'total')
-          if m[1] == 'running' and m[2] == '1' and tonumber(m[3]) == tonumber(m[4]) then close(id, 'done') end
+          local m = redis.call('HMGET', batch(id), 'state', 'sealed', 'finished', 'total', 'finish_at')
+          if m[1] ~= 'running' or m[2] ~= '1' then return end
+          local finished, total = tonumber(m[3]), tonumber(m[4])
+          if finished == total then return close(id, 'done') end
+          if not m[5] then return end
+          local share = m[5]:match('^(.+)%%$')
+          -- 99.9 % of 1,000 are 999, whatever a double makes of it.
+          local wanted = share and math.ceil(total * tonumber(share) / 100 - 1e-6) or tonumber(m[5])
+          if finished >= math.max(1, wanted) then close(id, 'cancelled', 'finish-at') end
+        end
+        -- An open batch that takes no more lists is sealed once all URLs of those it has are pushed.
+        local function sealIfFed(id)
+          local m = redis.call('HMGET', batch(id), 'closing', 'pushed', 'total', 'sealed')
+          if m[1] ~= '1' or m[4] == '1' or m[2] ~= m[3] then return end
+          redis.call('HSET', batch(id), 'sealed', '1')
+          closeIfComplete(id)
+        end
+        -- Ends the batches whose deadline has passed: there is no leader, whoever looks at the queue sees to it.
+        local function endDue()
+          local due = redis.call('ZRANGE', K .. ':deadlines', '-inf', now(), 'BYSCORE', 'LIMIT', 0, 16)
+          for _, id in ipairs(due) do
+            redis.call('ZREM', K .. ':deadlines', id)
+            if redis.call('HGET', batch(id), 'state') == 'running' then close(id, 'cancelled', 'deadline') end
+          end
+          return #due
         end
         """#
 }

@@ -24,7 +24,7 @@ extension PrefetchQueue {
     // CLAIM: the next jobs for a worker.
     // ARGV: worker, sequence number of this claim, most jobs, lease in ms.
     // Result: {LOST} or {OK, then payload, outcome bytes, deliveries, marks for each job}. Again with the same number: the same
-    // jobs, as far as the worker still has them. Cost: O(jobs).
+    // jobs, as far as the worker still has them. Ends batches whose deadline has passed first. Cost: O(jobs).
     //
     // A script, never BLMOVE into a private list: that loses jobs when a worker stops inside it and is reaped, or the reply is lost
     // while the worker lives, and it cannot drain a Redis that has reached maxmemory.
@@ -34,6 +34,7 @@ extension PrefetchQueue {
         local worker, wanted = ARGV[1], tonumber(ARGV[3])
         if not redis.call('ZSCORE', K .. ':workers', worker) then return {'LOST'} end
         redis.call('ZADD', K .. ':workers', 'XX', now() + tonumber(ARGV[4]), worker)
+        endDue()
         local out = {'OK'}
         local function give(name, payload)
           local id, base, n = parts(name)

@@ -6,6 +6,7 @@ extension PrefetchQueue {
     // Result: {id it got, batch it ended or ""}: the wanted id, or with .2, .3 … where that one is taken; false where it is taken and
     // was named. A running batch that has the slot is cancelled in the same step.
     // With a field retry_of, that batch is linked to it in the same step; false where it is gone, runs, or has a retry.
+    // With a field limit (ms), its deadline is so much later. With open = 1 its list is the first of its lists, where it has one.
     // Again with the same nonce: the same, and nothing is cancelled. Cost: O(fields + batches of the same list), and the deletion of the
     // cancelled batch's job list.
     private static let open = script(
@@ -33,7 +34,7 @@ extension PrefetchQueue {
         if slot ~= '' then
           local last = redis.call('HGET', K .. ':slots', slot)
           if last and redis.call('HGET', batch(last), 'state') == 'running' then
-            close(last, 'cancelled')
+            close(last, 'cancelled', 'slot')
             replaced = last
           end
           redis.call('HSET', K .. ':slots', slot, id)
@@ -42,6 +43,14 @@ extension PrefetchQueue {
         redis.call('HSET', batch(id), 'nonce', ARGV[2], 'state', 'running', 'sealed', '0', 'pushed', '0', 'finished', '0',
           'skipped', '0', 'bytes', '0', 'created', t, 'fed', t, unpack(ARGV, 5))
         if slot ~= '' then redis.call('HSET', batch(id), 'slot', slot, 'replaced', replaced) end
+        local f = redis.call('HMGET', batch(id), 'limit', 'open', 'list', 'total', 'lines', 'hash', 'host')
+        if f[1] then
+          redis.call('HSET', batch(id), 'deadline', t + tonumber(f[1]))
+          redis.call('ZADD', K .. ':deadlines', t + tonumber(f[1]), id)
+        end
+        if f[2] == '1' and (f[3] or '') ~= '' then
+          redis.call('RPUSH', lists(id), table.concat({'0 0', f[4], f[5], f[6], ARGV[2], f[7], f[3]}, ' '))
+        end
         redis.call('ZADD', K .. ':batches', t, id)
         redis.call('SADD', K .. ':running', id)
         return {id, replaced}
@@ -87,31 +96,45 @@ extension PrefetchQueue {
         case full
         /// Redis has another number of URLs than the caller thinks (a lost reply, or Redis lost its tail): go on from there.
         case at(Int)
-        /// The batch takes no more: `sealed`, `done`, `cancelled`, or `gone` where Redis knows it no more.
+        /// The batch takes no more: `sealed`, `done`, `cancelled`, or `gone` where Redis knows it no more; `unlisted` where it has
+        /// no such list, `open` where it has lists and none was named.
         case closed(String)
     }
 
     // PUSH: jobs onto a batch's list.
     // ARGV: batch, number of URLs pushed before, most jobs the list may hold ("auto": 1,024 shared by the running batches, at
-    // least 64; "all"), number of URLs in these jobs, the jobs.
+    // least 64; "all"), number of URLs in these jobs, place and hash of the list they are of ("": the batch has one), the jobs.
     // Result: {OK|FULL|AT|CLOSED, URLs pushed or state}. Again: AT with the number the first call led to. Cost: O(jobs).
+    // The last URL of an open batch that takes no more lists seals it.
     private static let push = script(
         "PUSH", allowsOOM: false,
         #"""
         local id = ARGV[1]
-        local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed')
+        endDue()
+        local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed', 'open')
         if not m[1] then return {'CLOSED', 'gone'} end
         if m[2] ~= 'running' then return {'CLOSED', m[2]} end
         redis.call('HSET', batch(id), 'fed', now())
         if m[1] ~= ARGV[2] then return {'AT', m[1]} end
         if m[3] == '1' then return {'CLOSED', 'sealed'} end
+        if m[4] == '1' and ARGV[5] == '' then return {'CLOSED', 'open'} end
+        if ARGV[5] ~= '' then
+          -- Redis may have lost its tail, and with it the list; another may be in its place.
+          local place, hash = ARGV[5]:match('^(%d+) (%S+)$')
+          local base, n, found = (redis.call('LINDEX', lists(id), place) or ''):match('^(%d+) %d+ (%d+) %d+ (%S+) ')
+          local first = tonumber(m[1])
+          if found ~= hash or first < tonumber(base) or first + tonumber(ARGV[4]) > base + n then
+            return {'CLOSED', 'unlisted'}
+          end
+        end
         if ARGV[3] ~= 'all' then
           local most = tonumber(ARGV[3]) or math.max(64, math.floor(1024 / math.max(1, redis.call('SCARD', K .. ':running'))))
           if redis.call('LLEN', jobs(id)) >= most then return {'FULL', m[1]} end
         end
-        for i = 5, #ARGV do redis.call('LPUSH', jobs(id), ARGV[i]) end
+        for i = 6, #ARGV do redis.call('LPUSH', jobs(id), ARGV[i]) end
         local pushed = redis.call('HINCRBY', batch(id), 'pushed', ARGV[4])
         ready(id)
+        sealIfFed(id)
         return {'OK', tostring(pushed)}
         """#)
 
@@ -119,11 +142,13 @@ extension PrefetchQueue {
     ///
     /// * `offset`: how many of the batch's URLs are pushed already; what makes a repeated call harmless.
     /// * `window`: `auto`, `all` or a number of jobs.
+    /// * `list`: which list of an open batch they are of.
     package func push(
-        batch: String, offset: Int, window: String, count: Int, jobs: [[UInt8]]
+        batch: String, offset: Int, window: String, count: Int, of list: ListSegment? = nil, jobs: [[UInt8]]
     ) async throws(RedisError) -> PushResult {
         var arguments: [RedisArgument] = [
             RedisArgument(batch), RedisArgument(offset), RedisArgument(window), RedisArgument(count),
+            RedisArgument(list.map { "\($0.number) \($0.hash)" } ?? ""),
         ]
         arguments += jobs.map { RedisArgument($0) }
         let reply = try await run(Self.push, arguments).array ?? []
@@ -138,15 +163,16 @@ extension PrefetchQueue {
 
     // SEAL: the list is complete.
     // ARGV: batch, total. Result: {OK|AT|CLOSED, URLs pushed or state}; completes the batch where every URL has ended already
-    // (the empty batch too). Again: the same. Cost: O(1).
+    // (the empty batch too). An open one is sealed by CLOSE. Again: the same. Cost: O(1).
     private static let seal = script(
         "SEAL",
         #"""
         local id = ARGV[1]
-        local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed')
+        local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed', 'open')
         if not m[1] then return {'CLOSED', 'gone'} end
         if m[3] == '1' then return {'OK', m[1]} end
         if m[2] ~= 'running' then return {'CLOSED', m[2]} end
+        if m[4] == '1' then return {'CLOSED', 'open'} end
         if m[1] ~= ARGV[2] then return {'AT', m[1]} end
         redis.call('HSET', batch(id), 'sealed', '1', 'total', ARGV[2])
         closeIfComplete(id)
@@ -170,7 +196,7 @@ extension PrefetchQueue {
         "CANCEL",
         #"""
         local state = redis.call('HGET', batch(ARGV[1]), 'state')
-        if state == 'running' then close(ARGV[1], 'cancelled') end
+        if state == 'running' then close(ARGV[1], 'cancelled', 'hand') end
         return state
         """#)
 

@@ -31,6 +31,7 @@ extension PrefetchQueue {
         unready(id)
         redis.call('UNLINK', jobs(id), tries(id), unpack(results(id)))
         redis.call('ZREM', K .. ':batches', id)
+        redis.call('ZREM', K .. ':deadlines', id)
         redis.call('SREM', K .. ':running', id)
         return {m[1] and 'OK' or 'GONE'}
         """#)

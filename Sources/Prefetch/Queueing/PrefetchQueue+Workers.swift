@@ -24,7 +24,8 @@ extension PrefetchQueue {
     // BEAT: the worker is alive; its lease begins anew, also where it had run out but nobody took its jobs.
     // ARGV: worker, lease in ms, "1" where its own last call took over a third of the lease (Redis stalled, so other leases are
     // late for the same reason: nobody is reaped for two leases), number of batches, batches, fields and values about it.
-    // Result: {LOST} or {OK, state of each batch}. Cost: O(log workers + batches).
+    // Result: {LOST} or {OK, state of each batch}, as they are once those whose deadline has passed are ended.
+    // Cost: O(log workers + batches).
     private static let beat = script(
         "BEAT",
         #"""
@@ -32,6 +33,7 @@ extension PrefetchQueue {
         local lease, n = tonumber(ARGV[2]), tonumber(ARGV[4])
         if ARGV[3] == '1' then redis.call('SET', K .. ':hold', '1', 'NX', 'PX', 2 * lease) end
         redis.call('ZADD', K .. ':workers', 'XX', now() + lease, ARGV[1])
+        endDue()
         if #ARGV > 4 + n then redis.call('HSET', K .. ':w:' .. ARGV[1], unpack(ARGV, 5 + n)) end
         local out = {'OK'}
         for i = 5, 4 + n do out[#out + 1] = redis.call('HGET', batch(ARGV[i]), 'state') or 'gone' end

@@ -10,7 +10,11 @@ package struct ListFeeder: Sendable {
     package enum End: Sendable, Equatable {
         /// Every URL is pushed and the batch is sealed.
         case sealed
-        /// The batch is over: `done`, `cancelled` or `gone`.
+        /// Every URL of one list of an open batch is pushed.
+        case fed
+        /// Redis wants URLs of a list before this one.
+        case elsewhere
+        /// The batch is over: `done`, `cancelled` or `gone`; `unlisted` where it does not have this list.
         case closed(String)
     }
 
@@ -20,6 +24,8 @@ package struct ListFeeder: Sendable {
     private let batch: String
     private let window: String
     private let jobSize: Int
+    /// The list of an open batch that the entries are.
+    private let segment: ListSegment?
 
     ///
     /// * `window`: `auto`, `all`, or how many jobs wait in Redis before a push has to; one push has up to 64.
@@ -30,15 +36,17 @@ package struct ListFeeder: Sendable {
     }
 
     /// * `of`: what the entries are of, for a sentence to a person.
+    /// * `segment`: the list of an open batch that they are; the batch is not sealed then.
     package init(
         queue: PrefetchQueue, entries: BatchEntries, of name: String, batch: String, window: String = "auto",
-        jobSize: Int? = nil
+        jobSize: Int? = nil, segment: ListSegment? = nil
     ) {
         self.queue = queue
         self.entries = entries
         self.name = name
         self.batch = batch
         self.window = window
+        self.segment = segment
         self.jobSize = min(PrefetchJob.maxCount, max(1, jobSize ?? (entries.total + 63) / 64))
     }
 
@@ -51,7 +59,8 @@ package struct ListFeeder: Sendable {
     package func feed(
         pushed: @Sendable (Int) -> Void = { _ in }, waiting: @Sendable () -> Void = {}
     ) async throws(PrefetchError) -> End {
-        var from = 0
+        let end = segment?.end ?? entries.total
+        var from = segment?.base ?? 0
         while true {
             var push = PendingPush(offset: from)
             var result: PrefetchQueue.PushResult?
@@ -82,14 +91,8 @@ package struct ListFeeder: Sendable {
             }
             if result == nil, push.count > 0 { _ = try await offer() }
             if result == nil {
-                guard push.offset == entries.total else {
-                    throw PrefetchError(
-                        .unreadableList,
-                        "\(name) changed while it was read: \(push.offset) URLs, \(entries.total) before",
-                        hint:
-                            "submit the new list as a batch of its own; cancel this one: prefetch-coord cancel \(batch)"
-                    )
-                }
+                guard push.offset == end else { throw changed(count: push.offset - (segment?.base ?? 0)) }
+                if segment != nil { return .fed }
                 let total = entries.total
                 result = try await redis { () async throws(RedisError) in
                     try await queue.seal(batch: batch, total: total)
@@ -97,6 +100,8 @@ package struct ListFeeder: Sendable {
                 if case .pushed = result { return .sealed }
             }
             switch result {
+            case .at(let count) where segment != nil && count >= end: return .fed
+            case .at(let count) where count < segment?.base ?? 0: return .elsewhere
             case .at(let count): from = count
             case .closed(let state): return .closed(state)
             default: return .sealed
@@ -107,12 +112,29 @@ package struct ListFeeder: Sendable {
     private func send(_ push: borrowing PendingPush) async throws(PrefetchError) -> PrefetchQueue.PushResult {
         let (offset, count, jobs) = (push.offset, push.count, push.payloads())
         do throws(RedisError) {
-            return try await queue.push(batch: batch, offset: offset, window: window, count: count, jobs: jobs)
+            return try await queue.push(
+                batch: batch, offset: offset, window: window, count: count, of: segment, jobs: jobs)
         } catch {
             // A full Redis refuses PUSH and still drains: the same back-pressure as a full window.
-            if error.code == .outOfMemory { return .full }
+            if error.code == .outOfMemory { return try await stillTakesJobs() }
             throw PrefetchError(error)
         }
+    }
+
+    /// What a refused PUSH could not say: whether the batch was ended meanwhile, by its deadline too.
+    private func stillTakesJobs() async throws(PrefetchError) -> PrefetchQueue.PushResult {
+        let status = try await redis { () async throws(RedisError) in try await queue.status(of: batch) }
+        guard let status else { return .closed("gone") }
+        return status.state == .running ? .full : .closed(status.state.rawValue)
+    }
+
+    private func changed(count: Int) -> PrefetchError {
+        let hint =
+            segment == nil
+            ? "submit the new list as a batch of its own; cancel this one: prefetch-coord cancel \(batch)"
+            : "give the list as it was: prefetch-coord append \(batch) FILE; or cancel the batch: prefetch-coord cancel \(batch)"
+        return PrefetchError(
+            .unreadableList, "\(name) changed while it was read: \(count) URLs, \(entries.total) before", hint: hint)
     }
 
     private func pause() async throws(PrefetchError) {

@@ -2,8 +2,14 @@ internal import Redis
 
 /// A list and what is asked for it, before it is a batch.
 package struct NewBatch: Sendable {
-    /// The list.
-    package var list: URLList
+    /// The list; an open batch may have none yet.
+    package var list: URLList?
+    /// Whether more lists may be added, until it is sealed by hand.
+    package var isOpen = false
+    /// Milliseconds after which it is ended, whatever is open then.
+    package var limit: Int?
+    /// How many of its URLs have to end until it is ended: a number, or a share as `99.9%`.
+    package var finishAt: String?
     /// What it asks of workers.
     package var options = BatchOptions()
     /// Which jobs start first.
@@ -19,19 +25,24 @@ package struct NewBatch: Sendable {
     /// Its name; nil: the list's name and hash, and `.2` for a later one.
     package var name: String?
 
-    package init(list: URLList) {
+    package init(list: URLList?) {
         self.list = list
     }
 
     /// Makes the batch.
     /// - Throws: `configuration` where `name` names a batch that exists; what Redis says.
     package func open(in queue: PrefetchQueue) async throws(PrefetchError) -> PrefetchQueue.Opened {
-        let fields = [
-            ("total", String(list.total)), ("list", list.absolutePath), ("hash", list.hash),
+        var fields = [
+            ("total", String(list?.total ?? 0)), ("list", list?.absolutePath ?? ""), ("hash", list?.hash ?? ""),
             ("options", options.encoded), ("order", order.rawValue), ("priority", priority.rawValue),
             ("keep", String(keep)), ("details", String(keepDetails)), ("host", PrefetchWorker.host),
         ]
-        let wanted = name ?? "\(list.stem)-\(list.hash.prefix(8))"
+        if isOpen { fields += [("open", "1"), ("lines", String(list?.lines ?? 0))] }
+        if let limit { fields.append(("limit", String(limit))) }
+        if let finishAt { fields.append(("finish_at", finishAt)) }
+        let wanted =
+            name ?? list.map { "\($0.stem)-\($0.hash.prefix(8))" }
+            ?? "open-\(String(UInt32.random(in: 0x1000_0000...UInt32.max), radix: 16))"
         let nonce = "\(UInt64.random(in: 0...UInt64.max))-\(UInt64.random(in: 0...UInt64.max))"
         let opened: PrefetchQueue.Opened?
         do throws(RedisError) {

@@ -8,6 +8,8 @@ package struct URLList: Sendable, Equatable {
     package var path: String
     /// Entries, bad lines included.
     package var total: Int
+    /// Lines, those that are no entries included.
+    package var lines: Int
     /// Hex SHA-256 of the file's bytes.
     package var hash: String
 
@@ -33,12 +35,13 @@ package struct URLList: Sendable, Equatable {
         }
         if total > 0 && !looksLikeURLs { throw ListGuess.error(path: path, head: head) }
         self.total = total
+        lines = reader.lineNumber
         hash = hasher.finishedHex()
     }
 
-    /// A list whose total and hash are known.
+    /// A list whose total and hash are known, and that has nothing but entries.
     package init(path: String, total: Int, hash: String) {
-        (self.path, self.total, self.hash) = (path, total, hash)
+        (self.path, self.total, self.lines, self.hash) = (path, total, total, hash)
     }
 
     /// The path as every process on this machine can open it.

@@ -126,9 +126,9 @@ struct BatchFollower: Sendable {
 
 /// The end of a batch as an exit code.
 enum BatchExit {
-    /// 0 all there, 3 some skipped, 4 cancelled.
+    /// 0 all there, 3 some skipped, 4 cancelled; one that ended with as many URLs as were to be waited for has finished.
     static func code(_ status: BatchStatus, allowed: AllowedSkips?) -> Int32 {
-        if status.state == .cancelled { return 4 }
+        if status.state == .cancelled && status.endedBy != .finishAt { return 4 }
         let skipped = status.counts.skipped
         if skipped == 0 || allowed?.allows(skipped, of: status.total) ?? false { return 0 }
         return 3

@@ -39,7 +39,7 @@ enum BatchSource: Sendable {
         _ queue: PrefetchQueue, _ list: URLList, _ arguments: BatchArguments
     ) async throws -> String? {
         guard let running = try await queue.batches(ofList: list.hash).running else { return nil }
-        let differences = arguments.options.differences(from: running.options)
+        let differences = arguments.options.differences(from: running.options) + endings(arguments, running)
         guard differences.isEmpty, arguments.name == nil || arguments.name == running.id else {
             Console.note(
                 "note: \(running.id) of the same list is unfinished with other settings (\(differences.joined(separator: "; "))); "
@@ -48,5 +48,19 @@ enum BatchSource: Sendable {
         }
         Console.note(BatchText.continuing(running))
         return running.id
+    }
+
+    /// In which of the ways to end early two batches differ.
+    private func endings(_ arguments: BatchArguments, _ running: BatchStatus) -> [String] {
+        var names: [String] = []
+        let limit = running.deadline > 0 ? running.deadline - running.created : nil
+        if arguments.limit != limit {
+            let was = limit.map { Wording.seconds(Double($0) / 1000) } ?? "none"
+            names.append(arguments.deadline == nil ? "no --deadline, was \(was)" : "--deadline, was \(was)")
+        }
+        if arguments.finishAt != running.finishAt {
+            names.append("--finish-at \(arguments.finishAt ?? "all"), was \(running.finishAt ?? "all")")
+        }
+        return names
     }
 }

@@ -13,6 +13,11 @@ struct BatchSubmission: Sendable {
     /// A new batch of the list; tells which batch it has ended where it takes a slot.
     /// - Throws: `configuration` where `--name` names a batch that exists.
     func open(slot: String? = nil) async throws(PrefetchError) -> String {
+        try await Self.open(Self.batch(list, arguments), slot: slot, in: queue)
+    }
+
+    /// What is asked for a list, or for a batch that will have some.
+    static func batch(_ list: URLList?, _ arguments: BatchArguments) -> NewBatch {
         var batch = NewBatch(list: list)
         batch.options = arguments.options
         batch.order = arguments.order
@@ -20,6 +25,14 @@ struct BatchSubmission: Sendable {
         batch.keep = Int(arguments.keep.seconds)
         batch.keepDetails = arguments.keepDetails
         batch.name = arguments.name
+        batch.limit = arguments.limit
+        batch.finishAt = arguments.finishAt
+        return batch
+    }
+
+    /// Makes the batch; tells which one it has ended where it takes a slot.
+    static func open(_ batch: NewBatch, slot: String?, in queue: PrefetchQueue) async throws(PrefetchError) -> String {
+        var batch = batch
         batch.slot = slot
         let opened = try await batch.open(in: queue)
         if let slot, let replaced = opened.replaced {

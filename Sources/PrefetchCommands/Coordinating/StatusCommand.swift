@@ -44,17 +44,31 @@ struct StatusCommand: AsyncParsableCommand {
     private func printOne(_ status: BatchStatus, _ queue: PrefetchQueue) async throws {
         Console.print(BatchText.line(status))
         for line in BatchText.outcomes(status.counts) { Console.print(line) }
+        let lists = status.hasLists ? try await queue.lists(of: status.id) : []
+        for list in lists.suffix(20) {
+            Console.print(
+                "  list \(TerminalText.escaped(list.path)), \(Wording.count(list.total)) URLs from line \(Wording.count(list.line + 1))"
+            )
+        }
         Console.print(
-            "  list \(TerminalText.escaped(status.listPath)), \(Wording.count(status.pushed)) of its \(Wording.count(status.total)) URLs queued"
+            status.hasLists
+                ? "  \(Wording.count(lists.count)) lists, \(Wording.count(status.pushed)) of their \(Wording.count(status.total)) URLs queued"
+                : "  list \(TerminalText.escaped(status.listPath)), \(Wording.count(status.pushed)) of its \(Wording.count(status.total)) URLs queued"
         )
         Console.print(
             "  \(status.ended > 0 ? "took" : "running for") \(Wording.seconds(status.elapsed)), \(Wording.bytes(status.counts.bytes)) downloaded"
         )
+        if let line = BatchText.limits(status) { Console.print(line) }
         let chain = try await BatchChain.read(status.id, queue: queue)
         if let line = BatchText.merged(chain, seenFrom: status.id) { Console.print(line) }
         if status.waitsForItsList {
+            let next = lists.first { $0.base <= status.pushed && status.pushed < $0.end }
             let command =
-                status.retryOf == nil ? "submit --resume \(Shell.quoted(status.listPath))" : "retry \(status.id)"
+                if let next {
+                    "append \(status.id) \(Shell.quoted(next.path))"
+                } else {
+                    status.retryOf == nil ? "submit --resume \(Shell.quoted(status.listPath))" : "retry \(status.id)"
+                }
             Console.print("  waiting for its list; go on with: prefetch-coord \(command)")
         }
         for (host, message) in try await queue.refusals(of: status.id).prefix(20) {

@@ -10,18 +10,26 @@ struct SubmitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "submit",
         abstract: "Put a list of image URLs into a queue; workers fetch it.",
-        usage: "prefetch-coord submit <file> [<options>]",
+        usage: """
+            prefetch-coord submit <file> [<options>]
+            prefetch-coord submit --open [<file>] [<options>]
+            """,
         discussion: """
             Examples:
               prefetch-coord submit urls.txt --redis redis://host:6379/0
               zcat urls.gz | prefetch-coord submit - --redis unix:///run/redis.sock --wait
+              prefetch-coord submit --open monday.txt --name week
 
             The id of the batch goes to standard output. It returns when the whole list is
-            in Redis; a list longer than the window is fed as workers take it.
+            in Redis; a list longer than the window is fed as workers take it. An open
+            batch takes more lists (append) until it is closed (seal).
             """)
 
     @Argument(help: "The list: one URL a line, or - for standard input.")
-    var file: String
+    var file: String?
+
+    @Flag(help: "More lists may be added: append; seal says that it has them all.")
+    var open = false
 
     @Flag(help: "Stay to the end of the batch: summary and exit code as run.")
     var wait = false
@@ -48,19 +56,27 @@ struct SubmitCommand: AsyncParsableCommand {
         if let slot, !PrefetchQueue.isValidName(slot) {
             throw ValidationError("--slot is 1 to 64 letters, digits, '_' or '-'")
         }
+        if file == nil && (!open || resume) { throw ValidationError("Missing expected argument '<file>'") }
+        if resume && (batch.deadline != nil || batch.finishAt != nil) {
+            throw ValidationError("--resume goes on with a batch; --deadline and --finish-at stay as they are")
+        }
         if slot != nil && resume { throw ValidationError("--resume goes on with a batch; it keeps the slot it has") }
     }
 
     func run() async throws {
+        guard let file, !open || resume else { return try await submitOpen() }
         let list = try BatchSubmission.list(file, cache: location.cacheFolder)
         // With --cache alone the private Redis of that folder is made where it is missing.
         if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
         try await Session.with(location) { session in
             let stop = StopRequest()
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+            if resume, try await resumeOpen(list, session, stop) { return }
             let submission = BatchSubmission(queue: session.queue, list: list, arguments: batch)
             let id =
-                if resume { try await unfinished(session.queue, list) } else { try await submission.open(slot: slot) }
+                if resume { try await unfinished(session.queue, list, file) } else {
+                    try await submission.open(slot: slot)
+                }
             if !json && !(wait && quiet) { Console.print(id) }
             guard try await feed(id, submission, session, stop) else {
                 throw PrefetchError(
@@ -76,7 +92,7 @@ struct SubmitCommand: AsyncParsableCommand {
     }
 
     /// The batch of this list that is not sealed.
-    private func unfinished(_ queue: PrefetchQueue, _ list: URLList) async throws -> String {
+    private func unfinished(_ queue: PrefetchQueue, _ list: URLList, _ file: String) async throws -> String {
         guard let running = try await queue.batches(ofList: list.hash).running else {
             throw PrefetchError(
                 .notFound, "no unfinished batch has this list",
@@ -101,6 +117,11 @@ struct SubmitCommand: AsyncParsableCommand {
                     Console.note("the list is longer than the window; feeding it as workers take it\(hint)")
                 }
                 if case .closed(let state) = end, state != "done" {
+                    if try await session.queue.status(of: id)?.endedBy == .deadline {
+                        Console.note("\(id) reached its deadline while it was fed")
+                        guard wait else { throw ExitCode(4) }
+                        return true
+                    }
                     throw PrefetchError(
                         .notFound, "the batch \(id) was \(state) while it was fed", hint: "submit the list again")
                 }
@@ -115,7 +136,7 @@ struct SubmitCommand: AsyncParsableCommand {
         }
     }
 
-    private func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
+    func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
         let follower = BatchFollower(
             queue: session.queue, id: id, isQuiet: quiet,
             allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, patience: nil)
@@ -133,8 +154,13 @@ struct SubmitCommand: AsyncParsableCommand {
         if code != 0 { throw ExitCode(code) }
     }
 
-    private func tellNext(_ id: String, _ list: URLList, _ session: Session) async throws {
+    func tellNext(_ id: String, _ list: URLList, _ session: Session) async throws {
         Console.note("queued \(Wording.count(list.total)) URLs as \(id)")
+        try await tellWatch(id, session)
+    }
+
+    /// What to type next.
+    func tellWatch(_ id: String, _ session: Session) async throws {
         if try await session.queue.workers().isEmpty {
             Console.note("no worker is there yet; start one: \(workerCommand(session))")
         }

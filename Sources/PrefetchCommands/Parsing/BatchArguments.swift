@@ -63,6 +63,12 @@ struct BatchArguments: ParsableArguments {
     @Option(help: "Entries of skipped URLs kept with their details.")
     var keepDetails = 100_000
 
+    @Option(help: "Time from its making after which the batch is ended: 10m, 2h.")
+    var deadline: TimeSpan?
+
+    @Option(help: "How many URLs have to end until the batch is ended: P%, or a number. (default: all)")
+    var finishAt: String?
+
     func validate() throws {
         guard ValidationLevel(name: level) != nil else {
             throw ValidationError("--validate is none, header, structure or decode, not '\(level)'")
@@ -88,7 +94,25 @@ struct BatchArguments: ParsableArguments {
         }
         if let jobSize, !(1...256).contains(jobSize) { throw ValidationError("--job-size is a number from 1 to 256") }
         guard keepDetails >= 0 else { throw ValidationError("--keep-details is a number from 0 on") }
+        if let deadline, !(0.001...3_153_600_000).contains(deadline.seconds) {
+            throw ValidationError("--deadline is a time above 0, at most 100 years: 90s, 10m, 2h")
+        }
+        if let finishAt, !Self.isFinishMark(finishAt) {
+            throw ValidationError("--finish-at is a share up to 100% or a number of URLs, above 0, not '\(finishAt)'")
+        }
     }
+
+    /// `99.9%` or `950`, as the scripts of the queue read it.
+    private static func isFinishMark(_ text: String) -> Bool {
+        let isShare = text.hasSuffix("%")
+        let digits = isShare ? text.dropLast() : text[...]
+        let isPlain = digits.utf8.allSatisfy { (0x30...0x39).contains($0) || (isShare && $0 == 0x2E) }
+        guard isPlain, let number = Double(digits), number > 0 else { return false }
+        return number <= (isShare ? 100 : 1e12)
+    }
+
+    /// Milliseconds from the batch's making to its deadline.
+    var limit: Int? { deadline.map { Int(($0.seconds * 1000).rounded()) } }
 
     private func validateCompat() throws {
         guard let compat else { return }

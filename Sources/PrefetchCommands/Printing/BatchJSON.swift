@@ -16,7 +16,10 @@ enum BatchJSON {
             ("elapsed_seconds", .number(status.elapsed)), ("pushed", .int(status.pushed)),
             ("sealed", .bool(status.isSealed)),
             ("list", .string(status.listPath)), ("slot", status.slot.map { .string($0) } ?? .null),
-            ("options", options(status.options)),
+            ("options", options(status.options)), ("open", .bool(status.isOpen)),
+            ("deadline_ms", status.deadline > 0 ? .int(status.deadline) : .null),
+            ("finish_at", status.finishAt.map { .string($0) } ?? .null),
+            ("ended_by", status.endedBy.map { .string($0.rawValue) } ?? .null),
             ("retry_of", status.retryOf.map { .string($0) } ?? .null),
             ("retried_by", status.retriedBy.map { .string($0) } ?? .null),
         ])

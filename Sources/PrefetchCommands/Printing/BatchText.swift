@@ -26,7 +26,7 @@ enum BatchText {
         let counts = status.counts
         let rate = Wording.decimal(Double(counts.finished) / seconds, digits: 0)
         var lines = [
-            "\(status.id) \(status.state.rawValue): finished \(Wording.count(counts.finished)) skipped "
+            "\(status.id) \(ended(status)): finished \(Wording.count(counts.finished)) skipped "
                 + "\(Wording.count(counts.skipped)) of \(Wording.count(status.total)) in \(Wording.seconds(seconds))"
                 + (counts.finished > 0 ? ", \(rate) URLs/s, \(Wording.bytes(counts.bytes)) downloaded" : "")
         ]
@@ -36,12 +36,34 @@ enum BatchText {
 
     /// One line about a batch on its way.
     static func line(_ status: BatchStatus) -> String {
-        var state = status.state.rawValue
+        var state = status.isOpen ? "open" : ended(status)
         if status.waitsForItsList { state = "waiting for its list" }
         let counts = status.counts
         return "\(status.id)  \(state)  \(Wording.share(counts.finished, of: status.total))  finished "
             + "\(Wording.count(counts.finished)) of \(Wording.count(status.total))  skipped \(Wording.count(counts.skipped))"
             + (counts.skipped > 0 ? " (\(causes(counts)))" : "")
+    }
+
+    /// The state, and who ended a batch that did not come to its end.
+    static func ended(_ status: BatchStatus) -> String {
+        switch status.endedBy {
+        case nil: status.state.rawValue
+        case .hand: "cancelled by hand"
+        case .slot: "cancelled by its slot's next batch"
+        case .deadline: "cancelled by its deadline"
+        case .finishAt: "cancelled by --finish-at \(status.finishAt ?? "")"
+        }
+    }
+
+    /// Until when a running batch has time, and how much of it has to end; nil where neither was said.
+    static func limits(_ status: BatchStatus) -> String? {
+        guard status.state == .running else { return nil }
+        var parts: [String] = []
+        if status.deadline > 0 {
+            parts.append("deadline in \(Wording.seconds(Double(max(0, status.deadline - status.at)) / 1000))")
+        }
+        if let finishAt = status.finishAt { parts.append("ends when \(finishAt) of its URLs have ended") }
+        return parts.isEmpty ? nil : "  " + parts.joined(separator: ", ")
     }
 
     /// That an unfinished batch is gone on with.

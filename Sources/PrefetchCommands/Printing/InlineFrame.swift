@@ -17,6 +17,7 @@ enum InlineFrame {
             third = "  \(load.workers) worker\(load.workers == 1 ? "" : "s"), \(load.inFlight) in flight"
         }
         if load.isHeldByHosts { third += ", \(load.waitingForHost) waiting for their host (--max-per-host)" }
+        if status.isOpen { third += ", open for more lists" }
         if status.waitsForItsList { third += ", waiting for its list" }
         var lines = [
             first(status, width: width, isUnicode: isUnicode),

@@ -1,0 +1,62 @@
+internal import Glibc
+
+/// Where the lists of an open batch are now: where they were read, or where a person says.
+struct ListPlaces: Sendable {
+    private let id: String
+    private let given: URLList?
+    private let folder: String?
+
+    /// * `path`: one of the lists, or a folder that has them under their names; nil: they are where they were read.
+    /// - Throws: `notFound`, `unreadableList` where the file is none of the lists.
+    init(_ path: String?, of id: String, _ segments: [ListSegment]) throws(PrefetchError) {
+        self.id = id
+        var status = stat()
+        guard let path, stat(path, &status) != 0 || status.st_mode & S_IFMT != S_IFDIR else {
+            (given, folder) = (nil, path)
+            return
+        }
+        let list = try URLList(path: path)
+        guard segments.contains(where: { $0.hash == list.hash }) else {
+            throw PrefetchError(
+                .unreadableList, "\(path) is none of the lists of \(id)",
+                hint: "give a file that was added to it, or a folder that has them: --list PATH")
+        }
+        (given, folder) = (list, nil)
+    }
+
+    /// Where a list may be, the likeliest first.
+    func paths(_ segment: ListSegment) -> [String] {
+        var paths: [String] = []
+        if let given, given.hash == segment.hash { paths.append(given.path) }
+        if let folder { paths.append("\(folder)/\(segment.path.split(separator: "/").last ?? "")") }
+        return paths + [segment.path]
+    }
+
+    /// The list, where it is and is still the same.
+    /// - Throws: `notFound`, `unreadableList`.
+    func list(_ segment: ListSegment) throws(PrefetchError) -> URLList {
+        try first(segment) { path throws(PrefetchError) in
+            let list = try URLList(path: path)
+            return list.hash == segment.hash ? list : nil
+        }
+    }
+
+    /// What `open` makes of the first path that has the list; nil from it says that another file is there.
+    func first<Opened>(
+        _ segment: ListSegment, _ open: (String) throws(PrefetchError) -> Opened?
+    ) throws(PrefetchError) -> Opened {
+        var failure: PrefetchError?
+        for path in paths(segment) {
+            do throws(PrefetchError) {
+                if let opened = try open(path) { return opened }
+                failure = PrefetchError(.unreadableList, "\(path) is not that list any more")
+            } catch {
+                failure = error
+            }
+        }
+        throw PrefetchError(
+            failure?.kind ?? .notFound,
+            "the list \(segment.number + 1) of \(id) cannot be used: \(failure?.message ?? segment.path)",
+            hint: "give the file that was added, or a folder that has it: --list PATH")
+    }
+}

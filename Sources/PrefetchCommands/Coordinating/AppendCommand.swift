@@ -1,0 +1,102 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Prefetch
+internal import Redis
+
+/// `prefetch-coord append`: one more list for a batch that was submitted open.
+struct AppendCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "append",
+        abstract: "Add a list to a batch that was submitted with --open.",
+        usage: "prefetch-coord append <batch> <file> [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord append week tuesday.txt --redis redis://host:6379/0
+              find-urls | prefetch-coord append week -
+
+            The batch reads as its lists one after the other: line numbers run on through
+            them. The same command again goes on where it was stopped, and adds no list
+            twice; --again does. It returns when the whole list is in Redis.
+            """)
+
+    @Argument(help: "The batch, or the beginning of its name.")
+    var batch: String
+
+    @Argument(help: "The list: one URL a line, or - for standard input.")
+    var file: String
+
+    @Flag(help: "Only go on with a list that the batch has and that was not queued to its end.")
+    var resume = false
+
+    @Flag(help: "Add the list also where the batch has it already.")
+    var again = false
+
+    @Option(help: "Jobs that wait in Redis, which bounds its memory: auto, all, or a number.")
+    var window = "auto"
+
+    @Option(help: "URLs a job, 1 to 256; by default a 64th of the list.")
+    var jobSize: Int?
+
+    @Flag(help: "Print the batch as one line of JSON.")
+    var json = false
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func validate() throws {
+        if resume && again { throw ValidationError("--resume adds nothing; give it or --again") }
+        guard window == "auto" || window == "all" || (Int(window) ?? 0) > 0 else {
+            throw ValidationError("--window is auto, all or a number of jobs, not '\(window)'")
+        }
+        if let jobSize, !(1...256).contains(jobSize) { throw ValidationError("--job-size is a number from 1 to 256") }
+    }
+
+    func run() async throws {
+        try await Session.with(location) { session in
+            let stop = StopRequest()
+            TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+            let id = try await session.queue.resolve(batch)
+            let list = try BatchSubmission.list(file, cache: location.cacheFolder)
+            let appender = ListAppender(queue: session.queue, batch: id, list: list, window: window, jobSize: jobSize)
+            let added: ListAppender.Added
+            do {
+                if resume { try await requireUnfinished(list, of: id, session.queue) }
+                added = try await appender.add(again: again)
+            } catch {
+                removeSpool(list)
+                throw error
+            }
+            let output = OpenBatchOutput(id: id, list: file == "-" ? list.path : file, session: session)
+            try await output.feed(appender, added, stop)
+            // A copy of standard input that is one of the batch's lists already is wanted by nobody.
+            if added.segment.path != list.absolutePath { removeSpool(list) }
+            if json {
+                if let status = try await session.queue.status(of: id) { Console.print(BatchJSON.object(status).text) }
+            } else {
+                Console.print(text(added, of: id))
+            }
+        }
+    }
+
+    private func removeSpool(_ list: URLList) {
+        if file == "-" { unlink(list.path) }
+    }
+
+    private func requireUnfinished(_ list: URLList, of id: String, _ queue: PrefetchQueue) async throws {
+        let pushed = try await queue.status(of: id)?.pushed ?? 0
+        guard try await queue.lists(of: id).contains(where: { $0.hash == list.hash && $0.end > pushed }) else {
+            throw PrefetchError(
+                .notFound, "\(id) has no such list that is not queued to its end",
+                hint: "add it: prefetch-coord append \(id) \(Shell.quoted(file))")
+        }
+    }
+
+    private func text(_ added: ListAppender.Added, of id: String) -> String {
+        let segment = added.segment
+        let urls = "\(Wording.count(segment.total)) URLs"
+        let lines = "lines \(Wording.count(segment.line + 1)) to \(Wording.count(segment.line + segment.lines))"
+        if added.isNew { return "\(id): added \(urls) as its \(lines)" }
+        return added.wasFed
+            ? "\(id): has these \(urls) already as its \(lines); nothing was added"
+            : "\(id): queued the rest of \(urls), its \(lines)"
+    }
+}

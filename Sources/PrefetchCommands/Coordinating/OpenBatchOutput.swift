@@ -1,0 +1,71 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import Redis
+internal import Threading
+
+/// Feeds lists of an open batch in the foreground, and says what holds it up.
+struct OpenBatchOutput: Sendable {
+    let id: String
+    /// The list that is fed, as a person can name it again; nil: those of others.
+    var list: String?
+    let session: Session
+
+    /// Feeds a list that was added.
+    /// - Throws: `stopped` where a signal came first.
+    func feed(_ appender: ListAppender, _ added: ListAppender.Added, _ stop: StopRequest) async throws {
+        guard !added.wasFed else { return }
+        try await untilStopped(stop) { notice in try await appender.feed(added, notice: notice) }
+    }
+
+    /// Feeds until the batch is sealed.
+    /// - Throws: `stopped` where a signal came first; `configuration` where the batch was ended.
+    func feedToSeal(_ stop: StopRequest) async throws {
+        let feeder = OpenBatchFeeder(queue: session.queue, batch: id, list: nil)
+        try await untilStopped(stop) { notice in
+            if case .closed(let why) = try await feeder.feed(to: nil, notice: notice) {
+                throw ListAppender.refusal(of: id, why)
+            }
+        }
+    }
+
+    private func untilStopped(
+        _ stop: StopRequest,
+        _ body: @escaping @Sendable (@escaping @Sendable (OpenBatchFeeder.Notice) -> Void) async throws -> Void
+    ) async throws {
+        let hint = try await session.queue.workers().isEmpty ? "; no worker is there yet" : ""
+        let said = Locked(false)
+        let notice: @Sendable (OpenBatchFeeder.Notice) -> Void = { notice in
+            switch notice {
+            case .waitingForWorkers:
+                let isFirst = said.withLock { said in
+                    defer { said = true }
+                    return !said
+                }
+                if isFirst { Console.note("there is more than the window holds; feeding it as workers take it\(hint)") }
+            case .waitingForList(let segment):
+                Console.note(
+                    "waiting for \(TerminalText.escaped(segment.path)) of \(TerminalText.escaped(segment.host)), which was added "
+                        + "before and is not queued to its end")
+            }
+        }
+        let isFed: Bool
+        do {
+            isFed =
+                try await BatchFollower.untilStopped(stop, session) {
+                    try await body(notice)
+                    return true
+                } ?? false
+        } catch let error as PrefetchError where error.kind == .configuration {
+            if try await session.queue.status(of: id)?.endedBy == .deadline {
+                Console.note("\(id) reached its deadline while it was fed")
+                throw ExitCode(4)
+            }
+            throw error
+        }
+        guard !isFed else { return }
+        let command = list.map { "append \(id) \(Shell.quoted(Shell.path($0)))" } ?? "seal \(id)"
+        throw PrefetchError(
+            .stopped, "stopped before the whole list was queued; what is queued runs on",
+            hint: "go on with: \(Shell.program) \(command)")
+    }
+}

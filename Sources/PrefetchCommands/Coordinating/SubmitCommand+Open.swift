@@ -1,0 +1,52 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import Redis
+internal import Threading
+
+extension SubmitCommand {
+    /// A batch that takes more lists; its first one may come later.
+    func submitOpen() async throws {
+        let list = if let file { try BatchSubmission.list(file, cache: location.cacheFolder) } else { nil as URLList? }
+        if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
+        try await Session.with(location) { session in
+            let stop = StopRequest()
+            TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+            var new = BatchSubmission.batch(list, batch)
+            new.isOpen = true
+            let id = try await BatchSubmission.open(new, slot: slot, in: session.queue)
+            if !json && !(wait && quiet) { Console.print(id) }
+            if let list { try await feedOpen(id, list, session, stop) }
+            try await finishOpen(id, list?.total ?? 0, session, stop)
+        }
+    }
+
+    /// Goes on with an open batch that has this list; false where there is none.
+    func resumeOpen(_ list: URLList, _ session: Session, _ stop: StopRequest) async throws -> Bool {
+        // A batch of this list alone comes first: it needs its list to end.
+        guard try await session.queue.batches(ofList: list.hash).running == nil,
+            let found = try await session.queue.openBatch(withList: list.hash)
+        else { return false }
+        Console.note(
+            "going on with \(found.id): \(Wording.count(found.pushed)) of \(Wording.count(found.total)) URLs are queued"
+        )
+        if !json && !(wait && quiet) { Console.print(found.id) }
+        try await feedOpen(found.id, list, session, stop)
+        try await finishOpen(found.id, list.total, session, stop)
+        return true
+    }
+
+    private func feedOpen(_ id: String, _ list: URLList, _ session: Session, _ stop: StopRequest) async throws {
+        let appender = ListAppender(
+            queue: session.queue, batch: id, list: list, window: batch.window, jobSize: batch.jobSize)
+        try await OpenBatchOutput(id: id, list: list.path, session: session).feed(appender, try appender.add(), stop)
+    }
+
+    private func finishOpen(_ id: String, _ total: Int, _ session: Session, _ stop: StopRequest) async throws {
+        if wait { return try await follow(id, session, stop) }
+        if json, let status = try await session.queue.status(of: id) { Console.print(BatchJSON.object(status).text) }
+        Console.note("queued \(Wording.count(total)) URLs as \(id), which is open")
+        Console.note("add a list:   \(Shell.program) append \(id) FILE\(location.words)")
+        Console.note("close it:     \(Shell.program) seal \(id)\(location.words)")
+        try await tellWatch(id, session)
+    }
+}

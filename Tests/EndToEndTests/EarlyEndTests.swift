@@ -1,0 +1,125 @@
+import Glibc
+import Origin
+import Prefetch
+import Redis
+import TestSupport
+import Testing
+import WebImage
+
+/// `--deadline` and `--finish-at`, as a user runs them. A transfer that hangs would take ten minutes: who ends, has given it up.
+@Suite("Ending early", .timeLimit(.minutes(2)))
+struct EarlyEndTests {
+    private let patient = ["--timeout", "10m"]
+
+    private func origin() throws -> OriginServer {
+        let origin = try OriginServer()
+        let good = OriginResponse(body: GeneratedImage.png(seed: 7, width: 16, height: 16))
+        origin.setFallback { $0.path.hasSuffix(".png") ? good : OriginResponse(fault: .stallBeforeHeader) }
+        return origin
+    }
+
+    @Test("A deadline ends a batch whose transfers hang: cancelled, exit 4, and the workers have given them up")
+    func deadline() async throws {
+        let b = try await RemoteBatch()
+        let origin = try origin()
+        let urls = (0..<20).map { origin.url("/\($0).png") } + [origin.url("/hangs"), origin.url("/too")]
+        let submit = try await b.coord([
+            "submit", b.list(urls), "--name", "b", "--deadline", "3s", "--wait", "--json", "-q",
+        ])
+        try await until { try await b.queue.status(of: "b")?.isSealed == true }
+        let running = try await b.coord(["status", "b"])
+        #expect(await running.wait() == .exited(0))
+        #expect(running.stdout.contains("  deadline in "), "\(running.stdout)")
+        let watch = try await b.coord(["watch", "b", "--json", "--from-start"])
+        let workers = try await b.workers(2, patient)
+        #expect(await submit.wait() == .exited(4), "\(submit.stderr)")
+        #expect(
+            submit.stdout.contains(#""state":"cancelled","total":22,"finished":22,"skipped":2"#), "\(submit.stdout)")
+        #expect(submit.stdout.contains(#""ended_by":"deadline""#), "\(submit.stdout)")
+        let given = ContinuousClock.now
+        for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
+        // Each beats once a second; the rest is for a machine that is busy.
+        #expect(ContinuousClock.now - given < .seconds(20))
+        #expect(await watch.wait() == .exited(4))
+        #expect(watch.stdout.hasSuffix(#"{"event":"completion","finishedCount":22,"skippedCount":2}"# + "\n"))
+        #expect(watch.stdout.split(separator: "\n").count == 46)
+        let text = try await b.coord(["watch", "b"])
+        #expect(await text.wait() == .exited(4))
+        #expect(text.stdout.hasPrefix("b cancelled by its deadline: finished 22 skipped 2 of 22"), "\(text.stdout)")
+        let fsck = try await b.coord(["fsck"])
+        #expect(await fsck.wait() == .exited(0), "\(fsck.stdout)")
+    }
+
+    @Test("With no worker alive a deadline ends a batch all the same: for status, for watch, and for who feeds it")
+    func nobody() async throws {
+        let b = try await RemoteBatch()
+        let urls = (0..<300).map { "http://192.0.2.1/\($0).png" }
+        _ = try await b.submit(Array(urls.prefix(3)), as: "looked", ["--deadline", "200ms"])
+        // The first look ends it, and it is that one which says so.
+        try await until {
+            let status = try await b.coord(["status", "looked"])
+            #expect(await status.wait() == .exited(0))
+            return status.stdout.contains("looked  cancelled by its deadline  100.0%  finished 3 of 3")
+        }
+        let ended = try #require(try await b.queue.status(of: "looked"))
+        #expect(ended.ended >= ended.deadline && ended.deadline == ended.created + 200)
+        _ = try await b.submit(urls, as: "watched", ["--deadline", "500ms"])
+        let watch = try await b.coord(["watch", "watched", "--json", "--from-start"])
+        #expect(await watch.wait() == .exited(4), "\(watch.stderr)")
+        #expect(watch.stdout.split(separator: "\n").count == 602)
+        let words = ["--window", "1", "--job-size", "1", "--deadline", "1s"]
+        let feeder = try await b.coord(["submit", b.list(urls), "--name", "fed"] + words)
+        #expect(await feeder.wait() == .exited(4), "\(feeder.stderr)")
+        #expect(feeder.stderr.contains("fed reached its deadline while it was fed"), "\(feeder.stderr)")
+        let open = try await b.coord(["submit", "--open", b.list(urls), "--name", "open", "--wait", "-q"] + words)
+        #expect(await open.wait() == .exited(4), "\(open.stderr)")
+        #expect(try await b.queue.runningBatches() == [])
+    }
+
+    @Test(
+        "run with a share ends when its last URL hangs: exit by its skips, --fail-over allows them",
+        arguments: [true, false])
+    func share(allowed: Bool) async throws {
+        let origin = try origin()
+        let folder = TemporaryDirectory()
+        let urls = (0..<39).map { origin.url("/\($0).png") } + [origin.url("/hangs")]
+        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
+        let cache = folder.path("cache")
+        var words = [
+            "run", folder.path("urls.txt"), "--cache", cache, "-n", "2", "--allow-net", "127.0.0.0/8", "-q",
+            "--finish-at", "97.5%",
+        ]
+        if allowed { words += ["--fail-over", "1"] }
+        let run = try await ChildProcess(
+            builtProduct("prefetch-coord"), words + patient, environment: RemoteBatch.clean)
+        #expect(await run.wait() == .exited(allowed ? 0 : 3), "\(run.stderr)")
+        #expect(run.stdout.contains("cancelled by --finish-at 97.5%: finished 40 skipped 1 of 40"), "\(run.stdout)")
+        let failures = try await ChildProcess(
+            builtProduct("prefetch-coord"), ["failures", "--cache", cache, "--json"], environment: RemoteBatch.clean)
+        #expect(await failures.wait() == .exited(0))
+        #expect(failures.stdout.contains(#"{"line":40,"url":"\#(origin.url("/hangs"))","outcome":"cancelled""#))
+        #expect(failures.stdout.split(separator: "\n").count == 1, "\(failures.stdout)")
+    }
+
+    @Test("run with a deadline exits 4; the same list with another deadline is another batch")
+    func run() async throws {
+        let origin = try origin()
+        let folder = TemporaryDirectory()
+        folder.write(Array((origin.url("/1.png") + "\n" + origin.url("/hangs") + "\n").utf8), to: "urls.txt")
+        let words = [
+            "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "1", "--allow-net", "127.0.0.0/8",
+            "-q", "--drain-timeout", "1s",
+        ]
+        let first = try await ChildProcess(
+            builtProduct("prefetch-coord"), words + patient + ["--deadline", "10m"], environment: RemoteBatch.clean)
+        await origin.waitForRequests(1, to: "/hangs")
+        first.signal(SIGKILL)
+        #expect(await first.wait() == .signalled(SIGKILL))
+        let second = try await ChildProcess(
+            builtProduct("prefetch-coord"), words + patient + ["--deadline", "3s", "--json"],
+            environment: RemoteBatch.clean)
+        #expect(await second.wait() == .exited(4), "\(second.stderr)")
+        #expect(second.stderr.contains("other settings (--deadline, was 10m00s)"), "\(second.stderr)")
+        #expect(second.stdout.contains(#""ended_by":"deadline""#), "\(second.stdout)")
+    }
+}

@@ -1,0 +1,104 @@
+import Glibc
+import Origin
+import Prefetch
+import Redis
+import TestSupport
+import Testing
+
+@Suite("What the oldest open URLs wait for", .timeLimit(.minutes(2)))
+struct OldestTests {
+    @Test("status names a silent transfer, a pause, a full host, and then what nobody has")
+    func status() async throws {
+        let b = try await RemoteBatch()
+        let origin = try OriginServer()
+        origin.setFallback { _ in OriginResponse(body: GeneratedImage.png(seed: 1, width: 8, height: 8)) }
+        origin.route("/hangs.png", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        origin.route("/busy.png", OriginResponse.busy(retryAfter: 50))
+        origin.route("/slow.png", OriginResponse(body: [1], fault: .drip(bytes: 1, seconds: 0.05)))
+        origin.route("/first.png", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        let port = origin.url("").split(separator: ":").last.map { $0.filter(\.isNumber) } ?? ""
+        let named = "http://one.test:\(port)"
+        let urls = [
+            origin.url("/a.png"), origin.url("/hangs.png"), origin.url("/busy.png"), "\(named)/first.png",
+            "\(named)/second.png",
+        ]
+        _ = try await b.submit(urls, as: "held")
+        let before = try await oldest("held", b)
+        #expect(before.text.contains("line 1  \(urls[0])  waiting in Redis"))
+        #expect(
+            before.json.contains(
+                #""index":0,"line":1,"url":"\#(urls[0])","host":"127.0.0.1","attempt":0,"state":"queued""#))
+        let worker = try await ChildProcess(
+            builtProduct("prefetch-worker"),
+            [
+                "--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8",
+                "--max-per-host",
+                "1", "--resolve", "one.test:\(port):127.0.0.1", "--lease", "3s", "--timeout", "100s",
+            ], environment: RemoteBatch.clean)
+        var text = ""
+        var json = ""
+        // All four states at once: the transfer is parked after a second without a byte.
+        try await until {
+            (text, json) = try await oldest("held", b)
+            return text.contains("line 2  \(urls[1])  stalled: no byte for ")
+                && text.contains("line 3  \(urls[2])  next try at ") && text.contains("after HTTP 503 (Retry-After)")
+                && text.contains("line 4  \(urls[3])  stalled: no byte for ")
+                && text.contains("line 5  \(urls[4])  waiting for ")
+                && text.contains("for a slot of one.test (--max-per-host)")
+        }
+        #expect(!text.contains(urls[0]))
+        let name = try #require(try await b.queue.workers().first)
+        #expect(text.contains("  (\(name))"))
+        let busy = #""index":2,"line":3,"url":"\#(urls[2])","host":"127.0.0.1","attempt":1,"state":"retrying","#
+        #expect(json.contains(busy + #""detail":"HTTP 503 (Retry-After)","since":"2"#), "\(json)")
+        #expect(
+            json.contains(
+                #""index":4,"line":5,"url":"\#(urls[4])","host":"one.test","attempt":1,"state":"waitingForHost""#))
+        #expect(json.contains(#""worker":"\#(name)""#))
+        // A worker that stops speaking is named as that.
+        worker.signal(SIGSTOP)
+        try await until { try await oldest("held", b).text.contains("its worker has been silent for ") }
+        worker.signal(SIGKILL)
+        _ = await worker.wait()
+        let cancel = try await b.coord(["cancel", "held", "--yes"])
+        _ = await cancel.wait()
+        #expect(try await !oldest("held", b).text.contains("oldest open"))
+    }
+
+    @Test("What waits behind a transfer of another process says so, and so does a list that is not pushed")
+    func locked() async throws {
+        let b = try await RemoteBatch()
+        let origin = try OriginServer()
+        origin.route("/same.png", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        let url = origin.url("/same.png")
+        _ = try await b.submit([url], as: "one")
+        func worker() async throws -> ChildProcess {
+            try await ChildProcess(
+                builtProduct("prefetch-worker"),
+                ["--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8"],
+                environment: RemoteBatch.clean)
+        }
+        let first = try await worker()
+        await origin.waitForRequests(1)
+        _ = try await b.submit([url], as: "two")
+        // Both have the batch's only job at some time; the one that does not transfer waits for the lock of the key.
+        let second = try await worker()
+        try await until {
+            let text = try await oldest("two", b).text
+            return text.contains("for another process that fetches the same key")
+                || text.contains("stalled: no byte")
+        }
+        for child in [first, second] {
+            child.signal(SIGKILL)
+            _ = await child.wait()
+        }
+    }
+
+    private func oldest(_ batch: String, _ b: RemoteBatch) async throws -> (text: String, json: String) {
+        let text = try await b.coord(["status", batch])
+        let json = try await b.coord(["status", batch, "--json"])
+        #expect(await text.wait() == .exited(0), "\(text.stderr)")
+        #expect(await json.wait() == .exited(0), "\(json.stderr)")
+        return (text.stdout, json.stdout)
+    }
+}

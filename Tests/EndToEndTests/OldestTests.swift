@@ -65,38 +65,43 @@ struct OldestTests {
         #expect(try await !oldest("held", b).text.contains("oldest open"))
     }
 
-    @Test("What waits behind a transfer of another process says so, and so does a list that is not pushed")
+    @Test("A URL whose key another process fetches says so")
     func locked() async throws {
         let b = try await RemoteBatch()
         let origin = try OriginServer()
         origin.route("/same.png", OriginResponse(body: [1], fault: .stallBeforeHeader))
         let url = origin.url("/same.png")
-        _ = try await b.submit([url], as: "one")
-        func worker() async throws -> ChildProcess {
-            try await ChildProcess(
-                builtProduct("prefetch-worker"),
-                ["--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8"],
-                environment: RemoteBatch.clean)
+        // Two queues, so that each worker can have only its own batch; one cache.
+        var workers: [ChildProcess] = []
+        for name in ["one", "two"] {
+            _ = try await b.submit([url], as: name, ["--queue", name])
+            workers.append(
+                try await ChildProcess(
+                    builtProduct("prefetch-worker"),
+                    [
+                        "--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8",
+                        "--queue",
+                        name,
+                    ], environment: RemoteBatch.clean))
+            await origin.waitForRequests(1)
         }
-        let first = try await worker()
-        await origin.waitForRequests(1)
-        _ = try await b.submit([url], as: "two")
-        // Both have the batch's only job at some time; the one that does not transfer waits for the lock of the key.
-        let second = try await worker()
         try await until {
-            let text = try await oldest("two", b).text
-            return text.contains("for another process that fetches the same key")
-                || text.contains("stalled: no byte")
+            try await oldest("two", b, ["--queue", "two"]).text
+                .contains("for another process that fetches the same key")
         }
-        for child in [first, second] {
-            child.signal(SIGKILL)
-            _ = await child.wait()
+        try await until { try await oldest("one", b, ["--queue", "one"]).text.contains("stalled: no byte") }
+        #expect(origin.requestCount() == 1)
+        for worker in workers {
+            worker.signal(SIGKILL)
+            _ = await worker.wait()
         }
     }
 
-    private func oldest(_ batch: String, _ b: RemoteBatch) async throws -> (text: String, json: String) {
-        let text = try await b.coord(["status", batch])
-        let json = try await b.coord(["status", batch, "--json"])
+    private func oldest(
+        _ batch: String, _ b: RemoteBatch, _ options: [String] = []
+    ) async throws -> (text: String, json: String) {
+        let text = try await b.coord(["status", batch] + options)
+        let json = try await b.coord(["status", batch, "--json"] + options)
         #expect(await text.wait() == .exited(0), "\(text.stderr)")
         #expect(await json.wait() == .exited(0), "\(json.stderr)")
         return (text.stdout, json.stdout)

@@ -8,40 +8,6 @@ import Testing
         if: RedisTLS.isBuiltIn,
         "NOT TESTED HERE: hiredis of this system has no TLS (libhiredis_ssl comes with 1.0 and newer)"))
 struct RedisTLSTests {
-    /// An authority, a server's certificate for `localhost`, 127.0.0.1 and `redis.test`, a client's, and another authority.
-    private struct Certificates {
-        let folder = TemporaryDirectory()
-
-        init() async throws {
-            folder.write(Array("subjectAltName=DNS:localhost,DNS:redis.test,IP:127.0.0.1\n".utf8), to: "names")
-            let script = """
-                set -e
-                for ca in ca other; do
-                    openssl req -x509 -newkey rsa:2048 -nodes -keyout $ca.key -out $ca.pem -days 2 -subj /CN=$ca
-                done
-                for name in server client; do
-                    openssl req -newkey rsa:2048 -nodes -keyout $name.key -out $name.csr -subj /CN=$name
-                    openssl x509 -req -in $name.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out $name.pem -days 2 -extfile names
-                done
-                """
-            let child = try await ChildProcess(
-                "/usr/bin/env", ["bash", "-c", "cd '\(folder.path)' && { \(script); }"])
-            guard await child.wait() == .exited(0) else { throw RedisError(.configuration, "openssl: \(child.stderr)") }
-        }
-
-        func path(_ name: String) -> String { folder.path(name) }
-
-        func server(_ options: [String] = []) async throws -> (RedisServer, port: Int) {
-            let port = freePort()
-            let server = try await RedisServer(
-                options: [
-                    "--bind", "127.0.0.1", "--tls-port", "\(port)", "--tls-cert-file", path("server.pem"),
-                    "--tls-key-file", path("server.key"), "--tls-ca-cert-file", path("ca.pem"),
-                ] + options)
-            return (server, port)
-        }
-    }
-
     private func connection(_ url: String) throws -> RedisConnection {
         var configuration = try RedisConfiguration(url: url)
         configuration.commandTimeout = .milliseconds(700)
@@ -52,7 +18,7 @@ struct RedisTLSTests {
         "With the authority, the client's certificate and any name the certificate has, everything works as without TLS"
     )
     func works() async throws {
-        let certificates = try await Certificates()
+        let certificates = try await RedisCertificates()
         let (server, port) = try await certificates.server(["--tls-auth-clients", "yes", "--requirepass", "pass word"])
         let files =
             "cacert=\(certificates.path("ca.pem"))&cert=\(certificates.path("client.pem"))&key=\(certificates.path("client.key"))"
@@ -84,7 +50,7 @@ struct RedisTLSTests {
 
     @Test("A certificate of another authority or for another name is refused, and so is clear text")
     func refuses() async throws {
-        let certificates = try await Certificates()
+        let certificates = try await RedisCertificates()
         let (server, port) = try await certificates.server(["--tls-auth-clients", "no"])
         for address in [
             "127.0.0.1:\(port)?cacert=\(certificates.path("other.pem"))", "127.0.0.1:\(port)",
@@ -112,7 +78,7 @@ struct RedisTLSTests {
 
     @Test("A server that wants a client's certificate refuses whoever has none")
     func wantsCertificate() async throws {
-        let certificates = try await Certificates()
+        let certificates = try await RedisCertificates()
         let (server, port) = try await certificates.server(["--tls-auth-clients", "yes"])
         let error = await #expect(throws: RedisError.self) {
             try await connection("rediss://127.0.0.1:\(port)?cacert=\(certificates.path("ca.pem"))").command(["PING"])
@@ -123,7 +89,7 @@ struct RedisTLSTests {
 
     @Test("A Redis Cluster over TLS is followed over TLS")
     func cluster() async throws {
-        let certificates = try await Certificates()
+        let certificates = try await RedisCertificates()
         var servers: [(RedisServer, port: Int)] = []
         for _ in 0..<2 {
             servers.append(

@@ -43,8 +43,9 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    private func oldest(of statuses: [BatchStatus], _ queue: PrefetchQueue) async throws(RedisError) -> [OpenURL] {
-        guard let status = statuses.first else { return [] }
+    /// nil of a batch that is over: it waits for nothing.
+    private func oldest(of statuses: [BatchStatus], _ queue: PrefetchQueue) async throws(RedisError) -> [OpenURL]? {
+        guard let status = statuses.first, status.state == .running else { return nil }
         return try await queue.oldestOpenURLs(of: status)
     }
 

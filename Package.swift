@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+import Glibc
 import PackageDescription
 
 let settings: [SwiftSetting] = [
@@ -13,6 +14,12 @@ let settings: [SwiftSetting] = [
 ]
 
 let cSettings: [CSetting] = [.treatAllWarnings(as: .error)]
+
+// hiredis speaks TLS where it comes with this header, from 1.0 on; Debian 12 has 0.14. Sources/CHiredis/shim.h asks the same.
+let hiredisHasTLS = ["/usr/include", "/usr/local/include"].contains { access("\($0)/hiredis/hiredis_ssl.h", R_OK) == 0 }
+let redisSettings = settings + (hiredisHasTLS ? [.define("REDIS_TLS")] : [])
+let redisLibraries: [LinkerSetting] =
+    hiredisHasTLS ? [.linkedLibrary("hiredis_ssl"), .linkedLibrary("ssl"), .linkedLibrary("crypto")] : []
 
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
@@ -45,7 +52,9 @@ let package = Package(
         .target(
             name: "WebImage", dependencies: ["CImageCodec", "CCurl", "CCrypto", "CLinux", "Threading", deque, heap],
             swiftSettings: settings),
-        .target(name: "Redis", dependencies: ["CHiredis", "CLinux", "Threading"], swiftSettings: settings),
+        .target(
+            name: "Redis", dependencies: ["CHiredis", "CLinux", "Threading"], swiftSettings: redisSettings,
+            linkerSettings: redisLibraries),
         .target(
             name: "Prefetch", dependencies: ["WebImage", "Redis", "Threading", "CLinux", deque],
             swiftSettings: settings),
@@ -61,7 +70,7 @@ let package = Package(
         .executableTarget(name: "prefetch-origin", dependencies: ["PrefetchCommands"], swiftSettings: settings),
 
         .target(
-            name: "TestSupport", dependencies: ["Origin", "CLinux", "Threading"], path: "Tests/TestSupport",
+            name: "TestSupport", dependencies: ["Origin", "CLinux", "Redis", "Threading"], path: "Tests/TestSupport",
             swiftSettings: settings),
         .target(
             name: "CReferenceCodec", path: "Tests/CReferenceCodec", cSettings: cSettings,

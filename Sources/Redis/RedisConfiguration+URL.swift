@@ -6,7 +6,8 @@ extension RedisConfiguration {
     ///
     /// `redis://[user[:password]@]host[:port][/db]`, `valkey://` the same; `unix:///path?db=1`, `redis+socket:///path?db=1` and
     /// `redis-socket:///path?db=1` for a Unix socket. User, password, database and path may be percent-encoded (`p%40ss`), and
-    /// stand in the query as `user=`, `password=`, `db=` too.
+    /// stand in the query as `user=`, `password=`, `db=` too. `rediss://` and `valkeys://` are the same over TLS, with `cacert=`, `cert=`,
+    /// `key=` and `sni=` in the query, named as redis-cli's options.
     ///
     /// - Throws: a ``RedisError`` of the code `configuration`, with a hint; its text never has the password.
     public init(url: String) throws(RedisError) {
@@ -14,20 +15,20 @@ extension RedisConfiguration {
             throw Self.invalid("has no scheme", hint: "write it as redis://127.0.0.1:6379 or unix:///run/redis.sock")
         }
         switch scheme.lowercased() {
-        case "redis", "valkey": try self.init(tcp: rest)
+        case "redis", "valkey": try self.init(tcp: rest, tls: nil)
         case "unix", "redis+socket", "redis-socket": try self.init(socket: rest)
         case "rediss", "valkeys":
-            throw RedisError(
-                .configuration, "the Redis address asks for TLS, which this build's hiredis cannot do",
-                hint: "put stunnel in front of the server, or use a Unix socket; there is no fall-back to clear text")
+            guard RedisTLS.isBuiltIn else { throw RedisTLS.notBuiltIn }
+            try self.init(tcp: rest, tls: RedisTLS())
+            try tls?.validate()
         default:
             throw Self.invalid(
                 "has a scheme that is not known", hint: "use redis://, valkey://, unix:// or redis+socket://")
         }
     }
 
-    private init(tcp text: Substring) throws(RedisError) {
-        self.init()
+    private init(tcp text: Substring, tls: RedisTLS?) throws(RedisError) {
+        self.init(tls: tls)
         let (front, query) = Self.cut(text, at: "?")
         let (authority, path) = Self.cut(front, at: "/")
         let address = try readCredentials(of: authority)
@@ -97,7 +98,15 @@ extension RedisConfiguration {
                 database = number
             case "user", "username": username = try Self.decode(value)
             case "password": password = try Self.decode(value)
-            default: throw Self.invalid("has an unknown parameter: \(name)", hint: "known are db, user and password")
+            case "cacert", "cert", "key", "sni":
+                guard tls != nil else {
+                    throw Self.invalid("has a parameter of TLS: \(name)", hint: "write it as rediss://")
+                }
+                tls?.set(String(name), to: try Self.decode(value))
+            default:
+                throw Self.invalid(
+                    "has an unknown parameter: \(name)",
+                    hint: "known are db, user and password, and with rediss:// cacert, cert, key and sni")
             }
         }
     }

@@ -3,7 +3,7 @@
 /// Printing a configuration shows ``redactedURL``, never the password.
 public struct RedisConfiguration: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
     /// The server's address.
-    public enum Endpoint: Sendable, Equatable {
+    public enum Endpoint: Sendable, Hashable {
         /// Host name or address (IPv6 without brackets) and port.
         case tcp(host: String, port: Int)
         /// Path of a Unix socket.
@@ -18,6 +18,8 @@ public struct RedisConfiguration: Sendable, Equatable, CustomStringConvertible, 
     public var password: String?
     /// The database number; default 0.
     public var database: Int
+    /// How the connection is encrypted; nil (default) is not at all.
+    public var tls: RedisTLS?
     /// Limit of one attempt to connect; default 5 s.
     public var connectTimeout: Duration
     /// Limit for one reply; default 5 s. Blocking commands have theirs on top.
@@ -26,12 +28,14 @@ public struct RedisConfiguration: Sendable, Equatable, CustomStringConvertible, 
     /// A configuration by its parts.
     public init(
         endpoint: Endpoint = .tcp(host: "127.0.0.1", port: 6379), username: String? = nil, password: String? = nil,
-        database: Int = 0, connectTimeout: Duration = .seconds(5), commandTimeout: Duration = .seconds(5)
+        database: Int = 0, tls: RedisTLS? = nil, connectTimeout: Duration = .seconds(5),
+        commandTimeout: Duration = .seconds(5)
     ) {
         self.endpoint = endpoint
         self.username = username
         self.password = password
         self.database = database
+        self.tls = tls
         self.connectTimeout = connectTimeout
         self.commandTimeout = commandTimeout
     }
@@ -45,10 +49,16 @@ public struct RedisConfiguration: Sendable, Equatable, CustomStringConvertible, 
         switch endpoint {
         case .tcp(let host, let port):
             let host = host.contains(":") ? "[\(host)]" : host
-            return "redis://\(credentials)\(host):\(port)" + (database == 0 ? "" : "/\(database)")
+            let scheme = tls == nil ? "redis" : "rediss"
+            return "\(scheme)://\(credentials)\(host):\(port)" + (database == 0 ? "" : "/\(database)") + tlsQuery
         case .unix(let path):
             return "unix://\(credentials)\(Self.escape(path))" + (database == 0 ? "" : "?db=\(database)")
         }
+    }
+
+    private var tlsQuery: String {
+        let items = (tls?.parameters ?? []).map { "\($0.name)=\(Self.escape($0.value))" }
+        return items.isEmpty ? "" : "?" + items.joined(separator: "&")
     }
 
     /// The same as ``redactedURL``.

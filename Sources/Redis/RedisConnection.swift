@@ -4,21 +4,34 @@ internal import Threading
 ///
 /// It connects with the first command, and again after every I/O error, cut or timeout; the command that met the error throws
 /// (``RedisError/outcomeUnknown`` says whether it may have run) and the next one starts on a fresh connection.
+///
+/// One that follows a key is always with the node of a Redis Cluster that serves the key, whichever node it was given: it asks when it
+/// connects, goes where MOVED says, and looks again where the node is away or has become a replica. A server that is in no cluster
+/// serves every key.
 /// The process must ignore SIGPIPE: hiredis 0.14 writes with write(2), which raises it when the server is gone.
 package actor RedisConnection {
     /// How it was made.
     package nonisolated let configuration: RedisConfiguration
     private nonisolated let name: String
+    private nonisolated let key: String?
     private nonisolated let executor: ThreadExecutor
     private nonisolated let socket = RedisSocket()
     private var context: RedisContext?
     /// `socket.interrupts` when `context` was made: another number means that its socket has been shut down since.
     private var contextInterrupts = 0
+    private var route: RedisRoute
+    /// Where `context` leads, or the last one led.
+    private var node: RedisConfiguration.Endpoint
 
-    /// Starts the thread; nothing is connected yet. `name` is what CLIENT LIST shows.
-    package init(_ configuration: RedisConfiguration, name: String) {
+    /// Starts the thread; nothing is connected yet.
+    /// * `name`: what CLIENT LIST shows.
+    /// * `key`: the key it follows through a Redis Cluster; all keys that are used over this connection belong to the same slot.
+    package init(_ configuration: RedisConfiguration, name: String, following key: String? = nil) {
         self.configuration = configuration
         self.name = name
+        self.key = key
+        route = RedisRoute(given: configuration.endpoint)
+        node = configuration.endpoint
         executor = ThreadExecutor(name: "redis")
     }
 
@@ -69,6 +82,9 @@ package actor RedisConnection {
         context = nil
     }
 
+    /// The server it is with, or was last.
+    package var endpoint: RedisConfiguration.Endpoint { node }
+
     /// Whether there is a connection that has seen no error yet.
     package var isConnected: Bool { context != nil }
 
@@ -83,17 +99,13 @@ package actor RedisConnection {
         _ commands: [[RedisArgument]], timeout: Duration?, interrupts: Int
     ) throws(RedisError) -> [RedisValue] {
         do throws(RedisError) {
-            let context = try connected()
-            // Asked after the descriptor is known to `socket`: an interrupt from now on reaches the read below.
-            guard socket.interrupts == interrupts else { throw Self.interrupted(outcomeUnknown: false) }
-            if let timeout { context.setTimeout(timeout) }
-            for command in commands { try context.append(command) }
-            var replies: [RedisValue] = []
-            replies.reserveCapacity(commands.count)
-            for _ in commands { replies.append(try context.reply()) }
-            if timeout != nil { context.setTimeout(configuration.commandTimeout) }
-            // A server that has become a replica, perhaps behind a name that now leads elsewhere: resolve it anew.
-            if replies.contains(where: { $0.error?.code == "READONLY" }) { close() }
+            var replies = try send(commands, timeout: timeout, interrupts: interrupts)
+            try follow(&replies, of: commands, timeout: timeout, interrupts: interrupts)
+            // A server that has become a replica, perhaps behind a name that now leads elsewhere: look it up anew.
+            if replies.contains(where: { $0.error?.code == "READONLY" }) {
+                route.forgetHome()
+                close()
+            }
             return replies
         } catch {
             close()
@@ -102,68 +114,93 @@ package actor RedisConnection {
         }
     }
 
-    private func connected() throws(RedisError) -> RedisContext {
-        if let context, contextInterrupts == socket.interrupts { return context }
-        self.context = nil
-        contextInterrupts = socket.interrupts
-        let context = try RedisContext(configuration, socket: socket)
-        try greet(context)
-        self.context = context
-        return context
+    /// Sends all commands and reads their replies.
+    private func send(
+        _ commands: [[RedisArgument]], timeout: Duration?, interrupts: Int
+    ) throws(RedisError) -> [RedisValue] {
+        let context = try connected()
+        // Asked after the descriptor is known to `socket`: an interrupt from now on reaches the read below.
+        guard socket.interrupts == interrupts else { throw Self.interrupted(outcomeUnknown: false) }
+        if let timeout { context.setTimeout(timeout) }
+        for command in commands { try context.append(command) }
+        var replies: [RedisValue] = []
+        replies.reserveCapacity(commands.count)
+        for _ in commands { replies.append(try context.reply()) }
+        if timeout != nil { context.setTimeout(configuration.commandTimeout) }
+        return replies
     }
 
-    /// AUTH, SELECT and CLIENT SETNAME in one round trip.
-    private func greet(_ context: RedisContext) throws(RedisError) {
-        var commands: [[RedisArgument]] = []
-        if configuration.password != nil || configuration.username != nil {
-            var command: [RedisArgument] = ["AUTH"]
-            if let username = configuration.username { command.append(RedisArgument(username)) }
-            command.append(RedisArgument(configuration.password ?? ""))
-            commands.append(command)
-        }
-        commands.append(["SELECT", RedisArgument(configuration.database)])
-        commands.append(["CLIENT", "SETNAME", RedisArgument(Self.clientName(name))])
-        for command in commands { try context.append(command) }
-        for command in commands {
+    /// Goes where MOVED replies say, and sends there those commands, which have not run; the others have.
+    private func follow(
+        _ replies: inout [RedisValue], of commands: [[RedisArgument]], timeout: Duration?, interrupts: Int
+    ) throws(RedisError) {
+        var count = 0
+        while true {
+            let moved = replies.indices.filter { replies[$0].error?.code == "MOVED" }
+            guard let first = moved.first, let error = replies[first].error,
+                let next = error.redirection(from: node)
+            else { return }
+            count += 1
+            guard count <= RedisRoute.mostRedirections else { throw Self.circle(error.text) }
+            close()
+            route.moved(to: next)
             do throws(RedisError) {
-                let reply = try context.reply()
-                guard let error = reply.error else { continue }
-                switch command[0] {
-                case "AUTH": throw Self.refusal(error)
-                case "SELECT": throw try self.selection(error)
-                // A name is only a convenience, and an ACL user may lack the right.
-                default: continue
-                }
+                let again = try send(moved.map { commands[$0] }, timeout: timeout, interrupts: interrupts)
+                for (index, reply) in zip(moved, again) { replies[index] = reply }
             } catch {
-                // Nothing of the caller's has been sent yet; and what speaks another protocol from the start is no Redis.
-                throw RedisError(
-                    error.code, error.message,
-                    hint: error.hint ?? (error.code == .protocolError ? "check the host and the port" : nil),
-                    replyCode: error.replyCode)
+                var error = error
+                error.outcomeUnknown = error.outcomeUnknown || moved.count < commands.count
+                throw error
             }
         }
     }
 
-    private static func refusal(_ reply: RedisReplyError) -> RedisError {
-        let error = reply.asError
-        // Servers say ERR for a password they do not expect.
-        guard error.code == .reply else { return error }
-        return RedisError(
-            .refused, "Redis refused the user name or the password: \(reply.text)",
-            hint: "check the address, --redis-password-file and REDISCLI_AUTH", replyCode: reply.code)
+    private func connected() throws(RedisError) -> RedisContext {
+        if let context, contextInterrupts == socket.interrupts { return context }
+        self.context = nil
+        contextInterrupts = socket.interrupts
+        let deadline = ContinuousClock.now + configuration.connectTimeout + configuration.commandTimeout
+        var failure: RedisError?
+        for candidate in route.candidates {
+            do throws(RedisError) {
+                return try reach(candidate)
+            } catch {
+                route.failed(candidate)
+                // The first is the one a person knows, or the one that served us.
+                failure = failure ?? error
+                // One that is away or cannot serve may have a neighbour that can; a wrong password is wrong everywhere.
+                guard error.isTransient, socket.interrupts == contextInterrupts, ContinuousClock.now < deadline else {
+                    break
+                }
+            }
+        }
+        throw failure ?? RedisError(.unavailable, "no Redis at \(configuration.redactedURL)")
     }
 
-    private func selection(_ reply: RedisReplyError) throws(RedisError) -> RedisError {
-        let error = reply.asError
-        guard error.code == .reply else { return error }
-        return RedisError(
-            .configuration, "Redis has no database \(configuration.database): \(reply.text)",
-            hint: "use a lower number, or raise `databases` of the server", replyCode: reply.code)
+    /// Connects to a node, or to the one it names.
+    private func reach(_ start: RedisConfiguration.Endpoint) throws(RedisError) -> RedisContext {
+        var target = configuration
+        target.endpoint = start
+        let greeting = RedisGreeting(configuration: configuration, name: name, key: key)
+        for _ in 0...RedisRoute.mostRedirections {
+            let context = try RedisContext(target, socket: socket)
+            switch try greeting.exchange(over: context, to: target.endpoint) {
+            case .home(let nodes):
+                route.arrived(at: target.endpoint, nodes: nodes)
+                node = target.endpoint
+                self.context = context
+                return context
+            case .elsewhere(let next): target.endpoint = next
+            }
+        }
+        throw Self.circle("MOVED to \(target.redactedURL)")
     }
 
-    /// CLIENT SETNAME takes no blanks and no control characters.
-    private static func clientName(_ name: String) -> String {
-        String(decoding: name.utf8.map { (33...126).contains($0) ? $0 : UInt8(ascii: "-") }, as: UTF8.self)
+    /// Nodes that disagree: after a failover for a moment, otherwise until somebody repairs them.
+    private static func circle(_ text: String) -> RedisError {
+        RedisError(
+            .transient, "the nodes of the Redis Cluster send the queue's clients round in a circle: \(text)",
+            hint: "redis-cli --cluster check HOST:PORT tells what they disagree about", replyCode: "MOVED")
     }
 
     private static func interrupted(outcomeUnknown: Bool) -> RedisError {

@@ -35,6 +35,7 @@ final class RedisContext {
                 hint: "start redis-server there, or name another one with --redis")
         }
         if case .tcp = configuration.endpoint { redisEnableKeepAlive(made) }
+        if let tls = configuration.tls { try Self.encrypt(made, tls, configuration) }
         // hiredis opens its sockets without it; a program started later must not keep this connection open.
         _ = clinux_set_cloexec(made.pointee.fd, 1)
         setTimeout(configuration.commandTimeout)
@@ -45,6 +46,41 @@ final class RedisContext {
         // First, so that an interrupt never reaches a descriptor that already belongs to somebody else.
         socket.closed()
         redisFree(context)
+    }
+
+    /// The handshake of TLS. The certificate is always verified, against the name the address has or the one that was given for it.
+    private static func encrypt(
+        _ context: UnsafeMutablePointer<redisContext>, _ tls: RedisTLS, _ configuration: RedisConfiguration
+    ) throws(RedisError) {
+        #if REDIS_TLS
+            guard case .tcp(let host, _) = configuration.endpoint else {
+                throw RedisError(
+                    .configuration, "a Unix socket and TLS do not go together", hint: "write it as unix://")
+            }
+            redisSetTimeout(context, timeval(configuration.connectTimeout))
+            var why = [CChar](repeating: 0, count: 256)
+            errno = 0
+            let status = chiredis_start_tls(
+                context, tls.caFile, tls.certificateFile, tls.keyFile, tls.serverName ?? host, &why, why.count)
+            guard status != CHIREDIS_TLS_OK else { return }
+            let reason = String(decoding: why.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            if status == CHIREDIS_TLS_SETTINGS {
+                throw RedisError(
+                    .configuration, "TLS to Redis cannot be set up: \(reason)",
+                    hint: "check --redis-cacert, --redis-cert and --redis-key")
+            }
+            if status == CHIREDIS_TLS_UNTRUSTED {
+                throw RedisError(
+                    .configuration,
+                    "the certificate of Redis at \(configuration.redactedURL) is not trusted: \(reason)",
+                    hint: "name the authority with --redis-cacert, or the certificate's name with --redis-sni")
+            }
+            throw RedisError(
+                .unavailable, "no TLS with Redis at \(configuration.redactedURL): \(reason)",
+                hint: "check the port, and whether the server wants a client certificate: --redis-cert and --redis-key")
+        #else
+            throw RedisTLS.notBuiltIn
+        #endif
     }
 
     /// Limit of every read and write from now on.
@@ -115,7 +151,7 @@ final class RedisContext {
             return RedisError(
                 .protocolError, "what answers at \(address) does not speak the Redis protocol: \(text)",
                 outcomeUnknown: sent)
-        case REDIS_ERR_IO where code == EAGAIN || code == ETIMEDOUT, 6:
+        case REDIS_ERR_IO where code == EAGAIN || code == ETIMEDOUT || text == String(cString: strerror(EAGAIN)), 6:
             return RedisError(.timedOut, "Redis at \(address) did not answer in time", outcomeUnknown: sent)
         case REDIS_ERR_EOF:
             return RedisError(.unavailable, "Redis at \(address) closed the connection", outcomeUnknown: sent)

@@ -33,10 +33,16 @@ package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
             return RedisError(
                 .outOfMemory, "Redis is full: \(text)",
                 hint: "raise maxmemory, or wait until the workers have drained the queue", replyCode: code)
-        case "MOVED", "ASK":
+        case "MOVED":
             return RedisError(
-                .configuration, "this node of the Redis Cluster does not hold the queue: \(text)",
-                hint: "name the node that the reply names", replyCode: code)
+                .transient, "the Redis Cluster keeps the queue at another node than the one that was asked: \(text)",
+                hint: "redis-cli --cluster check HOST:PORT tells whether its nodes agree", replyCode: code)
+        case "ASK":
+            return RedisError(
+                .transient, "the Redis Cluster is moving the queue to another node: \(text)",
+                hint:
+                    "wait until the slot has moved; redis-cli --cluster fix HOST:PORT ends a move that was broken off",
+                replyCode: code)
         default:
             if text.hasPrefix("ERR max number of clients reached") {
                 return RedisError(

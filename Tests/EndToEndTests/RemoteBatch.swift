@@ -16,7 +16,11 @@ struct RemoteBatch {
     let queue: PrefetchQueue
 
     init() async throws {
-        redis = try await RedisServer(appendOnly: true)
+        try self.init(redis: await RedisServer(appendOnly: true))
+    }
+
+    init(redis: RedisServer) throws {
+        self.redis = redis
         queue = PrefetchQueue(connection: RedisConnection(try RedisConfiguration(url: redis.url), name: "test"))
     }
 

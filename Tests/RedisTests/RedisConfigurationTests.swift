@@ -77,10 +77,18 @@ struct RedisConfigurationTests {
         #expect(error?.message.hasPrefix("the Redis address ") == true)
     }
 
-    @Test("TLS is refused with a way out, never downgraded", arguments: ["rediss://h", "valkeys://:pw@h:6380/1"])
-    func tls(_ url: String) {
+    @Test(
+        "Where this build has no TLS it is refused with a way out, never downgraded",
+        .disabled(if: RedisTLS.isBuiltIn, "this build has TLS"), arguments: ["rediss://h", "valkeys://:pw@h:6380/1"])
+    func noTLS(_ url: String) {
         let error = #expect(throws: RedisError.self) { try RedisConfiguration(url: url) }
         #expect(error?.code == .configuration)
         #expect(error?.hint?.contains("stunnel") == true && error?.hint?.contains("Unix socket") == true)
+    }
+
+    @Test("The parameters of TLS belong to an address with TLS", arguments: ["cacert", "cert", "key", "sni"])
+    func strayTLS(_ name: String) {
+        let error = #expect(throws: RedisError.self) { try RedisConfiguration(url: "redis://h?\(name)=x") }
+        #expect(error?.code == .configuration && error?.hint?.contains("rediss://") == true)
     }
 }

@@ -178,7 +178,8 @@ struct RedisConnectionTests {
             ("CLUSTERDOWN Hash slot not served", .transient), ("TRYAGAIN Multiple keys", .transient),
             ("READONLY You can't write", .transient), ("MISCONF Redis is configured", .transient),
             ("OOM command not allowed", .outOfMemory), ("WRONGTYPE Operation", .reply), ("ERR syntax error", .reply),
-            ("ERR max number of clients reached", .transient), ("MOVED 1 127.0.0.1:7001", .configuration),
+            ("ERR max number of clients reached", .transient), ("MOVED 1 127.0.0.1:7001", .transient),
+            ("ASK 1 127.0.0.1:7001", .transient),
             ("BUSYKEY Target key name already exists.", .reply), ("", .reply),
         ])
     func classes(text: String, code: RedisError.Code) {

@@ -56,8 +56,7 @@ public final class DistributedImagePrefetcher: ImagePrefetching {
             signal(SIGPIPE, SIG_IGN)
         }
         self.configuration = configuration
-        queue = PrefetchQueue(
-            connection: RedisConnection(redis, name: "prefetcher"), name: configuration.queue)
+        queue = PrefetchQueue(redis, client: "prefetcher", name: configuration.queue)
     }
 
     /// A prefetcher over a Redis by its URL: `redis://[user[:password]@]host[:port][/db]` or `unix:///path?db=1`.

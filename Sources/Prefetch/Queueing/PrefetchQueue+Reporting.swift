@@ -135,7 +135,9 @@ extension PrefetchQueue {
                 Self.report, keys: [RedisArgument(keys.root)], arguments: Self.arguments(of: report, worker: worker))
         }
         var results: [[(position: Int, outcome: PrefetchOutcome)]?] = []
-        let values = try await patiently { () async throws(RedisError) in try await connection.run(calls) }
+        let values = try await patiently { () async throws(RedisError) in
+            try Self.withoutTransient(try await connection.run(calls))
+        }
         for value in values {
             let reply = try value.get().array ?? []
             guard reply.first?.string == "OK", let codes = reply.last?.bytes else {

@@ -34,7 +34,7 @@ extension PrefetchQueue {
         if ARGV[3] == '1' then redis.call('SET', K .. ':hold', '1', 'NX', 'PX', 2 * lease) end
         redis.call('ZADD', K .. ':workers', 'XX', now() + lease, ARGV[1])
         endDue()
-        if #ARGV > 4 + n then redis.call('HSET', K .. ':w:' .. ARGV[1], unpack(ARGV, 5 + n)) end
+        if #ARGV > 4 + n then redis.call('HSET', K .. ':w:' .. ARGV[1], 'beat', now(), unpack(ARGV, 5 + n)) end
         local out = {'OK'}
         for i = 5, 4 + n do out[#out + 1] = redis.call('HGET', batch(ARGV[i]), 'state') or 'gone' end
         return out

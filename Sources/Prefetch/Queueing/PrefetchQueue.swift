@@ -20,6 +20,17 @@ package struct PrefetchQueue: Sendable {
         keys = PrefetchKeys(queue: name)
     }
 
+    /// A queue over a connection of its own, which follows the queue through a Redis Cluster.
+    /// * `client`: what CLIENT LIST shows.
+    /// * `name`: 1 to 64 of `A-Z a-z 0-9 _ -`.
+    package init(
+        _ redis: RedisConfiguration, client: String, name: String = "default", patience: Duration? = .seconds(10)
+    ) {
+        self.init(
+            connection: RedisConnection(redis, name: client, following: PrefetchKeys(queue: name).root), name: name,
+            patience: patience)
+    }
+
     /// The same queue over another connection, or with another patience.
     init(connection: RedisConnection, keys: PrefetchKeys, patience: Duration?) {
         self.connection = connection
@@ -60,11 +71,21 @@ package struct PrefetchQueue: Sendable {
         }
     }
 
-    /// Commands in one round trip, for reading.
+    /// Commands in one round trip, for reading. Repeated as a whole where a reply says that Redis cannot now.
     func read(_ commands: [[RedisArgument]]) async throws(RedisError) -> [RedisValue] {
         try await patiently { () async throws(RedisError) in
-            try await connection.pipeline(commands)
+            try Self.withoutTransient(try await connection.pipeline(commands))
         }
+    }
+
+    /// The replies, or the first of their errors that waiting can heal: a node of a cluster that is losing its slot refuses one command
+    /// and not the next.
+    static func withoutTransient(_ replies: [RedisValue]) throws(RedisError) -> [RedisValue] {
+        for case .error(let reply) in replies {
+            let error = reply.asError
+            if error.isTransient { throw error }
+        }
+        return replies
     }
 
     /// Repeats an idempotent call while Redis is away, up to ``patience``.

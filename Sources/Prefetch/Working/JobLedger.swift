@@ -43,14 +43,18 @@ final class JobLedger: Sendable {
     func settle(_ id: Int, _ items: [PrefetchQueue.Settled]) {
         let (isDue, hasRoom) = state.withLock { state in
             guard let index = state.runs.index(forKey: id) else { return (false, false) }
-            state.runs.values[index].unreported += items
-            state.runs.values[index].open -= items.count
+            state.runs.values[index].settle(items)
             state.open -= items.count
             let run = state.runs.values[index]
             return (run.open <= 0 || run.unreported.count >= 256, state.open < lowWater)
         }
         if isDue { reports.ring() }
         if hasRoom { room.ring() }
+    }
+
+    /// The URLs of a job up to a position begin now.
+    func begin(_ id: Int, through position: Int) {
+        state.withLock { $0.runs[id]?.begunThrough = position }
     }
 
     /// Nothing more comes of a job.
@@ -64,6 +68,12 @@ final class JobLedger: Sendable {
     func forget(_ id: Int) {
         state.withLock { state in Self.remove(id, from: &state) }
         room.ring()
+    }
+
+    /// The jobs with open URLs, the one that was claimed first in front.
+    func openRuns() -> [JobRun] {
+        state.withLock { state in state.runs.filter { $0.value.open > 0 && !$0.value.hasEnded } }
+            .sorted { $0.key < $1.key }.map(\.value)
     }
 
     /// What there is to report, by number.

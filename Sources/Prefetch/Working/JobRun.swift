@@ -1,3 +1,5 @@
+internal import WebImage
+
 /// A claimed job on its way: which of its URLs are open, and what is known but not reported yet. Kept by ``JobLedger``.
 struct JobRun {
     let claim: PrefetchQueue.Claim
@@ -5,6 +7,12 @@ struct JobRun {
     let worker: String
     var unreported: [PrefetchQueue.Settled] = []
     var open: Int
+    /// How its URLs ended, 0 = open: as they were claimed, and what ended here since.
+    private(set) var outcomes: [UInt8]
+    /// When it was claimed.
+    let claimedAt = ContinuousClock.now
+    /// The last position whose URL has begun; those behind it wait for their turn.
+    var begunThrough = -1
     /// Nothing more comes: all its URLs ended, or the worker leaves some open for others.
     var hasEnded = false
 
@@ -12,5 +20,13 @@ struct JobRun {
         self.claim = claim
         self.worker = worker
         open = claim.outcomes.count { $0 == 0 }
+        outcomes = claim.outcomes
+    }
+
+    /// Notes how URLs ended.
+    mutating func settle(_ items: [PrefetchQueue.Settled]) {
+        unreported += items
+        open -= items.count
+        for item in items { outcomes[item.position] = item.outcome.rawValue }
     }
 }

@@ -55,6 +55,7 @@ extension PrefetchWorker {
                 if granted == 0 {
                     granted = isSuspect ? slots.limit : min(slots.step, open.count - number)
                     guard await slots.acquire(granted) else { break }
+                    jobs.begin(id, through: open[isSuspect ? number : number + granted - 1].0)
                 }
                 let cost = isSuspect ? slots.limit : 1
                 granted -= cost

@@ -38,9 +38,8 @@ public actor PrefetchWorker {
     package init(configuration: Configuration, redis: RedisConfiguration, queue name: String, manager: ImageManager) {
         self.configuration = configuration
         self.manager = manager
-        queue = PrefetchQueue(
-            connection: RedisConnection(redis, name: "prefetch-worker"), name: name, patience: nil)
-        bellConnection = RedisConnection(redis, name: "prefetch-worker-bell")
+        queue = PrefetchQueue(redis, client: "prefetch-worker", name: name, patience: nil)
+        bellConnection = RedisConnection(redis, name: "prefetch-worker-bell", following: queue.keys.root)
         pool = manager.pool
         jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads)
         slots = URLSlots(limit: max(256, 4 * configuration.maxConcurrentDownloads))
@@ -81,6 +80,9 @@ public actor PrefetchWorker {
             group.cancelAll()
         }
         await leave()
+        // Before the process ends: TLS must not be taken down under a thread that still uses it.
+        await queue.connection.close()
+        await bellConnection.close()
         if let fatal { throw fatal }
         return totals
     }

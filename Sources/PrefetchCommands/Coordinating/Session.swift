@@ -37,16 +37,16 @@ struct Session: Sendable {
     ) async throws(PrefetchError) {
         redis = configuration
         self.attachment = attachment
-        let connection = RedisConnection(configuration, name: "prefetch-coord")
-        queue = PrefetchQueue(connection: connection, name: name)
+        queue = PrefetchQueue(configuration, client: "prefetch-coord", name: name)
+        let connection = queue.connection
         do throws(RedisError) {
-            // A private server may just be starting anew, because whoever had started it was killed: that is waited for.
-            let warnings =
-                attachment == nil
-                ? try await connection.serverFacts().check()
-                : try await withRetry(until: .now + .seconds(10)) { () async throws(RedisError) in
-                    try await connection.serverFacts().check()
-                }
+            // A private server may just be starting anew, because whoever had started it was killed: that is waited for. Another one is there
+            // or is not; but where it says itself that it cannot now (LOADING, CLUSTERDOWN), it soon can.
+            let warnings = try await withRetry(
+                until: .now + .seconds(10), canHeal: { attachment == nil ? $0.code == .transient : $0.isTransient }
+            ) { () async throws(RedisError) in
+                try await connection.serverFacts().check()
+            }
             if attachment == nil { for warning in warnings { Console.note("warning: \(warning)") } }
         } catch {
             await attachment?.leave()

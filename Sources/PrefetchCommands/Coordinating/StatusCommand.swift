@@ -29,16 +29,24 @@ struct StatusCommand: AsyncParsableCommand {
             let ids = batch == nil ? try await queue.batches() : [try await queue.resolve(batch)]
             let statuses = try await queue.statuses(of: ids)
             let workers = try await queue.workerFacts()
+            let oldest = batch == nil ? nil : try await oldest(of: statuses, queue)
             if json {
-                Console.print(Self.object(statuses, workers).text)
+                Console.print(Self.object(statuses, workers, oldest).text)
             } else if batch != nil, let status = statuses.first {
                 try await printOne(status, queue)
+                for line in OpenURLText.lines(oldest ?? [], at: status.at) { Console.print(line) }
             } else {
                 if statuses.isEmpty { Console.print("no batches") }
                 for status in statuses { Console.print(BatchText.line(status)) }
                 Self.printWorkers(workers)
             }
         }
+    }
+
+    /// nil of a batch that is over: it waits for nothing.
+    private func oldest(of statuses: [BatchStatus], _ queue: PrefetchQueue) async throws(RedisError) -> [OpenURL]? {
+        guard let status = statuses.first, status.state == .running else { return nil }
+        return try await queue.oldestOpenURLs(of: status)
     }
 
     private func printOne(_ status: BatchStatus, _ queue: PrefetchQueue) async throws {
@@ -93,10 +101,12 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    private static func object(_ statuses: [BatchStatus], _ workers: [[String: String]]) -> JSONText {
+    private static func object(
+        _ statuses: [BatchStatus], _ workers: [[String: String]], _ oldest: [OpenURL]?
+    ) -> JSONText {
         func number(_ facts: [String: String], _ name: String) -> JSONText { .int(Int(facts[name] ?? "") ?? 0) }
         return .object([
-            ("v", .int(1)), ("batches", .array(statuses.map(BatchJSON.object))),
+            ("v", .int(1)), ("batches", .array(statuses.map { OpenURLText.adding(oldest, to: BatchJSON.object($0)) })),
             (
                 "workers",
                 .array(

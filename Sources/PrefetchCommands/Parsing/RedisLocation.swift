@@ -6,7 +6,10 @@ internal import Redis
 /// Which Redis a command talks to: `--redis`, `--cache`, then PREFETCH_REDIS_URL, PREFETCH_CACHE, REDIS_URL, then `./cache` if it
 /// is one of ours, then a Redis on this machine.
 struct RedisLocation: ParsableArguments {
-    @Option(help: "redis://[user[:password]@]host[:port][/db] or unix:///path?db=1.")
+    @Option(
+        help:
+            "redis://[user[:password]@]host[:port][/db], of a cluster any node; rediss:// with TLS; or unix:///path?db=1."
+    )
     var redis: String?
 
     @Option(
@@ -17,6 +20,18 @@ struct RedisLocation: ParsableArguments {
 
     @Option(help: "A file with the password of Redis.")
     var redisPasswordFile: String?
+
+    @Option(help: "With rediss://: a file with the authorities that may vouch for Redis; the system's by default.")
+    var redisCacert: String?
+
+    @Option(help: "With rediss://: a file with the client's certificate, where Redis asks for one.")
+    var redisCert: String?
+
+    @Option(help: "With rediss://: a file with the key of the client's certificate.")
+    var redisKey: String?
+
+    @Option(help: "With rediss://: the name in the certificate of Redis, where it is not the address's host.")
+    var redisSni: String?
 
     @Option(help: "The queue in Redis.")
     var queue = "default"
@@ -36,6 +51,12 @@ struct RedisLocation: ParsableArguments {
 
     /// Looks at the options and the environment, in the documented order.
     func place() throws(PrefetchError) -> Place {
+        let place = try namedPlace()
+        if case .cache = place, let option = tlsOptions.first { throw Self.needsTLS(option.name) }
+        return place
+    }
+
+    private func namedPlace() throws(PrefetchError) -> Place {
         let environment = ProcessInfo.processInfo.environment
         func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
         if let redis { return .server(try configuration(redis)) }
@@ -53,9 +74,33 @@ struct RedisLocation: ParsableArguments {
             ?? (PrivateRedis.isOurs(cache: "./cache") ? "./cache" : nil)
     }
 
-    private func configuration(_ url: String) throws(PrefetchError) -> RedisConfiguration {
+    /// The options of TLS that were given.
+    private var tlsOptions: [(name: String, value: String)] {
+        [
+            ("--redis-cacert", redisCacert), ("--redis-cert", redisCert), ("--redis-key", redisKey),
+            ("--redis-sni", redisSni),
+        ].compactMap { name, value in value.map { (name, $0) } }
+    }
+
+    private static func needsTLS(_ option: String) -> PrefetchError {
+        PrefetchError(
+            .configuration, "\(option) is for a Redis over TLS, and this one is not",
+            hint: "write its address as rediss://host:port, or leave the option out")
+    }
+
+    /// A server by its address, with what the options and the environment add.
+    func configuration(_ url: String) throws(PrefetchError) -> RedisConfiguration {
         var result: RedisConfiguration
         do throws(RedisError) { result = try RedisConfiguration(url: url) } catch { throw PrefetchError(error) }
+        if let option = tlsOptions.first {
+            guard var tls = result.tls else { throw Self.needsTLS(option.name) }
+            tls.caFile = redisCacert ?? tls.caFile
+            tls.certificateFile = redisCert ?? tls.certificateFile
+            tls.keyFile = redisKey ?? tls.keyFile
+            tls.serverName = redisSni ?? tls.serverName
+            do throws(RedisError) { try tls.validate() } catch { throw PrefetchError(error) }
+            result.tls = tls
+        }
         let environment = ProcessInfo.processInfo.environment
         if let file = redisPasswordFile ?? environment["PREFETCH_REDIS_PASSWORD_FILE"] {
             guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {

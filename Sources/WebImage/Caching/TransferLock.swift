@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Threading
 
 /// One transfer per image, over all processes that share a cache.
 ///
@@ -13,6 +14,8 @@ package final class TransferLock: Sendable {
     }
 
     private let gate = TransferGate<Byte>()
+    /// Since when a byte that another process has is asked for.
+    private let contended = Locked<[Byte: Double]>([:])
     private let files: [Int32]
     private let directory: String
 
@@ -67,13 +70,23 @@ package final class TransferLock: Sendable {
         gate.waiting(Byte(file: key.lockFile, offset: key.lockOffset)) ?? 0
     }
 
+    /// For how many seconds a task of this process has waited for another one that transfers this image; nil where none does.
+    package func secondsWaiting(for key: CacheKey) -> Double? {
+        let since = contended.withLock { $0[Byte(file: key.lockFile, offset: key.lockOffset)] }
+        return since.map { max(0, monotonicSeconds() - $0) }
+    }
+
     /// Asks again and again, ever less often: a call that waits in the kernel could not be cancelled.
     private func lock(_ byte: Byte) async throws(WebImageError) {
         var wait = Duration.milliseconds(2)
+        var isWaiting = false
+        defer { if isWaiting { contended.withLock { $0[byte] = nil } } }
         while clinux_ofd_try_lock(files[byte.file], byte.offset) != 0 {
             guard errno == EAGAIN || errno == EACCES else {
                 throw DiskCache.fault("lock a transfer in the cache \(directory)")
             }
+            if !isWaiting { contended.withLock { $0[byte] = monotonicSeconds() } }
+            isWaiting = true
             do {
                 try await Task.sleep(for: wait)
             } catch {

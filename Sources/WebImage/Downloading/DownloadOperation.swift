@@ -30,6 +30,10 @@ final class DownloadOperation {
     private(set) var attempts: Int
     /// Whether the operator named the address the hop goes to.
     var isNamedByOperator = false
+    /// When it began to wait, for a slot or for its next try.
+    var since = 0.0
+    /// When its next try is due, and why the last one failed, while it pauses between the two.
+    var pause: (due: Double, error: WebImageError)?
     /// The host that lent it a slot.
     var slotHost: String?
 
@@ -85,6 +89,7 @@ final class DownloadOperation {
     /// Begins a try at its first hop.
     func beginAttempt() {
         attempts += 1
+        pause = nil
         redirects = 0
         request = start
         progress = TransferProgress()

@@ -75,6 +75,9 @@ struct DownloadQueue<Element> {
         return nil
     }
 
+    /// Whether a host has as many out as it may.
+    func isAtLimit(host: String) -> Bool { hosts[host].map { $0.running >= $0.limit } ?? false }
+
     /// Gives a slot of the host back.
     mutating func release(host: String) {
         guard var entry = hosts.removeValue(forKey: host) else { return }

@@ -3,6 +3,7 @@ internal import HeapModule
 // The life of one operation: queued, transferred, redirected, tried again, completed.
 extension ImageDownloader {
     func enqueue(_ operation: DownloadOperation, goesFirst: Bool = false) {
+        operation.since = monotonicSeconds()
         queue.enqueue(
             operation, host: operation.request.host, priority: operation.priority,
             limit: configuration.connectionLimit(to: operation.request), goesFirst: goesFirst)
@@ -132,6 +133,8 @@ extension ImageDownloader {
             error.attempts = operation.attempts
             return complete(operation, .failure(error))
         }
+        operation.since = now
+        operation.pause = (now + pause, error)
         nextRetry += 1
         retries.insert(Retry(due: now + pause, number: nextRetry, operation: operation))
     }

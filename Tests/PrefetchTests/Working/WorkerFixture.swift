@@ -12,12 +12,17 @@ struct WorkerFixture {
     let folder = TemporaryDirectory()
 
     init(appendOnly: Bool = false) async throws {
-        redis = try await RedisServer(appendOnly: appendOnly)
+        try self.init(redis: await RedisServer(appendOnly: appendOnly))
+    }
+
+    init(redis: RedisServer) throws {
+        self.redis = redis
         origin = try OriginServer()
     }
 
-    func queue(_ name: String = "default") throws -> PrefetchQueue {
-        PrefetchQueue(connection: RedisConnection(try RedisConfiguration(url: redis.url), name: "test"), name: name)
+    /// * `url`: another address of the Redis.
+    func queue(_ name: String = "default", at url: String? = nil) throws -> PrefetchQueue {
+        PrefetchQueue(try RedisConfiguration(url: url ?? redis.url), client: "test", name: name)
     }
 
     /// A batch of these URLs, fed and sealed.
@@ -41,7 +46,7 @@ struct WorkerFixture {
     }
 
     func worker(
-        queue: String = "default", cache: String = "cache",
+        queue: String = "default", cache: String = "cache", at url: String? = nil,
         configure: (inout PrefetchWorker.Configuration) -> Void = { _ in }
     ) throws -> PrefetchWorker {
         var configuration = PrefetchWorker.Configuration()
@@ -54,6 +59,7 @@ struct WorkerFixture {
         downloads.retryBaseDelay = 0.001
         let manager = try ImageManager(cache: ImageCache(directory: folder.path(cache)), downloads: downloads)
         return PrefetchWorker(
-            configuration: configuration, redis: try RedisConfiguration(url: redis.url), queue: queue, manager: manager)
+            configuration: configuration, redis: try RedisConfiguration(url: url ?? redis.url), queue: queue,
+            manager: manager)
     }
 }

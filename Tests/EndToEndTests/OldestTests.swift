@@ -1,0 +1,109 @@
+import Glibc
+import Origin
+import Prefetch
+import Redis
+import TestSupport
+import Testing
+
+@Suite("What the oldest open URLs wait for", .timeLimit(.minutes(2)))
+struct OldestTests {
+    @Test("status names a silent transfer, a pause, a full host, and then what nobody has")
+    func status() async throws {
+        let b = try await RemoteBatch()
+        let origin = try OriginServer()
+        origin.setFallback { _ in OriginResponse(body: GeneratedImage.png(seed: 1, width: 8, height: 8)) }
+        origin.route("/hangs.png", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        origin.route("/busy.png", OriginResponse.busy(retryAfter: 50))
+        origin.route("/slow.png", OriginResponse(body: [1], fault: .drip(bytes: 1, seconds: 0.05)))
+        origin.route("/first.png", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        let port = origin.url("").split(separator: ":").last.map { $0.filter(\.isNumber) } ?? ""
+        let named = "http://one.test:\(port)"
+        let urls = [
+            origin.url("/a.png"), origin.url("/hangs.png"), origin.url("/busy.png"), "\(named)/first.png",
+            "\(named)/second.png",
+        ]
+        _ = try await b.submit(urls, as: "held")
+        let before = try await oldest("held", b)
+        #expect(before.text.contains("line 1  \(urls[0])  waiting in Redis"))
+        #expect(
+            before.json.contains(
+                #""index":0,"line":1,"url":"\#(urls[0])","host":"127.0.0.1","attempt":0,"state":"queued""#))
+        let worker = try await ChildProcess(
+            builtProduct("prefetch-worker"),
+            [
+                "--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8",
+                "--max-per-host",
+                "1", "--resolve", "one.test:\(port):127.0.0.1", "--lease", "3s", "--timeout", "100s",
+            ], environment: RemoteBatch.clean)
+        var text = ""
+        var json = ""
+        // All four states at once: the transfer is parked after a second without a byte.
+        try await until {
+            (text, json) = try await oldest("held", b)
+            return text.contains("line 2  \(urls[1])  stalled: no byte for ")
+                && text.contains("line 3  \(urls[2])  next try at ") && text.contains("after HTTP 503 (Retry-After)")
+                && text.contains("line 4  \(urls[3])  stalled: no byte for ")
+                && text.contains("line 5  \(urls[4])  waiting for ")
+                && text.contains("for a slot of one.test (--max-per-host)")
+        }
+        #expect(!text.contains(urls[0]))
+        let name = try #require(try await b.queue.workers().first)
+        #expect(text.contains("  (\(name))"))
+        let busy = #""index":2,"line":3,"url":"\#(urls[2])","host":"127.0.0.1","attempt":1,"state":"retrying","#
+        #expect(json.contains(busy + #""detail":"HTTP 503 (Retry-After)","since":"2"#), "\(json)")
+        #expect(
+            json.contains(
+                #""index":4,"line":5,"url":"\#(urls[4])","host":"one.test","attempt":1,"state":"waitingForHost""#))
+        #expect(json.contains(#""worker":"\#(name)""#))
+        // A worker that stops speaking is named as that.
+        worker.signal(SIGSTOP)
+        try await until { try await oldest("held", b).text.contains("its worker has been silent for ") }
+        worker.signal(SIGKILL)
+        _ = await worker.wait()
+        let cancel = try await b.coord(["cancel", "held", "--yes"])
+        _ = await cancel.wait()
+        #expect(try await !oldest("held", b).text.contains("oldest open"))
+    }
+
+    @Test("A URL whose key another process fetches says so")
+    func locked() async throws {
+        let b = try await RemoteBatch()
+        let origin = try OriginServer()
+        origin.route("/same.png", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        let url = origin.url("/same.png")
+        // Two queues, so that each worker can have only its own batch; one cache.
+        var workers: [ChildProcess] = []
+        for name in ["one", "two"] {
+            _ = try await b.submit([url], as: name, ["--queue", name])
+            workers.append(
+                try await ChildProcess(
+                    builtProduct("prefetch-worker"),
+                    [
+                        "--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8",
+                        "--queue",
+                        name,
+                    ], environment: RemoteBatch.clean))
+            await origin.waitForRequests(1)
+        }
+        try await until {
+            try await oldest("two", b, ["--queue", "two"]).text
+                .contains("for another process that fetches the same key")
+        }
+        try await until { try await oldest("one", b, ["--queue", "one"]).text.contains("stalled: no byte") }
+        #expect(origin.requestCount() == 1)
+        for worker in workers {
+            worker.signal(SIGKILL)
+            _ = await worker.wait()
+        }
+    }
+
+    private func oldest(
+        _ batch: String, _ b: RemoteBatch, _ options: [String] = []
+    ) async throws -> (text: String, json: String) {
+        let text = try await b.coord(["status", batch] + options)
+        let json = try await b.coord(["status", batch, "--json"] + options)
+        #expect(await text.wait() == .exited(0), "\(text.stderr)")
+        #expect(await json.wait() == .exited(0), "\(json.stderr)")
+        return (text.stdout, json.stdout)
+    }
+}

@@ -1,0 +1,71 @@
+import Origin
+import Redis
+import TestSupport
+import Testing
+
+@Suite("The commands over TLS", .timeLimit(.minutes(2)))
+struct TLSCommandTests {
+    private func coord(_ arguments: [String]) async throws -> ChildProcess {
+        try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean)
+    }
+
+    @Test(
+        "Where this build has no TLS, rediss:// is refused by name",
+        .disabled(if: RedisTLS.isBuiltIn, "this build has TLS"))
+    func refused() async throws {
+        for arguments in [
+            ["status", "--redis", "rediss://127.0.0.1:6380"],
+            ["status", "--redis", "rediss://127.0.0.1:6380", "--redis-cacert", "/etc/ssl/cert.pem"],
+        ] {
+            let child = try await coord(arguments)
+            #expect(await child.wait() == .exited(78))
+            #expect(child.stderr.contains("asks for TLS, which this build's hiredis cannot do"), "\(child.stderr)")
+        }
+    }
+
+    @Test("Options of TLS without TLS are a wrong setting, never ignored")
+    func stray() async throws {
+        for option in ["--redis-cacert", "--redis-cert", "--redis-key", "--redis-sni"] {
+            for place in [["--redis", "redis://127.0.0.1:1"], ["--cache", "/nowhere"]] {
+                let child = try await coord(["status", option, "x"] + place)
+                #expect(await child.wait() == .exited(78))
+                #expect(child.stderr.contains("\(option) is for a Redis over TLS"), "\(child.stderr)")
+            }
+        }
+    }
+
+    @Test(
+        "submit, a worker and status over TLS, with files from the options or the address",
+        .enabled(if: RedisTLS.isBuiltIn, "NOT TESTED HERE: hiredis of this system has no TLS"))
+    func works() async throws {
+        let certificates = try await RedisCertificates()
+        let (server, port) = try await certificates.server(["--tls-auth-clients", "yes"])
+        let folder = TemporaryDirectory()
+        let origin = try OriginServer()
+        origin.setFallback { _ in OriginResponse(body: GeneratedImage.png(seed: 1, width: 8, height: 8)) }
+        folder.write(Array((0..<30).map { origin.url("/\($0).png") + "\n" }.joined().utf8), to: "urls.txt")
+        let (ca, cert, key) = (
+            certificates.path("ca.pem"), certificates.path("client.pem"), certificates.path("client.key")
+        )
+        let options = [
+            "--redis", "rediss://127.0.0.1:\(port)/1", "--redis-cacert", ca, "--redis-cert", cert, "--redis-key", key,
+        ]
+        let submit = try await coord(["submit", folder.path("urls.txt")] + options)
+        #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
+        // The worker command that is printed works as it is.
+        let address = "rediss://127.0.0.1:\(port)/1?cacert=\(ca)&cert=\(cert)&key=\(key)"
+        let worker = try await ChildProcess(
+            builtProduct("prefetch-worker"),
+            ["--burst", "--redis", address, "--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8"],
+            environment: RemoteBatch.clean)
+        #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
+        let status = try await coord(["status", "--json", "--redis", address])
+        #expect(await status.wait() == .exited(0), "\(status.stderr)")
+        #expect(status.stdout.contains(#""state":"done","total":30,"finished":30,"skipped":0"#))
+        let stranger = try await coord(["status", "--redis", "rediss://localhost:\(port)"])
+        #expect(await stranger.wait() == .exited(78))
+        #expect(
+            stranger.stderr.contains("not trusted") && stranger.stderr.contains("--redis-cacert"), "\(stranger.stderr)")
+        _ = server
+    }
+}

@@ -1,0 +1,171 @@
+internal import Glibc
+package import Redis
+
+/// A Redis Cluster of private servers on loopback: masters that share the slots evenly, then replicas, of the first masters in turn.
+package final class RedisCluster: Sendable {
+    private struct NotReady: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// The servers; their Unix sockets work too.
+    package let servers: [RedisServer]
+    private let ports: [Int]
+    private let controls: [RedisConnection]
+
+    /// Makes one and returns when all of its nodes say that it is complete.
+    package init(masters: Int = 3, replicas: Int = 0) async throws {
+        var servers: [RedisServer] = []
+        var ports: [Int] = []
+        for _ in 0..<(masters + replicas) {
+            let (server, port) = try await Self.node()
+            servers.append(server)
+            ports.append(port)
+        }
+        self.servers = servers
+        self.ports = ports
+        controls = try servers.map { RedisConnection(try RedisConfiguration(url: $0.url), name: "control") }
+        for index in 0..<masters {
+            let (first, end) = (index * 16384 / masters, (index + 1) * 16384 / masters)
+            try await command(index, "CLUSTER", "ADDSLOTSRANGE", "\(first)", "\(end - 1)")
+            try await command(index, "CLUSTER", "SET-CONFIG-EPOCH", "\(index + 1)")
+        }
+        for index in servers.indices.dropFirst() {
+            let bus = try await command(index, "CONFIG", "GET", "cluster-port").array?.last?.string ?? ""
+            try await command(0, "CLUSTER", "MEET", "127.0.0.1", "\(ports[index])", bus)
+        }
+        try await untilAll { $0.contains("cluster_known_nodes:\(servers.count)") }
+        for index in masters..<servers.count {
+            try await command(index, "CLUSTER", "REPLICATE", try await id(of: (index - masters) % masters))
+            try await untilReplicated(index)
+        }
+        try await untilAll { $0.contains("cluster_state:ok") }
+    }
+
+    /// `redis://127.0.0.1:6381`
+    package func url(_ index: Int) -> String { "redis://127.0.0.1:\(ports[index])" }
+
+    /// One command to one node; for looking and for breaking things on purpose.
+    @discardableResult
+    package func command(_ index: Int, _ words: String...) async throws -> RedisValue {
+        try await controls[index].command(words.map { RedisArgument($0) })
+    }
+
+    /// The slot of a key.
+    package func slot(of key: String) async throws -> Int {
+        try await command(0, "CLUSTER", "KEYSLOT", key).int ?? -1
+    }
+
+    /// The node that serves a key, as `observer` sees it.
+    package func owner(of key: String, seenBy observer: Int = 0) async throws -> Int? {
+        let slot = try await slot(of: key)
+        for range in try await command(observer, "CLUSTER", "SLOTS").array ?? [] {
+            guard let parts = range.array, let first = parts[0].int, let last = parts[1].int, first <= slot,
+                slot <= last
+            else { continue }
+            return parts[2].array?[1].int.flatMap { ports.firstIndex(of: $0) }
+        }
+        return nil
+    }
+
+    /// Moves the slot of a key with all its keys to another master, as redis-cli does it; `meanwhile` runs when half of them have gone.
+    package func move(slotOf key: String, to target: Int, meanwhile: () async throws -> Void = {}) async throws {
+        let slot = "\(try await slot(of: key))"
+        guard let source = try await owner(of: key) else { throw NotReady(description: "nobody has slot \(slot)") }
+        let (sourceID, targetID) = (try await id(of: source), try await id(of: target))
+        try await command(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", sourceID)
+        try await command(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", targetID)
+        let keys = (try await command(source, "CLUSTER", "GETKEYSINSLOT", slot, "100000").array ?? []).compactMap(
+            \.string)
+        func send(_ keys: ArraySlice<String>) async throws {
+            guard !keys.isEmpty else { return }
+            let head = ["MIGRATE", "127.0.0.1", "\(ports[target])", "", "0", "5000", "KEYS"]
+            try await controls[source].command((head + keys).map { RedisArgument($0) })
+        }
+        try await send(keys.prefix(keys.count / 2))
+        try await meanwhile()
+        try await send(keys.dropFirst(keys.count / 2))
+        for index in [target, source] + servers.indices.filter({ $0 != target && $0 != source }) {
+            // Replicas learn it from their master.
+            guard try await !command(index, "ROLE").array![0].isReplica else { continue }
+            try await command(index, "CLUSTER", "SETSLOT", slot, "NODE", targetID)
+        }
+    }
+
+    /// Makes a replica the master in place of its own, in agreement with it: nothing is lost.
+    package func failOver(to replica: Int) async throws {
+        try await untilReplicated(replica)
+        try await command(replica, "CLUSTER", "FAILOVER")
+        try await untilMaster(replica)
+    }
+
+    /// Returns once a node is a master that serves.
+    package func untilMaster(_ index: Int) async throws {
+        while true {
+            let isMaster = try await !command(index, "ROLE").array![0].isReplica
+            if isMaster, try await info(index).contains("cluster_state:ok") { return }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+    }
+
+    /// Ends the control connection too, so that it does not stand in the way of a server that is gone.
+    package func kill9(_ index: Int) async {
+        await servers[index].kill9()
+        await controls[index].close()
+    }
+
+    private func id(of index: Int) async throws -> String { try await command(index, "CLUSTER", "MYID").string ?? "" }
+
+    private func info(_ index: Int) async throws -> String { try await command(index, "CLUSTER", "INFO").string ?? "" }
+
+    private func untilAll(_ condition: (String) -> Bool) async throws {
+        for index in servers.indices {
+            while try await !condition(info(index)) { try await Task.sleep(for: .milliseconds(10)) }
+        }
+    }
+
+    private func untilReplicated(_ index: Int) async throws {
+        while try await !(command(index, "INFO", "replication").string ?? "").contains("master_link_status:up") {
+            try await Task.sleep(for: .milliseconds(10))
+        }
+    }
+
+    /// A node without slots. Its two ports are the kernel's choice; where another program was quicker, others are tried.
+    private static func node() async throws -> (RedisServer, Int) {
+        var failure: any Error = NotReady(description: "no free port")
+        for _ in 0..<5 {
+            let (port, bus) = (freePort(), freePort())
+            do {
+                let server = try await RedisServer(options: [
+                    "--port", "\(port)", "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", "\(bus)",
+                    "--cluster-node-timeout", "1500", "--cluster-config-file", "nodes.conf",
+                    "--repl-diskless-sync-delay", "0",
+                ])
+                return (server, port)
+            } catch {
+                failure = error
+            }
+        }
+        throw failure
+    }
+}
+
+extension RedisValue {
+    fileprivate var isReplica: Bool { string != "master" }
+}
+
+/// A port of 127.0.0.1 that nobody has at this moment.
+package func freePort() -> Int {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            _ = bind(descriptor, $0, length)
+            _ = getsockname(descriptor, $0, &length)
+        }
+    }
+    return Int(UInt16(bigEndian: address.sin_port))
+}

@@ -23,6 +23,10 @@ public struct BatchStatus: Sendable, Equatable {
     public var pushed: Int
     /// Whether every URL is pushed.
     public var isSealed: Bool
+    /// Whether nothing more of it begins until it is resumed.
+    public var isPaused: Bool
+    /// Whether the whole queue is paused, this batch with it.
+    public var isQueuePaused: Bool
     /// How the URLs ended; those of a cancelled batch that were open count as cancelled.
     public var counts: PrefetchCounts
     /// Milliseconds since 1970: made, fed last, last outcome, ended (0 = not yet).
@@ -50,11 +54,14 @@ public struct BatchStatus: Sendable, Equatable {
     /// Seconds from the first push to the end, or to now.
     public var elapsed: Double { max(0, Double((ended > 0 ? ended : at) - created) / 1000) }
 
+    /// Whether nothing of it begins for now, because somebody said so.
+    public var isHeld: Bool { state == .running && (isPaused || isQueuePaused) }
+
     /// Whether the list is not complete in Redis and nobody has fed it for 5 s.
     public var waitsForItsList: Bool { state == .running && !isSealed && at - fed > 5_000 }
 
     /// Reads the hash of a batch; nil where it is none.
-    init?(id: String, fields: [String: RedisValue], at: Int) {
+    init?(id: String, fields: [String: RedisValue], at: Int, isQueuePaused: Bool = false) {
         guard let state = fields["state"]?.string.flatMap(State.init(rawValue:)) else { return nil }
         func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
         self.id = id
@@ -62,6 +69,8 @@ public struct BatchStatus: Sendable, Equatable {
         self.at = at
         pushed = number("pushed")
         isSealed = number("sealed") == 1
+        isPaused = state == .running && number("paused") == 1
+        self.isQueuePaused = isQueuePaused
         total = fields["total"]?.int ?? pushed
         counts = PrefetchCounts()
         for outcome in PrefetchOutcome.allCases { counts[outcome] = number("o\(outcome.rawValue)") }
@@ -84,6 +93,7 @@ public struct BatchStatus: Sendable, Equatable {
     /// Whether two readings say the same of the same batch; the times of the readings do not count.
     public static func == (lhs: BatchStatus, rhs: BatchStatus) -> Bool {
         lhs.id == rhs.id && lhs.state == rhs.state && lhs.total == rhs.total && lhs.pushed == rhs.pushed
-            && lhs.isSealed == rhs.isSealed && lhs.counts == rhs.counts
+            && lhs.isSealed == rhs.isSealed && lhs.isPaused == rhs.isPaused && lhs.isQueuePaused == rhs.isQueuePaused
+            && lhs.counts == rhs.counts
     }
 }

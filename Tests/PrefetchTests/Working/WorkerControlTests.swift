@@ -31,14 +31,16 @@ struct WorkerControlTests {
         try await queue.read([["LLEN", RedisArgument(queue.keys.jobs(id))]])[0].int ?? 0
     }
 
-    @Test("Of a paused batch what is in flight ends and counts; the rest goes back without blame and is asked once, after the pause")
+    @Test(
+        "Of a paused batch what is in flight ends and counts; the rest goes back without blame and is asked once, after the pause"
+    )
     func pausedBatch() async throws {
         let fixture = try await WorkerFixture()
         let isOpen = hangingOrigin(fixture)
         let queue = try fixture.queue()
         let urls = (0..<60).map { fixture.origin.url("/\($0).png") }
         let id = try await fixture.submit(urls, to: queue, jobSize: 10)
-        let worker = try fixture.worker { $0.maxConcurrentDownloads = 4 }
+        let worker = try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 4 }
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(4)
         #expect(try await queue.pause(.batch(id)) == .done(isNew: true))
@@ -75,7 +77,7 @@ struct WorkerControlTests {
         let queue = try fixture.queue()
         let urls = (0..<30).map { fixture.origin.url("/\($0).png") }
         let id = try await fixture.submit(urls, to: queue, jobSize: 30)
-        let worker = try fixture.worker { $0.maxConcurrentDownloads = 2 }
+        let worker = try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 2 }
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(2)
         _ = try await queue.pause(.batch(id))
@@ -97,7 +99,7 @@ struct WorkerControlTests {
         let queue = try fixture.queue()
         let one = try await fixture.submit((0..<20).map { fixture.origin.url("/a\($0).png") }, to: queue, jobSize: 2)
         let other = try await fixture.submit((0..<20).map { fixture.origin.url("/b\($0).png") }, to: queue, jobSize: 2)
-        let workers = try (0..<2).map { _ in try fixture.worker { $0.maxConcurrentDownloads = 3 } }
+        let workers = try (0..<2).map { _ in try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 3 } }
         let first = Task { try await workers[0].run() }
         await fixture.origin.waitForRequests(3)
         #expect(try await queue.pause(.queue) == .done(isNew: true))
@@ -126,7 +128,7 @@ struct WorkerControlTests {
         let halts = Locked<[Bool]>([])
         let queue = try fixture.queue()
         let id = try await fixture.submit((0..<40).map { fixture.origin.url("/\($0).png") }, to: queue, jobSize: 20)
-        let paused = try fixture.worker { configuration in
+        let paused = try fixture.worker(parksSilent: false) { configuration in
             configuration.maxConcurrentDownloads = 2
             configuration.onEvent = { if case .halted(let isHalted) = $0 { halts.withLock { $0.append(isHalted) } } }
         }
@@ -171,18 +173,20 @@ struct WorkerControlTests {
         _ = try await run.value
     }
 
-    @Test("Transfers follow the number that is set while they run, up and down and back to what the worker was started with")
+    @Test(
+        "Transfers follow the number that is set while they run, up and down and back to what the worker was started with"
+    )
     func concurrency() async throws {
         let fixture = try await WorkerFixture()
         let isOpen = hangingOrigin(fixture)
         let queue = try fixture.queue()
         let urls = (0..<400).map { fixture.origin.url("/\($0).png") }
         let id = try await fixture.submit(urls, to: queue, jobSize: 5)
-        let worker = try fixture.worker { $0.maxConcurrentDownloads = 3 }
+        // One that is silent keeps its slot, so that exactly so many hang as there may be.
+        let worker = try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 3 }
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(3)
         #expect(try await becomes { try await queue.workerRecords().records[0].maxConcurrentDownloads == 3 })
-        // Nothing ends: exactly so many hang as there may be.
         #expect(try await queue.setConcurrency(70, worker: nil) == 1)
         #expect(await becomes { fixture.origin.currentRequestCount == 70 })
         #expect(worker.slots.limit == 280)

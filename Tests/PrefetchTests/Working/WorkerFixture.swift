@@ -41,7 +41,7 @@ struct WorkerFixture {
     }
 
     func worker(
-        queue: String = "default", cache: String = "cache",
+        queue: String = "default", cache: String = "cache", parksSilent: Bool = true,
         configure: (inout PrefetchWorker.Configuration) -> Void = { _ in }
     ) throws -> PrefetchWorker {
         var configuration = PrefetchWorker.Configuration()
@@ -52,6 +52,7 @@ struct WorkerFixture {
         downloads.maxConcurrentDownloads = configuration.maxConcurrentDownloads
         downloads.addressPolicy = AddressPolicy(allow: [CIDR("127.0.0.0/8")!])
         downloads.retryBaseDelay = 0.001
+        if !parksSilent { downloads.parkAfter = 50 }
         let manager = try ImageManager(cache: ImageCache(directory: folder.path(cache)), downloads: downloads)
         return PrefetchWorker(
             configuration: configuration, redis: try RedisConfiguration(url: redis.url), queue: queue, manager: manager)

@@ -39,6 +39,7 @@ struct FairnessTests {
             if ContinuousClock.now - began >= .seconds(1) {
                 let counts = both.map(\.counts.finished)
                 looks += 1
+                print("MEASURED equal", counts, abs(counts[0] - counts[1]) * 100 / max(1, counts.max() ?? 1))
                 #expect(
                     abs(counts[0] - counts[1]) * 10 <= counts[0] + counts[1], "\(counts) after \(looks) looks")
             }
@@ -74,6 +75,7 @@ struct FairnessTests {
         let elapsed = ContinuousClock.now - began
         // 3 s are promised; a machine that does much else besides may take longer, and never as long as without fairness.
         #expect(elapsed < .seconds(9), "\(elapsed)")
+        print("MEASURED short", elapsed)
         #expect(try await remote.queue.status(of: "short")?.counts[.downloaded] == 100)
         #expect(try await remote.queue.status(of: "long")?.state == .running)
         feeder.signal(SIGTERM)
@@ -100,6 +102,26 @@ struct FairnessTests {
             let expected = order == "fifo" ? place / 4 : 99 - place / 4
             #expect(abs(job - expected) <= 16, "\(order): job \(job) at request \(place)")
         }
+    }
+
+    @Test("Of a batch that lost its slot to another nothing begins two seconds later, while the other runs")
+    func slots() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin(delay: 0.1)
+        _ = try await remote.submit(urls(origin, "old", 5000), as: "old", fast(["--slot", "home"]))
+        let workers = try await remote.workers(2)
+        try await until { origin.requestCount() >= 100 }
+        let submit = try await remote.submit(urls(origin, "new", 1500), as: "new", fast(["--slot", "home"]))
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        let returned = Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        #expect(submit.stderr.contains("cancelled old, which had the slot home"))
+        for worker in workers { #expect(await worker.wait() == .exited(0)) }
+        let statuses = try await remote.queue.statuses(of: ["old", "new"])
+        #expect(statuses.map(\.state) == [.cancelled, .done] && statuses[1].counts[.downloaded] == 1500)
+        let last = { (prefix: String) in origin.requests.last { $0.path.hasPrefix(prefix) }?.time ?? 0 }
+        #expect(last("/old/") - returned < 2)
+        #expect(last("/new/") > last("/old/"))
     }
 
     @Test("While high has work without end, low goes on too, and what is raised overtakes")

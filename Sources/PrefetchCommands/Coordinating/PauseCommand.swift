@@ -31,8 +31,9 @@ struct PauseCommand: AsyncParsableCommand {
             case .gone: throw PauseArguments.gone(meant)
             case .over(let state): Console.print("\(PauseArguments.name(meant)) is \(state) already")
             case .done(let isNew):
-                let name = try await PauseText.subject(meant, queue)
-                Console.print(isNew ? "paused \(name)" : "\(name) is paused already")
+                let name = PauseArguments.name(meant)
+                let far = try await PauseText.subject(meant, queue)
+                Console.print(isNew ? "paused \(far)" : "\(name) is paused already")
                 Console.note("what is in flight ends; go on with: \(resume)")
             }
         }
@@ -66,9 +67,10 @@ struct ResumeCommand: AsyncParsableCommand {
             case .gone: throw PauseArguments.gone(meant)
             case .over(let state): Console.print("\(PauseArguments.name(meant)) is \(state) already")
             case .done(let wasPaused):
-                let name = try await PauseText.subject(meant, queue)
-                Console.print(wasPaused ? "going on with \(name)" : "\(name) is not paused")
-                for line in try await PauseText.others(meant, queue) { Console.note(line) }
+                let name = PauseArguments.name(meant)
+                let far = try await PauseText.subject(meant, queue)
+                Console.print(wasPaused ? "going on with \(far)" : "\(name) is not paused")
+                for line in try await PauseText.others(meant, queue, location.words) { Console.note(line) }
             }
         }
     }
@@ -141,17 +143,20 @@ private enum PauseText {
     }
 
     /// What else is paused, so that nothing may happen all the same.
-    static func others(_ target: PrefetchQueue.PauseTarget, _ queue: PrefetchQueue) async throws -> [String] {
+    static func others(
+        _ target: PrefetchQueue.PauseTarget, _ queue: PrefetchQueue, _ words: String
+    ) async throws -> [String] {
         var lines: [String] = []
         if target != .queue, try await queue.queueOrders().isPaused {
-            lines.append("the queue is paused; it goes on with: prefetch-coord resume --all")
+            lines.append("the queue is paused; it goes on with: prefetch-coord resume --all\(words)")
         }
         let paused = try await queue.statuses(of: try await queue.runningBatches()).filter(\.isPaused).map(\.id)
         if target == .queue, !paused.isEmpty { lines.append("paused by themselves: \(named(paused))") }
         let workers = try await queue.workerFacts()
         let idle = workers.filter { $0["paused"] == "1" }.compactMap { $0["id"] }
         if !idle.isEmpty, idle.count == workers.count {
-            lines.append("every worker is paused: \(named(idle)); go on with: prefetch-coord resume --worker NAME")
+            lines.append(
+                "every worker is paused: \(named(idle)); go on with: prefetch-coord resume --worker NAME\(words)")
         } else if target == .queue, !idle.isEmpty {
             lines.append("paused by themselves: worker \(named(idle))")
         }

@@ -8,7 +8,7 @@ struct ReprioritiseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reprioritise",
         abstract: "Change the priority of a running batch, or which of its jobs start first.",
-        usage: "prefetch-coord reprioritise <batch> [high|normal|low] [--order fifo|lifo] [<options>]",
+        usage: "prefetch-coord reprioritise <batch> [<priority>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord reprioritise urls-7f3a high --cache ./cache

@@ -8,7 +8,7 @@ struct WorkersSetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
         abstract: "Change how many transfers workers have in flight, while they work.",
-        usage: "prefetch-coord workers set <worker>|--all --max-concurrent-downloads <n> [<options>]",
+        usage: "prefetch-coord workers set <worker>|--all [<options>]",
         discussion: """
             Examples:
               prefetch-coord workers set --all --max-concurrent-downloads 8

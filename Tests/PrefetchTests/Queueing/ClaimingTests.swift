@@ -86,7 +86,7 @@ struct ClaimingTests {
         #expect(try await f.findings("a", "b", "c") == [])
     }
 
-    @Test("Under endless high load, low still gets one claim in 16, and normal more than that", arguments: [true, false])
+    @Test("Under endless high load, low still gets one claim in 16, and normal more", arguments: [true, false])
     func lowNeverStarves(isNormalThere: Bool) async throws {
         let f = try await QueueFixture()
         let all: [PrefetchPriority] = isNormalThere ? [.high, .normal, .low] : [.high, .low]
@@ -107,7 +107,7 @@ struct ClaimingTests {
         #expect(try await f.findings("high", "low") == [])
     }
 
-    @Test("Batches of one priority share by URLs, whatever the sizes of their jobs, and what is left of a share does not pile up")
+    @Test("Batches of one priority share by URLs, whatever the sizes of their jobs, and nothing piles up")
     func sharesByURLs() async throws {
         let f = try await QueueFixture()
         try await f.open("large")

@@ -8,7 +8,7 @@ import WebImage
 struct PausingTests {
     private func rings(_ f: QueueFixture) async throws -> Int? { try await f.redis("LLEN", f.keys.bell).int }
 
-    @Test("A paused batch leaves its ready list: nothing is claimed of it, whatever comes back or is pushed, until it is resumed")
+    @Test("Nothing is claimed of a paused batch, whatever comes back or is pushed, until it is resumed")
     func batch() async throws {
         let f = try await QueueFixture()
         try await f.open("a")
@@ -50,7 +50,7 @@ struct PausingTests {
         #expect(try await f.findings("a") == [])
     }
 
-    @Test("A paused batch is completed by its last report, sealed, or cancelled like any other; what is over is not paused")
+    @Test("A paused batch is completed, sealed and cancelled like any other; what is over is not paused")
     func endsWhilePaused() async throws {
         let f = try await QueueFixture()
         try await f.join("w")
@@ -80,7 +80,7 @@ struct PausingTests {
         #expect(try await f.findings("done", "sealed", "cancelled") == [])
     }
 
-    @Test("A paused queue gives nothing and its bell is silent, whatever is pushed or comes back; a lost reply is still repeated")
+    @Test("A paused queue gives nothing and its bell is silent; a lost reply is repeated all the same")
     func queue() async throws {
         let f = try await QueueFixture()
         try await f.join("w")

@@ -35,7 +35,8 @@ struct CompatParsingTests {
             RunCommand.self, SubmitCommand.self, WhyCommand.self, BlacklistCommand.self, BlacklistListCommand.self,
             BlacklistAddCommand.self, BlacklistRemoveCommand.self, BlacklistClearCommand.self,
             BlacklistExportCommand.self, BlacklistImportCommand.self, WorkersCommand.self, CacheListCommand.self,
-            CacheUsageCommand.self,
+            CacheUsageCommand.self, WorkersListCommand.self, WorkersSetCommand.self, PauseCommand.self,
+            ResumeCommand.self, ReprioritiseCommand.self,
         ] as [any ParsableCommand.Type])
     func everyHelpFitsEightyColumnsAndHasAnExample(command: any ParsableCommand.Type) {
         let help = command.helpMessage(columns: 80)

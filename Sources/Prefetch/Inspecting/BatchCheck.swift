@@ -119,11 +119,12 @@ package struct BatchCheck: Sendable {
                     "\(snapshot.jobs.count) jobs wait, and the batch is \(snapshot.timesReady) times in the ready lists"
                 ))
         }
-        if snapshot.bells != (snapshot.isAnyReady ? 1 : 0) {
+        if snapshot.bells != (snapshot.isAnyReady && !snapshot.isQueuePaused ? 1 : 0) {
             found.append(
                 finding(
                     "I2",
                     "the bell has \(snapshot.bells) elements while \(snapshot.isAnyReady ? "a batch is" : "no batch is") ready"
+                        + (snapshot.isQueuePaused ? " and the queue is paused" : "")
                 ))
         }
         return found

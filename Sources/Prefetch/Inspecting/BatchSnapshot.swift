@@ -13,6 +13,7 @@ struct BatchSnapshot {
     var timesReady: Int
     var isAnyReady: Bool
     var bells: Int
+    var isQueuePaused: Bool
     var isInRunning: Bool
     var workers: Set<String>
     /// What each worker has claimed: name and payload, without the fields about the claim itself.
@@ -23,7 +24,7 @@ struct BatchSnapshot {
     // SNAPSHOT: what concerns a batch, all of one moment. Writes nothing.
     // ARGV: batch, last index of the outcomes to return (-1 = all), workers. Result: {hash, outcomes, details kept, counts of
     // workers, jobs, elements of the bell, whether it is in the set of running batches, registered workers, ready lists high,
-    // normal and low, then the claims of each worker}. Cost: O(all that).
+    // normal and low, whether the queue is paused, then the claims of each worker}. Cost: O(all that).
     //
     // A script, since a Redis at maxmemory refuses every command inside MULTI.
     private static let snapshot = PrefetchQueue.script(
@@ -37,6 +38,7 @@ struct BatchSnapshot {
           redis.call('ZRANGE', K .. ':workers', 0, -1),
         }
         for _, p in ipairs({'high', 'normal', 'low'}) do out[#out + 1] = redis.call('LRANGE', K .. ':ready:' .. p, 0, -1) end
+        out[#out + 1] = redis.call('EXISTS', K .. ':paused')
         for i = 3, #ARGV do out[#out + 1] = redis.call('HGETALL', own(ARGV[i])) end
         return out
         """#)
@@ -52,7 +54,7 @@ struct BatchSnapshot {
                 try await queue.run(
                     snapshot, [RedisArgument(batch), isOver ? "0" : "-1"] + owners.map { RedisArgument($0) }
                 ).array ?? []
-            guard replies.count == 11 + owners.count else { return nil }
+            guard replies.count == 12 + owners.count else { return nil }
             let workers = Set((replies[7].array ?? []).compactMap(\.string))
             // One that joined since its name was asked for may have claimed what would be missed here.
             guard workers.isSubset(of: owners) else { continue }
@@ -61,8 +63,9 @@ struct BatchSnapshot {
                 fields: replies[0].fields ?? [:], outcomes: replies[1].bytes ?? [], detailsKept: replies[2].int ?? 0,
                 workerCounts: replies[3].fields ?? [:], jobs: (replies[4].array ?? []).compactMap(\.bytes),
                 timesReady: ready.count { $0 == batch }, isAnyReady: !ready.isEmpty, bells: replies[5].int ?? 0,
+                isQueuePaused: replies[11].int == 1,
                 isInRunning: replies[6].int == 1, workers: workers, owned: [:])
-            for (owner, reply) in zip(owners, replies.dropFirst(11)) {
+            for (owner, reply) in zip(owners, replies.dropFirst(12)) {
                 let claimed = reply.fields ?? [:]
                 guard !claimed.isEmpty else { continue }
                 snapshot.owned[owner] = claimed.compactMap { name, payload in

@@ -45,6 +45,10 @@ public struct BatchStatus: Sendable, Equatable {
     public var deadline: Int
     /// How many URLs have to end until it is ended: a number, or a share as `99.9%`; nil: all.
     public var finishAt: String?
+    /// Whether nothing more of it begins until it is resumed.
+    public var isPaused: Bool
+    /// Whether the whole queue is paused, this batch with it.
+    public var isQueuePaused: Bool
     /// How the URLs ended; those of a cancelled batch that were open count as cancelled.
     public var counts: PrefetchCounts
     /// Milliseconds since 1970: made, fed last, last outcome, ended (0 = not yet).
@@ -80,8 +84,11 @@ public struct BatchStatus: Sendable, Equatable {
     /// Whether it runs, and should not any more.
     var isPastDeadline: Bool { state == .running && deadline > 0 && deadline <= at }
 
+    /// Whether nothing of it begins for now, because somebody said so.
+    public var isHeld: Bool { state == .running && (isPaused || isQueuePaused) }
+
     /// Reads the hash of a batch; nil where it is none.
-    init?(id: String, fields: [String: RedisValue], at: Int) {
+    init?(id: String, fields: [String: RedisValue], at: Int, isQueuePaused: Bool = false) {
         guard let state = fields["state"]?.string.flatMap(State.init(rawValue:)) else { return nil }
         func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
         self.id = id
@@ -89,6 +96,8 @@ public struct BatchStatus: Sendable, Equatable {
         self.at = at
         pushed = number("pushed")
         isSealed = number("sealed") == 1
+        isPaused = state == .running && number("paused") == 1
+        self.isQueuePaused = isQueuePaused
         total = fields["total"]?.int ?? pushed
         hasLists = number("open") == 1
         isOpen = hasLists && state == .running && !isSealed && number("closing") == 0
@@ -116,6 +125,7 @@ public struct BatchStatus: Sendable, Equatable {
     /// Whether two readings say the same of the same batch; the times of the readings do not count.
     public static func == (lhs: BatchStatus, rhs: BatchStatus) -> Bool {
         lhs.id == rhs.id && lhs.state == rhs.state && lhs.total == rhs.total && lhs.pushed == rhs.pushed
-            && lhs.isSealed == rhs.isSealed && lhs.isOpen == rhs.isOpen && lhs.counts == rhs.counts
+            && lhs.isSealed == rhs.isSealed && lhs.isOpen == rhs.isOpen && lhs.isPaused == rhs.isPaused
+            && lhs.isQueuePaused == rhs.isQueuePaused && lhs.counts == rhs.counts
     }
 }

@@ -64,12 +64,17 @@ extension PrefetchQueue {
     }
 
     private func readings(of ids: [String]) async throws(RedisError) -> [BatchStatus] {
-        let replies = try await read([["TIME"]] + ids.map { ["HGETALL", RedisArgument(keys.batch($0))] })
+        let replies = try await read(
+            [["TIME"], ["EXISTS", RedisArgument(keys.paused)]]
+                + ids.map { ["HGETALL", RedisArgument(keys.batch($0))] })
         let time = try replies[0].get().array ?? []
         let now = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
+        let isPaused = try replies[1].get().int == 1
         var result: [BatchStatus] = []
-        for (id, reply) in zip(ids, replies.dropFirst()) {
-            if let status = BatchStatus(id: id, fields: try reply.get().fields ?? [:], at: now) {
+        for (id, reply) in zip(ids, replies.dropFirst(2)) {
+            if let status = BatchStatus(
+                id: id, fields: try reply.get().fields ?? [:], at: now, isQueuePaused: isPaused)
+            {
                 result.append(status)
             }
         }

@@ -22,6 +22,12 @@ package struct WorkerRecord: Sendable, Equatable {
     package var host: String, pid: Int, version: String
     /// Transfers under way; 0 where it is gone.
     package var inFlight: Int
+    /// Transfers it may have under way, as it said itself; 0 where it did not.
+    package var maxConcurrentDownloads: Int
+    /// What it was told to have instead of what it was started with; nil: nothing, or what all were told.
+    package var wantedConcurrency: Int?
+    /// Whether it is there and claims nothing, because it was told so.
+    package var isPaused: Bool
     /// Transfers that wait for their host's turn.
     package var waitingForHost: Int
     /// What it was first to settle: as it said last, or as the batches have it where that is more.
@@ -49,6 +55,9 @@ package struct WorkerRecord: Sendable, Equatable {
         }
         (host, pid, version) = (text("host"), number("pid"), text("version"))
         inFlight = leaseEnd == nil ? 0 : number("in_flight")
+        maxConcurrentDownloads = number("max_concurrent_downloads")
+        wantedConcurrency = leaseEnd == nil ? nil : fields["wanted"]?.int
+        isPaused = leaseEnd != nil && text("paused") == "1"
         waitingForHost = leaseEnd == nil ? 0 : number("waiting_for_host")
         // It speaks once a second, and not at all in its last one; batches that have left Redis are in its own word only.
         finished = max(number("finished"), counts.finished)

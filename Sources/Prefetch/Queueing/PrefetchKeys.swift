@@ -29,8 +29,12 @@ package struct PrefetchKeys: Sendable {
     package func jobs(_ id: String) -> String { root + ":jobs:" + id }
     /// LIST of the ids of batches of one priority that have jobs.
     package func ready(_ priority: PrefetchPriority) -> String { root + ":ready:" + priority.rawValue }
-    /// LIST with one element exactly while a ready list is not empty: idle workers wait on it.
+    /// LIST with one element exactly while a ready list is not empty and the queue is not paused: idle workers wait on it.
     package var bell: String { root + ":bell" }
+    /// STRING, since when the queue is paused, in ms; not there while it is not.
+    package var paused: String { root + ":paused" }
+    /// STRING, transfers in flight that all workers were told to have; not there where each has its own number.
+    package var concurrency: String { root + ":concurrency" }
     /// ZSET, worker -> end of its lease in ms.
     package var workers: String { root + ":workers" }
     /// HASH about one worker, kept a day after its end.
@@ -79,13 +83,20 @@ package struct PrefetchKeys: Sendable {
             redis.call('DEL', K .. ':bell')
           end
         end
+        -- The bell rings while some batch is ready and the queue is not paused.
+        local function ring()
+          if redis.call('EXISTS', K .. ':bell', K .. ':paused') > 0 then return end
+          if redis.call('EXISTS', K .. ':ready:high', K .. ':ready:normal', K .. ':ready:low') > 0 then
+            redis.call('RPUSH', K .. ':bell', '1')
+          end
+        end
         -- Into the ready list of its priority, once, while it has jobs and may be worked on.
         local function ready(id)
           local m = redis.call('HMGET', batch(id), 'ready', 'state', 'paused', 'priority')
           if m[1] == '1' or m[2] ~= 'running' or m[3] == '1' then return end
           redis.call('HSET', batch(id), 'ready', '1')
           redis.call('RPUSH', K .. ':ready:' .. (m[4] or 'normal'), id)
-          if redis.call('EXISTS', K .. ':bell') == 0 then redis.call('RPUSH', K .. ':bell', '1') end
+          ring()
         end
         -- A job that comes back goes first, whichever end this batch pops.
         local function giveBack(id, payload)

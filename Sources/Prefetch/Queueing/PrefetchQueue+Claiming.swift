@@ -17,14 +17,20 @@ extension PrefetchQueue {
     package enum ClaimResult: Sendable, Equatable {
         /// The jobs it has now; none where no batch has any.
         case claimed([Claim])
+        /// It is paused: nothing for it until it is told otherwise.
+        case paused
         /// Its registration is gone (reaped): it takes a new name and joins again.
         case lost
     }
 
     // CLAIM: the next jobs for a worker.
     // ARGV: worker, sequence number of this claim, most jobs, lease in ms.
-    // Result: {LOST} or {OK, then payload, outcome bytes, deliveries, marks for each job}. Again with the same number: the same
-    // jobs, as far as the worker still has them. Ends batches whose deadline has passed first. Cost: O(jobs).
+    // Result: {LOST}, {PAUSED} or {OK, then payload, outcome bytes, deliveries, marks for each job}. Again with the same number: the
+    // same jobs, as far as the worker still has them. Ends batches whose deadline has passed first. Cost: O(jobs), and a look at each ready batch that has had its share.
+    //
+    // Of 16 turns high has 11, normal 4 and low 1; a priority that has nothing leaves its turns to the next. Batches of one priority
+    // take turns by jobs, and share by URLs: one that has had its 256 waits until all others have had theirs, so that a list in jobs
+    // of 2 is not held up by one in jobs of 256.
     //
     // A script, never BLMOVE into a private list: that loses jobs when a worker stops inside it and is reaped, or the reply is lost
     // while the worker lives, and it cannot drain a Redis that has reached maxmemory.
@@ -52,14 +58,28 @@ extension PrefetchQueue {
           end
           return out
         end
+        if redis.call('HGET', K .. ':w:' .. worker, 'paused') == '1' then return {'PAUSED'} end
+        if redis.call('EXISTS', K .. ':paused') == 1 then return out end
+        -- The batch of a ready list whose turn it is, and its credit where it has to share.
+        local function pick(list)
+          local count = redis.call('LLEN', list)
+          if count < 2 then return redis.call('LINDEX', list, 0) end
+          while true do
+            for _ = 1, count do
+              local id = redis.call('LMOVE', list, list, 'LEFT', 'RIGHT')
+              local credit = tonumber(redis.call('HGET', batch(id), 'credit') or '') or 256
+              if credit > 0 then return id, credit end
+            end
+            for _, id in ipairs(redis.call('LRANGE', list, 0, -1)) do redis.call('HINCRBY', batch(id), 'credit', 256) end
+          end
+        end
         local names = {}
         while #names < wanted do
-          local turn = redis.call('INCR', K .. ':wheel') % 21
-          local first = turn < 16 and 'high' or turn < 20 and 'normal' or 'low'
-          local id
+          local turn = redis.call('INCR', K .. ':wheel') % 16
+          local first = turn < 11 and 'high' or turn < 15 and 'normal' or 'low'
+          local id, credit
           for _, p in ipairs({first, 'high', 'normal', 'low'}) do
-            local list = K .. ':ready:' .. p
-            id = redis.call('LMOVE', list, list, 'LEFT', 'RIGHT')
+            id, credit = pick(K .. ':ready:' .. p)
             if id then break end
           end
           if not id then break end
@@ -68,8 +88,9 @@ extension PrefetchQueue {
           if redis.call('LLEN', jobs(id)) == 0 then unready(id) end
           if payload and m[1] == 'running' then
             local name = payload:match('^prefetch%-job 1 (%S+) ')
-            local of = name and parts(name)
+            local of, _, n = parts(name or '')
             if of == id then
+              if credit then redis.call('HSET', batch(id), 'credit', credit - n) end
               redis.call('HSET', own(worker), name, payload)
               names[#names + 1] = name
               give(name, payload)
@@ -95,6 +116,7 @@ extension PrefetchQueue {
                 Self.claim,
                 [RedisArgument(worker), RedisArgument(sequence), RedisArgument(count), RedisArgument(lease)]
             ).array ?? []
+        if reply.first?.string == "PAUSED" { return .paused }
         guard reply.first?.string == "OK" else { return .lost }
         var claims: [Claim] = []
         for start in stride(from: 1, to: reply.count - 3, by: 4) {

@@ -24,8 +24,10 @@ extension PrefetchQueue {
     // BEAT: the worker is alive; its lease begins anew, also where it had run out but nobody took its jobs.
     // ARGV: worker, lease in ms, "1" where its own last call took over a third of the lease (Redis stalled, so other leases are
     // late for the same reason: nobody is reaped for two leases), number of batches, batches, fields and values about it.
-    // Result: {LOST} or {OK, state of each batch}, as they are once those whose deadline has passed are ended.
-    // Cost: O(log workers + batches).
+    // Result: {LOST} or {OK, {name, value …}, {state, paused} of each batch}, as they are once those whose deadline has
+    // passed are ended. The names are orders to the worker: `paused` and `wanted`
+    // (transfers in flight) to itself, `queue_paused` and `concurrency` to all; one that is not there was not given. A worker passes
+    // over names that it does not know. Cost: O(log workers + batches).
     private static let beat = script(
         "BEAT",
         #"""
@@ -35,23 +37,71 @@ extension PrefetchQueue {
         redis.call('ZADD', K .. ':workers', 'XX', now() + lease, ARGV[1])
         endDue()
         if #ARGV > 4 + n then redis.call('HSET', K .. ':w:' .. ARGV[1], 'beat', now(), unpack(ARGV, 5 + n)) end
-        local out = {'OK'}
-        for i = 5, 4 + n do out[#out + 1] = redis.call('HGET', batch(ARGV[i]), 'state') or 'gone' end
+        local orders = {}
+        local function order(name, value)
+          if value then
+            orders[#orders + 1] = name
+            orders[#orders + 1] = value
+          end
+        end
+        local own = redis.call('HMGET', K .. ':w:' .. ARGV[1], 'paused', 'wanted')
+        local all = redis.call('MGET', K .. ':paused', K .. ':concurrency')
+        order('paused', own[1])
+        order('wanted', own[2])
+        order('queue_paused', all[1])
+        order('concurrency', all[2])
+        local out = {'OK', orders}
+        for i = 5, 4 + n do
+          local m = redis.call('HMGET', batch(ARGV[i]), 'state', 'paused')
+          out[#out + 1] = {m[1] or 'gone', m[2] or '0'}
+        end
         return out
         """#)
 
-    /// Renews a lease. Returns the state of each batch asked about, nil where the worker is no longer registered.
+    /// What a worker is told with each sign of life.
+    package struct WorkerOrders: Sendable, Equatable {
+        /// A batch of its jobs.
+        package struct Batch: Sendable, Equatable {
+            /// What became of it: `running`, `done`, `cancelled`, or `gone`.
+            package var state: String
+            /// Whether nothing more of it is to begin.
+            package var isPaused = false
+        }
+
+        /// Whether it is to claim nothing, and to begin nothing.
+        package var isWorkerPaused = false
+        /// Whether nobody is.
+        package var isQueuePaused = false
+        /// Transfers in flight, said to it alone, and said to all.
+        package var ownConcurrency: Int?, queueConcurrency: Int?
+        /// The batches it asked about, in the same order.
+        package var batches: [Batch] = []
+    }
+
+    /// Renews a lease. Returns what the worker is to do, and what became of the batches it asks about; nil where it is no longer
+    /// registered.
     package func beat(
         worker: String, lease: Int, trouble: Bool, batches: [String], about: [(String, String)]
-    ) async throws(RedisError) -> [String]? {
+    ) async throws(RedisError) -> WorkerOrders? {
         var arguments: [RedisArgument] = [
             RedisArgument(worker), RedisArgument(lease), trouble ? "1" : "0", RedisArgument(batches.count),
         ]
         arguments += batches.map { RedisArgument($0) }
         for (name, value) in about { arguments += [RedisArgument(name), RedisArgument(value)] }
         let reply = try await run(Self.beat, arguments).array ?? []
-        guard reply.first?.string == "OK" else { return nil }
-        return reply.dropFirst().map { $0.string ?? "gone" }
+        guard reply.first?.string == "OK", reply.count > 1 else { return nil }
+        let named = reply[1].fields ?? [:]
+        func number(_ name: String) -> Int? {
+            named[name]?.int.flatMap { Self.concurrencyRange.contains($0) ? $0 : nil }
+        }
+        return WorkerOrders(
+            isWorkerPaused: named["paused"]?.string == "1", isQueuePaused: named["queue_paused"] != nil,
+            ownConcurrency: number("wanted"), queueConcurrency: number("concurrency"),
+            batches: reply.dropFirst(2).map { value in
+                let words = value.array ?? []
+                return WorkerOrders.Batch(
+                    state: words.first?.string ?? "gone", isPaused: words.last?.string == "1")
+            })
     }
 
     /// What a look for dead workers found.

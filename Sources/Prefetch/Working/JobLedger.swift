@@ -8,22 +8,28 @@ final class JobLedger: Sendable {
         var runs: [Int: JobRun] = [:]
         var next = 0
         var open = 0
+        var lowWater: Int
     }
 
     /// Rings when there is something to report without delay.
     let reports = Bell()
     /// Rings when there is room for another job.
     let room = Bell()
-    private let lowWater: Int
-    private let state = Locked(State())
+    private let state: Locked<State>
 
     /// * `lowWater`: with fewer open URLs than this there is room for another job.
-    init(lowWater: Int) { self.lowWater = lowWater }
+    init(lowWater: Int) { state = Locked(State(lowWater: lowWater)) }
+
+    /// Changes when there is room for another job.
+    func setLowWater(_ count: Int) {
+        state.withLock { $0.lowWater = count }
+        room.ring()
+    }
 
     /// Whether no job is here.
     var isEmpty: Bool { state.withLock { $0.runs.isEmpty } }
 
-    /// URLs that have not ended.
+    /// URLs that have not ended and are not left to others.
     var openCount: Int { state.withLock { $0.open } }
 
     /// The batches the jobs are of.
@@ -46,7 +52,10 @@ final class JobLedger: Sendable {
             state.runs.values[index].settle(items)
             state.open -= items.count
             let run = state.runs.values[index]
-            return (run.open <= 0 || run.unreported.count >= 256, state.open < lowWater)
+            // What is on the list again is told at once: whoever claims it then need not do it too.
+            return (
+                run.open <= 0 || run.unreported.count >= 256 || run.isGivenBack, state.open < state.lowWater
+            )
         }
         if isDue { reports.ring() }
         if hasRoom { room.ring() }
@@ -55,6 +64,40 @@ final class JobLedger: Sendable {
     /// The URLs of a job up to a position begin now.
     func begin(_ id: Int, through position: Int) {
         state.withLock { $0.runs[id]?.begunThrough = position }
+    }
+
+    /// The permit of a job; one that was taken back where the job is somebody else's.
+    func permit(of id: Int) -> DownloadPermit {
+        if let permit = state.withLock({ $0.runs[id]?.permit }) { return permit }
+        let permit = DownloadPermit()
+        permit.revoke()
+        return permit
+    }
+
+    /// Leaves URLs of a job open: nobody here will end them.
+    func leave(_ id: Int, count: Int = 1) {
+        let isDue = state.withLock { state in
+            guard let index = state.runs.index(forKey: id) else { return false }
+            state.runs.values[index].left += count
+            state.open -= count
+            return state.runs.values[index].mustGoBack
+        }
+        if isDue { reports.ring() }
+        room.ring()
+    }
+
+    /// Takes the permits of the jobs of these batches back, nil = of all jobs; false where there was nothing to take.
+    func callBack(_ batches: Set<String>?) -> Bool {
+        let permits = state.withLock { state in
+            state.runs.values.filter { batches?.contains($0.claim.job.batch) ?? true }.map(\.permit)
+        }
+        for permit in permits { permit.revoke() }
+        return !permits.isEmpty
+    }
+
+    /// A job is on its batch's list again.
+    func didGiveBack(_ id: Int) {
+        state.withLock { $0.runs[id]?.isGivenBack = true }
     }
 
     /// Nothing more comes of a job.
@@ -79,7 +122,8 @@ final class JobLedger: Sendable {
     /// What there is to report, by number.
     func reportable() -> [(id: Int, run: JobRun)] {
         state.withLock { state in
-            state.runs.filter { !$0.value.unreported.isEmpty || $0.value.hasEnded }.map { ($0.key, $0.value) }
+            state.runs.filter { !$0.value.unreported.isEmpty || $0.value.hasEnded || $0.value.mustGoBack }
+                .map { ($0.key, $0.value) }
         }.sorted { $0.id < $1.id }
     }
 
@@ -92,6 +136,6 @@ final class JobLedger: Sendable {
     }
 
     private static func remove(_ id: Int, from state: inout State) {
-        if let run = state.runs.removeValue(forKey: id) { state.open -= max(0, run.open) }
+        if let run = state.runs.removeValue(forKey: id) { state.open -= max(0, run.open - run.left) }
     }
 }

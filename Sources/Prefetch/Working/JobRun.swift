@@ -5,6 +5,8 @@ struct JobRun {
     let claim: PrefetchQueue.Claim
     /// The name under which the worker claimed it; after a loss the jobs of the old name are finished, but not begun.
     let worker: String
+    /// Taken back when the job is called back: its batch, the queue or the worker is paused.
+    let permit = DownloadPermit()
     var unreported: [PrefetchQueue.Settled] = []
     var open: Int
     /// How its URLs ended, 0 = open: as they were claimed, and what ended here since.
@@ -15,6 +17,13 @@ struct JobRun {
     var begunThrough = -1
     /// Nothing more comes: all its URLs ended, or the worker leaves some open for others.
     var hasEnded = false
+    /// How many of its open URLs nobody here will end.
+    var left = 0
+    /// Whether it is on its batch's list again, while its last transfers end here.
+    var isGivenBack = false
+
+    /// Whether it is to go back to its batch's list: open URLs of it are left, or it was called back before they began.
+    var mustGoBack: Bool { !isGivenBack && open > 0 && (hasEnded || permit.isRevoked && left > 0) }
 
     init(claim: PrefetchQueue.Claim, worker: String) {
         self.claim = claim

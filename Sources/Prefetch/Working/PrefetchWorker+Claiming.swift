@@ -31,6 +31,10 @@ extension PrefetchWorker {
                     sequence = next
                     if configuration.burst, jobs.isEmpty, await nothingIsLeft() { return }
                     await waitForWork()
+                case .paused:
+                    if configuration.burst, jobs.isEmpty, await nothingIsLeft() { return }
+                    // The next sign of life brings the news that it may go on.
+                    await jobs.room.wait(atMost: .seconds(configuration.burst ? 1 : 5))
                 case .lost: await rejoin(after: worker)
                 case nil: break
                 }
@@ -55,7 +59,7 @@ extension PrefetchWorker {
         let activity = await manager.downloader.activity
         // A transfer that is parked or waits for its next try holds no slot of the downloader.
         let active = jobs.openCount - activity.parked - activity.retrying
-        let wanted = 2 * configuration.maxConcurrentDownloads - active
+        let wanted = 2 * concurrency - active
         guard wanted > 0, slots.used < slots.limit else { return 0 }
         return min(8, max(1, wanted / max(1, lastJobSize)))
     }

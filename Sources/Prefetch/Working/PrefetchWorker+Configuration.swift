@@ -5,7 +5,8 @@ extension PrefetchWorker {
     public struct Configuration: Sendable {
         /// Milliseconds without a sign of life until others may take its jobs; 15,000 by default, at least 1,000.
         public var lease = 15_000
-        /// Transfers in flight, 32 by default. The downloader it is given must have the same number.
+        /// Transfers in flight, 32 by default, until it is told otherwise (`prefetch-coord workers set`). The downloader it is given
+        /// must have the same number.
         public var maxConcurrentDownloads = 32
         /// Leave with the counts when no batch is running any more; otherwise wait for the next one for ever.
         public var burst = false
@@ -36,6 +37,10 @@ extension PrefetchWorker {
         case paused(String)
         /// It is mended.
         case resumed
+        /// Told to claim nothing until it is told otherwise, or that it may go on.
+        case halted(Bool)
+        /// Told how many transfers it may have in flight.
+        case concurrency(Int)
         /// A host was refused by the address policy, once per host.
         case refused(host: String, message: String)
     }

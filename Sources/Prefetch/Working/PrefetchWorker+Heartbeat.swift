@@ -9,8 +9,11 @@ extension PrefetchWorker {
         let third = Duration.milliseconds(configuration.lease / 3)
         let interval = min(third, .seconds(1))
         var trouble = false
+        var isFirst = true
         while !Task.isCancelled {
-            do { try await Task.sleep(for: interval) } catch { return }
+            // The first one at once: it brings what the worker is to keep to.
+            if !isFirst { do { try await Task.sleep(for: interval) } catch { return } }
+            isFirst = false
             let activity = await manager.downloader.activity
             let held = Array(jobs.batches)
             let about = [
@@ -18,23 +21,25 @@ extension PrefetchWorker {
                 ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(totals.finished)),
                 ("skipped", String(totals.skipped)), ("bytes", String(totals.bytes)), ("trouble", fault.message ?? ""),
                 ("oldest", await oldestNotes()),
+                ("max_concurrent_downloads", String(concurrency)),
             ]
             let worker = name
             let began = ContinuousClock.now
             guard
-                let states = await persist({ () async throws(RedisError) in
+                let reply = await persist({ () async throws(RedisError) in
                     try await queue.beat(
                         worker: worker, lease: configuration.lease, trouble: trouble, batches: held, about: about)
                 })
             else { continue }
             trouble = ContinuousClock.now - began > third
-            guard let states else {
+            guard let orders = reply else {
                 await rejoin(after: worker)
                 continue
             }
-            for (batch, state) in zip(held, states) where state != BatchStatus.State.running.rawValue {
-                if state != BatchStatus.State.done.rawValue { batches[batch]?.over.open() }
+            for (batch, order) in zip(held, orders.batches) where order.state != BatchStatus.State.running.rawValue {
+                if order.state != BatchStatus.State.done.rawValue { batches[batch]?.over.open() }
             }
+            await obey(orders, held: held)
         }
     }
 

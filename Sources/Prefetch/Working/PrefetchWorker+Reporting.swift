@@ -28,7 +28,7 @@ extension PrefetchWorker {
                 keepDetails: batches[run.claim.job.batch]?.keepDetails ?? 0)
         }
         // What ended with open URLs goes back without blame.
-        let unfinished = ready.filter { $0.run.hasEnded && $0.run.open > 0 && $0.run.worker == name }
+        let unfinished = ready.filter { $0.run.mustGoBack && $0.run.worker == name }
         let worker = name
         let results: [[(position: Int, outcome: PrefetchOutcome)]?]
         do throws(RedisError) {
@@ -36,6 +36,7 @@ extension PrefetchWorker {
             if !unfinished.isEmpty {
                 try await queue.release(
                     worker: worker, jobs: unfinished.map { $0.run.claim.job.name }, leaving: false)
+                for (id, _) in unfinished { jobs.didGiveBack(id) }
             }
         } catch {
             // Known and unreported still: the next call sends it again, or the lease runs out and it is a hit for others.

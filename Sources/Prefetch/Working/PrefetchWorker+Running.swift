@@ -49,15 +49,19 @@ extension PrefetchWorker {
         }
         if !settled.isEmpty { jobs.settle(id, settled) }
         let isSuspect = claim.deliveries >= 3
+        let permit = jobs.permit(of: id)
         await withDiscardingTaskGroup { group in
             var granted = 0
             for (number, (position, entry)) in open.enumerated() {
                 if granted == 0 {
-                    granted = isSuspect ? slots.limit : min(slots.step, open.count - number)
-                    guard await slots.acquire(granted) else { break }
+                    granted = isSuspect ? URLSlots.all : min(slots.step, open.count - number)
+                    guard await slots.acquire(granted, permit: permit) else {
+                        jobs.leave(id, count: open.count - number)
+                        break
+                    }
                     jobs.begin(id, through: open[isSuspect ? number : number + granted - 1].0)
                 }
-                let cost = isSuspect ? slots.limit : 1
+                let cost = isSuspect ? URLSlots.all : 1
                 granted -= cost
                 group.addTask {
                     await self.runURL(id, position, entry, context, suspect: isSuspect ? claim.job.name : nil)
@@ -131,27 +135,28 @@ extension PrefetchWorker {
             item.failure?.line = entry.line
             jobs.settle(id, [item])
         case .lead:
-            let item = await load(position, entry, context, suspect: suspect)
+            let item = await load(position, entry, context, suspect: suspect, permit: jobs.permit(of: id))
             context.end(entry.url, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
-            if let item { jobs.settle(id, [item]) }
+            if let item { jobs.settle(id, [item]) } else { jobs.leave(id) }
         }
     }
 
     private nonisolated func load(
-        _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?
+        _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?, permit: DownloadPermit
     ) async -> PrefetchQueue.Settled? {
         var request = LoadRequest(url: entry.url, key: context.keyRule.key(for: entry.url))
         request.level = max(context.options.level, configuration.minimumLevel)
         request.computesDigest = context.options.digest != "none"
         request.isDurable = context.options.durability == "file"
         request.isFromCacheOnly = context.options.fromCacheOnly
+        request.permit = permit
         if let suspect { request.willDecode = { await self.mark(suspect) } }
         // The URL that met a local fault first looks whether it is mended; all others wait at the gate.
         var isProbe = false
         defer { if isProbe && fault.reopen() { configuration.onEvent(.resumed) } }
         while !Task.isCancelled {
             if !isProbe { await fault.wait() }
-            if draining.isOpen && fault.message != nil { return nil }
+            if permit.isRevoked || draining.isOpen && fault.message != nil { return nil }
             do throws(WebImageError) {
                 let image = try await manager.loadOnPool(request)
                 if suspect != nil { await mark(nil) }

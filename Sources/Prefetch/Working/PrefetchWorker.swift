@@ -30,6 +30,10 @@ public actor PrefetchWorker {
     /// What this worker was first to settle.
     var totals = PrefetchCounts()
     var lastJobSize = 64
+    /// Transfers at once, as it was started or as it was told since.
+    var concurrency: Int
+    /// What it was last told by `prefetch-coord`.
+    var orders = PrefetchQueue.WorkerOrders()
     /// Whether the gate was closed by a failed sync.
     var syncHasFailed = false
     var fatal: PrefetchError?
@@ -38,11 +42,12 @@ public actor PrefetchWorker {
     package init(configuration: Configuration, redis: RedisConfiguration, queue name: String, manager: ImageManager) {
         self.configuration = configuration
         self.manager = manager
+        concurrency = configuration.maxConcurrentDownloads
         queue = PrefetchQueue(redis, client: "prefetch-worker", name: name, patience: nil)
         bellConnection = RedisConnection(redis, name: "prefetch-worker-bell", following: queue.keys.root)
         pool = manager.pool
         jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads)
-        slots = URLSlots(limit: max(256, 4 * configuration.maxConcurrentDownloads))
+        slots = URLSlots(limit: Self.slots(for: configuration.maxConcurrentDownloads))
     }
 
     /// First-write counts so far.
@@ -113,7 +118,10 @@ public actor PrefetchWorker {
             let base = configuration.name.isEmpty ? Self.hostAndPID : configuration.name
             name = lossCount == 0 ? base : "\(base).\(lossCount)"
             sequence = 0
-            let about = [("host", Self.host), ("pid", String(getpid())), ("version", PrefetchVersion)]
+            var about = [("host", Self.host), ("pid", String(getpid())), ("version", PrefetchVersion)]
+            // Orders were given to the process, not to the name it had.
+            if orders.isWorkerPaused { about.append(("paused", "1")) }
+            if let count = orders.ownConcurrency { about.append(("wanted", String(count))) }
             let joined = await persist { () async throws(RedisError) in
                 try await queue.join(worker: name, lease: configuration.lease, about: about)
             }

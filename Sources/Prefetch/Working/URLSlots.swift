@@ -1,36 +1,57 @@
 internal import Threading
+internal import WebImage
 
 /// How many URLs of a worker may be under way at once, first come first served. A suspect URL takes all slots, so that it is alone.
 final class URLSlots: Sendable {
     private struct Waiter {
         var id: Int
         var count: Int
+        var permit: DownloadPermit?
         var continuation: UnsafeContinuation<Bool, Never>
     }
 
     private struct State {
+        var limit: Int
         var used = 0
         var next = 0
         var waiters: [Waiter] = []
         var isClosed = false
+
+        /// More than there are go to one that finds all of them free: it is alone then.
+        func hasRoom(for count: Int) -> Bool { used == 0 || used + count <= limit }
     }
 
-    /// The number of slots.
-    let limit: Int
-    private let state = Locked(State())
+    /// More than there ever are: what a URL takes that has to be alone.
+    static let all = 1 << 30
+
+    private let state: Locked<State>
+
+    /// The number of slots. With a lower one, who has a slot keeps it.
+    var limit: Int {
+        get { state.withLock { $0.limit } }
+        set {
+            state.withLock { $0.limit = newValue }
+            admit()
+        }
+    }
 
     /// How many a job takes at once: a wait for each single one would be a wake-up for each URL.
     var step: Int { max(1, limit / 16) }
 
-    init(limit: Int) { self.limit = limit }
+    init(limit: Int) { state = Locked(State(limit: limit)) }
+
+    /// How many ask for slots and have none yet.
+    var waiting: Int { state.withLock { $0.waiters.count } }
 
     /// Slots in use.
     var used: Int { state.withLock { $0.used } }
 
-    /// Takes `count` slots; false where the task was cancelled or the slots are closed, and then nothing is taken.
-    func acquire(_ count: Int = 1) async -> Bool {
+    /// Takes `count` slots; false where the task was cancelled, the permit was taken back or the slots are closed, and then nothing
+    /// is taken.
+    func acquire(_ count: Int = 1, permit: DownloadPermit? = nil) async -> Bool {
         let isFree = state.withLock { state in
-            guard !state.isClosed, state.waiters.isEmpty, state.used + count <= limit else { return false }
+            guard !state.isClosed, state.waiters.isEmpty, state.hasRoom(for: count), permit?.isRevoked != true
+            else { return false }
             state.used += count
             return true
         }
@@ -42,12 +63,12 @@ final class URLSlots: Sendable {
         return await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 let answer: Bool? = state.withLock { state in
-                    if state.isClosed || Task.isCancelled { return false }
-                    if state.waiters.isEmpty && state.used + count <= limit {
+                    if state.isClosed || Task.isCancelled || permit?.isRevoked == true { return false }
+                    if state.waiters.isEmpty && state.hasRoom(for: count) {
                         state.used += count
                         return true
                     }
-                    state.waiters.append(Waiter(id: id, count: count, continuation: continuation))
+                    state.waiters.append(Waiter(id: id, count: count, permit: permit, continuation: continuation))
                     return nil
                 }
                 if let answer { continuation.resume(returning: answer) }
@@ -78,10 +99,21 @@ final class URLSlots: Sendable {
         for waiter in waiters { waiter.continuation.resume(returning: false) }
     }
 
+    /// Sends those away whose permit was taken back.
+    func dismissRevoked() {
+        let dismissed = state.withLock { state in
+            let dismissed = state.waiters.filter { $0.permit?.isRevoked == true }
+            state.waiters.removeAll { $0.permit?.isRevoked == true }
+            return dismissed
+        }
+        for waiter in dismissed { waiter.continuation.resume(returning: false) }
+        if !dismissed.isEmpty { admit() }
+    }
+
     private func admit() {
         let admitted = state.withLock { state in
             var count = 0
-            while count < state.waiters.count, state.used + state.waiters[count].count <= limit {
+            while count < state.waiters.count, state.hasRoom(for: state.waiters[count].count) {
                 state.used += state.waiters[count].count
                 count += 1
             }

@@ -30,12 +30,14 @@ struct StatusCommand: AsyncParsableCommand {
             let statuses = try await queue.statuses(of: ids)
             let workers = try await queue.workerFacts()
             let oldest = batch == nil ? nil : try await oldest(of: statuses, queue)
+            let orders = try await queue.queueOrders()
             if json {
-                Console.print(Self.object(statuses, workers, oldest).text)
+                Console.print(Self.object(statuses, workers, oldest, QueueText.object(queue, orders)).text)
             } else if batch != nil, let status = statuses.first {
                 try await printOne(status, queue)
                 for line in OpenURLText.lines(oldest ?? [], at: status.at) { Console.print(line) }
             } else {
+                if let line = QueueText.line(orders, words: location.words) { Console.print(line) }
                 if statuses.isEmpty { Console.print("no batches") }
                 for status in statuses { Console.print(BatchText.line(status)) }
                 Self.printWorkers(workers)
@@ -69,6 +71,11 @@ struct StatusCommand: AsyncParsableCommand {
         if let line = BatchText.limits(status) { Console.print(line) }
         let chain = try await BatchChain.read(status.id, queue: queue)
         if let line = BatchText.merged(chain, seenFrom: status.id) { Console.print(line) }
+        if status.isHeld {
+            let what = status.isPaused ? status.id : "--all"
+            Console.print(
+                "  \(BatchText.pause(status) ?? ""); go on with: prefetch-coord resume \(what)\(location.words)")
+        }
         if status.waitsForItsList {
             let next = lists.first { $0.base <= status.pushed && status.pushed < $0.end }
             let command =
@@ -95,18 +102,21 @@ struct StatusCommand: AsyncParsableCommand {
         if workers.isEmpty { Console.print("no workers") }
         for facts in workers {
             var line = "worker \(TerminalText.escaped(facts["id"] ?? ""))  in flight \(facts["in_flight"] ?? "0")"
+            if let most = facts["max_concurrent_downloads"] { line += " of \(TerminalText.escaped(most))" }
             line += "  finished \(facts["finished"] ?? "0") skipped \(facts["skipped"] ?? "0")"
+            if facts["paused"] == "1" { line += "  paused" }
             if let trouble = facts["trouble"], !trouble.isEmpty { line += "  paused: \(TerminalText.escaped(trouble))" }
             Console.print(line)
         }
     }
 
     private static func object(
-        _ statuses: [BatchStatus], _ workers: [[String: String]], _ oldest: [OpenURL]?
+        _ statuses: [BatchStatus], _ workers: [[String: String]], _ oldest: [OpenURL]?, _ queue: JSONText
     ) -> JSONText {
         func number(_ facts: [String: String], _ name: String) -> JSONText { .int(Int(facts[name] ?? "") ?? 0) }
         return .object([
-            ("v", .int(1)), ("batches", .array(statuses.map { OpenURLText.adding(oldest, to: BatchJSON.object($0)) })),
+            ("v", .int(1)), ("queue", queue),
+            ("batches", .array(statuses.map { OpenURLText.adding(oldest, to: BatchJSON.object($0)) })),
             (
                 "workers",
                 .array(
@@ -116,6 +126,8 @@ struct StatusCommand: AsyncParsableCommand {
                             ("pid", number(facts, "pid")), ("in_flight", number(facts, "in_flight")),
                             ("finished", number(facts, "finished")), ("skipped", number(facts, "skipped")),
                             ("trouble", facts["trouble"].flatMap { $0.isEmpty ? nil : .string($0) } ?? .null),
+                            ("paused", .bool(facts["paused"] == "1")),
+                            ("max_concurrent_downloads", number(facts, "max_concurrent_downloads")),
                         ])
                     })
             ),

@@ -3,12 +3,28 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// `prefetch-coord workers`: who works on the queue, and who did.
+/// `prefetch-coord workers`: who works on the queue, and how.
 struct WorkersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "workers",
+        abstract: "Show the workers of the queue, and change how they work.",
+        discussion: """
+            Examples:
+              prefetch-coord workers --redis redis://host:6379/0
+              prefetch-coord workers set --all --max-concurrent-downloads 8
+
+            One worker is paused with: prefetch-coord pause --worker NAME
+            """,
+        subcommands: [WorkersListCommand.self, WorkersSetCommand.self],
+        defaultSubcommand: WorkersListCommand.self)
+}
+
+/// `prefetch-coord workers list`: who works on the queue, and who did.
+struct WorkersListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
         abstract: "Show the workers of the queue, and those that left or were lost today.",
-        usage: "prefetch-coord workers [<options>]",
+        usage: "prefetch-coord workers [list] [<options>]",
         discussion: """
             Examples:
               prefetch-coord workers --redis redis://host:6379/0
@@ -29,10 +45,15 @@ struct WorkersCommand: AsyncParsableCommand {
     func run() async throws {
         try await Session.with(location) { session in
             let (records, isComplete) = try await session.queue.workerRecords()
+            let orders = try await session.queue.queueOrders()
             if json {
                 Console.print(
-                    JSONText.object([("v", .int(1)), ("workers", .array(records.map(WorkerText.object)))]).text)
+                    JSONText.object([
+                        ("v", .int(1)), ("queue", QueueText.object(session.queue, orders)),
+                        ("workers", .array(records.map(WorkerText.object))),
+                    ]).text)
             } else {
+                if let line = QueueText.line(orders, words: location.words) { Console.print(line) }
                 try show(records, session)
             }
             if !isComplete {
@@ -68,8 +89,11 @@ struct WorkersCommand: AsyncParsableCommand {
 /// A worker in words and as JSON.
 enum WorkerText {
     static func line(_ record: WorkerRecord) -> String {
-        var parts = ["\(TerminalText.escaped(record.id))  \(record.state.rawValue)"]
-        if record.leaseLeft != nil { parts.append("in flight \(Wording.count(record.inFlight))") }
+        var parts = ["\(TerminalText.escaped(record.id))  \(record.state.rawValue)\(record.isPaused ? ", paused" : "")"]
+        if record.leaseLeft != nil {
+            let most = record.maxConcurrentDownloads
+            parts.append("in flight \(Wording.count(record.inFlight))\(most > 0 ? " of \(Wording.count(most))" : "")")
+        }
         parts.append("finished \(Wording.count(record.finished)) skipped \(Wording.count(record.skipped))")
         parts.append(Wording.bytes(record.bytes))
         if let silence = record.silence { parts.append("seen \(seconds(silence)) ago") }
@@ -97,6 +121,8 @@ enum WorkerText {
             ("ended", time(record.ended)), ("seen_seconds_ago", seconds(record.silence)),
             ("lease_left_seconds", seconds(record.leaseLeft)),
             ("trouble", record.trouble.isEmpty ? .null : .string(record.trouble)),
+            ("paused", .bool(record.isPaused)), ("max_concurrent_downloads", .int(record.maxConcurrentDownloads)),
+            ("wanted_concurrent_downloads", record.wantedConcurrency.map { .int($0) } ?? .null),
         ])
     }
 }

@@ -5,7 +5,8 @@ enum Suggestion {
     /// What to do where a word is no subcommand; nil where it is one, or an option, or the program has none.
     static func forUnknown(_ word: String, of root: any ParsableCommand.Type) -> String? {
         let names = root.configuration.subcommands.map { $0._commandName } + ["help"]
-        guard names.count > 1, !word.hasPrefix("-"), !names.contains(word) else { return nil }
+        let aliases = root.configuration.subcommands.flatMap { $0.configuration.aliases }
+        guard names.count > 1, !word.hasPrefix("-"), !names.contains(word), !aliases.contains(word) else { return nil }
         let closest = names.map { ($0, distance($0, word)) }.min { $0.1 < $1.1 }
         if let closest, closest.1 <= 2 { return "did you mean '\(root._commandName) \(closest.0)'?" }
         return "there are \(names.joined(separator: ", ")); see \(root._commandName) --help"

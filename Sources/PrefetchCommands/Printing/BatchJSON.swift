@@ -14,7 +14,7 @@ enum BatchJSON {
             ("outcomes", .object(PrefetchOutcome.allCases.map { ($0.name, .int(counts[$0])) })),
             ("bytes", .int(counts.bytes)),
             ("elapsed_seconds", .number(status.elapsed)), ("pushed", .int(status.pushed)),
-            ("sealed", .bool(status.isSealed)),
+            ("sealed", .bool(status.isSealed)), ("paused", .bool(status.isPaused)),
             ("list", .string(status.listPath)), ("slot", status.slot.map { .string($0) } ?? .null),
             ("options", options(status.options)), ("open", .bool(status.isOpen)),
             ("deadline_ms", status.deadline > 0 ? .int(status.deadline) : .null),

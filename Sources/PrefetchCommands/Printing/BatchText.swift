@@ -38,6 +38,7 @@ enum BatchText {
     static func line(_ status: BatchStatus) -> String {
         var state = status.isOpen ? "open" : ended(status)
         if status.waitsForItsList { state = "waiting for its list" }
+        if status.isHeld { state = "paused" }
         let counts = status.counts
         return "\(status.id)  \(state)  \(Wording.share(counts.finished, of: status.total))  finished "
             + "\(Wording.count(counts.finished)) of \(Wording.count(status.total))  skipped \(Wording.count(counts.skipped))"
@@ -64,6 +65,13 @@ enum BatchText {
         }
         if let finishAt = status.finishAt { parts.append("ends when \(finishAt) of its URLs have ended") }
         return parts.isEmpty ? nil : "  " + parts.joined(separator: ", ")
+    }
+
+    /// What is paused, so that nothing of the batch begins; nil where nothing is.
+    static func pause(_ status: BatchStatus) -> String? {
+        guard status.isHeld else { return nil }
+        if status.isPaused && status.isQueuePaused { return "paused, and so is the whole queue" }
+        return status.isPaused ? "paused" : "the whole queue is paused"
     }
 
     /// That an unfinished batch is gone on with.

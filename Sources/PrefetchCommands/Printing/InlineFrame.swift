@@ -10,12 +10,16 @@ enum InlineFrame {
         let counts = status.counts
         var second = "  \(Wording.decimal(rate.urls, digits: 0)) URLs/s  "
         second += "\(Wording.decimal(rate.bytes / 1e6, digits: 1)) MB/s  "
-        second += "ETA \(rate.seconds(for: status.total - counts.finished).map(Wording.seconds) ?? "-")"
+        let pause = BatchText.pause(status) ?? (load.isPaused ? "every worker is paused" : nil)
+        let left = pause == nil ? rate.seconds(for: status.total - counts.finished) : nil
+        second += "ETA \(left.map(Wording.seconds) ?? "-")"
         if counts.skipped > 0 { second += "   skipped \(Wording.count(counts.skipped)) (\(BatchText.causes(counts)))" }
         var third = "  no worker is there"
         if load.workers > 0 {
             third = "  \(load.workers) worker\(load.workers == 1 ? "" : "s"), \(load.inFlight) in flight"
         }
+        if load.paused > 0, pause == nil { third += ", \(load.paused) paused" }
+        if let pause { third = "  \(pause);" + third.dropFirst() }
         if load.isHeldByHosts { third += ", \(load.waitingForHost) waiting for their host (--max-per-host)" }
         if status.isOpen { third += ", open for more lists" }
         if status.waitsForItsList { third += ", waiting for its list" }

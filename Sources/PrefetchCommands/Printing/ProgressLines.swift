@@ -9,6 +9,7 @@ struct ProgressLines {
     private let saysPresent: Bool
     private var lastShare: Int?
     private var lastTime = ContinuousClock.now
+    private var wasHeld = false
     private var last = (finished: 0, bytes: 0, at: ContinuousClock.now)
     private var rate = 0.0
     private var byteRate = 0.0
@@ -24,9 +25,11 @@ struct ProgressLines {
         guard let lastShare else {
             // Rates count from here: what had finished before says nothing about now.
             lastShare = share
+            wasHeld = status.isHeld && saysPresent
             last = (status.counts.finished, status.counts.bytes, now)
             return saysPresent || status.state != .running
         }
+        if status.isHeld != wasHeld { return true }
         let isStep = share / 5 > lastShare / 5 && now - lastTime >= .seconds(1)
         return isStep || status.state != .running || now - lastTime >= .seconds(10)
     }
@@ -42,13 +45,19 @@ struct ProgressLines {
         }
         lastShare = Self.share(status)
         lastTime = now
+        wasHeld = status.isHeld
         last = (counts.finished, counts.bytes, now)
         let left = Double(status.total - counts.finished)
-        let eta = rate > 0 ? "\(Int((left / rate).rounded(.up)))s" : "-"
+        let eta = rate > 0 && !status.isHeld ? "\(Int((left / rate).rounded(.up)))s" : "-"
         var line =
             "\(Self.clock) \(status.id) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
             + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(rate.rounded()))/s "
             + "MBps=\(Wording.decimal(byteRate / 1e6, digits: 1)) inflight=\(load.inFlight) eta=\(eta)"
+        if status.isHeld {
+            line += " paused=\(status.isPaused ? "batch" : "queue")"
+        } else if load.isPaused {
+            line += " paused=workers"
+        }
         if load.isHeldByHosts { line += " held-by=--max-per-host(\(load.waitingForHost) waiting)" }
         return line
     }

@@ -6,6 +6,8 @@ struct WorkerLoad: Equatable {
     var workers = 0
     /// Transfers in flight, and URLs that wait for their host's turn.
     var inFlight = 0, waitingForHost = 0
+    /// How many of them are paused.
+    var paused = 0
     /// What keeps one of them from working.
     var trouble: String?
 
@@ -17,9 +19,13 @@ struct WorkerLoad: Equatable {
         for fact in facts {
             inFlight += Int(fact["in_flight"] ?? "") ?? 0
             waitingForHost += Int(fact["waiting_for_host"] ?? "") ?? 0
+            if fact["paused"] == "1" { paused += 1 }
             if let text = fact["trouble"], !text.isEmpty { trouble = "\(fact["id"] ?? "") paused: \(text)" }
         }
     }
+
+    /// Whether there are workers and all of them are paused.
+    var isPaused: Bool { workers > 0 && paused == workers }
 
     /// Whether the limit of transfers to one host is what holds the batch.
     var isHeldByHosts: Bool { waitingForHost > 0 && waitingForHost > inFlight }

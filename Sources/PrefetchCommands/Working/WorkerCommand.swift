@@ -108,6 +108,10 @@ public struct WorkerCommand: AsyncParsableCommand {
         case .paused(let reason):
             "paused: \(TerminalText.escaped(reason)); no URL is blamed, looking again every few seconds"
         case .resumed: "works again"
+        // Told by a person, who sees it elsewhere too.
+        case .halted(let isHalted):
+            isQuiet ? nil : isHalted ? "paused by prefetch-coord; what is in flight ends" : "going on"
+        case .concurrency(let count): isQuiet ? nil : "at most \(count) in flight from now on"
         // A run names refused hosts itself, once for all its workers.
         case .refused(_, let message):
             isQuiet ? nil : "refused: \(TerminalText.escaped(message)); open it with --allow-net"

@@ -52,8 +52,10 @@ extension ImageDownloader {
         var started = 0
         while !isSuspended, activeDownloadCount < maxConcurrentDownloads, let operation = queue.next() {
             operation.slotHost = operation.request.host
-            if operation.waiters.isEmpty {
+            if operation.isRevoked {
+                // Nobody waits for it any more, or none of those who do may begin anything.
                 releaseSlot(of: operation)
+                complete(operation, .failure(.downloadCancelled))
             } else if startTransfer(of: operation) {
                 started += 1
             }

@@ -94,19 +94,27 @@ public actor ImageDownloader {
     public nonisolated func download(
         _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0
     ) async throws(WebImageError) -> DownloadedImage {
+        try await download(url, options: options, headers: headers, attemptsUsed: attemptsUsed, permit: nil)
+    }
+
+    /// The same under a permit that can be taken back.
+    package nonisolated func download(
+        _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
+        permit: DownloadPermit?
+    ) async throws(WebImageError) -> DownloadedImage {
         if let bad = headers.first(where: { !$0.isValid }) {
             throw WebImageError(.invalidConfiguration, "the header \(bad.name) has a character that cannot be sent")
         }
         let key = DownloadOperation.Key(url: url, options: options.ofTransfer, headers: headers)
         let request = try RequestURL(url)
-        let call = DownloadCall()
+        let call = DownloadCall(permit: permit)
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 call.begin(continuation)
                 executor.perform {
                     self.assumeIsolated { downloader in
                         // A cancellation before this point found no waiter, but is seen here.
-                        guard !call.isCancelled, !downloader.isInvalidated else {
+                        guard !call.isCancelled, permit?.isRevoked != true, !downloader.isInvalidated else {
                             return call.end(.failure(.downloadCancelled))
                         }
                         let operation =
@@ -216,6 +224,10 @@ final class DownloadCall: Sendable {
     }
 
     private let state = Locked(State())
+    /// Its leave to begin anything; nil where nobody takes that back.
+    let permit: DownloadPermit?
+
+    init(permit: DownloadPermit? = nil) { self.permit = permit }
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
     /// How it ended.

@@ -64,7 +64,8 @@ extension ImageManager {
         while true {
             var options: DownloadOptions = request.level == .none ? .uninspected : []
             if !cache.disk.configuration.keepsHTTPValidators { options.insert(.bodyOnly) }
-            let download = try await downloader.download(request.url, options: options, attemptsUsed: attempts)
+            let download = try await downloader.download(
+                request.url, options: options, attemptsUsed: attempts, permit: request.permit)
             attempts = download.attempts
             if let willDecode = request.willDecode { await willDecode() }
             do throws(WebImageError) {

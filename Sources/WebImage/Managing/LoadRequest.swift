@@ -14,6 +14,8 @@ package struct LoadRequest: Sendable {
     package var isFromCacheOnly = false
     /// Whether the memory cache may answer, and gets the image. Not for whoever counts an image only because its file is there.
     package var usesMemory = false
+    /// Leave to ask the network, which can be taken back.
+    package var permit: DownloadPermit?
     /// Runs where the cache has no such image; what it throws ends the load.
     package var willLeaveCache: (@Sendable () throws(WebImageError) -> Void)?
     /// Runs just before the bytes go to the decoder.

@@ -52,7 +52,7 @@ struct ClaimingTests {
         #expect(try await f.findings("b") == [])
     }
 
-    @Test("Priorities share 16 : 4 : 1 while all have jobs, and an idle one's turns go to the others")
+    @Test("Priorities share 11 : 4 : 1 while all have jobs, and an idle one's turns go to the others")
     func wheel() async throws {
         let f = try await QueueFixture()
         for priority in PrefetchPriority.allCases {
@@ -64,12 +64,12 @@ struct ClaimingTests {
             let batches = try await f.claim("w", sequence, count: count).map(\.job.batch)
             return PrefetchPriority.allCases.map { priority in batches.count { $0 == priority.rawValue } }
         }
-        #expect(try await shares(1, 210) == [160, 40, 10])
+        #expect(try await shares(1, 160) == [110, 40, 10])
         #expect(try await f.findings("high", "normal", "low") == [])
         _ = try await f.queue.cancel(batch: "high")
-        // high's 16 of 21 turns fall to the next that has jobs.
-        #expect(try await shares(2, 42) == [0, 40, 2])
-        #expect(try await shares(3, 500) == [0, 90, 158])
+        // high's 11 of 16 turns fall to the next that has jobs.
+        #expect(try await shares(2, 32) == [0, 30, 2])
+        #expect(try await shares(3, 500) == [0, 100, 158])
         #expect(try await f.redis("EXISTS", f.keys.bell).int == 0)
         #expect(try await f.findings("high", "normal", "low") == [])
     }
@@ -84,6 +84,54 @@ struct ClaimingTests {
         try await f.join("w")
         #expect(try await f.claim("w", 1, count: 9).map(\.job.batch) == ["a", "b", "c", "a", "c", "a"])
         #expect(try await f.findings("a", "b", "c") == [])
+    }
+
+    @Test("Under endless high load, low still gets one claim in 16, and normal more", arguments: [true, false])
+    func lowNeverStarves(isNormalThere: Bool) async throws {
+        let f = try await QueueFixture()
+        let all: [PrefetchPriority] = isNormalThere ? [.high, .normal, .low] : [.high, .low]
+        for priority in all {
+            try await f.open(priority.rawValue, priority: priority)
+            try await f.push(priority.rawValue, sizes: Array(repeating: 1, count: 400))
+        }
+        try await f.join("w")
+        var batches: [String] = []
+        // One job a claim, as busy workers ask.
+        for sequence in 1...320 { batches += try await f.claim("w", sequence).map(\.job.batch) }
+        for start in 0...(320 - 16) {
+            #expect(batches[start..<(start + 16)].contains("low"), "claims \(start) to \(start + 15)")
+        }
+        func share(_ priority: PrefetchPriority) -> Int { batches.count { $0 == priority.rawValue } }
+        #expect(share(.low) == 20 && share(.normal) == (isNormalThere ? 80 : 0))
+        #expect(share(.high) > share(.normal))
+        #expect(try await f.findings("high", "low") == [])
+    }
+
+    @Test("Batches of one priority share by URLs, whatever the sizes of their jobs, and nothing piles up")
+    func sharesByURLs() async throws {
+        let f = try await QueueFixture()
+        try await f.open("large")
+        try await f.push("large", sizes: Array(repeating: 256, count: 12))
+        try await f.join("w")
+        // Alone it has had much already; that counts for nothing now.
+        #expect(try await f.claim("w", 1, count: 4).count == 4)
+        try await f.open("small")
+        try await f.push("small", sizes: Array(repeating: 2, count: 300))
+        try await f.open("odd")
+        try await f.push("odd", sizes: Array(repeating: 63, count: 12))
+        var urls: [String: Int] = [:]
+        var most = 0
+        var sequence = 1
+        while urls["small", default: 0] < 600 {
+            sequence += 1
+            guard let job = try await f.claim("w", sequence).first?.job else { break }
+            urls[job.batch, default: 0] += job.entries.count
+            let counts = ["large", "small", "odd"].map { urls[$0, default: 0] }
+            most = max(most, (counts.max() ?? 0) - (counts.min() ?? 0))
+        }
+        #expect(urls["small"] == 600)
+        #expect(most <= 2 * 256 && most > 0)
+        #expect(try await f.findings("large", "small", "odd") == [])
     }
 
     @Test("The bell has one element exactly while some batch has jobs")

@@ -163,7 +163,8 @@ struct FeedingTests {
         }
         #expect(try await queue.join(worker: "w", lease: 60_000, about: []))
         #expect(
-            try await queue.beat(worker: "w", lease: 60_000, trouble: false, batches: ["b"], about: []) == ["running"])
+            try await queue.beat(worker: "w", lease: 60_000, trouble: false, batches: ["b"], about: [])?.batches
+                == [.init(state: "running")])
         guard case .claimed(let claims) = try await queue.claim(worker: "w", sequence: 1, count: 1, lease: 60_000)
         else {
             Issue.record("lost")

@@ -104,8 +104,26 @@ private struct QueueModel {
             _ = try await fixture.queue.beat(
                 worker: workers[index].name, lease: 60_000, trouble: trouble, batches: ["a"], about: [])
         case ..<97: try await fixture.redis("DEL", fixture.keys.hold)
-        case ..<98: _ = try await fixture.queue.cancel(batch: "cancelled")
+        case ..<98: _ = try await chance(50) ? fixture.queue.cancel(batch: "cancelled") : nil
+        case ..<99: try await control()
         default: try await haunt()
+        }
+    }
+
+    /// Somebody pauses, resumes, or changes a batch's turn.
+    private mutating func control() async throws {
+        let batch = ["a", "b", "cancelled"].randomElement(using: &random) ?? "a"
+        let target: PrefetchQueue.PauseTarget =
+            chance(50) ? .batch(batch) : chance(50) ? .queue : .worker(workers[0].name)
+        for _ in 0...(chance(30) ? 1 : 0) {
+            switch Int.random(in: 0..<3, using: &random) {
+            case 0: _ = try await fixture.queue.pause(target)
+            case 1: _ = try await fixture.queue.resume(target)
+            default:
+                _ = try await fixture.queue.reprioritise(
+                    batch: batch, priority: PrefetchPriority.allCases.randomElement(using: &random),
+                    order: chance(50) ? PrefetchOrder.allCases.randomElement(using: &random) : nil)
+            }
         }
     }
 
@@ -143,6 +161,9 @@ private struct QueueModel {
     private mutating func claim(_ index: Int, count: Int? = nil) async throws {
         workers[index].sequence += 1
         let count = count ?? Int.random(in: 1...3, using: &random)
+        let result = try await fixture.queue.claim(
+            worker: workers[index].name, sequence: workers[index].sequence, count: count, lease: 60_000)
+        if result == .paused { return }
         let first = try await fixture.claim(workers[index].name, workers[index].sequence, count: count)
         // Where there was nothing to get, a repeated call may find what came meanwhile; nothing did here.
         if chance(30) {
@@ -211,6 +232,9 @@ private struct QueueModel {
     mutating func drain() async throws {
         _ = try await fixture.queue.cancel(batch: "cancelled")
         try await fixture.redis("DEL", fixture.keys.hold)
+        for target in [.queue, .batch("a"), .batch("b")] + workers.map({ PrefetchQueue.PauseTarget.worker($0.name) }) {
+            _ = try await fixture.queue.resume(target)
+        }
         for ghost in ghosts { try await fixture.expire(ghost.name) }
         for _ in 0..<2000 {
             while try await fixture.queue.reap(most: 5) != .nobody {}

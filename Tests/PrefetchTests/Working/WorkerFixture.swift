@@ -46,7 +46,7 @@ struct WorkerFixture {
     }
 
     func worker(
-        queue: String = "default", cache: String = "cache", at url: String? = nil,
+        queue: String = "default", cache: String = "cache", at url: String? = nil, parksSilent: Bool = true,
         configure: (inout PrefetchWorker.Configuration) -> Void = { _ in }
     ) throws -> PrefetchWorker {
         var configuration = PrefetchWorker.Configuration()
@@ -57,6 +57,7 @@ struct WorkerFixture {
         downloads.maxConcurrentDownloads = configuration.maxConcurrentDownloads
         downloads.addressPolicy = AddressPolicy(allow: [CIDR("127.0.0.0/8")!])
         downloads.retryBaseDelay = 0.001
+        if !parksSilent { downloads.parkAfter = 50 }
         let manager = try ImageManager(cache: ImageCache(directory: folder.path(cache)), downloads: downloads)
         return PrefetchWorker(
             configuration: configuration, redis: try RedisConfiguration(url: url ?? redis.url), queue: queue,

@@ -1,0 +1,170 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import Redis
+internal import WebImage
+
+/// `prefetch-coord pause`: nothing more begins, of a batch, of the queue or in a worker.
+struct PauseCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pause",
+        abstract: "Pause a batch, the whole queue or one worker.",
+        usage: "prefetch-coord pause [<batch>] [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord pause urls-7f3a --cache ./cache
+              prefetch-coord pause --all --redis redis://host:6379/0
+              prefetch-coord pause --worker host:4711
+
+            Within two seconds no new request starts. What is in flight ends and counts,
+            and what was taken and not begun goes back. It lasts until 'resume'.
+            """)
+
+    @OptionGroup var target: PauseArguments
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func run() async throws {
+        try await Session.with(location) { session in
+            let queue = session.queue
+            let meant = try await target.resolve(queue)
+            let resume = "\(Shell.program) resume \(target.words(meant))\(location.words)"
+            switch try await queue.pause(meant) {
+            case .gone: throw PauseArguments.gone(meant)
+            case .over(let state): Console.print("\(PauseArguments.name(meant)) is \(state) already")
+            case .done(let isNew):
+                let name = PauseArguments.name(meant)
+                let far = try await PauseText.subject(meant, queue)
+                Console.print(isNew ? "paused \(far)" : "\(name) is paused already")
+                Console.note("what is in flight ends; go on with: \(resume)")
+            }
+        }
+    }
+}
+
+/// `prefetch-coord resume`: the end of a pause.
+struct ResumeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resume",
+        abstract: "Go on with what was paused.",
+        usage: "prefetch-coord resume [<batch>] [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord resume urls-7f3a --cache ./cache
+              prefetch-coord resume --all
+
+            Each pause ends by itself: --all ends that of the queue, and a batch or a
+            worker that was paused beside it stays so. A list that was not queued to its
+            end is gone on with by 'submit --resume'.
+            """)
+
+    @OptionGroup var target: PauseArguments
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func run() async throws {
+        try await Session.with(location) { session in
+            let queue = session.queue
+            let meant = try await target.resolve(queue)
+            switch try await queue.resume(meant) {
+            case .gone: throw PauseArguments.gone(meant)
+            case .over(let state): Console.print("\(PauseArguments.name(meant)) is \(state) already")
+            case .done(let wasPaused):
+                let name = PauseArguments.name(meant)
+                let far = try await PauseText.subject(meant, queue)
+                Console.print(wasPaused ? "going on with \(far)" : "\(name) is not paused")
+                for line in try await PauseText.others(meant, queue, location.words) { Console.note(line) }
+            }
+        }
+    }
+}
+
+/// What `pause` and `resume` are about: one batch, the queue or one worker.
+struct PauseArguments: ParsableArguments {
+    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    var batch: String?
+
+    @Flag(help: "The whole queue: no worker takes anything of any batch.")
+    var all = false
+
+    @Option(help: "One worker, by its name or the beginning of it.")
+    var worker: String?
+
+    func validate() throws {
+        let count = (batch == nil ? 0 : 1) + (all ? 1 : 0) + (worker == nil ? 0 : 1)
+        if count > 1 { throw ValidationError("give one of: a batch, --all, --worker") }
+        if worker?.isEmpty == true { throw ValidationError("--worker wants a name: prefetch-coord workers has them") }
+    }
+
+    func resolve(_ queue: PrefetchQueue) async throws(PrefetchError) -> PrefetchQueue.PauseTarget {
+        if all { return .queue }
+        if let worker { return .worker(try await queue.resolveWorker(worker)) }
+        return .batch(try await queue.resolve(batch))
+    }
+
+    /// The target as it has to be typed.
+    func words(_ target: PrefetchQueue.PauseTarget) -> String {
+        switch target {
+        case .queue: "--all"
+        case .batch(let id): id
+        case .worker(let name): "--worker \(Shell.quoted(name))"
+        }
+    }
+
+    static func name(_ target: PrefetchQueue.PauseTarget) -> String {
+        switch target {
+        case .queue: "the queue"
+        case .batch(let id): id
+        case .worker(let name): "worker \(TerminalText.escaped(name))"
+        }
+    }
+
+    /// It was there a moment ago.
+    static func gone(_ target: PrefetchQueue.PauseTarget) -> PrefetchError {
+        PrefetchError(.notFound, "\(name(target)) is gone", hint: "see what is there: prefetch-coord status")
+    }
+}
+
+/// Pauses in words.
+private enum PauseText {
+    /// What it is about, and how far that is.
+    static func subject(_ target: PrefetchQueue.PauseTarget, _ queue: PrefetchQueue) async throws -> String {
+        switch target {
+        case .queue:
+            let batches = try await queue.runningBatches().count
+            let workers = try await queue.workers().count
+            return "the queue '\(queue.queueName)' with \(Wording.count(batches, "running batch", "running batches")) "
+                + "and \(Wording.count(workers, "worker"))"
+        case .batch(let id):
+            guard let status = try await queue.status(of: id) else { return id }
+            let counts = status.counts
+            return "\(id) at \(Wording.share(counts.finished, of: status.total)), "
+                + "\(Wording.count(counts.finished)) of \(Wording.count(status.total)) finished"
+        case .worker:
+            return PauseArguments.name(target)
+        }
+    }
+
+    /// What else is paused, so that nothing may happen all the same.
+    static func others(
+        _ target: PrefetchQueue.PauseTarget, _ queue: PrefetchQueue, _ words: String
+    ) async throws -> [String] {
+        var lines: [String] = []
+        if target != .queue, try await queue.queueOrders().isPaused {
+            lines.append("the queue is paused; it goes on with: prefetch-coord resume --all\(words)")
+        }
+        let paused = try await queue.statuses(of: try await queue.runningBatches()).filter(\.isPaused).map(\.id)
+        if target == .queue, !paused.isEmpty { lines.append("paused by themselves: \(named(paused))") }
+        let workers = try await queue.workerFacts()
+        let idle = workers.filter { $0["paused"] == "1" }.compactMap { $0["id"] }
+        if !idle.isEmpty, idle.count == workers.count {
+            lines.append(
+                "every worker is paused: \(named(idle)); go on with: prefetch-coord resume --worker NAME\(words)")
+        } else if target == .queue, !idle.isEmpty {
+            lines.append("paused by themselves: worker \(named(idle))")
+        }
+        return lines
+    }
+
+    private static func named(_ names: [String]) -> String {
+        let shown = names.prefix(5).map(TerminalText.escaped).joined(separator: ", ")
+        return names.count > 5 ? "\(shown) and \(Wording.count(names.count - 5)) more" : shown
+    }
+}

@@ -1,0 +1,72 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import Redis
+internal import WebImage
+
+/// `prefetch-coord workers set`: other settings for workers on their way.
+struct WorkersSetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set",
+        abstract: "Change how many transfers workers have in flight, while they work.",
+        usage: "prefetch-coord workers set <worker>|--all [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord workers set --all --max-concurrent-downloads 8
+              prefetch-coord workers set host:4711 --max-concurrent-downloads 64
+              prefetch-coord workers set --all --default
+
+            They go by it within two seconds. --all is for those that join later too, and
+            replaces what single workers were told before.
+            """)
+
+    @Argument(help: "A worker, or the beginning of its name.")
+    var worker: String?
+
+    @Flag(help: "All workers of the queue, those that join later included.")
+    var all = false
+
+    @Option(name: .customLong("max-concurrent-downloads"), help: "Transfers in flight a worker, 1 to 1024.")
+    var maxConcurrentDownloads: Int?
+
+    @Flag(
+        name: .customLong("default"),
+        help: "As it was started again; one worker: as all were told, where they were.")
+    var isDefault = false
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func validate() throws {
+        if (worker != nil) == all { throw ValidationError("name one worker, or give --all") }
+        if worker?.isEmpty == true {
+            throw ValidationError("the name of a worker is empty: prefetch-coord workers has them")
+        }
+        if (maxConcurrentDownloads != nil) == isDefault {
+            throw ValidationError("give --max-concurrent-downloads N, or --default")
+        }
+        let range = PrefetchQueue.concurrencyRange
+        if let count = maxConcurrentDownloads, !range.contains(count) {
+            throw ValidationError(
+                "--max-concurrent-downloads is a number from \(range.lowerBound) to \(range.upperBound), not \(count)")
+        }
+    }
+
+    func run() async throws {
+        try await Session.with(location) { session in
+            let queue = session.queue
+            var name: String?
+            if let worker { name = try await queue.resolveWorker(worker) }
+            let told = try await queue.setConcurrency(maxConcurrentDownloads, worker: name)
+            if let name, told == 0 { throw PauseArguments.gone(.worker(name)) }
+            let count = maxConcurrentDownloads.map { "at most \(Wording.count($0, "transfer")) in flight" }
+            if let name {
+                let fallback = try await queue.queueOrders().concurrency
+                let before = fallback.map { "\($0) in flight, as all were told" } ?? "as it was started"
+                Console.print("worker \(TerminalText.escaped(name)): \(count ?? before)")
+            } else {
+                let who = "all workers of queue '\(queue.queueName)'"
+                Console.print("\(who): \(count.map { "\($0) each" } ?? "as they were started")")
+                if told == 0 { Console.note("no worker is there now; those that come will keep to it") }
+            }
+        }
+    }
+}

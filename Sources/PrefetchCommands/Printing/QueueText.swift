@@ -1,0 +1,25 @@
+internal import Prefetch
+internal import WebImage
+
+/// What was said to all workers of a queue, in words and as JSON.
+enum QueueText {
+    /// Nil where nothing was.
+    /// * `words`: what a command needs to find the queue.
+    static func line(_ orders: PrefetchQueue.QueueOrders, words: String) -> String? {
+        var parts: [String] = []
+        if orders.isPaused {
+            parts.append("the queue is paused; go on with: prefetch-coord resume --all\(words)")
+        }
+        if let count = orders.concurrency {
+            parts.append("every worker was told to have at most \(Wording.count(count, "transfer")) in flight")
+        }
+        return parts.isEmpty ? nil : parts.joined(separator: "\n")
+    }
+
+    static func object(_ queue: PrefetchQueue, _ orders: PrefetchQueue.QueueOrders) -> JSONText {
+        .object([
+            ("name", .string(queue.queueName)), ("paused", .bool(orders.isPaused)),
+            ("max_concurrent_downloads", orders.concurrency.map { .int($0) } ?? .null),
+        ])
+    }
+}

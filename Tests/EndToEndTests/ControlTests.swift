@@ -1,0 +1,217 @@
+import Glibc
+import Origin
+import Prefetch
+import Redis
+import TestSupport
+import Testing
+import Threading
+import WebImage
+
+/// `pause`, `resume`, `reprioritise` and `workers set`, as a person types them while real workers run.
+@Suite("Control of the queue", .timeLimit(.minutes(2)))
+struct ControlTests {
+    private func done(_ remote: RemoteBatch, _ arguments: [String], _ code: Int32 = 0) async throws -> ChildProcess {
+        let child = try await remote.coord(arguments)
+        #expect(await child.wait() == .exited(code), "\(arguments): \(child.stderr)")
+        return child
+    }
+
+    private func origin(delay: Double) throws -> OriginServer {
+        let origin = try OriginServer()
+        let image = GeneratedImage.png(seed: 1, width: 16, height: 16)
+        origin.setFallback { _ in OriginResponse(body: image, delay: delay) }
+        return origin
+    }
+
+    /// When the last request came, seconds after the command had returned; negative where it came before.
+    private func lateness(_ origin: OriginServer, since returned: Double) -> Double {
+        (origin.requests.last?.time ?? 0) - returned
+    }
+
+    private func seconds() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    @Test(
+        "No request starts two seconds after a pause, of a batch, the queue or the worker, nor after a cancel; all else counts",
+        arguments: ["pause slow", "pause --all", "pause --worker", "cancel slow --yes"])
+    func stopsWithinTwoSeconds(command: String) async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin(delay: 0.1)
+        let urls = (0..<20_000).map { origin.url("/\($0).png") }
+        _ = try await remote.submit(urls, as: "slow", ["--window", "all"])
+        let worker = try #require(try await remote.workers(1).first)
+        try await until { origin.requestCount() >= 50 }
+        var words = command.split(separator: " ").map(String.init)
+        if command.hasSuffix("--worker") { words.append(try #require(try await remote.queue.workers().first)) }
+        _ = try await done(remote, words)
+        let returned = seconds()
+        // Two signs of life later the worker has been told for certain; what was in flight then ends.
+        try await until { seconds() - returned > 2 && origin.currentRequestCount == 0 }
+        try await until { try await remote.queue.workerFacts().allSatisfy { $0["in_flight"] == "0" } }
+        try await until { seconds() - returned > 4 }
+        #expect(lateness(origin, since: returned) < 2, "a request \(lateness(origin, since: returned)) s later")
+        let asked = origin.requestCount()
+        let status = try #require(try await remote.queue.status(of: "slow"))
+        guard command.hasPrefix("pause") else {
+            #expect(status.state == .cancelled && status.counts.finished == 20_000)
+            #expect(await worker.wait() == .exited(0))
+            return
+        }
+        // Everything that was asked for ended and counts, and every open URL is on the list.
+        #expect(status.counts.finished == asked && status.counts[.downloaded] == asked)
+        #expect(try await BatchCheck(queue: remote.queue, batch: "slow").run() == [])
+        #expect(try await remote.queue.connection.command(["EXISTS", "prefetch:{default}:b:slow:tries"]).int == 0)
+        #expect(worker.isRunning)
+        _ = try await done(remote, ["resume"] + words.dropFirst())
+        let resumed = seconds()
+        try await until { origin.requestCount() >= asked + 1 }
+        #expect(origin.requests[asked].time - resumed < 2)
+        _ = try await done(remote, ["cancel", "slow", "--yes"])
+        #expect(await worker.wait() == .exited(0))
+        // Nothing was asked for twice.
+        #expect(Set(origin.requests.map(\.path)).count == origin.requestCount())
+    }
+
+    @Test("Workers of a paused queue sleep: they use next to no processor time, also where batches wait")
+    func sleepersUseNoTime() async throws {
+        let remote = try await RemoteBatch()
+        _ = try await done(remote, ["pause", "--all"])
+        _ = try await remote.submit((0..<100).map { "http://127.0.0.1:9/\($0).png" }, as: "b")
+        let worker = try await ChildProcess(
+            builtProduct("prefetch-worker"), ["--redis", remote.redis.url, "--cache", remote.folder.path("cache")],
+            environment: RemoteBatch.clean)
+        func ticks() -> Int {
+            let text = String(decoding: readFile("/proc/\(worker.pid)/stat") ?? [], as: UTF8.self)
+            let fields = text.split(separator: " ")
+            return fields.count > 14 ? (Int(fields[13]) ?? 0) + (Int(fields[14]) ?? 0) : 0
+        }
+        try await until { try await remote.queue.workerRecords().records.contains { $0.maxConcurrentDownloads > 0 } }
+        let (began, before) = (seconds(), ticks())
+        try await until { seconds() - began > 4 }
+        // Ticks are hundredths of a second: under 2.5 % of one core, four signs of life included.
+        #expect(ticks() - before <= 10)
+        #expect(try await remote.queue.status(of: "b")?.counts.finished == 0)
+        worker.signal(SIGTERM)
+        #expect(await worker.wait() == .exited(0))
+    }
+
+    @Test("What is paused is said: by pause and resume themselves, status, workers, and by watch while it waits")
+    func words() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin(delay: 0)
+        _ = try await remote.submit((0..<10).map { origin.url("/\($0).png") }, as: "b")
+        let paused = try await done(remote, ["pause"])
+        #expect(paused.stdout == "paused b at 0.0%, 0 of 10 finished\n")
+        #expect(paused.stderr.contains("go on with: ") && paused.stderr.contains(" resume b --redis "))
+        #expect(try await done(remote, ["pause", "b"]).stdout == "b is paused already\n")
+        #expect(try await done(remote, ["status"]).stdout.contains("b  paused  0.0%  finished 0 of 10"))
+        #expect(
+            try await done(remote, ["status", "b"]).stdout.contains("  paused; go on with: prefetch-coord resume b"))
+        let json = try await done(remote, ["status", "--json"]).stdout
+        #expect(json.contains(#""queue":{"name":"default","paused":false,"max_concurrent_downloads":null}"#))
+        #expect(json.contains(#""sealed":true,"paused":true"#))
+        let queue = try await done(remote, ["pause", "--all"]).stdout
+        #expect(queue == "paused the queue 'default' with 1 running batch and 0 workers\n")
+        #expect(
+            try await done(remote, ["status"]).stdout.hasPrefix(
+                "the queue is paused; go on with: prefetch-coord resume --all"))
+        let watch = try await remote.coord(["watch", "b"])
+        try await until { watch.stderr.contains("paused=batch") }
+        let resumed = try await done(remote, ["resume", "b"])
+        #expect(resumed.stdout == "going on with b at 0.0%, 0 of 10 finished\n")
+        #expect(resumed.stderr.contains("the queue is paused; it goes on with: prefetch-coord resume --all"))
+        #expect(try await done(remote, ["status", "--json"]).stdout.contains(#""paused":true,"max_conc"#))
+        // A worker comes to the paused queue, is paused itself, and then everything is let go.
+        let worker = try #require(try await remote.workers(1).first)
+        try await until { try await remote.queue.workers().count == 1 }
+        let name = try #require(try await remote.queue.workers().first)
+        let prefix = String(name.dropLast())
+        #expect(try await done(remote, ["pause", "--worker", prefix]).stdout == "paused worker \(name)\n")
+        #expect(try await done(remote, ["workers"]).stdout.contains("\(name)  running, paused  in flight 0 of 32"))
+        #expect(
+            try await done(remote, ["workers", "--json"]).stdout.contains(
+                #""paused":true,"max_concurrent_downloads":32"#))
+        let all = try await done(remote, ["resume", "--all"])
+        #expect(all.stderr.contains("every worker is paused: \(name)"))
+        #expect(origin.requestCount() == 0)
+        #expect(try await done(remote, ["resume", "--worker", name]).stdout == "going on with worker \(name)\n")
+        #expect(await worker.wait() == .exited(0))
+        #expect(await watch.wait() == .exited(0))
+        #expect(try await done(remote, ["pause", "b"]).stdout == "b is done already\n")
+        #expect(try await done(remote, ["resume", "b"]).stdout == "b is done already\n")
+        #expect(try await done(remote, ["reprioritise", "b", "low"]).stdout == "b is done already\n")
+    }
+
+    @Test("The number of transfers follows workers set within two seconds, seen at the origin")
+    func concurrency() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try OriginServer()
+        // A byte now and then: one that is silent would be parked, and another begin in its place.
+        let body = [UInt8](repeating: 1, count: 4000)
+        origin.setFallback { _ in OriginResponse(body: body, fault: .drip(bytes: 1, seconds: 0.3)) }
+        _ = try await remote.submit((0..<2000).map { origin.url("/\($0).png") }, as: "b")
+        let workers = try await remote.workers(2, ["--max-concurrent-downloads", "4"])
+        try await until { origin.requestCount() >= 8 }
+        let said = try await done(remote, ["workers", "set", "--all", "--max-concurrent-downloads", "20"])
+        let returned = seconds()
+        #expect(said.stdout == "all workers of queue 'default': at most 20 transfers in flight each\n")
+        try await until { origin.requestCount() >= 40 }
+        #expect(origin.requests[39].time - returned < 2)
+        #expect(origin.currentRequestCount == 40)
+        let name = try #require(try await remote.queue.workers().first)
+        let one = try await done(remote, ["workers", "set", name, "--max-concurrent-downloads", "30"])
+        #expect(one.stdout == "worker \(name): at most 30 transfers in flight\n")
+        try await until { origin.requestCount() >= 50 }
+        try await until { try await done(remote, ["workers"]).stdout.contains("\(name)  running  in flight 30 of 30") }
+        #expect(
+            try await done(remote, ["workers", "set", name, "--default"]).stdout
+                == "worker \(name): 20 in flight, as all were told\n")
+        #expect(
+            try await done(remote, ["workers", "set", "--all", "--default"]).stdout
+                == "all workers of queue 'default': as they were started\n")
+        try await until { try await remote.queue.workerRecords().records.allSatisfy { $0.maxConcurrentDownloads == 4 } }
+        #expect(origin.requestCount() == 50)
+        for worker in workers { worker.signal(SIGKILL) }
+    }
+
+    @Test("Wrong input gets two lines that help, and its exit code")
+    func wrongInput() async throws {
+        let remote = try await RemoteBatch()
+        _ = try await remote.submit(["http://127.0.0.1:9/a.png"], as: "b")
+        #expect(try await remote.queue.join(worker: "host:1", lease: 60_000, about: []))
+        let cases: [([String], Int32, String)] = [
+            (["pause", "none"], 66, "there is no batch 'none'"),
+            (["resume", "none"], 66, "there is no batch 'none'"),
+            (["reprioritise", "none", "low"], 66, "there is no batch 'none'"),
+            (["pause", "--worker", "x"], 66, "the workers that are there: host:1"),
+            (["resume", "--worker", "x"], 66, "there is no worker 'x'"),
+            (["workers", "set", "x", "--default"], 66, "there is no worker 'x'"),
+            (["pause", "b", "--all"], 64, "give one of: a batch, --all, --worker"),
+            (["reprioritise", "b"], 64, "give high, normal or low"),
+            (["reprioritise", "b", "urgent"], 64, "urgent"),
+            (["reprioritise", "b", "--order", "random"], 64, "random"),
+            (["workers", "set"], 64, "name one worker, or give --all"),
+            (["workers", "set", "--all"], 64, "give --max-concurrent-downloads N, or --default"),
+            (["workers", "set", "--all", "--max-concurrent-downloads", "0"], 64, "from 1 to 1024, not 0"),
+            (["workers", "set", "host:1", "--max-concurrent-downloads", "1025"], 64, "from 1 to 1024, not 1025"),
+            (["workers", "set", "--all", "--max-concurrent-downloads", "many"], 64, "many"),
+            (["workers", "set", "--all", "--max-concurrent-downloads", "3", "--default"], 64, "or --default"),
+            (["workers", "sett"], 64, "sett"),
+            (["pauze"], 64, "pause"),
+        ]
+        for (words, code, text) in cases {
+            let child = try await done(remote, words, code)
+            #expect(child.stderr.contains(text), "\(words): \(child.stderr)")
+            #expect(child.stdout == "", "\(words)")
+            if code == 66 { #expect(child.stderr.split(separator: "\n").count == 2, "\(child.stderr)") }
+        }
+        let moved = try await done(remote, ["reprioritize", "b", "low", "--order", "lifo"])
+        #expect(moved.stdout == "b  priority low, was normal  order lifo, was fifo\n")
+        #expect(
+            try await remote.queue.connection.command(["LRANGE", "prefetch:{default}:ready:low", "0", "-1"]).array?
+                .count == 1)
+    }
+}

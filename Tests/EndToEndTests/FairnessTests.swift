@@ -1,0 +1,149 @@
+import Glibc
+import Origin
+import Prefetch
+import Redis
+import TestSupport
+import Testing
+import WebImage
+
+/// What batches get of three real workers, seen in the counts and in the origin's log.
+@Suite("Fairness", .timeLimit(.minutes(3)))
+struct FairnessTests {
+    private func origin(delay: Double) throws -> OriginServer {
+        let origin = try OriginServer()
+        let image = GeneratedImage.png(seed: 1, width: 16, height: 16)
+        origin.setFallback { _ in OriginResponse(body: image, delay: delay) }
+        return origin
+    }
+
+    private func urls(_ origin: OriginServer, _ prefix: String, _ count: Int) -> [String] {
+        (0..<count).map { origin.url("/\(prefix)/\($0).png") }
+    }
+
+    private func fast(_ options: [String] = []) -> [String] { ["--durability", "none", "--window", "all"] + options }
+
+    @Test("Two equal batches are never more than a tenth of what has finished apart, after the first second")
+    func equalBatches() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin(delay: 0.1)
+        _ = try await remote.queue.pause(.queue)
+        for name in ["a", "b"] { _ = try await remote.submit(urls(origin, name, 3000), as: name, fast()) }
+        let workers = try await remote.workers(3)
+        try await until { try await remote.queue.workers().count == 3 }
+        _ = try await remote.queue.resume(.queue)
+        try await until { origin.requestCount() >= 1 }
+        let began = ContinuousClock.now
+        var looks = 0
+        try await until {
+            let both = try await remote.queue.statuses(of: ["a", "b"])
+            let counts = both.map(\.counts.finished)
+            // What three workers do in their first second, however slow the machine is just now.
+            if ContinuousClock.now - began >= .seconds(1), counts[0] + counts[1] >= 900 {
+                looks += 1
+                #expect(
+                    abs(counts[0] - counts[1]) * 10 <= counts[0] + counts[1], "\(counts) after \(looks) looks")
+            }
+            return both.allSatisfy { $0.state == .done }
+        }
+        #expect(looks > 10)
+        for worker in workers { #expect(await worker.wait() == .exited(0)) }
+    }
+
+    @Test("A hundred URLs behind a million are finished within seconds")
+    func shortBehindLong() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin(delay: 0.1)
+        origin.keepsLog = false
+        let long = remote.folder.path("long.txt")
+        let file = try #require(fopen(long, "w"))
+        let base = origin.url("/long")
+        for index in 0..<1_000_000 { fputs("\(base)/\(index).png\n", file) }
+        fclose(file)
+        let feeder = try await remote.coord(["submit", long, "--name", "long", "--durability", "none"])
+        // The list is read to its end once before there is a batch, and workers in a burst would not wait for that.
+        try await until { try await remote.queue.status(of: "long").map { $0.pushed > 0 } ?? false }
+        let workers = try await remote.workers(3)
+        try await until { origin.requestCount() >= 500 }
+        try await until {
+            try await remote.queue.status(of: "long").map { $0.pushed - $0.counts.finished > 30_000 } ?? false
+        }
+        let list = remote.list(urls(origin, "short", 100), "short.txt")
+        let short = try await remote.coord(["submit", list, "--name", "short", "--durability", "none"])
+        #expect(await short.wait() == .exited(0))
+        let before = try #require(try await remote.queue.status(of: "long")).counts.finished
+        try await until { try await remote.queue.status(of: "short")?.state == .done }
+        let after = try #require(try await remote.queue.status(of: "long")).counts.finished
+        // 96 transfers of a tenth of a second are at most 960 URLs a second: less than three seconds' worth of the long one ended
+        // meanwhile. By turns of jobs alone it would be 50 jobs of 256.
+        #expect(after - before < 2_880, "\(after - before) of the long one")
+        #expect(try await remote.queue.status(of: "short")?.counts[.downloaded] == 100)
+        #expect(try await remote.queue.status(of: "long")?.state == .running)
+        feeder.signal(SIGTERM)
+        #expect(await feeder.wait() == .exited(75))
+        _ = try await remote.queue.cancel(batch: "long")
+        for worker in workers { #expect(await worker.wait() == .exited(0)) }
+    }
+
+    @Test(
+        "The origin sees the first URLs first with fifo, and the last ones first with lifo",
+        arguments: ["fifo", "lifo"])
+    func order(_ order: String) async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin(delay: 0)
+        _ = try await remote.submit(urls(origin, "b", 400), as: "b", fast(["--order", order, "--job-size", "4"]))
+        for worker in try await remote.workers(1, ["--max-concurrent-downloads", "1"]) {
+            #expect(await worker.wait() == .exited(0))
+        }
+        let seen = origin.requests.compactMap { Int($0.path.dropFirst("/b/".count).dropLast(".png".count)) }
+        #expect(seen.count == 400)
+        let jobs = seen.map { $0 / 4 }
+        // Of what a worker has claimed together the tasks may overtake each other: 8 jobs at most.
+        for (place, job) in jobs.enumerated() {
+            let expected = order == "fifo" ? place / 4 : 99 - place / 4
+            #expect(abs(job - expected) <= 16, "\(order): job \(job) at request \(place)")
+        }
+    }
+
+    @Test("Of a batch that lost its slot to another nothing begins two seconds later, while the other runs")
+    func slots() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin(delay: 0.1)
+        _ = try await remote.submit(urls(origin, "old", 5000), as: "old", fast(["--slot", "home"]))
+        let workers = try await remote.workers(2)
+        try await until { origin.requestCount() >= 100 }
+        let submit = try await remote.submit(urls(origin, "new", 1500), as: "new", fast(["--slot", "home"]))
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        let returned = Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        #expect(submit.stderr.contains("cancelled old, which had the slot home"))
+        for worker in workers { #expect(await worker.wait() == .exited(0)) }
+        let statuses = try await remote.queue.statuses(of: ["old", "new"])
+        #expect(statuses.map(\.state) == [.cancelled, .done] && statuses[1].counts[.downloaded] == 1500)
+        let last = { (prefix: String) in origin.requests.last { $0.path.hasPrefix(prefix) }?.time ?? 0 }
+        #expect(last("/old/") - returned < 2)
+        #expect(last("/new/") > last("/old/"))
+    }
+
+    @Test("While high has work without end, low goes on too, and what is raised overtakes")
+    func priorities() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin(delay: 0.02)
+        _ = try await remote.queue.pause(.queue)
+        for (name, count) in [("high", 6000), ("normal", 1600), ("low", 400)] {
+            _ = try await remote.submit(
+                urls(origin, name, count), as: name, fast(["--priority", name, "--job-size", "4"]))
+        }
+        let workers = try await remote.workers(3)
+        _ = try await remote.queue.resume(.queue)
+        try await until { try await remote.queue.status(of: "high")?.counts.finished ?? 0 >= 3000 }
+        let counts = try await remote.queue.statuses(of: ["high", "normal", "low"]).map(\.counts.finished)
+        // 11 : 4 : 1 of what was claimed, and a little that is in flight.
+        #expect(counts[0] > counts[1] && counts[1] > counts[2])
+        #expect(counts[2] * 20 >= counts[0] + counts[1] + counts[2] - 400, "\(counts)")
+        let raised = try await remote.coord(["reprioritise", "low", "high"])
+        #expect(await raised.wait() == .exited(0))
+        try await until { try await remote.queue.status(of: "low")?.state == .done }
+        #expect(try await remote.queue.status(of: "high")?.state == .running)
+        for worker in workers { #expect(await worker.wait() == .exited(0)) }
+    }
+}

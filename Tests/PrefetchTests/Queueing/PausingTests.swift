@@ -1,0 +1,253 @@
+import Redis
+import Testing
+import WebImage
+
+@testable import Prefetch
+
+@Suite("Pausing, resuming and moving batches", .timeLimit(.minutes(1)))
+struct PausingTests {
+    private func rings(_ f: QueueFixture) async throws -> Int? { try await f.redis("LLEN", f.keys.bell).int }
+
+    @Test("Nothing is claimed of a paused batch, whatever comes back or is pushed, until it is resumed")
+    func batch() async throws {
+        let f = try await QueueFixture()
+        try await f.open("a")
+        try await f.push("a", sizes: [1, 1])
+        try await f.open("b")
+        try await f.push("b", sizes: [1, 1])
+        try await f.join("w")
+        let taken = try await f.claim("w", 1)[0].job
+        #expect(taken.batch == "a")
+        #expect(try await f.queue.pause(.batch("a")) == .done(isNew: true))
+        #expect(try await f.queue.pause(.batch("a")) == .done(isNew: false))
+        #expect(try await f.queue.status(of: "a")?.isPaused == true)
+        try await f.queue.release(worker: "w", jobs: [taken.name], leaving: false)
+        // Its feeder goes on up to the window.
+        #expect(try await f.push("a", offset: 2, sizes: [1], window: "3") == .pushed(3))
+        #expect(try await f.push("a", offset: 3, sizes: [1], window: "3") == .full)
+        #expect(try await f.findings("a", "b") == [])
+        #expect(try await f.claim("w", 2, count: 9).map(\.job.batch) == ["b", "b"])
+        #expect(try await f.claim("w", 3, count: 9).isEmpty)
+        #expect(try await rings(f) == 0)
+        #expect(try await f.queue.runningBatches() == ["a", "b"])
+        #expect(try await f.queue.resume(.batch("a")) == .done(isNew: true))
+        #expect(try await f.queue.resume(.batch("a")) == .done(isNew: false))
+        #expect(try await f.queue.status(of: "a")?.isPaused == false)
+        #expect(try await rings(f) == 1)
+        // What came back goes first, and nobody is blamed.
+        let claims = try await f.claim("w", 4, count: 9)
+        #expect(claims.map(\.job.base) == [0, 1, 2] && claims.map(\.deliveries) == [0, 0, 0])
+        #expect(try await f.findings("a", "b") == [])
+    }
+
+    @Test("A paused batch that has no jobs is not ready when it is resumed")
+    func emptyBatch() async throws {
+        let f = try await QueueFixture()
+        try await f.open("a")
+        #expect(try await f.queue.pause(.batch("a")) == .done(isNew: true))
+        #expect(try await f.queue.resume(.batch("a")) == .done(isNew: true))
+        #expect(try await rings(f) == 0)
+        #expect(try await f.findings("a") == [])
+    }
+
+    @Test("A paused batch is completed, sealed and cancelled like any other; what is over is not paused")
+    func endsWhilePaused() async throws {
+        let f = try await QueueFixture()
+        try await f.join("w")
+        try await f.fill("done", sizes: [1])
+        let job = try await f.claim("w", 1)[0].job
+        _ = try await f.queue.pause(.batch("done"))
+        try await f.finish(job, "w")
+        try await f.open("sealed")
+        _ = try await f.queue.pause(.batch("sealed"))
+        #expect(try await f.queue.seal(batch: "sealed", total: 0) == .pushed(0))
+        try await f.fill("cancelled", sizes: [1, 1])
+        _ = try await f.queue.pause(.batch("cancelled"))
+        #expect(try await f.queue.cancel(batch: "cancelled") == "running")
+        for (batch, state) in [("done", "done"), ("sealed", "done"), ("cancelled", "cancelled")] {
+            let status = try #require(try await f.queue.status(of: batch))
+            #expect(status.state.rawValue == state && !status.isPaused && !status.isHeld)
+            #expect(try await f.queue.pause(.batch(batch)) == .over(state))
+            #expect(try await f.queue.resume(.batch(batch)) == .over(state))
+            #expect(
+                try await f.queue.reprioritise(batch: batch, priority: .high, order: nil) == .over(state))
+        }
+        #expect(try await f.queue.pause(.batch("none")) == .gone)
+        #expect(try await f.queue.resume(.batch("none")) == .gone)
+        #expect(try await f.queue.reprioritise(batch: "none", priority: .high, order: nil) == .gone)
+        #expect(try await f.redis("EXISTS", f.keys.batch("none")).int == 0)
+        #expect(try await f.queue.runningBatches() == [])
+        #expect(try await f.findings("done", "sealed", "cancelled") == [])
+    }
+
+    @Test("A paused queue gives nothing and its bell is silent; a lost reply is repeated all the same")
+    func queue() async throws {
+        let f = try await QueueFixture()
+        try await f.join("w")
+        try await f.open("a")
+        try await f.push("a", sizes: [1, 1])
+        let claims = try await f.claim("w", 1)
+        #expect(try await f.queue.pause(.queue) == .done(isNew: true))
+        #expect(try await f.queue.pause(.queue) == .done(isNew: false))
+        #expect(try await f.queue.queueOrders().isPaused)
+        #expect(try await rings(f) == 0)
+        #expect(try await f.claim("w", 1) == claims)
+        #expect(try await f.claim("w", 2, count: 9).isEmpty)
+        try await f.queue.release(worker: "w", jobs: [claims[0].job.name], leaving: false)
+        try await f.open("b", priority: .high)
+        try await f.push("b", sizes: [1])
+        _ = try await f.queue.pause(.batch("b"))
+        _ = try await f.queue.resume(.batch("b"))
+        _ = try await f.queue.reprioritise(batch: "b", priority: .low, order: nil)
+        #expect(try await rings(f) == 0)
+        #expect(try await f.claim("w", 2, count: 9).isEmpty)
+        let status = try #require(try await f.queue.status(of: "b"))
+        #expect(status.isQueuePaused && !status.isPaused && status.isHeld)
+        #expect(try await f.findings("a", "b") == [])
+        // Who comes to a paused queue gets nothing either.
+        try await f.join("v")
+        #expect(try await f.claim("v", 1, count: 9).isEmpty)
+        #expect(try await f.queue.resume(.queue) == .done(isNew: true))
+        #expect(try await rings(f) == 1)
+        #expect(try await f.queue.resume(.queue) == .done(isNew: false))
+        #expect(try await rings(f) == 1)
+        #expect(try await f.claim("v", 2, count: 9).count == 3)
+        #expect(try await f.queue.resume(.queue) == .done(isNew: false))
+        #expect(try await rings(f) == 0)
+        #expect(try await f.findings("a", "b") == [])
+    }
+
+    @Test("A paused worker claims nothing, is told so with its next sign of life, and others take what there is")
+    func worker() async throws {
+        let f = try await QueueFixture()
+        try await f.join("w", "v")
+        try await f.open("a")
+        try await f.push("a", sizes: [1, 1, 1])
+        let claims = try await f.claim("w", 1)
+        #expect(try await f.queue.pause(.worker("none")) == .gone)
+        #expect(try await f.queue.pause(.worker("w")) == .done(isNew: true))
+        #expect(try await f.queue.pause(.worker("w")) == .done(isNew: false))
+        #expect(try await f.claim("w", 1) == claims)
+        #expect(try await f.queue.claim(worker: "w", sequence: 2, count: 1, lease: 60_000) == .paused)
+        func beat(_ worker: String) async throws -> PrefetchQueue.WorkerOrders? {
+            try await f.queue.beat(worker: worker, lease: 60_000, trouble: false, batches: ["a"], about: [])
+        }
+        #expect(try await beat("w") == .init(isWorkerPaused: true, batches: [.init(state: "running")]))
+        #expect(try await beat("v")?.isWorkerPaused == false)
+        #expect(try await f.claim("v", 1, count: 9).count == 2)
+        #expect(try await f.queue.workerRecords().records.map(\.isPaused) == [false, true])
+        #expect(try await f.queue.resume(.worker("w")) == .done(isNew: true))
+        #expect(try await f.queue.resume(.worker("w")) == .done(isNew: false))
+        #expect(try await beat("w")?.isWorkerPaused == false)
+        #expect(try await f.claim("w", 2).isEmpty)
+        #expect(try await f.redis("EXISTS", f.keys.worker("none")).int == 0)
+    }
+
+    @Test("A sign of life brings what is paused and how many transfers there may be, said to one worker or to all")
+    func orders() async throws {
+        let f = try await QueueFixture()
+        try await f.join("w", "v")
+        try await f.open("a")
+        try await f.open("b")
+        _ = try await f.queue.pause(.batch("b"))
+        _ = try await f.queue.pause(.queue)
+        func beat(_ worker: String) async throws -> PrefetchQueue.WorkerOrders? {
+            try await f.queue.beat(
+                worker: worker, lease: 60_000, trouble: false, batches: ["a", "b", "c"], about: [("in_flight", "1")])
+        }
+        let batches: [PrefetchQueue.WorkerOrders.Batch] = [
+            .init(state: "running"), .init(state: "running", isPaused: true), .init(state: "gone"),
+        ]
+        #expect(try await beat("w") == .init(isQueuePaused: true, batches: batches))
+        #expect(try await f.queue.setConcurrency(8, worker: nil) == 2)
+        #expect(try await f.queue.setConcurrency(64, worker: "w") == 1)
+        #expect(try await f.queue.setConcurrency(64, worker: "none") == 0)
+        #expect(
+            try await beat("w")
+                == .init(isQueuePaused: true, ownConcurrency: 64, queueConcurrency: 8, batches: batches))
+        #expect(try await beat("v")?.ownConcurrency == nil)
+        #expect(try await f.queue.queueOrders() == .init(isPaused: true, concurrency: 8))
+        // One goes back to what all were told; what is said to all afterwards is for all.
+        #expect(try await f.queue.setConcurrency(nil, worker: "w") == 1)
+        #expect(try await beat("w")?.ownConcurrency == nil)
+        #expect(try await f.queue.setConcurrency(64, worker: "w") == 1)
+        #expect(try await f.queue.setConcurrency(4, worker: nil) == 2)
+        #expect(try await beat("w")?.ownConcurrency == nil)
+        #expect(try await beat("w")?.queueConcurrency == 4)
+        #expect(try await f.queue.setConcurrency(nil, worker: nil) == 2)
+        #expect(try await beat("w") == .init(isQueuePaused: true, batches: batches))
+        #expect(try await f.redis("EXISTS", f.keys.concurrency, f.keys.worker("none")).int == 0)
+    }
+
+    @Test("A batch moves between the ready lists at once, is in one of them exactly, and takes its order along")
+    func reprioritise() async throws {
+        let f = try await QueueFixture()
+        try await f.join("w")
+        try await f.open("a")
+        try await f.push("a", sizes: [1, 1, 1, 1])
+        func lists() async throws -> [Int] {
+            var counts: [Int] = []
+            for priority in PrefetchPriority.allCases {
+                counts.append(try await f.redis("LLEN", f.keys.ready(priority)).int ?? -1)
+            }
+            return counts
+        }
+        typealias Precedence = PrefetchQueue.Precedence
+        let normal = Precedence(priority: .normal, order: .fifo)
+        let low = Precedence(priority: .low, order: .fifo)
+        #expect(
+            try await f.queue.reprioritise(batch: "a", priority: .low, order: nil) == .changed(from: normal, to: low))
+        #expect(try await lists() == [0, 0, 1])
+        #expect(try await f.queue.reprioritise(batch: "a", priority: .low, order: nil) == .changed(from: low, to: low))
+        #expect(try await lists() == [0, 0, 1])
+        #expect(try await rings(f) == 1)
+        // Two that ask at once.
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for priority in [PrefetchPriority.high, .normal, .high, .low, .high] {
+                group.addTask { _ = try await f.queue.reprioritise(batch: "a", priority: priority, order: nil) }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await lists().reduce(0, +) == 1)
+        _ = try await f.queue.reprioritise(batch: "a", priority: .high, order: .lifo)
+        #expect(try await lists() == [1, 0, 0])
+        #expect(try await f.claim("w", 1, count: 2).map(\.job.base) == [3, 2])
+        _ = try await f.queue.reprioritise(batch: "a", priority: nil, order: .fifo)
+        #expect(try await f.claim("w", 2).map(\.job.base) == [0])
+        // A paused one moves too, and is ready nowhere.
+        _ = try await f.queue.pause(.batch("a"))
+        _ = try await f.queue.reprioritise(batch: "a", priority: .normal, order: nil)
+        #expect(try await lists() == [0, 0, 0])
+        _ = try await f.queue.resume(.batch("a"))
+        #expect(try await lists() == [0, 1, 0])
+        #expect(try await f.claim("w", 3, count: 9).count == 1)
+        _ = try await f.queue.reprioritise(batch: "a", priority: .low, order: nil)
+        #expect(try await lists() == [0, 0, 0])
+        #expect(try await rings(f) == 0)
+        #expect(try await f.findings("a") == [])
+    }
+
+    @Test("A worker is meant by its name or the beginning of it, and who means none is told who is there")
+    func resolving() async throws {
+        let f = try await QueueFixture()
+        func failure(_ name: String) async -> PrefetchError? {
+            do throws(PrefetchError) {
+                _ = try await f.queue.resolveWorker(name)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        #expect(await failure("x")?.hint == "no worker is there now")
+        try await f.join("host:1", "host:12", "other:3", "gone:4")
+        try await f.queue.release(worker: "gone:4", leaving: true)
+        #expect(try await f.queue.resolveWorker("host:1") == "host:1")
+        #expect(try await f.queue.resolveWorker("o") == "other:3")
+        let several = try #require(await failure("host"))
+        #expect(several.kind == .notFound && several.hint == "give more of it: host:1, host:12")
+        let none = try #require(await failure("x"))
+        #expect(none.kind == .notFound && none.message.hasPrefix("there is no worker 'x' in queue"))
+        #expect(none.hint == "the workers that are there: host:1, host:12, other:3")
+        #expect(await failure("gone:4")?.message.hasPrefix("the worker 'gone:4' has left") == true)
+    }
+}

@@ -26,17 +26,35 @@ package struct BatchCheck: Sendable {
 
     private let queue: PrefetchQueue
     private let batch: String
+    private let owners: [String]?
 
     package init(queue: PrefetchQueue, batch: String) {
+        self.init(queue: queue, batch: batch, owners: nil)
+    }
+
+    private init(queue: PrefetchQueue, batch: String, owners: [String]?) {
         self.queue = queue
         self.batch = batch
+        self.owners = owners
+    }
+
+    /// The checks of several batches. Who has claims is looked for once for all of them, since that goes through all keys of Redis; a
+    /// worker that joined since is looked for again.
+    /// - Throws: what talking to Redis throws.
+    package static func checks(of batches: [String], queue: PrefetchQueue) async throws(PrefetchError) -> [BatchCheck] {
+        do throws(RedisError) {
+            let owners = batches.count > 1 ? try await BatchSnapshot.owners(queue) : nil
+            return batches.map { BatchCheck(queue: queue, batch: $0, owners: owners) }
+        } catch {
+            throw PrefetchError(error)
+        }
     }
 
     /// What does not agree, in the order of the invariants; empty where all is well.
     /// - Throws: `notFound` where Redis has no such batch; what talking to Redis throws.
     package func run() async throws(PrefetchError) -> [Finding] {
         let snapshot: BatchSnapshot?
-        do throws(RedisError) { snapshot = try await BatchSnapshot.read(batch, queue: queue) } catch {
+        do throws(RedisError) { snapshot = try await BatchSnapshot.read(batch, queue: queue, owners: owners) } catch {
             throw PrefetchError(error)
         }
         guard let snapshot else { throw PrefetchError(.notFound, "there is no batch '\(batch)'") }

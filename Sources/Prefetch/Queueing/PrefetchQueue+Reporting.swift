@@ -63,25 +63,45 @@ extension PrefetchQueue {
         if ARGV[3] == '1' then redis.call('HDEL', own(worker), name) end
         local state = redis.call('HGET', batch(id), 'state')
         if state ~= 'running' then return {state or 'gone', ''} end
-        local old = {redis.call('GETRANGE', outcomes(id), base, base + n - 1):byte(1, -1)}
-        local said = {ARGV[5]:byte(1, -1)}
-        local first, count, new, skippedNew, bytes, at = {}, {}, 0, 0, 0, 1
-        for i = 1, n do
-          local code = said[i] or 0
-          first[i] = 0
-          old[i] = old[i] or 0
-          if code ~= 0 then
-            if old[i] == 0 then
-              old[i], first[i], new = code, code, new + 1
-              count[code] = (count[code] or 0) + 1
-              if code > 3 then skippedNew = skippedNew + 1 end
-              bytes = bytes + struct.unpack('>I4', ARGV[6], at)
+        -- As strings, and byte by byte only where somebody was there before: most reports are the first of all their URLs, and many
+        -- have one code.
+        local old, said, first = redis.call('GETRANGE', outcomes(id), base, base + n - 1), ARGV[5], ARGV[5]
+        local function isZero(bytes) return bytes == string.rep('\0', #bytes) end
+        local untouched = isZero(old)
+        if not untouched then
+          local was, new = {old:byte(1, -1)}, {said:byte(1, -1)}
+          for i = 1, n do if (was[i] or 0) ~= 0 then new[i] = 0 end end
+          first = string.char(unpack(new))
+        end
+        local count, new, skippedNew, bytes = {}, 0, 0, 0
+        local code = first:byte(1)
+        if first == string.rep(string.char(code), n) then
+          count[code] = n
+        else
+          for _, code in ipairs({first:byte(1, -1)}) do count[code] = (count[code] or 0) + 1 end
+        end
+        count[0] = nil
+        for code, c in pairs(count) do
+          new = new + c
+          if code > 3 then skippedNew = skippedNew + c end
+        end
+        if new > 0 and not isZero(ARGV[6]) then
+          local at = 1
+          for i = 1, n do
+            if said:byte(i) ~= 0 then
+              if untouched or first:byte(i) ~= 0 then bytes = bytes + struct.unpack('>I4', ARGV[6], at) end
+              at = at + 4
             end
-            at = at + 4
           end
         end
         if new > 0 then
-          redis.call('SETRANGE', outcomes(id), base, string.char(unpack(old)))
+          if untouched then
+            redis.call('SETRANGE', outcomes(id), base, said)
+          else
+            local all = {old:byte(1, -1)}
+            for i = 1, n do all[i] = (all[i] or 0) ~= 0 and all[i] or first:byte(i) end
+            redis.call('SETRANGE', outcomes(id), base, string.char(unpack(all)))
+          end
           for code, c in pairs(count) do
             redis.call('HINCRBY', batch(id), 'o' .. code, c)
             redis.call('HINCRBY', counts(id), worker .. ':' .. code, c)
@@ -95,34 +115,50 @@ extension PrefetchQueue {
           redis.call('HDEL', tries(id), name, name .. '!')
           local t, a = now(), 8
           redis.call('HSET', batch(id), 'last', t)
-          for _ = 1, tonumber(ARGV[7]) do
-            if first[tonumber(ARGV[a]) + 1] ~= 0 and redis.call('HLEN', skipped(id)) < tonumber(ARGV[4]) then
-              redis.call('HSET', skipped(id), base + ARGV[a], ARGV[a + 1])
+          local function isFirst(position) return first:byte(position + 1) ~= 0 end
+          -- All of a kind in one command: a call from Lua costs more than what it does.
+          local details, entries = tonumber(ARGV[7]), {}
+          local room = details > 0 and tonumber(ARGV[4]) - redis.call('HLEN', skipped(id)) or 0
+          for i = a, a + 2 * details - 2, 2 do
+            if room <= 0 then break end
+            if isFirst(ARGV[i]) then
+              entries[#entries + 1] = base + ARGV[i]
+              entries[#entries + 1] = ARGV[i + 1]
+              room = room - 1
             end
-            a = a + 2
           end
-          local listed = tonumber(ARGV[a])
-          a = a + 1
-          for _ = 1, listed do
-            if first[tonumber(ARGV[a]) + 1] ~= 0 then
-              local url = ARGV[a + 1]
-              local since, times = (redis.call('HGET', K .. ':failed:meta', url) or ''):match('^(%d+) %d+ (%d+) ')
-              redis.call('SADD', K .. ':failed', url)
-              redis.call('HSET', K .. ':failed:meta', url,
-                (since or t) .. ' ' .. t .. ' ' .. ((times or 0) + 1) .. ' ' .. ARGV[a + 2])
+          if #entries > 0 then redis.call('HSET', skipped(id), unpack(entries)) end
+          a = a + 2 * details
+          local urls, tails = {}, {}
+          for i = a + 1, a + 3 * tonumber(ARGV[a]) - 2, 3 do
+            if isFirst(ARGV[i]) then
+              urls[#urls + 1] = ARGV[i + 1]
+              tails[#tails + 1] = ARGV[i + 2]
             end
-            a = a + 3
           end
-          while a < #ARGV do
-            if first[tonumber(ARGV[a]) + 1] ~= 0 then
-              redis.call('SREM', K .. ':failed', ARGV[a + 1])
-              redis.call('HDEL', K .. ':failed:meta', ARGV[a + 1])
+          a = a + 1 + 3 * tonumber(ARGV[a])
+          if #urls > 0 then
+            local known, metas, latest = {}, {}, {}
+            -- Of a list that is new to the set nothing is known; that is one look.
+            local added = redis.call('SADD', K .. ':failed', unpack(urls))
+            if added < #urls then known = redis.call('HMGET', K .. ':failed:meta', unpack(urls)) end
+            for i, url in ipairs(urls) do
+              local since, times = (latest[url] or known[i] or ''):match('^(%d+) %d+ (%d+) ')
+              latest[url] = (since or t) .. ' ' .. t .. ' ' .. ((times or 0) + 1) .. ' ' .. tails[i]
+              metas[2 * i - 1] = url
+              metas[2 * i] = latest[url]
             end
-            a = a + 2
+            redis.call('HSET', K .. ':failed:meta', unpack(metas))
+          end
+          local taken = {}
+          for i = a, #ARGV - 1, 2 do if isFirst(ARGV[i]) then taken[#taken + 1] = ARGV[i + 1] end end
+          if #taken > 0 then
+            redis.call('SREM', K .. ':failed', unpack(taken))
+            redis.call('HDEL', K .. ':failed:meta', unpack(taken))
           end
           closeIfComplete(id)
         end
-        return {'OK', string.char(unpack(first))}
+        return {'OK', first}
         """#)
 
     /// Reports groups of outcomes in one round trip. Returns for each the outcomes this call was first to settle, by position; nil

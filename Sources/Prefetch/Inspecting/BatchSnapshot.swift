@@ -69,7 +69,8 @@ struct BatchSnapshot {
             var snapshot = BatchSnapshot(
                 fields: replies[0].fields ?? [:], outcomes: replies[1].bytes ?? [], detailsKept: replies[2].int ?? 0,
                 workerCounts: replies[3].fields ?? [:], jobs: (replies[4].array ?? []).compactMap(\.bytes),
-                timesReady: ready.reduce(0) { $0 + ($1.last ?? 0) }, isAnyReady: ready.contains { $0.first != 0 }, bells: replies[5].int ?? 0,
+                timesReady: ready.reduce(0) { $0 + ($1.last ?? 0) }, isAnyReady: ready.contains { $0.first != 0 },
+                bells: replies[5].int ?? 0,
                 isInRunning: replies[6].int == 1, workers: workers, owned: [:])
             for (owner, reply) in zip(owners, replies.dropFirst(11)) {
                 let claimed = reply.fields ?? [:]

@@ -93,7 +93,7 @@ extension PrefetchQueue {
 
     // PUSH: jobs onto a batch's list.
     // ARGV: batch, number of URLs pushed before, most jobs the list may hold ("auto": 1,024 shared by the running batches, at
-    // least 64; "all"), number of URLs in these jobs, the jobs.
+    // least 64; "all"), number of URLs in these jobs, the jobs (none: only whether there is room, for whoever waits for it).
     // Result: {OK|FULL|AT|CLOSED, URLs pushed or state}. Again: AT with the number the first call led to. Cost: O(jobs).
     private static let push = script(
         "PUSH", allowsOOM: false,
@@ -111,7 +111,7 @@ extension PrefetchQueue {
         end
         for i = 5, #ARGV do redis.call('LPUSH', jobs(id), ARGV[i]) end
         local pushed = redis.call('HINCRBY', batch(id), 'pushed', ARGV[4])
-        ready(id)
+        if ARGV[5] then ready(id) end
         return {'OK', tostring(pushed)}
         """#)
 

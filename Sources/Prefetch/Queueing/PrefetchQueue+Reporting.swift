@@ -49,7 +49,7 @@ extension PrefetchQueue {
 
     // REPORT: outcomes of one job.
     // ARGV: worker, job, "1" where the job has ended, most details kept, one byte per URL (0 = nothing to say), 4 bytes big endian
-    // per URL that is not 0 (its length), number of details, {position, detail}…, number of URLs to list, {position, URL, meta
+    // per URL that is not 0 (its length; nothing where all are 0), number of details, {position, detail}…, number of URLs to list, {position, URL, meta
     // tail}…, {position, URL}… to take off the list.
     // Result: {OK, one byte per URL: the outcome where this call was first to settle it, else 0} or {state, ""}.
     // For exactly the URLs it is first to settle it writes the outcome, adds to the counts of the batch and of the worker, keeps
@@ -66,8 +66,9 @@ extension PrefetchQueue {
         -- As strings, and byte by byte only where somebody was there before: most reports are the first of all their URLs, and many
         -- have one code.
         local old, said, first = redis.call('GETRANGE', outcomes(id), base, base + n - 1), ARGV[5], ARGV[5]
-        local function isZero(bytes) return bytes == string.rep('\0', #bytes) end
-        local untouched = isZero(old)
+        -- In two steps: string.rep costs a call for each repetition.
+        local function all(code) return string.rep(string.rep(string.char(code), 16), 16) end
+        local untouched = old == all(0):sub(1, #old)
         if not untouched then
           local was, new = {old:byte(1, -1)}, {said:byte(1, -1)}
           for i = 1, n do if (was[i] or 0) ~= 0 then new[i] = 0 end end
@@ -75,7 +76,7 @@ extension PrefetchQueue {
         end
         local count, new, skippedNew, bytes = {}, 0, 0, 0
         local code = first:byte(1)
-        if first == string.rep(string.char(code), n) then
+        if first == all(code):sub(1, n) then
           count[code] = n
         else
           for _, code in ipairs({first:byte(1, -1)}) do count[code] = (count[code] or 0) + 1 end
@@ -85,7 +86,7 @@ extension PrefetchQueue {
           new = new + c
           if code > 3 then skippedNew = skippedNew + c end
         end
-        if new > 0 and not isZero(ARGV[6]) then
+        if new > 0 and ARGV[6] ~= '' then
           local at = 1
           for i = 1, n do
             if said:byte(i) ~= 0 then
@@ -98,9 +99,9 @@ extension PrefetchQueue {
           if untouched then
             redis.call('SETRANGE', outcomes(id), base, said)
           else
-            local all = {old:byte(1, -1)}
-            for i = 1, n do all[i] = (all[i] or 0) ~= 0 and all[i] or first:byte(i) end
-            redis.call('SETRANGE', outcomes(id), base, string.char(unpack(all)))
+            local both = {old:byte(1, -1)}
+            for i = 1, n do both[i] = (both[i] or 0) ~= 0 and both[i] or first:byte(i) end
+            redis.call('SETRANGE', outcomes(id), base, string.char(unpack(both)))
           end
           for code, c in pairs(count) do
             redis.call('HINCRBY', batch(id), 'o' .. code, c)
@@ -218,7 +219,9 @@ extension PrefetchQueue {
             if let url = item.unlist { unlisted += [position, RedisArgument(url)] }
         }
         var lengths: [UInt8] = []
-        for (code, size) in zip(codes, sizes) where code != 0 {
+        // What fetched nothing has no lengths, and Redis need not add them up.
+        let hasFetched = sizes.contains { $0 > 0 }
+        for (code, size) in zip(codes, sizes) where hasFetched && code != 0 {
             let size = UInt32(clamping: size)
             lengths += [UInt8(size >> 24), UInt8(size >> 16 & 255), UInt8(size >> 8 & 255), UInt8(size & 255)]
         }

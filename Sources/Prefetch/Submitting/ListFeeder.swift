@@ -66,7 +66,7 @@ package struct ListFeeder: Sendable {
                     case .full:
                         if !saidWaiting { waiting() }
                         saidWaiting = true
-                        try await pause()
+                        try await waitForRoom(at: push.offset)
                     case .at(let count) where count == push.offset + push.count:
                         push = PendingPush(offset: count)
                         return true
@@ -104,8 +104,19 @@ package struct ListFeeder: Sendable {
         }
     }
 
+    /// Asks with nothing in hand until there is room: the same quarter of a MiB again and again would cost Redis more than all the
+    /// pushes that it takes.
+    private func waitForRoom(at offset: Int) async throws(PrefetchError) {
+        repeat { try await pause() } while try await send(offset, 0, []) == .full
+    }
+
     private func send(_ push: borrowing PendingPush) async throws(PrefetchError) -> PrefetchQueue.PushResult {
-        let (offset, count, jobs) = (push.offset, push.count, push.payloads())
+        try await send(push.offset, push.count, push.payloads())
+    }
+
+    private func send(
+        _ offset: Int, _ count: Int, _ jobs: [[UInt8]]
+    ) async throws(PrefetchError) -> PrefetchQueue.PushResult {
         do throws(RedisError) {
             return try await queue.push(batch: batch, offset: offset, window: window, count: count, jobs: jobs)
         } catch {

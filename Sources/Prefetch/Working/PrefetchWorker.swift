@@ -30,6 +30,9 @@ public actor PrefetchWorker {
     /// What this worker was first to settle.
     var totals = PrefetchCounts()
     var lastJobSize = 64
+    /// When jobs were claimed last, and how many times the usual number they may be.
+    var claimedAt = ContinuousClock.now
+    var reach = 1
     /// Whether the gate was closed by a failed sync.
     var syncHasFailed = false
     var fatal: PrefetchError?

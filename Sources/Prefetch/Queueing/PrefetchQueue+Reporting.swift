@@ -20,6 +20,9 @@ extension PrefetchQueue {
             self.position = position
             self.outcome = outcome
         }
+
+        /// Whether something is written beside the outcome.
+        fileprivate var isHeavy: Bool { failure != nil || list != nil || unlist != nil }
     }
 
     /// A group of outcomes of one job.
@@ -123,7 +126,7 @@ extension PrefetchQueue {
           for i = a, a + 2 * details - 2, 2 do
             if room <= 0 then break end
             if isFirst(ARGV[i]) then
-              entries[#entries + 1] = base + ARGV[i]
+              entries[#entries + 1] = string.format('%d', base + ARGV[i])
               entries[#entries + 1] = ARGV[i + 1]
               room = room - 1
             end
@@ -140,12 +143,14 @@ extension PrefetchQueue {
           a = a + 1 + 3 * tonumber(ARGV[a])
           if #urls > 0 then
             local known, metas, latest = {}, {}, {}
+            t = string.format('%d', t)
+            local new = t .. ' ' .. t .. ' 1 '
             -- Of a list that is new to the set nothing is known; that is one look.
             local added = redis.call('SADD', K .. ':failed', unpack(urls))
             if added < #urls then known = redis.call('HMGET', K .. ':failed:meta', unpack(urls)) end
             for i, url in ipairs(urls) do
               local since, times = (latest[url] or known[i] or ''):match('^(%d+) %d+ (%d+) ')
-              latest[url] = (since or t) .. ' ' .. t .. ' ' .. ((times or 0) + 1) .. ' ' .. tails[i]
+              latest[url] = (since and since .. ' ' .. t .. ' ' .. (times + 1) .. ' ' or new) .. tails[i]
               metas[2 * i - 1] = url
               metas[2 * i] = latest[url]
             end
@@ -167,25 +172,44 @@ extension PrefetchQueue {
     package func report(
         _ reports: [Report], worker: String
     ) async throws(RedisError) -> [[(position: Int, outcome: PrefetchOutcome)]?] {
-        let calls = reports.map { report in
+        let parts = reports.map { Self.parts(of: $0) }
+        let calls = parts.joined().map { report in
             RedisScriptCall(
                 Self.report, keys: [RedisArgument(keys.root)], arguments: Self.arguments(of: report, worker: worker))
         }
+        var values = try await patiently { () async throws(RedisError) in try await connection.run(calls) }[...]
         var results: [[(position: Int, outcome: PrefetchOutcome)]?] = []
-        let values = try await patiently { () async throws(RedisError) in try await connection.run(calls) }
-        for value in values {
-            let reply = try value.get().array ?? []
-            guard reply.first?.string == "OK", let codes = reply.last?.bytes else {
-                results.append(nil)
-                continue
+        for group in parts {
+            // Nil where every part found the batch over; where it was cancelled between two parts, the first one counts.
+            var first: [(position: Int, outcome: PrefetchOutcome)]?
+            for _ in group {
+                let reply = try values.removeFirst().get().array ?? []
+                guard reply.first?.string == "OK", let codes = reply.last?.bytes else { continue }
+                first =
+                    (first ?? [])
+                    + codes.enumerated().compactMap { position, code in
+                        PrefetchOutcome(rawValue: code).map { (position, $0) }
+                    }
             }
-            results.append(
-                codes.enumerated().compactMap { position, code in
-                    PrefetchOutcome(rawValue: code).map { (position, $0) }
-                })
+            results.append(first)
         }
         return results
     }
+
+    /// A report in as many calls as it takes that none keeps Redis from everybody else for milliseconds: what is written beside an outcome
+    /// costs some 10 us a URL. Only the last call ends the job.
+    private static func parts(of report: Report) -> [Report] {
+        guard report.settled.count > heavy, report.settled.count(where: { $0.isHeavy }) > heavy else { return [report] }
+        let starts = Array(stride(from: 0, to: report.settled.count, by: heavy))
+        return starts.map { start in
+            var part = report
+            part.settled = Array(report.settled[start..<min(start + heavy, report.settled.count)])
+            part.isFinal = report.isFinal && start == starts.last
+            return part
+        }
+    }
+
+    private static let heavy = 64
 
     /// Notes an address the policy refused, for whoever watches the batch. Again: the same.
     package func noteRefusal(batch: String, host: String, message: String) async throws(RedisError) {

@@ -14,6 +14,8 @@ package struct ListFeeder: Sendable {
         case closed(String)
     }
 
+    private static let leastCount = 4
+
     private let queue: PrefetchQueue
     private let entries: BatchEntries
     private let name: String
@@ -23,7 +25,8 @@ package struct ListFeeder: Sendable {
 
     ///
     /// * `window`: `auto`, `all`, or how many jobs wait in Redis before a push has to; one push has up to 64.
-    /// * `jobSize`: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers.
+    /// * `jobSize`: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers, and at least 4: a job costs
+    ///   Redis and its worker as much as ten URLs do.
     package init(queue: PrefetchQueue, list: URLList, batch: String, window: String = "auto", jobSize: Int? = nil) {
         self.init(
             queue: queue, entries: BatchEntries(list), of: list.path, batch: batch, window: window, jobSize: jobSize)
@@ -39,7 +42,7 @@ package struct ListFeeder: Sendable {
         self.name = name
         self.batch = batch
         self.window = window
-        self.jobSize = min(PrefetchJob.maxCount, max(1, jobSize ?? (entries.total + 63) / 64))
+        self.jobSize = min(PrefetchJob.maxCount, max(1, jobSize ?? max(Self.leastCount, (entries.total + 63) / 64)))
     }
 
     /// Feeds until the batch is sealed or over.

@@ -56,8 +56,12 @@ extension PrefetchWorker {
         let activity = await manager.downloader.activity
         // A transfer that is parked or waits for its next try holds no slot of the downloader.
         let active = jobs.openCount - activity.parked - activity.retrying
-        let wanted = 2 * configuration.maxConcurrentDownloads - active
-        guard wanted > 0, slots.used < slots.limit else { return 0 }
+        // Small jobs are those of a short list: of one, each worker has little more than it can have in flight, or the first to wake has
+        // most of it while the others look on; and it asks when that little more is gone, not for each URL.
+        let most = configuration.maxConcurrentDownloads
+        let ahead = lastJobSize < 64 ? max(1, most / 4) : most
+        let wanted = most + ahead - active
+        guard wanted >= (lastJobSize < 64 ? ahead : 1), slots.used < slots.limit else { return 0 }
         // Whoever has ended all it had within 50 ms has hits, or listed URLs: it asks for up to four times as many, since a claim and a
         // report cost Redis more than the jobs in them. The first transfer ends that.
         reach = jobs.openCount == 0 && .now - claimedAt < .milliseconds(50) ? min(4, reach * 2) : 1

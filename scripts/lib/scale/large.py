@@ -104,7 +104,7 @@ def submit(rig, count):
         f"A list of {size / 1e6:,.0f} MB, no workers; the time is that of the whole command, which reads the list twice.",
     )
     jobs = redis.command("LLEN", "prefetch:{default}:jobs:" + child.text().split('"id":"')[1].split('"')[0])
-    section.exact("jobs on the list", -(-count // min(256, -(-count // 64))), jobs)
+    section.exact("jobs on the list", -(-count // min(256, max(4, -(-count // 64)))), jobs)
     rate = count / child.wall
     section.row("rate", ">= 500,000 URLs/s", f"{rate:,.0f} URLs/s ({child.wall:.1f} s)", rate >= 500_000)
     section.at_most("coordinator, peak RSS", 64, mebibytes(child.peak), "MiB")
@@ -192,7 +192,8 @@ def failing(rig, count, wanted):
     if "failures" in wanted:
         sections.append(section)
     if "blacklist" in wanted:
-        sections.append(listed(rig, count, path, redis, not section.missed))
+        exact = all(met for _, target, _, met in section.rows if target.startswith("exactly"))
+        sections.append(listed(rig, count, path, redis, exact))
     redis.stop()
     os.unlink(path)
     return sections
@@ -216,7 +217,7 @@ def listed(rig, count, path, redis, was_exact):
         f"blacklist: the same {count:,} URLs again",
         "The server is ended before: a URL that is asked for would end as a failed connection and not as `blacklisted`.",
     )
-    section.row("the run before was exact", "yes", "yes" if was_exact else "no", was_exact)
+    section.row("counts of the run before", "exact", "exact" if was_exact else "not exact", was_exact)
     settled(section, result, counts, count, "blacklisted")
     section.exact("details kept (`--keep-details`)", min(DETAILS, count), details(redis, result))
     section.exact("failed URLs listed", count, redis.command("SCARD", "prefetch:{default}:failed"))

@@ -63,14 +63,17 @@ def measure(rig, wanted, count):
     def size(name):
         return count or COUNTS[name]
 
-    for name in ("hits", "submit", "transfers"):
+    for name in ("hits", "submit"):
         if name in wanted:
             yield getattr(large, name)(rig, size(name))
     if "failures" in wanted or "blacklist" in wanted:
         yield from large.failing(rig, size("failures"), wanted)
-    for name in ("batches", "idle"):
-        if name in wanted:
-            yield getattr(small, name)(rig, size(name))
+    if "idle" in wanted:
+        yield small.idle(rig, size("idle"))
+    if "transfers" in wanted:
+        yield large.transfers(rig, size("transfers"))
+    if "batches" in wanted:
+        yield small.batches(rig, size("batches"))
 
 
 def head(options, work, load):

@@ -197,7 +197,7 @@ def wake_ups(rig, redis, count):
             at = float(line[1:].split(" ", 1)[0])
             if re.search(rf'"LPUSH" "{re.escape(ROOT)}:jobs:one-{number}"', line):
                 pushed = at
-            elif pushed and re.search(rf'"HSET" "{re.escape(ROOT)}:own:[^"]*" "one-{number}:0:1"', line):
+            elif pushed and re.search(rf'"HSET" "{re.escape(ROOT)}:own:[^"]*" "one-{number}:0:\d+"', line):
                 wakes.append((at - pushed) * 1e3)
                 break
         monitor.close()

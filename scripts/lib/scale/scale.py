@@ -46,7 +46,7 @@ def arguments():
         description="Measures the queue at its full size with the release programs and a redis-server of its own.",
         epilog="example: scripts/scale hits --count 200000",
     )
-    parser.add_argument("what", nargs="?", default="all", choices=[*COUNTS, "all"], help="which measurement; all of them by default")
+    parser.add_argument("what", nargs="*", default="all", choices=[*COUNTS, "all"], help="which measurements; all of them by default")
     parser.add_argument("--count", type=positive, help="URLs, batches or submits, for a quick look; by default the full target")
     parser.add_argument(
         "--work", default="/dev/shm", help="a folder with room; all that is made below is removed at the end (/dev/shm, in memory)")
@@ -93,7 +93,7 @@ def head(options, work, load):
 
 def main():
     options = arguments()
-    wanted = list(COUNTS) if options.what == "all" else [options.what]
+    wanted = list(COUNTS) if "all" in options.what else options.what
     # Ends through the clean-up below.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options.work = os.path.abspath(options.work)

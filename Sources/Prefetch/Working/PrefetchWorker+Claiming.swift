@@ -62,9 +62,9 @@ extension PrefetchWorker {
         let ahead = lastJobSize < 64 ? max(1, most / 4) : most
         let wanted = most + ahead - active
         guard wanted >= (lastJobSize < 64 ? ahead : 1), slots.used < slots.limit else { return 0 }
-        // Whoever has ended all it had within 50 ms has hits, or listed URLs: it asks for up to four times as many, since a claim and a
+        // Whoever has ended all it had within 200 ms has hits, or listed URLs: it asks for up to four times as many, since a claim and a
         // report cost Redis more than the jobs in them. The first transfer ends that.
-        reach = jobs.openCount == 0 && .now - claimedAt < .milliseconds(50) ? min(4, reach * 2) : 1
+        reach = jobs.openCount == 0 && .now - claimedAt < .milliseconds(200) ? min(4, reach * 2) : 1
         return min(8, max(1, wanted / max(1, lastJobSize)) * reach)
     }
 

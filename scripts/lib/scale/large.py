@@ -107,6 +107,8 @@ def submit(rig, count):
     section.exact("jobs on the list", -(-count // min(256, max(4, -(-count // 64)))), jobs)
     rate = count / child.wall
     section.row("rate", ">= 500,000 URLs/s", f"{rate:,.0f} URLs/s ({child.wall:.1f} s)", rate >= 500_000)
+    section.row(
+        "URLs a second of CPU time, the coordinator's and Redis's together", "", f"{count / (child.cpu + cost['cpu']):,.0f}")
     section.at_most("coordinator, peak RSS", 64, mebibytes(child.peak), "MiB")
     section.row("Redis memory", "", f"{mebibytes(cost['left']):,.0f} MiB, {cost['left'] / count:.0f} bytes a URL")
     redis_rows(section, cost, count)

@@ -39,6 +39,9 @@ def status_bytes(pid, name):
 class Child:
     """A process with its output in files, and what it took: CPU by wait4(2), peak memory by its own high-water mark."""
 
+    # Whether what is started goes before other programs (machine.prefer).
+    priority = False
+
     def __init__(self, words, folder, name):
         self.words = words
         self.out, self.err = f"{folder}/{name}.out", f"{folder}/{name}.err"
@@ -49,6 +52,8 @@ class Child:
                 words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder, env=environment, start_new_session=True
             )
         self.peak, self.cpu, self.wall, self.code = 0, 0.0, 0.0, None
+        if Child.priority:
+            machine.prefer(self.process.pid)
 
     @property
     def pid(self):

@@ -13,7 +13,7 @@ sys.path.insert(1, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import large  # noqa: E402
 import machine  # noqa: E402
 import small  # noqa: E402
-from rig import Rig, fail, say  # noqa: E402
+from rig import Child, Rig, fail, say  # noqa: E402
 
 COUNTS = {
     "hits": 10_000_000,
@@ -50,6 +50,7 @@ def arguments():
     parser.add_argument("--count", type=positive, help="URLs, batches or submits, for a quick look; by default the full target")
     parser.add_argument(
         "--work", default="/dev/shm", help="a folder with room; all that is made below is removed at the end (/dev/shm, in memory)")
+    parser.add_argument("--priority", action="store_true", help="all that is started goes before other programs; needs root")
     parser.add_argument("--keep", action="store_true", help="leave lists, logs and caches")
     # What scripts/scale has built.
     parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
@@ -86,13 +87,16 @@ def head(options, work, load):
         f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC, {facts['cores']} cores ({facts['processor']}), "
         f"{facts['memory_gib']} GiB, kernel {facts['kernel']}, files on {facts['file_system']}, Redis's append-only file too; everything "
         f"shares the cores. redis {facts['redis']}, nginx {facts['nginx']}, libjpeg-turbo {facts['libjpeg-turbo']}, libpng {facts['libpng']}. "
-        f"Release build. Load average when it began: {load:.1f}.",
+        f"Release build. Load average when it began: {load:.1f}{'; what is measured went before other programs (--priority)' if options.priority else ''}.",
         "",
     ]
 
 
 def main():
     options = arguments()
+    if options.priority and os.geteuid() != 0:
+        fail("only root may use --priority", "leave it away, and keep the machine quiet", 64)
+    Child.priority = options.priority
     wanted = list(COUNTS) if "all" in options.what else options.what
     # Ends through the clean-up below.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -6,47 +6,48 @@ internal import WebImage
 extension PrefetchWorker {
     /// Claims jobs and runs them until told to leave, or in a burst until no batch is running.
     func claimLoop() async {
-        await withTaskGroup(of: Void.self) { group in
-            let timer = Latch()
-            while !draining.isOpen && !Task.isCancelled && fatal == nil {
-                await fault.wait()
-                let count = await claimable()
-                guard count > 0 else {
-                    await jobs.room.wait(atMost: .milliseconds(200))
-                    continue
-                }
-                let (worker, next) = (name, sequence + 1)
-                let result = await persist { () async throws(RedisError) in
-                    try await queue.claim(worker: worker, sequence: next, count: count, lease: configuration.lease)
-                }
-                switch result {
-                case .claimed(let claims) where !claims.isEmpty:
-                    claimedAt = .now
-                    sequence = next
-                    for claim in claims {
-                        let id = jobs.add(JobRun(claim: claim, worker: worker))
-                        lastJobSize = claim.job.entries.count
-                        group.addTask(executorPreference: pool) { await self.runJob(id, claim) }
-                    }
-                case .claimed:
-                    sequence = next
-                    if configuration.burst, jobs.isEmpty, await nothingIsLeft() { return }
-                    await waitForWork()
-                case .lost: await rejoin(after: worker)
-                case nil: break
-                }
-            }
-            // What is in flight has the drain timeout; then it is left open.
-            let (seconds, stopping) = (configuration.drainTimeout, stopping)
-            await withTaskGroup(of: Void.self) { end in
-                end.addTask {
+        await withTaskGroup(of: Void.self) { timer in
+            // Discarding: the other kind keeps something of every job that has ended, 5 KB each, as long as the worker lives.
+            await withDiscardingTaskGroup { group in
+                await claim(into: &group)
+                // What is in flight has the drain timeout; then it is left open.
+                let (seconds, stopping) = (configuration.drainTimeout, stopping)
+                timer.addTask {
                     try? await Task.sleep(for: .seconds(seconds))
                     if !Task.isCancelled { stopping.open() }
                 }
-                end.addTask { await timer.wait() }
-                await group.waitForAll()
-                timer.open()
-                end.cancelAll()
+            }
+            timer.cancelAll()
+        }
+    }
+
+    private func claim(into group: inout DiscardingTaskGroup) async {
+        while !draining.isOpen && !Task.isCancelled && fatal == nil {
+            await fault.wait()
+            let count = await claimable()
+            guard count > 0 else {
+                await jobs.room.wait(atMost: .milliseconds(200))
+                continue
+            }
+            let (worker, next) = (name, sequence + 1)
+            let result = await persist { () async throws(RedisError) in
+                try await queue.claim(worker: worker, sequence: next, count: count, lease: configuration.lease)
+            }
+            switch result {
+            case .claimed(let claims) where !claims.isEmpty:
+                claimedAt = .now
+                sequence = next
+                for claim in claims {
+                    let id = jobs.add(JobRun(claim: claim, worker: worker))
+                    lastJobSize = claim.job.entries.count
+                    group.addTask(executorPreference: pool) { await self.runJob(id, claim) }
+                }
+            case .claimed:
+                sequence = next
+                if configuration.burst, jobs.isEmpty, await nothingIsLeft() { return }
+                await waitForWork()
+            case .lost: await rejoin(after: worker)
+            case nil: break
             }
         }
     }

@@ -22,7 +22,7 @@ public final class DistributedImagePrefetcher: ImagePrefetching {
         public var keep = 7 * 86_400
         /// Jobs of a batch that wait in Redis: `auto` (default: 1,024 shared by the running batches), `all`, or a number.
         public var window = "auto"
-        /// URLs a job, 1 to 256; nil (default): a 64th of the list.
+        /// URLs a job, 1 to 256; nil (default): a 64th of the list, and at least 4.
         public var jobSize: Int?
 
         /// The defaults.

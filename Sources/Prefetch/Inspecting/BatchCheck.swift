@@ -26,10 +26,28 @@ package struct BatchCheck: Sendable {
 
     let queue: PrefetchQueue
     let batch: String
+    private let owners: [String]?
 
     package init(queue: PrefetchQueue, batch: String) {
+        self.init(queue: queue, batch: batch, owners: nil)
+    }
+
+    private init(queue: PrefetchQueue, batch: String, owners: [String]?) {
         self.queue = queue
         self.batch = batch
+        self.owners = owners
+    }
+
+    /// The checks of several batches. Who has claims is looked for once for all of them, since that goes through all keys of Redis; a
+    /// worker that joined since is looked for again.
+    /// - Throws: what talking to Redis throws.
+    package static func checks(of batches: [String], queue: PrefetchQueue) async throws(PrefetchError) -> [BatchCheck] {
+        do throws(RedisError) {
+            let owners = batches.count > 1 ? try await BatchSnapshot.owners(queue) : nil
+            return batches.map { BatchCheck(queue: queue, batch: $0, owners: owners) }
+        } catch {
+            throw PrefetchError(error)
+        }
     }
 
     /// What does not agree, in the order of the invariants; empty where all is well.
@@ -38,7 +56,7 @@ package struct BatchCheck: Sendable {
         let snapshot: BatchSnapshot?
         var listed: [Finding] = []
         do throws(RedisError) {
-            snapshot = try await BatchSnapshot.read(batch, queue: queue)
+            snapshot = try await BatchSnapshot.read(batch, queue: queue, owners: owners)
             if let snapshot { listed = try await lists(snapshot) }
         } catch {
             throw PrefetchError(error)

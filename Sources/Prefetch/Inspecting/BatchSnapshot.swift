@@ -23,8 +23,9 @@ struct BatchSnapshot {
 
     // SNAPSHOT: what concerns a batch, all of one moment. Writes nothing.
     // ARGV: batch, last index of the outcomes to return (-1 = all), workers. Result: {hash, outcomes, details kept, counts of
-    // workers, jobs, elements of the bell, whether it is in the set of running batches, registered workers, ready lists high,
-    // normal and low, whether the queue is paused, then the claims of each worker}. Cost: O(all that).
+    // workers, jobs, elements of the bell, whether it is in the set of running batches, registered workers, of the ready lists high,
+    // normal and low {elements, times the batch is one}, whether the queue is paused, then the claims of each worker}. Cost: O(all
+    // that).
     //
     // A script, since a Redis at maxmemory refuses every command inside MULTI.
     private static let snapshot = PrefetchQueue.script(
@@ -37,19 +38,28 @@ struct BatchSnapshot {
           redis.call('LLEN', K .. ':bell'), redis.call('SISMEMBER', K .. ':running', id),
           redis.call('ZRANGE', K .. ':workers', 0, -1),
         }
-        for _, p in ipairs({'high', 'normal', 'low'}) do out[#out + 1] = redis.call('LRANGE', K .. ':ready:' .. p, 0, -1) end
+        for _, p in ipairs({'high', 'normal', 'low'}) do
+          local list = K .. ':ready:' .. p
+          out[#out + 1] = {redis.call('LLEN', list), #redis.call('LPOS', list, id, 'COUNT', 0)}
+        end
         out[#out + 1] = redis.call('EXISTS', K .. ':paused')
         for i = 3, #ARGV do out[#out + 1] = redis.call('HGETALL', own(ARGV[i])) end
         return out
         """#)
 
     /// Reads it; nil where Redis has no such batch.
-    static func read(_ batch: String, queue: PrefetchQueue) async throws(RedisError) -> BatchSnapshot? {
+    /// * `owners`: of an earlier ``owners(_:)``, which goes through all keys: once for any number of batches. nil: looked for now.
+    static func read(
+        _ batch: String, queue: PrefetchQueue, owners known: [String]? = nil
+    ) async throws(RedisError) -> BatchSnapshot? {
         let keys = queue.keys
+        var known = known
         while true {
             let state = try await queue.read([["HGET", RedisArgument(keys.batch(batch)), "state"]])[0].get().string
             let isOver = state != "running"
-            let owners = try await owners(queue)
+            let owners: [String]
+            if let found = known { owners = found } else { owners = try await Self.owners(queue) }
+            known = nil
             let replies =
                 try await queue.run(
                     snapshot, [RedisArgument(batch), isOver ? "0" : "-1"] + owners.map { RedisArgument($0) }
@@ -58,11 +68,12 @@ struct BatchSnapshot {
             let workers = Set((replies[7].array ?? []).compactMap(\.string))
             // One that joined since its name was asked for may have claimed what would be missed here.
             guard workers.isSubset(of: owners) else { continue }
-            let ready = replies[8..<11].flatMap { $0.array ?? [] }.compactMap(\.string)
+            let ready = replies[8..<11].map { ($0.array ?? []).map { $0.int ?? 0 } }
             var snapshot = BatchSnapshot(
                 fields: replies[0].fields ?? [:], outcomes: replies[1].bytes ?? [], detailsKept: replies[2].int ?? 0,
                 workerCounts: replies[3].fields ?? [:], jobs: (replies[4].array ?? []).compactMap(\.bytes),
-                timesReady: ready.count { $0 == batch }, isAnyReady: !ready.isEmpty, bells: replies[5].int ?? 0,
+                timesReady: ready.reduce(0) { $0 + ($1.last ?? 0) }, isAnyReady: ready.contains { $0.first != 0 },
+                bells: replies[5].int ?? 0,
                 isQueuePaused: replies[11].int == 1,
                 isInRunning: replies[6].int == 1, workers: workers, owned: [:])
             for (owner, reply) in zip(owners, replies.dropFirst(12)) {
@@ -79,7 +90,7 @@ struct BatchSnapshot {
     }
 
     /// Workers that are registered or have a hash of claims.
-    private static func owners(_ queue: PrefetchQueue) async throws(RedisError) -> [String] {
+    static func owners(_ queue: PrefetchQueue) async throws(RedisError) -> [String] {
         let prefix = queue.keys.owned(by: "")
         var names = Set(try await queue.workers())
         var cursor = "0"

@@ -78,7 +78,11 @@ package struct PrefetchKeys: Sendable {
           local m = redis.call('HMGET', batch(id), 'ready', 'state')
           if m[1] ~= '1' and m[2] then return end
           if m[1] then redis.call('HDEL', batch(id), 'ready') end
-          for _, p in ipairs({'high', 'normal', 'low'}) do redis.call('LREM', K .. ':ready:' .. p, 0, id) end
+          -- It is there once at most: its own list first, and from the end that CLAIM has just put it to, so that the last job of one
+          -- of ten thousand small batches does not cost a look at all of them.
+          for _, p in ipairs({redis.call('HGET', batch(id), 'priority') or 'normal', 'high', 'normal', 'low'}) do
+            if redis.call('LREM', K .. ':ready:' .. p, -1, id) == 1 then break end
+          end
           if redis.call('EXISTS', K .. ':ready:high', K .. ':ready:normal', K .. ':ready:low') == 0 then
             redis.call('DEL', K .. ':bell')
           end

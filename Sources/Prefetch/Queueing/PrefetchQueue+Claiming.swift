@@ -198,18 +198,22 @@ extension PrefetchQueue {
         #"""
         local found = redis.call('SMISMEMBER', K .. ':failed', unpack(ARGV, 2))
         local ttl, t, out = tonumber(ARGV[1]), now(), {}
+        local places, urls = {}, {}
         for i, member in ipairs(found) do
           if member == 1 then
-            local url = ARGV[i + 1]
-            local meta = redis.call('HGET', K .. ':failed:meta', url) or ''
-            local last = tonumber(meta:match('^%d+ (%d+) ') or '')
-            if ttl > 0 and last and t - last > ttl then
-              redis.call('SREM', K .. ':failed', url)
-              redis.call('HDEL', K .. ':failed:meta', url)
-            else
-              out[#out + 1] = tostring(i - 1)
-              out[#out + 1] = meta
-            end
+            places[#places + 1] = i - 1
+            urls[#urls + 1] = ARGV[i + 1]
+          end
+        end
+        if #urls == 0 then return out end
+        for i, meta in ipairs(redis.call('HMGET', K .. ':failed:meta', unpack(urls))) do
+          local last = tonumber(meta and meta:match('^%d+ (%d+) ') or '')
+          if ttl > 0 and last and t - last > ttl then
+            redis.call('SREM', K .. ':failed', urls[i])
+            redis.call('HDEL', K .. ':failed:meta', urls[i])
+          else
+            out[#out + 1] = tostring(places[i])
+            out[#out + 1] = meta or ''
           end
         end
         return out

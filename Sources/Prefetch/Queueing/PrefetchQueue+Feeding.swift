@@ -103,7 +103,8 @@ extension PrefetchQueue {
 
     // PUSH: jobs onto a batch's list.
     // ARGV: batch, number of URLs pushed before, most jobs the list may hold ("auto": 1,024 shared by the running batches, at
-    // least 64; "all"), number of URLs in these jobs, place and hash of the list they are of ("": the batch has one), the jobs.
+    // least 64; "all"), number of URLs in these jobs, place and hash of the list they are of ("": the batch has one), the jobs (none:
+    // only whether there is room, for whoever waits for it).
     // Result: {OK|FULL|AT|CLOSED, URLs pushed or state}. Again: AT with the number the first call led to. Cost: O(jobs).
     // The last URL of an open batch that takes no more lists seals it.
     private static let push = script(
@@ -133,7 +134,7 @@ extension PrefetchQueue {
         end
         for i = 6, #ARGV do redis.call('LPUSH', jobs(id), ARGV[i]) end
         local pushed = redis.call('HINCRBY', batch(id), 'pushed', ARGV[4])
-        ready(id)
+        if ARGV[6] then ready(id) end
         sealIfFed(id)
         return {'OK', tostring(pushed)}
         """#)

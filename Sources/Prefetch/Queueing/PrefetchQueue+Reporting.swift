@@ -20,6 +20,9 @@ extension PrefetchQueue {
             self.position = position
             self.outcome = outcome
         }
+
+        /// Whether something is written beside the outcome.
+        fileprivate var isHeavy: Bool { failure != nil || list != nil || unlist != nil }
     }
 
     /// A group of outcomes of one job.
@@ -49,7 +52,7 @@ extension PrefetchQueue {
 
     // REPORT: outcomes of one job.
     // ARGV: worker, job, "1" where the job has ended, most details kept, one byte per URL (0 = nothing to say), 4 bytes big endian
-    // per URL that is not 0 (its length), number of details, {position, detail}…, number of URLs to list, {position, URL, meta
+    // per URL that is not 0 (its length; nothing where all are 0), number of details, {position, detail}…, number of URLs to list, {position, URL, meta
     // tail}…, {position, URL}… to take off the list.
     // Result: {OK, one byte per URL: the outcome where this call was first to settle it, else 0} or {state, ""}.
     // For exactly the URLs it is first to settle it writes the outcome, adds to the counts of the batch and of the worker, keeps
@@ -63,25 +66,46 @@ extension PrefetchQueue {
         if ARGV[3] == '1' then redis.call('HDEL', own(worker), name) end
         local state = redis.call('HGET', batch(id), 'state')
         if state ~= 'running' then return {state or 'gone', ''} end
-        local old = {redis.call('GETRANGE', outcomes(id), base, base + n - 1):byte(1, -1)}
-        local said = {ARGV[5]:byte(1, -1)}
-        local first, count, new, skippedNew, bytes, at = {}, {}, 0, 0, 0, 1
-        for i = 1, n do
-          local code = said[i] or 0
-          first[i] = 0
-          old[i] = old[i] or 0
-          if code ~= 0 then
-            if old[i] == 0 then
-              old[i], first[i], new = code, code, new + 1
-              count[code] = (count[code] or 0) + 1
-              if code > 3 then skippedNew = skippedNew + 1 end
-              bytes = bytes + struct.unpack('>I4', ARGV[6], at)
+        -- As strings, and byte by byte only where somebody was there before: most reports are the first of all their URLs, and many
+        -- have one code.
+        local old, said, first = redis.call('GETRANGE', outcomes(id), base, base + n - 1), ARGV[5], ARGV[5]
+        -- In two steps: string.rep costs a call for each repetition.
+        local function all(code) return string.rep(string.rep(string.char(code), 16), 16) end
+        local untouched = old == all(0):sub(1, #old)
+        if not untouched then
+          local was, new = {old:byte(1, -1)}, {said:byte(1, -1)}
+          for i = 1, n do if (was[i] or 0) ~= 0 then new[i] = 0 end end
+          first = string.char(unpack(new))
+        end
+        local count, new, skippedNew, bytes = {}, 0, 0, 0
+        local code = first:byte(1)
+        if first == all(code):sub(1, n) then
+          count[code] = n
+        else
+          for _, code in ipairs({first:byte(1, -1)}) do count[code] = (count[code] or 0) + 1 end
+        end
+        count[0] = nil
+        for code, c in pairs(count) do
+          new = new + c
+          if code > 3 then skippedNew = skippedNew + c end
+        end
+        if new > 0 and ARGV[6] ~= '' then
+          local at = 1
+          for i = 1, n do
+            if said:byte(i) ~= 0 then
+              if untouched or first:byte(i) ~= 0 then bytes = bytes + struct.unpack('>I4', ARGV[6], at) end
+              at = at + 4
             end
-            at = at + 4
           end
         end
         if new > 0 then
-          redis.call('SETRANGE', outcomes(id), base, string.char(unpack(old)))
+          if untouched then
+            redis.call('SETRANGE', outcomes(id), base, said)
+          else
+            local both = {old:byte(1, -1)}
+            for i = 1, n do both[i] = (both[i] or 0) ~= 0 and both[i] or first:byte(i) end
+            redis.call('SETRANGE', outcomes(id), base, string.char(unpack(both)))
+          end
           for code, c in pairs(count) do
             redis.call('HINCRBY', batch(id), 'o' .. code, c)
             redis.call('HINCRBY', counts(id), worker .. ':' .. code, c)
@@ -95,34 +119,52 @@ extension PrefetchQueue {
           redis.call('HDEL', tries(id), name, name .. '!')
           local t, a = now(), 8
           redis.call('HSET', batch(id), 'last', t)
-          for _ = 1, tonumber(ARGV[7]) do
-            if first[tonumber(ARGV[a]) + 1] ~= 0 and redis.call('HLEN', skipped(id)) < tonumber(ARGV[4]) then
-              redis.call('HSET', skipped(id), base + ARGV[a], ARGV[a + 1])
+          local function isFirst(position) return first:byte(position + 1) ~= 0 end
+          -- All of a kind in one command: a call from Lua costs more than what it does.
+          local details, entries = tonumber(ARGV[7]), {}
+          local room = details > 0 and tonumber(ARGV[4]) - redis.call('HLEN', skipped(id)) or 0
+          for i = a, a + 2 * details - 2, 2 do
+            if room <= 0 then break end
+            if isFirst(ARGV[i]) then
+              entries[#entries + 1] = string.format('%d', base + ARGV[i])
+              entries[#entries + 1] = ARGV[i + 1]
+              room = room - 1
             end
-            a = a + 2
           end
-          local listed = tonumber(ARGV[a])
-          a = a + 1
-          for _ = 1, listed do
-            if first[tonumber(ARGV[a]) + 1] ~= 0 then
-              local url = ARGV[a + 1]
-              local since, times = (redis.call('HGET', K .. ':failed:meta', url) or ''):match('^(%d+) %d+ (%d+) ')
-              redis.call('SADD', K .. ':failed', url)
-              redis.call('HSET', K .. ':failed:meta', url,
-                (since or t) .. ' ' .. t .. ' ' .. ((times or 0) + 1) .. ' ' .. ARGV[a + 2])
+          if #entries > 0 then redis.call('HSET', skipped(id), unpack(entries)) end
+          a = a + 2 * details
+          local urls, tails = {}, {}
+          for i = a + 1, a + 3 * tonumber(ARGV[a]) - 2, 3 do
+            if isFirst(ARGV[i]) then
+              urls[#urls + 1] = ARGV[i + 1]
+              tails[#tails + 1] = ARGV[i + 2]
             end
-            a = a + 3
           end
-          while a < #ARGV do
-            if first[tonumber(ARGV[a]) + 1] ~= 0 then
-              redis.call('SREM', K .. ':failed', ARGV[a + 1])
-              redis.call('HDEL', K .. ':failed:meta', ARGV[a + 1])
+          a = a + 1 + 3 * tonumber(ARGV[a])
+          if #urls > 0 then
+            local known, metas, latest = {}, {}, {}
+            t = string.format('%d', t)
+            local new = t .. ' ' .. t .. ' 1 '
+            -- Of a list that is new to the set nothing is known; that is one look.
+            local added = redis.call('SADD', K .. ':failed', unpack(urls))
+            if added < #urls then known = redis.call('HMGET', K .. ':failed:meta', unpack(urls)) end
+            for i, url in ipairs(urls) do
+              local since, times = (latest[url] or known[i] or ''):match('^(%d+) %d+ (%d+) ')
+              latest[url] = (since and since .. ' ' .. t .. ' ' .. (times + 1) .. ' ' or new) .. tails[i]
+              metas[2 * i - 1] = url
+              metas[2 * i] = latest[url]
             end
-            a = a + 2
+            redis.call('HSET', K .. ':failed:meta', unpack(metas))
+          end
+          local taken = {}
+          for i = a, #ARGV - 1, 2 do if isFirst(ARGV[i]) then taken[#taken + 1] = ARGV[i + 1] end end
+          if #taken > 0 then
+            redis.call('SREM', K .. ':failed', unpack(taken))
+            redis.call('HDEL', K .. ':failed:meta', unpack(taken))
           end
           closeIfComplete(id)
         end
-        return {'OK', string.char(unpack(first))}
+        return {'OK', first}
         """#)
 
     /// Reports groups of outcomes in one round trip. Returns for each the outcomes this call was first to settle, by position; nil
@@ -130,27 +172,46 @@ extension PrefetchQueue {
     package func report(
         _ reports: [Report], worker: String
     ) async throws(RedisError) -> [[(position: Int, outcome: PrefetchOutcome)]?] {
-        let calls = reports.map { report in
+        let parts = reports.map { Self.parts(of: $0) }
+        let calls = parts.joined().map { report in
             RedisScriptCall(
                 Self.report, keys: [RedisArgument(keys.root)], arguments: Self.arguments(of: report, worker: worker))
         }
-        var results: [[(position: Int, outcome: PrefetchOutcome)]?] = []
-        let values = try await patiently { () async throws(RedisError) in
+        var values = try await patiently { () async throws(RedisError) in
             try Self.withoutTransient(try await connection.run(calls))
-        }
-        for value in values {
-            let reply = try value.get().array ?? []
-            guard reply.first?.string == "OK", let codes = reply.last?.bytes else {
-                results.append(nil)
-                continue
+        }[...]
+        var results: [[(position: Int, outcome: PrefetchOutcome)]?] = []
+        for group in parts {
+            // Nil where every part found the batch over; where it was cancelled between two parts, the first one counts.
+            var first: [(position: Int, outcome: PrefetchOutcome)]?
+            for _ in group {
+                let reply = try values.removeFirst().get().array ?? []
+                guard reply.first?.string == "OK", let codes = reply.last?.bytes else { continue }
+                first =
+                    (first ?? [])
+                    + codes.enumerated().compactMap { position, code in
+                        PrefetchOutcome(rawValue: code).map { (position, $0) }
+                    }
             }
-            results.append(
-                codes.enumerated().compactMap { position, code in
-                    PrefetchOutcome(rawValue: code).map { (position, $0) }
-                })
+            results.append(first)
         }
         return results
     }
+
+    /// A report in as many calls as it takes that none keeps Redis from everybody else for milliseconds: what is written beside an outcome
+    /// costs some 10 us a URL. Only the last call ends the job.
+    private static func parts(of report: Report) -> [Report] {
+        guard report.settled.count > heavy, report.settled.count(where: { $0.isHeavy }) > heavy else { return [report] }
+        let starts = Array(stride(from: 0, to: report.settled.count, by: heavy))
+        return starts.map { start in
+            var part = report
+            part.settled = Array(report.settled[start..<min(start + heavy, report.settled.count)])
+            part.isFinal = report.isFinal && start == starts.last
+            return part
+        }
+    }
+
+    private static let heavy = 64
 
     /// Notes an address the policy refused, for whoever watches the batch. Again: the same.
     package func noteRefusal(batch: String, host: String, message: String) async throws(RedisError) {
@@ -184,7 +245,9 @@ extension PrefetchQueue {
             if let url = item.unlist { unlisted += [position, RedisArgument(url)] }
         }
         var lengths: [UInt8] = []
-        for (code, size) in zip(codes, sizes) where code != 0 {
+        // What fetched nothing has no lengths, and Redis need not add them up.
+        let hasFetched = sizes.contains { $0 > 0 }
+        for (code, size) in zip(codes, sizes) where hasFetched && code != 0 {
             let size = UInt32(clamping: size)
             lengths += [UInt8(size >> 24), UInt8(size >> 16 & 255), UInt8(size >> 8 & 255), UInt8(size & 255)]
         }

@@ -18,6 +18,8 @@ package struct ListFeeder: Sendable {
         case closed(String)
     }
 
+    private static let leastCount = 4
+
     private let queue: PrefetchQueue
     private let entries: BatchEntries
     private let name: String
@@ -29,7 +31,8 @@ package struct ListFeeder: Sendable {
 
     ///
     /// * `window`: `auto`, `all`, or how many jobs wait in Redis before a push has to; one push has up to 64.
-    /// * `jobSize`: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers.
+    /// * `jobSize`: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers, and at least 4: a job costs
+    ///   Redis and its worker as much as ten URLs do.
     package init(queue: PrefetchQueue, list: URLList, batch: String, window: String = "auto", jobSize: Int? = nil) {
         self.init(
             queue: queue, entries: BatchEntries(list), of: list.path, batch: batch, window: window, jobSize: jobSize)
@@ -47,7 +50,7 @@ package struct ListFeeder: Sendable {
         self.batch = batch
         self.window = window
         self.segment = segment
-        self.jobSize = min(PrefetchJob.maxCount, max(1, jobSize ?? (entries.total + 63) / 64))
+        self.jobSize = min(PrefetchJob.maxCount, max(1, jobSize ?? max(Self.leastCount, (entries.total + 63) / 64)))
     }
 
     /// Feeds until the batch is sealed or over.
@@ -75,7 +78,7 @@ package struct ListFeeder: Sendable {
                     case .full:
                         if !saidWaiting { waiting() }
                         saidWaiting = true
-                        try await pause()
+                        try await waitForRoom(at: push.offset)
                     case .at(let count) where count == push.offset + push.count:
                         push = PendingPush(offset: count)
                         return true
@@ -109,8 +112,19 @@ package struct ListFeeder: Sendable {
         }
     }
 
+    /// Asks with nothing in hand until there is room: the same quarter of a MiB again and again would cost Redis more than all the
+    /// pushes that it takes.
+    private func waitForRoom(at offset: Int) async throws(PrefetchError) {
+        repeat { try await pause() } while try await send(offset, 0, []) == .full
+    }
+
     private func send(_ push: borrowing PendingPush) async throws(PrefetchError) -> PrefetchQueue.PushResult {
-        let (offset, count, jobs) = (push.offset, push.count, push.payloads())
+        try await send(push.offset, push.count, push.payloads())
+    }
+
+    private func send(
+        _ offset: Int, _ count: Int, _ jobs: [[UInt8]]
+    ) async throws(PrefetchError) -> PrefetchQueue.PushResult {
         do throws(RedisError) {
             return try await queue.push(
                 batch: batch, offset: offset, window: window, count: count, of: segment, jobs: jobs)

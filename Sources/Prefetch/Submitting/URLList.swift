@@ -28,9 +28,10 @@ package struct URLList: Sendable, Equatable {
         var total = 0
         var looksLikeURLs = false
         while let (line, isCut) = try reader.next() {
-            guard let entry = Self.entry(line, isCut: isCut, number: reader.lineNumber) else { continue }
+            guard Self.isEntry(line) else { continue }
             total += 1
-            if total <= 200 && !entry.isInvalid { looksLikeURLs = true }
+            // What each line is matters to the next pass; to this one, whether the first ones are URLs at all.
+            if total <= 200, Self.entry(line, isCut: isCut, number: 1)?.isInvalid == false { looksLikeURLs = true }
             if total == 200 && !looksLikeURLs { break }
         }
         if total > 0 && !looksLikeURLs { throw ListGuess.error(path: path, head: head) }
@@ -75,9 +76,12 @@ package struct URLList: Sendable, Equatable {
         }
     }
 
+    /// Whether a line is an entry, good or bad: not blank and no comment.
+    private static func isEntry(_ line: [UInt8]) -> Bool { line.first.map { $0 != UInt8(ascii: "#") } ?? false }
+
     /// The entry a line makes; nil for a blank line or a comment.
     static func entry(_ line: [UInt8], isCut: Bool, number: Int) -> PrefetchJob.Entry? {
-        guard let first = line.first, first != UInt8(ascii: "#") else { return nil }
+        guard isEntry(line) else { return nil }
         let hasControl = line.contains { $0 < 0x20 || $0 == 0x7F }
         if !isCut, !hasControl, let text = String(validating: line, as: UTF8.self) {
             return PrefetchJob.Entry(line: number, url: text, isInvalid: !hasScheme(line))

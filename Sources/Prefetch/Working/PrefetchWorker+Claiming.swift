@@ -6,50 +6,52 @@ internal import WebImage
 extension PrefetchWorker {
     /// Claims jobs and runs them until told to leave, or in a burst until no batch is running.
     func claimLoop() async {
-        await withTaskGroup(of: Void.self) { group in
-            let timer = Latch()
-            while !draining.isOpen && !Task.isCancelled && fatal == nil {
-                await fault.wait()
-                let count = await claimable()
-                guard count > 0 else {
-                    await jobs.room.wait(atMost: .milliseconds(200))
-                    continue
-                }
-                let (worker, next) = (name, sequence + 1)
-                let result = await persist { () async throws(RedisError) in
-                    try await queue.claim(worker: worker, sequence: next, count: count, lease: configuration.lease)
-                }
-                switch result {
-                case .claimed(let claims) where !claims.isEmpty:
-                    sequence = next
-                    for claim in claims {
-                        let id = jobs.add(JobRun(claim: claim, worker: worker))
-                        lastJobSize = claim.job.entries.count
-                        group.addTask(executorPreference: pool) { await self.runJob(id, claim) }
-                    }
-                case .claimed:
-                    sequence = next
-                    if configuration.burst, jobs.isEmpty, await nothingIsLeft() { return }
-                    await waitForWork()
-                case .paused:
-                    if configuration.burst, jobs.isEmpty, await nothingIsLeft() { return }
-                    // The next sign of life brings the news that it may go on.
-                    await jobs.room.wait(atMost: .seconds(configuration.burst ? 1 : 5))
-                case .lost: await rejoin(after: worker)
-                case nil: break
-                }
-            }
-            // What is in flight has the drain timeout; then it is left open.
-            let (seconds, stopping) = (configuration.drainTimeout, stopping)
-            await withTaskGroup(of: Void.self) { end in
-                end.addTask {
+        await withTaskGroup(of: Void.self) { timer in
+            // Discarding: the other kind keeps something of every job that has ended, 5 KB each, as long as the worker lives.
+            await withDiscardingTaskGroup { group in
+                await claim(into: &group)
+                // What is in flight has the drain timeout; then it is left open.
+                let (seconds, stopping) = (configuration.drainTimeout, stopping)
+                timer.addTask {
                     try? await Task.sleep(for: .seconds(seconds))
                     if !Task.isCancelled { stopping.open() }
                 }
-                end.addTask { await timer.wait() }
-                await group.waitForAll()
-                timer.open()
-                end.cancelAll()
+            }
+            timer.cancelAll()
+        }
+    }
+
+    private func claim(into group: inout DiscardingTaskGroup) async {
+        while !draining.isOpen && !Task.isCancelled && fatal == nil {
+            await fault.wait()
+            let count = await claimable()
+            guard count > 0 else {
+                await jobs.room.wait(atMost: .milliseconds(200))
+                continue
+            }
+            let (worker, next) = (name, sequence + 1)
+            let result = await persist { () async throws(RedisError) in
+                try await queue.claim(worker: worker, sequence: next, count: count, lease: configuration.lease)
+            }
+            switch result {
+            case .claimed(let claims) where !claims.isEmpty:
+                claimedAt = .now
+                sequence = next
+                for claim in claims {
+                    let id = jobs.add(JobRun(claim: claim, worker: worker))
+                    lastJobSize = claim.job.entries.count
+                    group.addTask(executorPreference: pool) { await self.runJob(id, claim) }
+                }
+            case .claimed:
+                sequence = next
+                if configuration.burst, jobs.isEmpty, await nothingIsLeft() { return }
+                await waitForWork()
+            case .paused:
+                if configuration.burst, jobs.isEmpty, await nothingIsLeft() { return }
+                // The next sign of life brings the news that it may go on.
+                await jobs.room.wait(atMost: .seconds(configuration.burst ? 1 : 5))
+            case .lost: await rejoin(after: worker)
+            case nil: break
             }
         }
     }
@@ -59,9 +61,16 @@ extension PrefetchWorker {
         let activity = await manager.downloader.activity
         // A transfer that is parked or waits for its next try holds no slot of the downloader.
         let active = jobs.openCount - activity.parked - activity.retrying
-        let wanted = 2 * concurrency - active
-        guard wanted > 0, slots.used < slots.limit else { return 0 }
-        return min(8, max(1, wanted / max(1, lastJobSize)))
+        // Small jobs are those of a short list: of one, each worker has little more than it can have in flight, or the first to wake has
+        // most of it while the others look on; and it asks when that little more is gone, not for each URL.
+        let most = concurrency
+        let ahead = lastJobSize < 64 ? max(1, most / 4) : most
+        let wanted = most + ahead - active
+        guard wanted >= (lastJobSize < 64 ? ahead : 1), slots.used < slots.limit else { return 0 }
+        // Whoever has ended all it had within 200 ms has hits, or listed URLs: it asks for up to four times as many, since a claim and a
+        // report cost Redis more than the jobs in them. The first transfer ends that.
+        reach = jobs.openCount == 0 && .now - claimedAt < .milliseconds(200) ? min(4, reach * 2) : 1
+        return min(8, max(1, wanted / max(1, lastJobSize)) * reach)
     }
 
     /// Sleeps until there is work: a blocking look at the bell, which leaves it where it is.

@@ -34,6 +34,9 @@ public actor PrefetchWorker {
     var concurrency: Int
     /// What it was last told by `prefetch-coord`.
     var orders = PrefetchQueue.WorkerOrders()
+    /// When jobs were claimed last, and how many times the usual number they may be.
+    var claimedAt = ContinuousClock.now
+    var reach = 1
     /// Whether the gate was closed by a failed sync.
     var syncHasFailed = false
     var fatal: PrefetchError?

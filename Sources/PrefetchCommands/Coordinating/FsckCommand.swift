@@ -29,8 +29,8 @@ struct FsckCommand: AsyncParsableCommand {
         try await Session.with(location) { session in
             let ids = batch == nil ? try await session.queue.batches() : [try await session.queue.resolve(batch)]
             var findings: [BatchCheck.Finding] = []
-            for id in ids {
-                findings += try await BatchCheck(queue: session.queue, batch: id).run()
+            for (id, check) in zip(ids, try await BatchCheck.checks(of: ids, queue: session.queue)) {
+                findings += try await check.run()
                 findings += try await missingFiles(id, session)
             }
             if json {

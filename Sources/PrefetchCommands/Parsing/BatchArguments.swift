@@ -54,7 +54,7 @@ struct BatchArguments: ParsableArguments {
     @Option(help: "Jobs that wait in Redis, which bounds its memory: auto, all, or a number.")
     var window = "auto"
 
-    @Option(help: "URLs a job, 1 to 256; by default a 64th of the list.")
+    @Option(help: "URLs a job, 1 to 256; by default a 64th of the list, and at least 4.")
     var jobSize: Int?
 
     @Option(help: "Time a finished batch stays in Redis; 0 = for ever.")

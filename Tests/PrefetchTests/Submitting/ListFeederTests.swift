@@ -33,7 +33,11 @@ struct ListFeederTests {
 
     @Test(
         "A list becomes jobs of its size in its order",
-        arguments: [(1000, nil, 16), (10, nil, 1), (1000, 256, 256), (7, 3, 3)])
+        arguments: [
+            (1000, nil, 16), (10, nil, 4), (3, nil, 4), (256, nil, 4), (257, nil, 5), (100_000, nil, 256), (10, 1, 1),
+            (1000, 256, 256),
+            (7, 3, 3),
+        ])
     func jobs(count: Int, jobSize: Int?, size: Int) async throws {
         let f = try await QueueFixture()
         let list = try list(count)

@@ -17,6 +17,26 @@ struct PrefetchJobTests {
         #expect(job.name == "urls-7f3a12c9.2:512:\(count)")
     }
 
+    @Test("The checksum taken eight bytes at a time is the one of the definition, at every length")
+    func checksum() {
+        func defined(_ bytes: some Sequence<UInt8>) -> UInt32 {
+            var crc: UInt32 = 0xFFFF_FFFF
+            for byte in bytes {
+                crc ^= UInt32(byte)
+                for _ in 0..<8 { crc = crc & 1 == 1 ? 0xEDB8_8320 ^ (crc >> 1) : crc >> 1 }
+            }
+            return ~crc
+        }
+        let bytes = (0..<70).map { UInt8(truncatingIfNeeded: $0 * 151 + 3) }
+        for count in 0...60 {
+            for start in 0..<9 {
+                #expect(
+                    UInt32(CRC32.hex(of: bytes[start..<(start + count)]), radix: 16)
+                        == defined(bytes[start..<(start + count)]))
+            }
+        }
+    }
+
     @Test("It is text that redis-cli shows, with zlib's CRC-32")
     func text() {
         let job = PrefetchJob(

@@ -1,0 +1,89 @@
+import Glibc
+import Redis
+import TestSupport
+import Testing
+import Threading
+import WebImage
+
+@testable import Prefetch
+
+/// Memory that does not grow with the list, by counting what was read and what is held.
+@Suite("Feeding a long list", .timeLimit(.minutes(1)))
+struct BoundedFeedingTests {
+    private let folder = TemporaryDirectory()
+
+    /// A list of so many lines of 100 bytes.
+    private func list(_ count: Int) throws -> URLList {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(100 * count)
+        let tail = String(repeating: "x", count: 100 - 9 - 8 - 1)
+        for number in 0..<count {
+            let digits = String(number)
+            bytes += Array("http://h/".utf8) + Array(String(repeating: "0", count: 8 - digits.utf8.count).utf8)
+            bytes += Array(digits.utf8) + Array(tail.utf8) + [UInt8(ascii: "\n")]
+        }
+        folder.write(bytes, to: "long.txt")
+        return try URLList(path: folder.path("long.txt"))
+    }
+
+    /// How far this process has read a file that it has open (proc(5), fdinfo); nil where it has not.
+    private func position(in path: String) -> Int? {
+        for descriptor in 3..<128 {
+            var target = [UInt8](repeating: 0, count: 4096)
+            let count = target.withUnsafeMutableBytes {
+                readlink("/proc/self/fd/\(descriptor)", $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
+            }
+            guard count > 0, String(decoding: target.prefix(count), as: UTF8.self) == path else { continue }
+            return Int(lseek(Int32(descriptor), 0, SEEK_CUR))
+        }
+        return nil
+    }
+
+    @Test("The reader's buffer never grows, however long the list and its lines are")
+    func buffer() throws {
+        let long = String(repeating: "y", count: 300_000)
+        folder.write(Array((0..<3_000).map { $0 % 500 == 7 ? "\(long)\n" : "http://h/\($0)\n" }.joined().utf8), to: "l")
+        let sizes = Locked<Set<Int>>([])
+        var reader = try LineReader(path: folder.path("l"))
+        reader.observe = { bytes, _ in sizes.withLock { _ = $0.insert(bytes.count) } }
+        var lines = 0
+        while try reader.next() != nil { lines += 1 }
+        #expect(lines == 3_000)
+        #expect(sizes.withLock { $0 } == [1 << 18])
+    }
+
+    @Test("A feeder whose window is full has read what it pushed, one push and one buffer, and no more of the list")
+    func readAhead() async throws {
+        let f = try await QueueFixture()
+        let (lines, window, buffer) = (30_000, 3, 1 << 18)
+        let list = try list(lines)
+        let path = list.absolutePath
+        try await f.open(fields: [("total", String(lines))])
+        let farthest = Locked(0)
+        let waits = Locked(0)
+        let feeder = ListFeeder(queue: f.queue, list: list, batch: "b", window: String(window))
+        let drain = Task {
+            var sequence = 0
+            try await f.join("w")
+            while try await f.field("state", of: "b") == "running" {
+                sequence += 1
+                for claim in try await f.claim("w", sequence, count: 4) { try await f.finish(claim.job, "w", .hit) }
+                // One push behind a window that was not full yet.
+                #expect(try await f.redis("LLEN", f.keys.jobs("b")).int ?? 0 < window + 64)
+                await Task.yield()
+            }
+        }
+        let end = try await feeder.feed(
+            pushed: { count in
+                guard let read = position(in: path) else { return }
+                farthest.withLock { $0 = max($0, read - 100 * count) }
+            }, waiting: { waits.withLock { $0 += 1 } })
+        try await drain.value
+        #expect(end == .sealed)
+        #expect(waits.withLock { $0 } > 0)
+        // What is read and not pushed: the rest of one buffer, since a push has gone with all that was before it.
+        #expect((1...buffer).contains(farthest.withLock { $0 }))
+        #expect(try await f.field("finished", of: "b") == String(lines))
+        #expect(try await f.findings("b") == [])
+    }
+}

@@ -59,6 +59,8 @@ extension PrefetchQueue {
         let now = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
         var result: [BatchStatus] = []
         for (id, reply) in zip(ids, replies.dropFirst()) {
+            // Somebody wrote something else to this key: no batch any more, and no reason to say nothing of the others.
+            if reply.error?.code == "WRONGTYPE" { continue }
             if let status = BatchStatus(id: id, fields: try reply.get().fields ?? [:], at: now) {
                 result.append(status)
             }

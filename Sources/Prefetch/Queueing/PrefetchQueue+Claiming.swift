@@ -23,8 +23,13 @@ extension PrefetchQueue {
 
     // CLAIM: the next jobs for a worker.
     // ARGV: worker, sequence number of this claim, most jobs, lease in ms.
-    // Result: {LOST} or {OK, then payload, outcome bytes, deliveries, marks for each job}. Again with the same number: the same
-    // jobs, as far as the worker still has them. Cost: O(jobs).
+    // Result: {LOST} or {OK, then payload, outcome bytes, deliveries, marks for each job, then where there is something to tell a
+    // list of kind, batch and text: DEAD and the first bytes of an element that was no job and is on the list of the dead now, or
+    // BROKEN and why a batch was set aside}. Again with the same number: the same jobs, as far as the worker still has them; what
+    // there was to tell is told once. Cost: O(jobs).
+    //
+    // A batch with a key of a wrong type must not keep the others from being worked on: it leaves the ready lists with a field
+    // `broken`, until `prefetch-coord repair` has mended it. What Redis has done by then of its job is undone.
     //
     // A script, never BLMOVE into a private list: that loses jobs when a worker stops inside it and is reaped, or the reply is lost
     // while the worker lives, and it cannot drain a Redis that has reached maxmemory.
@@ -38,8 +43,9 @@ extension PrefetchQueue {
         local function give(name, payload)
           local id, base, n = parts(name)
           local t = redis.call('HMGET', tries(id), name, name .. '!')
+          local codes = redis.call('GETRANGE', outcomes(id), base, base + n - 1)
           out[#out + 1] = payload
-          out[#out + 1] = redis.call('GETRANGE', outcomes(id), base, base + n - 1)
+          out[#out + 1] = codes
           out[#out + 1] = t[1] or '0'
           out[#out + 1] = t[2] or '0'
         end
@@ -51,8 +57,27 @@ extension PrefetchQueue {
           end
           return out
         end
-        local names = {}
-        while #names < wanted do
+        local names, told = {}, {}
+        -- One job of a batch, where its next element is one.
+        local function take(id, held)
+          local m = redis.call('HMGET', batch(id), 'state', 'order', 'pushed')
+          held.order = m[2]
+          held.payload = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id))
+          if redis.call('LLEN', jobs(id)) == 0 then unready(id) end
+          if not held.payload or m[1] ~= 'running' then return end
+          local name = held.payload:sub(1, 200):match('^prefetch%-job 1 (%S+) ')
+          local of, base, n
+          if name then of, base, n = parts(name) end
+          if of == id and n >= 1 and n <= 256 and base + n <= tonumber(m[3] or '0') then
+            give(name, held.payload)
+            redis.call('HSET', own(worker), name, held.payload)
+            names[#names + 1] = name
+          else
+            bury(held.payload)
+            for _, word in ipairs({'DEAD', id, held.payload:sub(1, 64)}) do told[#told + 1] = word end
+          end
+        end
+        while #names < wanted and #told < 48 do
           local turn = redis.call('INCR', K .. ':wheel') % 21
           local first = turn < 16 and 'high' or turn < 20 and 'normal' or 'low'
           local id
@@ -62,23 +87,17 @@ extension PrefetchQueue {
             if id then break end
           end
           if not id then break end
-          local m = redis.call('HMGET', batch(id), 'state', 'order')
-          local payload = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id))
-          if redis.call('LLEN', jobs(id)) == 0 then unready(id) end
-          if payload and m[1] == 'running' then
-            local name = payload:match('^prefetch%-job 1 (%S+) ')
-            local of = name and parts(name)
-            if of == id then
-              redis.call('HSET', own(worker), name, payload)
-              names[#names + 1] = name
-              give(name, payload)
-            else
-              redis.call('LPUSH', K .. ':dead', payload)
-              redis.call('LTRIM', K .. ':dead', 0, 999)
-            end
+          local held = {}
+          local ok, err = pcall(take, id, held)
+          if not ok then
+            if held.payload then redis.pcall(held.order == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), held.payload) end
+            takeOut(id)
+            redis.pcall('HSET', batch(id), 'broken', words(err))
+            for _, word in ipairs({'BROKEN', id, words(err)}) do told[#told + 1] = word end
           end
         end
         if #names > 0 then redis.call('HSET', own(worker), '#seq', ARGV[2], '#jobs', table.concat(names, ' ')) end
+        if #told > 0 then out[#out + 1] = told end
         return out
         """#)
 
@@ -95,10 +114,11 @@ extension PrefetchQueue {
                 [RedisArgument(worker), RedisArgument(sequence), RedisArgument(count), RedisArgument(lease)]
             ).array ?? []
         guard reply.first?.string == "OK" else { return .lost }
+        tell(reply.last?.array ?? [])
         var claims: [Claim] = []
         for start in stride(from: 1, to: reply.count - 3, by: 4) {
             guard let payload = reply[start].bytes, let job = PrefetchJob(payload) else {
-                try await bury(worker: worker, payload: reply[start].bytes ?? [])
+                try await bury(worker: worker, head: Array((reply[start].bytes ?? []).prefix(200)))
                 continue
             }
             var outcomes = reply[start + 1].bytes ?? []
@@ -111,21 +131,33 @@ extension PrefetchQueue {
         return .claimed(claims)
     }
 
+    private func tell(_ words: [RedisValue]) {
+        for start in stride(from: 0, to: words.count - 2, by: 3) {
+            let batch = words[start + 1].string ?? ""
+            switch words[start].string {
+            case "DEAD": notice(.buried(batch: batch, head: words[start + 2].bytes ?? []))
+            default: notice(.broken(batch: batch, message: words[start + 2].string ?? ""))
+            }
+        }
+    }
+
     // BURY: a claimed payload whose body is no job (its checksum is wrong) goes to the list of the dead.
-    // ARGV: worker, payload. Cost: O(1).
+    // ARGV: worker, the payload's first bytes. Result: 1, or 0 where the worker does not have it (any more). Again: 0. Cost: O(1).
     private static let bury = script(
         "BURY",
         #"""
         local name = ARGV[2]:match('^prefetch%-job 1 (%S+) ')
-        if name and redis.call('HDEL', own(ARGV[1]), name) == 1 then
-          redis.call('LPUSH', K .. ':dead', ARGV[2])
-          redis.call('LTRIM', K .. ':dead', 0, 999)
-        end
-        return 1
+        local payload = name and redis.call('HGET', own(ARGV[1]), name)
+        if not payload then return 0 end
+        bury(payload)
+        return redis.call('HDEL', own(ARGV[1]), name)
         """#)
 
-    private func bury(worker: String, payload: [UInt8]) async throws(RedisError) {
-        _ = try await run(Self.bury, [RedisArgument(worker), RedisArgument(payload)])
+    private func bury(worker: String, head: [UInt8]) async throws(RedisError) {
+        guard try await run(Self.bury, [RedisArgument(worker), RedisArgument(head)]).int == 1 else { return }
+        let words = String(decoding: head.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self).split(separator: " ")
+        let batch = words.count > 2 ? words[2].prefix { $0 != ":" } : ""
+        notice(.buried(batch: String(batch), head: Array(head.prefix(64))))
     }
 
     // SPLIT: a job that ended three workers comes back in parts, so that its neighbours are rid of the one that does it. The parts

@@ -31,7 +31,7 @@ package struct NewBatch: Sendable {
             ("options", options.encoded), ("order", order.rawValue), ("priority", priority.rawValue),
             ("keep", String(keep)), ("details", String(keepDetails)), ("host", PrefetchWorker.host),
         ]
-        let wanted = name ?? "\(list.stem)-\(list.hash.prefix(8))"
+        let wanted = name ?? list.usualBatchID
         let nonce = "\(UInt64.random(in: 0...UInt64.max))-\(UInt64.random(in: 0...UInt64.max))"
         let opened: PrefetchQueue.Opened?
         do throws(RedisError) {
@@ -47,4 +47,9 @@ package struct NewBatch: Sendable {
         }
         return opened
     }
+}
+
+extension URLList {
+    /// The name of its first batch, where nobody names it.
+    package var usualBatchID: String { "\(stem)-\(hash.prefix(8))" }
 }

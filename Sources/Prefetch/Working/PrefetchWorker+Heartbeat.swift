@@ -17,6 +17,7 @@ extension PrefetchWorker {
                 ("in_flight", String(activity.running + activity.parked)),
                 ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(totals.finished)),
                 ("skipped", String(totals.skipped)), ("bytes", String(totals.bytes)), ("trouble", fault.message ?? ""),
+                ("complaint", complaints.current ?? ""),
             ]
             let worker = name
             let began = ContinuousClock.now

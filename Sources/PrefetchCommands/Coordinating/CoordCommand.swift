@@ -17,6 +17,7 @@ public struct CoordCommand: AsyncParsableCommand {
             RunCommand.self, DemoCommand.self, SubmitCommand.self, StatusCommand.self, WatchCommand.self,
             FailuresCommand.self, WhyCommand.self, RetryCommand.self, BlacklistCommand.self, ExportCommand.self,
             CacheCommand.self, CancelCommand.self, BatchCommand.self, WorkersCommand.self, FsckCommand.self,
+            RepairCommand.self,
         ])
 
     /// The command as its help says.

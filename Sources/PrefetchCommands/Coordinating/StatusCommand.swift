@@ -29,15 +29,20 @@ struct StatusCommand: AsyncParsableCommand {
             let ids = batch == nil ? try await queue.batches() : [try await queue.resolve(batch)]
             let statuses = try await queue.statuses(of: ids)
             let workers = try await queue.workerFacts()
+            let health = try await QueueHealth.read(queue)
             if json {
-                Console.print(Self.object(statuses, workers).text)
-            } else if batch != nil, let status = statuses.first {
+                Console.print(Self.object(statuses, workers, health).text)
+                return
+            }
+            if batch != nil, let status = statuses.first {
                 try await printOne(status, queue)
             } else {
                 if statuses.isEmpty { Console.print("no batches") }
                 for status in statuses { Console.print(BatchText.line(status)) }
                 Self.printWorkers(workers)
             }
+            let waits = statuses.contains { $0.state == .running } && workers.isEmpty
+            for line in HealthText.lines(health, noWorker: waits) { Console.print(line) }
         }
     }
 
@@ -75,11 +80,14 @@ struct StatusCommand: AsyncParsableCommand {
             var line = "worker \(TerminalText.escaped(facts["id"] ?? ""))  in flight \(facts["in_flight"] ?? "0")"
             line += "  finished \(facts["finished"] ?? "0") skipped \(facts["skipped"] ?? "0")"
             if let trouble = facts["trouble"], !trouble.isEmpty { line += "  paused: \(TerminalText.escaped(trouble))" }
+            if let text = facts["complaint"], !text.isEmpty { line += "  says: \(TerminalText.escaped(text))" }
             Console.print(line)
         }
     }
 
-    private static func object(_ statuses: [BatchStatus], _ workers: [[String: String]]) -> JSONText {
+    private static func object(
+        _ statuses: [BatchStatus], _ workers: [[String: String]], _ health: QueueHealth
+    ) -> JSONText {
         func number(_ facts: [String: String], _ name: String) -> JSONText { .int(Int(facts[name] ?? "") ?? 0) }
         return .object([
             ("v", .int(1)), ("batches", .array(statuses.map(BatchJSON.object))),
@@ -92,9 +100,11 @@ struct StatusCommand: AsyncParsableCommand {
                             ("pid", number(facts, "pid")), ("in_flight", number(facts, "in_flight")),
                             ("finished", number(facts, "finished")), ("skipped", number(facts, "skipped")),
                             ("trouble", facts["trouble"].flatMap { $0.isEmpty ? nil : .string($0) } ?? .null),
+                            ("complaint", facts["complaint"].flatMap { $0.isEmpty ? nil : .string($0) } ?? .null),
                         ])
                     })
             ),
+            ("health", HealthText.object(health, statuses)),
         ])
     }
 }

@@ -78,6 +78,7 @@ enum WorkerText {
         }
         if record.ended > 0 { parts.append("at \(UTCTime.text(milliseconds: record.ended))") }
         if !record.trouble.isEmpty { parts.append("paused: \(TerminalText.escaped(record.trouble))") }
+        if !record.complaint.isEmpty { parts.append("says: \(TerminalText.escaped(record.complaint))") }
         // Its name says so already, unless it had to take another.
         let place = "\(record.host):\(record.pid)"
         if !record.host.isEmpty, place != record.id { parts.append("is \(TerminalText.escaped(place))") }
@@ -97,6 +98,7 @@ enum WorkerText {
             ("ended", time(record.ended)), ("seen_seconds_ago", seconds(record.silence)),
             ("lease_left_seconds", seconds(record.leaseLeft)),
             ("trouble", record.trouble.isEmpty ? .null : .string(record.trouble)),
+            ("complaint", record.complaint.isEmpty ? .null : .string(record.complaint)),
         ])
     }
 }

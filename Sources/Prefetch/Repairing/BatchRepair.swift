@@ -129,7 +129,7 @@ package struct BatchRepair: Sendable {
                 if jobs.doubled > 0 { tell("\(jobs.doubled) jobs of \(batch) had URLs of others: they are taken off") }
                 // What was seen before something was taken off is not what there is now.
                 guard jobs.buried + jobs.doubled == 0 else { return nil }
-                let end = status.isSealed ? total : min(total, max(pushed, jobs.end, lastOutcome))
+                let end = status.isSealed ? total : min(total, max(pushed, jobs.end))
                 if end != pushed || (status.isSealed && status.total != total) {
                     guard
                         try await queue.setPushed(

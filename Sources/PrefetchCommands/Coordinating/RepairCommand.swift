@@ -74,7 +74,8 @@ struct RepairCommand: AsyncParsableCommand {
                 .configuration, "'\(batch)' can be no batch", hint: "a name is 1 to 64 letters, digits, '.', '_' or '-'"
             )
         }
-        return ([], usual.hasPrefix(batch) ? usual : batch)
+        // With a part of the hash it is the beginning of the usual name; without one it may be a name of its own.
+        return ([], batch.hasPrefix(urls.stem + "-") && usual.hasPrefix(batch) ? usual : batch)
     }
 
     /// Makes a batch again that Redis knows no more, and feeds it.

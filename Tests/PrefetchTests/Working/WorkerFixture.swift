@@ -41,7 +41,7 @@ struct WorkerFixture {
     }
 
     func worker(
-        queue: String = "default", cache: String = "cache",
+        queue: String = "default", cache: String = "cache", url: String? = nil, timeout: Duration = .seconds(5),
         configure: (inout PrefetchWorker.Configuration) -> Void = { _ in }
     ) throws -> PrefetchWorker {
         var configuration = PrefetchWorker.Configuration()
@@ -53,7 +53,8 @@ struct WorkerFixture {
         downloads.addressPolicy = AddressPolicy(allow: [CIDR("127.0.0.0/8")!])
         downloads.retryBaseDelay = 0.001
         let manager = try ImageManager(cache: ImageCache(directory: folder.path(cache)), downloads: downloads)
-        return PrefetchWorker(
-            configuration: configuration, redis: try RedisConfiguration(url: redis.url), queue: queue, manager: manager)
+        var location = try RedisConfiguration(url: url ?? redis.url)
+        location.commandTimeout = timeout
+        return PrefetchWorker(configuration: configuration, redis: location, queue: queue, manager: manager)
     }
 }

@@ -26,7 +26,9 @@ struct WorkerFaultTests {
         let counts = try await withThrowingTaskGroup(of: PrefetchCounts?.self) { group in
             for worker in workers { group.addTask { try await worker.run() } }
             group.addTask {
-                for round in 0... where !isDone.isOpen {
+                var round = 0
+                while !isDone.isOpen {
+                    round += 1
                     // 350 ms is after the next command was sent on a new connection: its answer must be its own.
                     proxy.arm(round.isMultiple(of: 2) ? .delayReply(milliseconds: 350) : .swallowReply, every: 9)
                     try? await Task.sleep(for: .milliseconds(300))
@@ -60,7 +62,10 @@ struct WorkerFaultTests {
             ($0.lease, $0.maxConcurrentDownloads) = (1000, 4)
             $0.onEvent = { if case .lost = $0 { lost.open() } }
         }
-        let other = try fixture.worker { ($0.lease, $0.maxConcurrentDownloads) = (1000, 4) }
+        // The hung one still has its locks on the images it was about to fetch.
+        let other = try fixture.worker(patience: .milliseconds(500)) {
+            ($0.lease, $0.maxConcurrentDownloads) = (1000, 4)
+        }
         let runs = Task {
             try await withThrowingTaskGroup(of: PrefetchCounts.self) { group in
                 for worker in [hung, other] { group.addTask { try await worker.run() } }
@@ -75,6 +80,7 @@ struct WorkerFaultTests {
         // Its lease, and a look of the other's that comes every third of one; and a busy machine.
         #expect(ContinuousClock.now - began < .seconds(10))
         while try await queue.status(of: id)?.state != .done { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(!lost.isOpen)
         release.signal()
         await hang.value
         let counts = try await runs.value

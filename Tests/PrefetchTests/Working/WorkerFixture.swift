@@ -42,6 +42,7 @@ struct WorkerFixture {
 
     func worker(
         queue: String = "default", cache: String = "cache", url: String? = nil, timeout: Duration = .seconds(5),
+        patience: Duration = .seconds(15),
         configure: (inout PrefetchWorker.Configuration) -> Void = { _ in }
     ) throws -> PrefetchWorker {
         var configuration = PrefetchWorker.Configuration()
@@ -52,7 +53,10 @@ struct WorkerFixture {
         downloads.maxConcurrentDownloads = configuration.maxConcurrentDownloads
         downloads.addressPolicy = AddressPolicy(allow: [CIDR("127.0.0.0/8")!])
         downloads.retryBaseDelay = 0.001
-        let manager = try ImageManager(cache: ImageCache(directory: folder.path(cache)), downloads: downloads)
+        var images = ImageCache.Configuration()
+        images.transferPatience = patience
+        let manager = try ImageManager(
+            cache: ImageCache(directory: folder.path(cache), configuration: images), downloads: downloads)
         var location = try RedisConfiguration(url: url ?? redis.url)
         location.commandTimeout = timeout
         return PrefetchWorker(configuration: configuration, redis: location, queue: queue, manager: manager)

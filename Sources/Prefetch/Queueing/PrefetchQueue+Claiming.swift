@@ -168,7 +168,7 @@ extension PrefetchQueue {
         #"""
         local id = parts(ARGV[2])
         if redis.call('HDEL', own(ARGV[1]), ARGV[2]) == 0 then return 0 end
-        redis.call('HDEL', tries(id), ARGV[2])
+        redis.call('HDEL', tries(id), ARGV[2], ARGV[2] .. '!')
         for i = #ARGV - 1, 3, -2 do
           if redis.call('HGET', batch(id), 'state') == 'running' then redis.call('HSET', tries(id), ARGV[i], '2') end
           giveBack(id, ARGV[i + 1])

@@ -67,7 +67,6 @@ struct GarbageTests {
     func lostScriptsAndReplies() async throws {
         let bench = try await FaultBench()
         let proxy = FaultProxy(target: bench.redis.socketPath)
-        proxy.arm(.cutBeforeReply, every: 7)
         let flusher = Task {
             while !Task.isCancelled {
                 try await bench.redis("SCRIPT", "FLUSH")
@@ -77,6 +76,10 @@ struct GarbageTests {
         let submit = try await bench.coord(
             ["submit", bench.list(500), "--name", "urls", "--job-size", "8", "--window", "20"], url: proxy.url)
         let workers = try await bench.workers(2, url: proxy.url)
+        // A program whose first question is cut off may say so and end: from here on it must not.
+        try await until { try await bench.queue.workers().count == 2 }
+        try await until { try await bench.queue.status(of: "urls")?.pushed ?? 0 > 0 }
+        proxy.arm(.cutBeforeReply, every: 7)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
         try await bench.untilFinished(500)
         proxy.arm(.cutBeforeReply, every: 0)

@@ -23,6 +23,8 @@ package final class FaultProxy: Sendable {
         var fault: Fault?
         var times = 0
         var triggered = 0
+        /// Every so many messages of the fault's direction meet it, instead of the next ones; 0 = no.
+        var every = 0, passed = 0
         var sockets: [Int32] = []
         var stopped = false
     }
@@ -66,6 +68,15 @@ package final class FaultProxy: Sendable {
         state.withLock {
             $0.fault = fault
             $0.times = times
+        }
+    }
+
+    /// From now on every `every`th message of that direction meets the fault; 0 ends it.
+    package func arm(_ fault: Fault, every: Int) {
+        state.withLock {
+            $0.fault = fault
+            $0.times = 0
+            ($0.every, $0.passed) = (every, 0)
         }
     }
 
@@ -146,13 +157,18 @@ package final class FaultProxy: Sendable {
 
     private static func take(isReply: Bool, state: Locked<State>) -> Fault? {
         state.withLock { state in
-            guard state.times > 0, let fault = state.fault else { return nil }
+            guard state.times > 0 || state.every > 0, let fault = state.fault else { return nil }
             if case .cutBeforeRequest = fault {
                 guard !isReply else { return nil }
             } else {
                 guard isReply else { return nil }
             }
-            state.times -= 1
+            if state.every > 0 {
+                state.passed += 1
+                guard state.passed.isMultiple(of: state.every) else { return nil }
+            } else {
+                state.times -= 1
+            }
             state.triggered += 1
             return fault
         }

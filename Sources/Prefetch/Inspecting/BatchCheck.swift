@@ -8,11 +8,14 @@ internal import WebImage
 /// - I3: a batch is done exactly where it is sealed and every URL ended; then nothing of its run is left.
 /// - I4: claims belong to registered workers; the workers' counts add up to the batch's.
 /// - I5, that every image is in the cache, needs the cache and the list: `prefetch-coord fsck --cache` looks.
+/// - I6: deaths are counted of jobs that exist, those under the mark are at most all of them; a `poison` URL has its detail, and while
+///   the batch runs it is on the list of failed URLs, where the policy lists.
+/// - Type: every key of it is of the type it must be. Where one is not, nothing else is looked at.
 package struct BatchCheck: Sendable {
     /// Something that does not agree.
     package struct Finding: Sendable, Equatable {
         package var batch: String
-        /// `I1` to `I5`.
+        /// `I1` to `I6`, or `Type`.
         package var invariant: String
         /// One sentence.
         package var message: String
@@ -55,17 +58,22 @@ package struct BatchCheck: Sendable {
     package func run() async throws(PrefetchError) -> [Finding] {
         let snapshot: BatchSnapshot?
         var listed: [Finding] = []
+        let poison: [Finding]
         do throws(RedisError) {
+            let owners = if let owners { owners } else { try await BatchSnapshot.owners(queue) }
+            let wrong = try await queue.wrongKeys(of: batch) + queue.wrongKeys(workers: owners)
+            guard wrong.isEmpty else { return wrong.map { finding("Type", $0.sentence(queue.keys)) } }
             snapshot = try await BatchSnapshot.read(batch, queue: queue, owners: owners)
             if let snapshot { listed = try await lists(snapshot) }
+            poison = if let snapshot { try await poisonings(snapshot) } else { [] }
         } catch {
             throw PrefetchError(error)
         }
         guard let snapshot else { throw PrefetchError(.notFound, "there is no batch '\(batch)'") }
-        return counts(snapshot) + jobs(snapshot) + listed + ending(snapshot) + workers(snapshot)
+        return counts(snapshot) + jobs(snapshot) + listed + ending(snapshot) + workers(snapshot) + poison
     }
 
-    private func finding(_ invariant: String, _ message: String) -> Finding {
+    func finding(_ invariant: String, _ message: String) -> Finding {
         Finding(batch: batch, invariant: invariant, message: message)
     }
 
@@ -92,7 +100,10 @@ package struct BatchCheck: Sendable {
         if snapshot.number("skipped") != skipped {
             found.append(finding("I1", "skipped is \(snapshot.number("skipped")), but \(skipped) URLs were skipped"))
         }
-        let beyond = snapshot.outcomes.dropFirst(snapshot.number("pushed")).count { $0 != 0 }
+        // Where Redis lost its tail, and with it the end of the list, workers still report what they had of that: it counts, and is
+        // pushed again with the rest.
+        let end = snapshot.number("sealed") == 1 ? snapshot.number("pushed") : snapshot.fields["total"]?.int ?? .max
+        let beyond = snapshot.outcomes.dropFirst(end).count { $0 != 0 }
         if beyond > 0 { found.append(finding("I1", "\(beyond) URLs have an outcome and were never pushed")) }
         let keep = snapshot.fields["details"]?.int ?? 100_000
         if snapshot.detailsKept > min(keep, skipped) {
@@ -129,7 +140,7 @@ package struct BatchCheck: Sendable {
             guard let first = wrong.first else { continue }
             found.append(finding("I2", "\(wrong.count) open URLs are \(what), the first has the index \(first)"))
         }
-        let mayRun = snapshot.fields["paused"]?.string != "1" && !snapshot.jobs.isEmpty
+        let mayRun = snapshot.fields["paused"]?.string != "1" && !snapshot.isHeld && !snapshot.jobs.isEmpty
         if snapshot.timesReady != (mayRun ? 1 : 0) {
             found.append(
                 finding(
@@ -204,7 +215,7 @@ package struct BatchCheck: Sendable {
 }
 
 extension BatchSnapshot {
-    fileprivate var isRunning: Bool { fields["state"]?.string == "running" }
+    var isRunning: Bool { fields["state"]?.string == "running" }
 
-    fileprivate func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
+    func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
 }

@@ -18,14 +18,18 @@ struct BatchSnapshot {
     var workers: Set<String>
     /// What each worker has claimed: name and payload, without the fields about the claim itself.
     var owned: [String: [(name: String, payload: [UInt8])]]
+    /// Deaths by job, `job!` those under the mark.
+    var tries: [String: Int]
+    /// Whether a repair holds it, and so keeps it out of the ready lists.
+    var isHeld: Bool
 
     private static let step = 1 << 20
 
     // SNAPSHOT: what concerns a batch, all of one moment. Writes nothing.
     // ARGV: batch, last index of the outcomes to return (-1 = all), workers. Result: {hash, outcomes, details kept, counts of
     // workers, jobs, elements of the bell, whether it is in the set of running batches, registered workers, of the ready lists high,
-    // normal and low {elements, times the batch is one}, whether the queue is paused, then the claims of each worker}. Cost: O(all
-    // that).
+    // normal and low {elements, times the batch is one}, whether the queue is paused, deaths of its jobs, whether a repair holds it,
+    // then the claims of each worker}. Cost: O(all that).
     //
     // A script, since a Redis at maxmemory refuses every command inside MULTI.
     private static let snapshot = PrefetchQueue.script(
@@ -43,6 +47,8 @@ struct BatchSnapshot {
           out[#out + 1] = {redis.call('LLEN', list), #redis.call('LPOS', list, id, 'COUNT', 0)}
         end
         out[#out + 1] = redis.call('EXISTS', K .. ':paused')
+        out[#out + 1] = redis.call('HGETALL', tries(id))
+        out[#out + 1] = redis.call('HEXISTS', K .. ':held', id)
         for i = 3, #ARGV do out[#out + 1] = redis.call('HGETALL', own(ARGV[i])) end
         return out
         """#)
@@ -64,7 +70,7 @@ struct BatchSnapshot {
                 try await queue.run(
                     snapshot, [RedisArgument(batch), isOver ? "0" : "-1"] + owners.map { RedisArgument($0) }
                 ).array ?? []
-            guard replies.count == 12 + owners.count else { return nil }
+            guard replies.count == 14 + owners.count else { return nil }
             let workers = Set((replies[7].array ?? []).compactMap(\.string))
             // One that joined since its name was asked for may have claimed what would be missed here.
             guard workers.isSubset(of: owners) else { continue }
@@ -73,10 +79,10 @@ struct BatchSnapshot {
                 fields: replies[0].fields ?? [:], outcomes: replies[1].bytes ?? [], detailsKept: replies[2].int ?? 0,
                 workerCounts: replies[3].fields ?? [:], jobs: (replies[4].array ?? []).compactMap(\.bytes),
                 timesReady: ready.reduce(0) { $0 + ($1.last ?? 0) }, isAnyReady: ready.contains { $0.first != 0 },
-                bells: replies[5].int ?? 0,
-                isQueuePaused: replies[11].int == 1,
-                isInRunning: replies[6].int == 1, workers: workers, owned: [:])
-            for (owner, reply) in zip(owners, replies.dropFirst(12)) {
+                bells: replies[5].int ?? 0, isQueuePaused: replies[11].int == 1, isInRunning: replies[6].int == 1,
+                workers: workers, owned: [:], tries: (replies[12].fields ?? [:]).compactMapValues(\.int),
+                isHeld: replies[13].int == 1)
+            for (owner, reply) in zip(owners, replies.dropFirst(14)) {
                 let claimed = reply.fields ?? [:]
                 guard !claimed.isEmpty else { continue }
                 snapshot.owned[owner] = claimed.compactMap { name, payload in
@@ -91,20 +97,7 @@ struct BatchSnapshot {
 
     /// Workers that are registered or have a hash of claims.
     static func owners(_ queue: PrefetchQueue) async throws(RedisError) -> [String] {
-        let prefix = queue.keys.owned(by: "")
-        var names = Set(try await queue.workers())
-        var cursor = "0"
-        repeat {
-            let reply =
-                try await queue.read([
-                    ["SCAN", RedisArgument(cursor), "MATCH", RedisArgument(prefix + "*"), "COUNT", "1000"]
-                ])[0].get().array ?? []
-            cursor = reply.first?.string ?? "0"
-            for key in (reply.last?.array ?? []).compactMap(\.string) {
-                names.insert(String(key.dropFirst(prefix.count)))
-            }
-        } while cursor != "0"
-        return names.sorted()
+        Set(try await queue.workers()).union(try await queue.owners()).sorted()
     }
 
     private static func allOutcomes(_ batch: String, _ queue: PrefetchQueue) async throws(RedisError) -> [UInt8] {

@@ -72,6 +72,8 @@ extension PrefetchQueue {
         let isPaused = try replies[1].get().int == 1
         var result: [BatchStatus] = []
         for (id, reply) in zip(ids, replies.dropFirst(2)) {
+            // Somebody wrote something else to this key: no batch any more, and no reason to say nothing of the others.
+            if reply.error?.code == "WRONGTYPE" { continue }
             if let status = BatchStatus(
                 id: id, fields: try reply.get().fields ?? [:], at: now, isQueuePaused: isPaused)
             {

@@ -40,6 +40,8 @@ package struct WorkerRecord: Sendable, Equatable {
     package var leaseLeft: Int?
     /// What is broken where it runs; empty where nothing is.
     package var trouble: String
+    /// What it has to say of single batches or keys within half a minute; empty where nothing.
+    package var complaint: String
 
     /// * `leaseEnd`: the end of its lease, nil where it is not registered.
     /// * `counts`: what the batches that Redis still has say of it.
@@ -67,6 +69,7 @@ package struct WorkerRecord: Sendable, Equatable {
         leaseLeft = leaseEnd.map { $0 - at }
         silence = leaseEnd.flatMap { end in fields["lease"]?.int.map { max(0, at - (end - $0)) } }
         trouble = leaseEnd == nil ? "" : text("trouble")
+        complaint = leaseEnd == nil ? "" : text("complaint")
     }
 }
 

@@ -86,6 +86,18 @@ package struct PrefetchJob: Sendable, Equatable {
         self.init(batch: String(decoding: name[0], as: UTF8.self), base: base, entries: entries)
     }
 
+    /// The first bytes of something that is no job, for a sentence to a person: what is no printable ASCII as `\xNN`.
+    package static func excerpt(of bytes: [UInt8]) -> String {
+        let text = bytes.prefix(40).reduce(into: "") { text, byte in
+            if (0x20..<0x7F).contains(byte) && byte != UInt8(ascii: "\\") {
+                text.unicodeScalars.append(UnicodeScalar(byte))
+            } else {
+                text += "\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            }
+        }
+        return "'\(text)'" + (bytes.count > 40 ? "…" : "")
+    }
+
     /// The job in `parts` jobs of nearly equal size, at least one URL each.
     package func split(into parts: Int) -> [PrefetchJob] {
         let size = max(1, (entries.count + parts - 1) / parts)

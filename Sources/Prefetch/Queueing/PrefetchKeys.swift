@@ -45,6 +45,10 @@ package struct PrefetchKeys: Sendable {
     package var hold: String { root + ":hold" }
     /// LIST of payloads that are no jobs, newest first, at most 1,000.
     package var dead: String { root + ":dead" }
+    /// HASH, batch -> end in ms of the time in which none of its jobs is given out, because it is being repaired.
+    package var held: String { root + ":held" }
+    /// What was found under this name of the queue and had a wrong type; goes after a week.
+    package func aside(_ name: String) -> String { root + ":aside:" + name }
     /// HASH, slot -> the running batch that has it.
     package var slots: String { root + ":slots" }
     /// ZSET, running batch -> when it ends at the latest, in ms.
@@ -98,10 +102,26 @@ package struct PrefetchKeys: Sendable {
         local function ready(id)
           local m = redis.call('HMGET', batch(id), 'ready', 'state', 'paused', 'priority')
           if m[1] == '1' or m[2] ~= 'running' or m[3] == '1' then return end
+          if redis.call('HEXISTS', K .. ':held', id) == 1 then return end
           redis.call('HSET', batch(id), 'ready', '1')
           redis.call('RPUSH', K .. ':ready:' .. (m[4] or 'normal'), id)
           ring()
         end
+        -- Out of every ready list, whatever its hash says.
+        local function takeOut(id)
+          for _, p in ipairs({'high', 'normal', 'low'}) do redis.pcall('LREM', K .. ':ready:' .. p, 0, id) end
+          redis.pcall('HDEL', batch(id), 'ready')
+          if redis.call('EXISTS', K .. ':ready:high', K .. ':ready:normal', K .. ':ready:low') == 0 then
+            redis.call('DEL', K .. ':bell')
+          end
+        end
+        -- What is no job goes to the list of the dead, its first 64 KiB.
+        local function bury(payload)
+          redis.call('LPUSH', K .. ':dead', payload:sub(1, 65536))
+          redis.call('LTRIM', K .. ':dead', 0, 999)
+        end
+        -- The words of an error that was caught.
+        local function words(err) return type(err) == 'table' and err.err or tostring(err) end
         -- A job that comes back goes first, whichever end this batch pops.
         local function giveBack(id, payload)
           if redis.call('HGET', batch(id), 'state') ~= 'running' then return end

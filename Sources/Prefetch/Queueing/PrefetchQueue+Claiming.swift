@@ -25,12 +25,18 @@ extension PrefetchQueue {
 
     // CLAIM: the next jobs for a worker.
     // ARGV: worker, sequence number of this claim, most jobs, lease in ms.
-    // Result: {LOST}, {PAUSED} or {OK, then payload, outcome bytes, deliveries, marks for each job}. Again with the same number: the
-    // same jobs, as far as the worker still has them. Ends batches whose deadline has passed first. Cost: O(jobs), and a look at each ready batch that has had its share.
+    // Result: {LOST}, {PAUSED} or {OK, then payload, outcome bytes, deliveries, marks for each job, then where there is something to
+    // tell a list of kind, batch and text: DEAD and the first bytes of an element that was no job and is on the list of the dead
+    // now, or BROKEN and why a batch was set aside}. Again with the same number: the same jobs, as far as the worker still has them;
+    // what there was to tell is told once. Ends batches whose deadline has passed first. Cost: O(jobs), and a look at each ready
+    // batch that has had its share.
     //
     // Of 16 turns high has 11, normal 4 and low 1; a priority that has nothing leaves its turns to the next. Batches of one priority
     // take turns by jobs, and share by URLs: one that has had its 256 waits until all others have had theirs, so that a list in jobs
     // of 2 is not held up by one in jobs of 256.
+    //
+    // A batch with a key of a wrong type must not keep the others from being worked on: it leaves the ready lists with a field
+    // `broken`, until `prefetch-coord repair` has mended it. What Redis has done by then of its job is undone.
     //
     // A script, never BLMOVE into a private list: that loses jobs when a worker stops inside it and is reaped, or the reply is lost
     // while the worker lives, and it cannot drain a Redis that has reached maxmemory.
@@ -45,8 +51,9 @@ extension PrefetchQueue {
         local function give(name, payload)
           local id, base, n = parts(name)
           local t = redis.call('HMGET', tries(id), name, name .. '!')
+          local codes = redis.call('GETRANGE', outcomes(id), base, base + n - 1)
           out[#out + 1] = payload
-          out[#out + 1] = redis.call('GETRANGE', outcomes(id), base, base + n - 1)
+          out[#out + 1] = codes
           out[#out + 1] = t[1] or '0'
           out[#out + 1] = t[2] or '0'
         end
@@ -67,14 +74,37 @@ extension PrefetchQueue {
           while true do
             for _ = 1, count do
               local id = redis.call('LMOVE', list, list, 'LEFT', 'RIGHT')
-              local credit = tonumber(redis.call('HGET', batch(id), 'credit') or '') or 256
+              local known = redis.pcall('HGET', batch(id), 'credit')
+              -- No hash: what takes a job of it finds out.
+              if type(known) == 'table' then return id end
+              local credit = tonumber(known or '') or 256
               if credit > 0 then return id, credit end
             end
             for _, id in ipairs(redis.call('LRANGE', list, 0, -1)) do redis.call('HINCRBY', batch(id), 'credit', 256) end
           end
         end
-        local names = {}
-        while #names < wanted do
+        local names, told = {}, {}
+        -- One job of a batch, where its next element is one.
+        local function take(id, credit, held)
+          local m = redis.call('HMGET', batch(id), 'state', 'order', 'pushed')
+          held.order = m[2]
+          held.payload = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id))
+          if redis.call('LLEN', jobs(id)) == 0 then unready(id) end
+          if not held.payload or m[1] ~= 'running' then return end
+          local name = held.payload:sub(1, 200):match('^prefetch%-job 1 (%S+) ')
+          local of, base, n
+          if name then of, base, n = parts(name) end
+          if of == id and n >= 1 and n <= 256 and base + n <= tonumber(m[3] or '0') then
+            give(name, held.payload)
+            redis.call('HSET', own(worker), name, held.payload)
+            if credit then redis.call('HSET', batch(id), 'credit', credit - n) end
+            names[#names + 1] = name
+          else
+            bury(held.payload)
+            for _, word in ipairs({'DEAD', id, held.payload:sub(1, 64)}) do told[#told + 1] = word end
+          end
+        end
+        while #names < wanted and #told < 48 do
           local turn = redis.call('INCR', K .. ':wheel') % 16
           local first = turn < 11 and 'high' or turn < 15 and 'normal' or 'low'
           local id, credit
@@ -83,24 +113,17 @@ extension PrefetchQueue {
             if id then break end
           end
           if not id then break end
-          local m = redis.call('HMGET', batch(id), 'state', 'order')
-          local payload = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id))
-          if redis.call('LLEN', jobs(id)) == 0 then unready(id) end
-          if payload and m[1] == 'running' then
-            local name = payload:match('^prefetch%-job 1 (%S+) ')
-            local of, _, n = parts(name or '')
-            if of == id then
-              if credit then redis.call('HSET', batch(id), 'credit', credit - n) end
-              redis.call('HSET', own(worker), name, payload)
-              names[#names + 1] = name
-              give(name, payload)
-            else
-              redis.call('LPUSH', K .. ':dead', payload)
-              redis.call('LTRIM', K .. ':dead', 0, 999)
-            end
+          local held = {}
+          local ok, err = pcall(take, id, credit, held)
+          if not ok then
+            if held.payload then redis.pcall(held.order == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), held.payload) end
+            takeOut(id)
+            redis.pcall('HSET', batch(id), 'broken', words(err))
+            for _, word in ipairs({'BROKEN', id, words(err)}) do told[#told + 1] = word end
           end
         end
         if #names > 0 then redis.call('HSET', own(worker), '#seq', ARGV[2], '#jobs', table.concat(names, ' ')) end
+        if #told > 0 then out[#out + 1] = told end
         return out
         """#)
 
@@ -118,10 +141,11 @@ extension PrefetchQueue {
             ).array ?? []
         if reply.first?.string == "PAUSED" { return .paused }
         guard reply.first?.string == "OK" else { return .lost }
+        tell(reply.last?.array ?? [])
         var claims: [Claim] = []
         for start in stride(from: 1, to: reply.count - 3, by: 4) {
             guard let payload = reply[start].bytes, let job = PrefetchJob(payload) else {
-                try await bury(worker: worker, payload: reply[start].bytes ?? [])
+                try await bury(worker: worker, head: Array((reply[start].bytes ?? []).prefix(200)))
                 continue
             }
             var outcomes = reply[start + 1].bytes ?? []
@@ -134,21 +158,33 @@ extension PrefetchQueue {
         return .claimed(claims)
     }
 
+    private func tell(_ words: [RedisValue]) {
+        for start in stride(from: 0, to: words.count - 2, by: 3) {
+            let batch = words[start + 1].string ?? ""
+            switch words[start].string {
+            case "DEAD": notice(.buried(batch: batch, head: words[start + 2].bytes ?? []))
+            default: notice(.broken(batch: batch, message: words[start + 2].string ?? ""))
+            }
+        }
+    }
+
     // BURY: a claimed payload whose body is no job (its checksum is wrong) goes to the list of the dead.
-    // ARGV: worker, payload. Cost: O(1).
+    // ARGV: worker, the payload's first bytes. Result: 1, or 0 where the worker does not have it (any more). Again: 0. Cost: O(1).
     private static let bury = script(
         "BURY",
         #"""
         local name = ARGV[2]:match('^prefetch%-job 1 (%S+) ')
-        if name and redis.call('HDEL', own(ARGV[1]), name) == 1 then
-          redis.call('LPUSH', K .. ':dead', ARGV[2])
-          redis.call('LTRIM', K .. ':dead', 0, 999)
-        end
-        return 1
+        local payload = name and redis.call('HGET', own(ARGV[1]), name)
+        if not payload then return 0 end
+        bury(payload)
+        return redis.call('HDEL', own(ARGV[1]), name)
         """#)
 
-    private func bury(worker: String, payload: [UInt8]) async throws(RedisError) {
-        _ = try await run(Self.bury, [RedisArgument(worker), RedisArgument(payload)])
+    private func bury(worker: String, head: [UInt8]) async throws(RedisError) {
+        guard try await run(Self.bury, [RedisArgument(worker), RedisArgument(head)]).int == 1 else { return }
+        let words = String(decoding: head.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self).split(separator: " ")
+        let batch = words.count > 2 ? words[2].prefix { $0 != ":" } : ""
+        notice(.buried(batch: String(batch), head: Array(head.prefix(64))))
     }
 
     // SPLIT: a job that ended three workers comes back in parts, so that its neighbours are rid of the one that does it. The parts
@@ -159,7 +195,7 @@ extension PrefetchQueue {
         #"""
         local id = parts(ARGV[2])
         if redis.call('HDEL', own(ARGV[1]), ARGV[2]) == 0 then return 0 end
-        redis.call('HDEL', tries(id), ARGV[2])
+        redis.call('HDEL', tries(id), ARGV[2], ARGV[2] .. '!')
         for i = #ARGV - 1, 3, -2 do
           if redis.call('HGET', batch(id), 'state') == 'running' then redis.call('HSET', tries(id), ARGV[i], '2') end
           giveBack(id, ARGV[i + 1])

@@ -58,13 +58,17 @@ extension PrefetchQueue {
     // For exactly the URLs it is first to settle it writes the outcome, adds to the counts of the batch and of the worker, keeps
     // the detail and changes the failed set; then it completes the batch if that was the last one. Again, or from a worker that
     // was reaped in between: changes nothing more. Cost: O(URLs).
+    // While a repair counts the outcomes anew, piece by piece up to the index `recount`, it adds to that count as well.
     private static let report = script(
         "REPORT",
         #"""
         local worker, name = ARGV[1], ARGV[2]
         local id, base, n = parts(name)
-        if ARGV[3] == '1' then redis.call('HDEL', own(worker), name) end
-        local state = redis.call('HGET', batch(id), 'state')
+        if ARGV[3] == '1' and redis.call('HDEL', own(worker), name) == 1 then
+          redis.call('HDEL', tries(id), name, name .. '!')
+        end
+        local m = redis.call('HMGET', batch(id), 'state', 'recount')
+        local state, recounted, recount = m[1], tonumber(m[2] or '0'), {}
         if state ~= 'running' then return {state or 'gone', ''} end
         -- As strings, and byte by byte only where somebody was there before: most reports are the first of all their URLs, and many
         -- have one code.
@@ -106,10 +110,18 @@ extension PrefetchQueue {
             for i = 1, n do both[i] = (both[i] or 0) ~= 0 and both[i] or first:byte(i) end
             redis.call('SETRANGE', outcomes(id), base, string.char(unpack(both)))
           end
+          -- What a repair has counted already, it has to hear of.
+          if base < recounted then
+            for i = 1, math.min(n, recounted - base) do
+              local code = first:byte(i) or 0
+              if code ~= 0 then recount[code] = (recount[code] or 0) + 1 end
+            end
+          end
           for code, c in pairs(count) do
             redis.call('HINCRBY', batch(id), 'o' .. code, c)
             redis.call('HINCRBY', counts(id), worker .. ':' .. code, c)
           end
+          for code, c in pairs(recount) do redis.call('HINCRBY', batch(id), 'r' .. code, c) end
           redis.call('HINCRBY', batch(id), 'finished', new)
           if skippedNew > 0 then redis.call('HINCRBY', batch(id), 'skipped', skippedNew) end
           if bytes > 0 then
@@ -168,7 +180,7 @@ extension PrefetchQueue {
         """#)
 
     /// Reports groups of outcomes in one round trip. Returns for each the outcomes this call was first to settle, by position; nil
-    /// where the batch is no longer running.
+    /// where the batch is no longer running, or broken.
     package func report(
         _ reports: [Report], worker: String
     ) async throws(RedisError) -> [[(position: Int, outcome: PrefetchOutcome)]?] {
@@ -181,11 +193,17 @@ extension PrefetchQueue {
             try Self.withoutTransient(try await connection.run(calls))
         }[...]
         var results: [[(position: Int, outcome: PrefetchOutcome)]?] = []
-        for group in parts {
+        for (group, report) in zip(parts, reports) {
             // Nil where every part found the batch over; where it was cancelled between two parts, the first one counts.
             var first: [(position: Int, outcome: PrefetchOutcome)]?
             for _ in group {
-                let reply = try values.removeFirst().get().array ?? []
+                let value = values.removeFirst()
+                if let error = value.error?.asError, error.code == .reply {
+                    // A key of this batch is not what it must be. The other reports count.
+                    notice(.broken(batch: report.batch, message: error.message))
+                    continue
+                }
+                let reply = try value.get().array ?? []
                 guard reply.first?.string == "OK", let codes = reply.last?.bytes else { continue }
                 first =
                     (first ?? [])
@@ -215,9 +233,11 @@ extension PrefetchQueue {
 
     /// Notes an address the policy refused, for whoever watches the batch. Again: the same.
     package func noteRefusal(batch: String, host: String, message: String) async throws(RedisError) {
-        _ = try await read([
+        let reply = try await read([
             ["HSETNX", RedisArgument(keys.refused(batch)), RedisArgument(host), RedisArgument(message)]
-        ])[0].get()
+        ])[0]
+        // A full Redis takes no notes, and no URL may wait for one; nor for a key of a wrong type.
+        if let error = reply.error?.asError, error.code != .outOfMemory, error.code != .reply { throw error }
     }
 
     /// The addresses that were refused in a batch, with the sentence about each.

@@ -1,14 +1,19 @@
 package import Redis
 
 extension PrefetchQueue {
-    // JOIN: a worker registers.
-    // ARGV: worker, lease in ms, fields and values about it. Result: 1, or 0 where the name is taken. Cost: O(log workers).
+    // JOIN: a worker registers. What somebody of this name has left behind without a registration goes back to the lists.
+    // ARGV: worker, lease in ms, fields and values about it. Result: 1, or 0 where the name is taken. Cost: O(log workers), and what
+    // was left behind.
     private static let join = script(
         "JOIN",
         #"""
         local joined = redis.call('ZADD', K .. ':workers', 'NX', now() + tonumber(ARGV[2]), ARGV[1])
         if joined == 1 then
+          local left = redis.call('HGETALL', own(ARGV[1]))
           redis.call('DEL', K .. ':w:' .. ARGV[1], own(ARGV[1]))
+          for i = 1, #left, 2 do
+            if left[i]:sub(1, 1) ~= '#' then pcall(giveBack, (parts(left[i])), left[i + 1]) end
+          end
           redis.call('HSET', K .. ':w:' .. ARGV[1], 'since', now(), 'state', 'running', 'lease', ARGV[2], unpack(ARGV, 3))
         end
         return joined
@@ -112,13 +117,21 @@ extension PrefetchQueue {
         case reaped(worker: String, jobs: Int)
     }
 
-    // REAP: the jobs of a worker whose lease has run out go back to the front of their lists, and each counts one more delivery.
+    // REAP: the jobs of a worker whose lease has run out go back to the front of their lists, and each counts one more delivery. A batch
+    // that was held by a repair which has died is let go; a batch with a key of a wrong type loses the job, and no other does.
     // ARGV: worker the caller knows to be dead, whatever its lease says ("" = whose lease ran out first), most jobs.
     // Result: {} or {worker, jobs put back}. Again: goes on where it stopped. Cost: O(jobs), at most the number given.
     private static let reap = script(
         "REAP",
         #"""
         local worker = ARGV[1]
+        local held, t = redis.call('HGETALL', K .. ':held'), now()
+        for i = 1, #held, 2 do
+          if tonumber(held[i + 1]) < t then
+            redis.call('HDEL', K .. ':held', held[i])
+            pcall(function() if redis.call('LLEN', jobs(held[i])) > 0 then ready(held[i]) end end)
+          end
+        end
         if worker == '' then
           if redis.call('EXISTS', K .. ':hold') == 1 then return {} end
           worker = redis.call('ZRANGE', K .. ':workers', '-inf', now(), 'BYSCORE', 'LIMIT', 0, 1)[1]
@@ -131,12 +144,14 @@ extension PrefetchQueue {
           if name:sub(1, 1) ~= '#' then
             local id = parts(name)
             redis.call('HDEL', own(worker), name)
-            if redis.call('HGET', batch(id), 'state') == 'running' then
-              redis.call('HINCRBY', tries(id), name, 1)
-              if marked == name then redis.call('HINCRBY', tries(id), name .. '!', 1) end
-              giveBack(id, all[i + 1])
-              n = n + 1
-            end
+            pcall(function()
+              if redis.call('HGET', batch(id), 'state') == 'running' then
+                redis.call('HINCRBY', tries(id), name, 1)
+                if marked == name then redis.call('HINCRBY', tries(id), name .. '!', 1) end
+                giveBack(id, all[i + 1])
+                n = n + 1
+              end
+            end)
             if n >= tonumber(ARGV[2]) then return {worker, n} end
           end
         end
@@ -171,7 +186,7 @@ extension PrefetchQueue {
             local payload = redis.call('HGET', own(worker), name)
             if payload then
               redis.call('HDEL', own(worker), name)
-              giveBack((parts(name)), payload)
+              pcall(giveBack, (parts(name)), payload)
               n = n + 1
             end
           end

@@ -12,6 +12,16 @@ package struct PrefetchQueue: Sendable {
     package var patience: Duration?
     /// The names of this queue's keys.
     package let keys: PrefetchKeys
+    /// Hears what a call came upon beside what it was for.
+    package var notice: @Sendable (Notice) -> Void = { _ in }
+
+    /// Something wrong with one batch, while the others go on.
+    package enum Notice: Sendable, Equatable {
+        /// An element of its job list was no job of it; it is on the list of the dead now. With its first bytes.
+        case buried(batch: String, head: [UInt8])
+        /// It cannot be worked on: a key of it is not what it must be.
+        case broken(batch: String, message: String)
+    }
 
     /// * `name`: 1 to 64 of `A-Z a-z 0-9 _ -`; it becomes the hash tag of every key.
     package init(connection: RedisConnection, name: String = "default", patience: Duration? = .seconds(10)) {

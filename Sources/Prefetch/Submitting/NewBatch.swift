@@ -41,7 +41,7 @@ package struct NewBatch: Sendable {
         if let limit { fields.append(("limit", String(limit))) }
         if let finishAt { fields.append(("finish_at", finishAt)) }
         let wanted =
-            name ?? list.map { "\($0.stem)-\($0.hash.prefix(8))" }
+            name ?? list.map(\.usualBatchID)
             ?? "open-\(String(UInt32.random(in: 0x1000_0000...UInt32.max), radix: 16))"
         let nonce = "\(UInt64.random(in: 0...UInt64.max))-\(UInt64.random(in: 0...UInt64.max))"
         let opened: PrefetchQueue.Opened?
@@ -58,4 +58,9 @@ package struct NewBatch: Sendable {
         }
         return opened
     }
+}
+
+extension URLList {
+    /// The name of its first batch, where nobody names it.
+    package var usualBatchID: String { "\(stem)-\(hash.prefix(8))" }
 }

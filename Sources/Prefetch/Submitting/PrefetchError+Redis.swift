@@ -9,8 +9,10 @@ extension PrefetchError {
             case .configuration: .configuration
             case .interrupted: .stopped
             case .unavailable, .timedOut, .transient, .outOfMemory, .protocolError: .redisUnavailable
-            case .reply: .software
+            // Nobody's bug of ours: somebody else has written to a key of the queue.
+            case .reply: error.replyCode == "WRONGTYPE" ? .configuration : .software
             }
-        self.init(kind, error.message, hint: error.hint ?? "")
+        let hint = error.replyCode == "WRONGTYPE" ? "see which key it is: prefetch-coord fsck" : ""
+        self.init(kind, error.message, hint: error.hint ?? hint)
     }
 }

@@ -22,7 +22,7 @@ extension PrefetchWorker {
     }
 
     private func claim(into group: inout DiscardingTaskGroup) async {
-        while !draining.isOpen && !Task.isCancelled && fatal == nil {
+        while !draining.isOpen && !Task.isCancelled {
             await fault.wait()
             let count = await claimable()
             guard count > 0 else {
@@ -30,7 +30,7 @@ extension PrefetchWorker {
                 continue
             }
             let (worker, next) = (name, sequence + 1)
-            let result = await persist { () async throws(RedisError) in
+            let result = await persist(until: draining) { () async throws(RedisError) in
                 try await queue.claim(worker: worker, sequence: next, count: count, lease: configuration.lease)
             }
             switch result {
@@ -91,7 +91,8 @@ extension PrefetchWorker {
     }
 
     private func nothingIsLeft() async -> Bool {
-        await persist { () async throws(RedisError) in try await queue.runningBatches() }?.isEmpty ?? false
+        await persist(until: draining) { () async throws(RedisError) in try await queue.runningBatches() }?.isEmpty
+            ?? false
     }
 
     /// Its jobs were taken back: what runs is finished and reported, what waits is left to others, and it joins anew.
@@ -105,10 +106,11 @@ extension PrefetchWorker {
 
     /// What a batch asks; nil where Redis has no such batch.
     func context(of batch: String) async -> BatchContext? {
-        if let known = batches[batch] { return known }
+        // One that was over may have been made again under its name.
+        if let known = batches[batch], !known.over.isOpen { return known }
         let status = await persist { () async throws(RedisError) in try await queue.status(of: batch) }
         guard let status, let status else { return nil }
-        if let known = batches[batch] { return known }
+        if let known = batches[batch], !known.over.isOpen { return known }
         let context = BatchContext(id: batch, options: status.options, keepDetails: status.keepDetails)
         if status.state != .running { context.over.open() }
         batches[batch] = context

@@ -27,10 +27,12 @@ extension PrefetchWorker {
     public enum Event: Sendable, Equatable {
         /// Registered under this name.
         case joined(String)
-        /// Redis is away, with the reason; it waits.
+        /// Redis is away, full or refuses, with the reason; it waits.
         case redisAway(String)
         /// Redis answers again.
         case redisBack
+        /// Something in Redis is not what it must be; everything else goes on. Said once.
+        case complaint(String)
         /// Its jobs were taken back because it gave no sign of life for a lease; it goes on under a new name.
         case lost(String)
         /// Something here is broken (disk full, no network): nothing ends until it is mended.

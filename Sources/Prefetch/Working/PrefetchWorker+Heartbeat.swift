@@ -22,6 +22,7 @@ extension PrefetchWorker {
                 ("skipped", String(totals.skipped)), ("bytes", String(totals.bytes)), ("trouble", fault.message ?? ""),
                 ("oldest", await oldestNotes()),
                 ("max_concurrent_downloads", String(concurrency)),
+                ("complaint", complaints.current ?? ""),
             ]
             let worker = name
             let began = ContinuousClock.now

@@ -42,12 +42,10 @@ extension PrefetchWorker {
             }
         } catch {
             // Known and unreported still: the next call sends it again, or the lease runs out and it is a hit for others.
-            if error.code != .interrupted && !error.isTransient && fatal == nil {
-                fatal = PrefetchError(error)
-                stop()
-            }
+            if error.code != .interrupted { redisFails(error) }
             return
         }
+        redisAnswers()
         for ((id, run), result) in zip(ready, results) {
             if let result {
                 count(result, of: run)

@@ -11,7 +11,7 @@ extension PrefetchWorker {
             return jobs.forget(id)
         }
         if claim.marks >= 3 {
-            jobs.settle(id, [poison(claim)])
+            jobs.settle(id, [poison(claim, context.policy)])
             return jobs.end(id)
         }
         await withTaskGroup(of: Bool.self) { race in
@@ -201,10 +201,10 @@ extension PrefetchWorker {
         return item
     }
 
-    private nonisolated func poison(_ claim: PrefetchQueue.Claim) -> PrefetchQueue.Settled {
+    private nonisolated func poison(_ claim: PrefetchQueue.Claim, _ policy: FailedURLPolicy) -> PrefetchQueue.Settled {
         let entry = claim.job.entries[0]
         var item = failed(0, entry, .poison, attempts: claim.marks, detail: "its bytes ended \(claim.marks) workers")
-        item.list = entry.url
+        if policy != .none { item.list = entry.url }
         return item
     }
 

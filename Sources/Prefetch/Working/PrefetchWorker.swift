@@ -10,6 +10,7 @@ public import WebImage
 /// blamed.
 public actor PrefetchWorker {
     let configuration: Configuration
+    /// Throws at once where Redis is away: ``persist(until:_:)`` waits, and says so.
     let queue: PrefetchQueue
     let manager: ImageManager
     /// Verification, file calls and the glue between them: nothing of it runs on the cooperative pool.
@@ -39,14 +40,21 @@ public actor PrefetchWorker {
     var reach = 1
     /// Whether the gate was closed by a failed sync.
     var syncHasFailed = false
-    var fatal: PrefetchError?
+    /// What Redis said last instead of doing as told; nil while it does.
+    var redisFault: String?
+    var redisFailures = 0
+    nonisolated let complaints: Complaints
 
     /// A worker over its own two connections (one of them waits for work) and a manager.
     package init(configuration: Configuration, redis: RedisConfiguration, queue name: String, manager: ImageManager) {
         self.configuration = configuration
         self.manager = manager
         concurrency = configuration.maxConcurrentDownloads
-        queue = PrefetchQueue(redis, client: "prefetch-worker", name: name, patience: nil)
+        var queue = PrefetchQueue(redis, client: "prefetch-worker", name: name, patience: .zero)
+        let complaints = Complaints(configuration.onEvent)
+        self.complaints = complaints
+        queue.notice = { complaints.say($0) }
+        self.queue = queue
         bellConnection = RedisConnection(redis, name: "prefetch-worker-bell", following: queue.keys.root)
         pool = manager.pool
         jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads)
@@ -74,10 +82,10 @@ public actor PrefetchWorker {
 
     /// Works until it is told to leave, or with `burst` until no batch is running. Returns its own counts.
     /// - Throws: `refused`, `configuration` or `redisUnavailable` where Redis will not have it (wrong password, too old, set to
-    ///   evict); a Redis that is only away is waited for.
+    ///   evict); a Redis that is only away is waited for. Only at its start: from its registration on, whatever becomes of Redis is
+    ///   waited out.
     public func run() async throws(PrefetchError) -> PrefetchCounts {
-        try await meetRedis()
-        await register()
+        guard try await meetRedis() else { return totals }
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.claimLoop() }
             group.addTask { await self.reportLoop() }
@@ -91,41 +99,65 @@ public actor PrefetchWorker {
         // Before the process ends: TLS must not be taken down under a thread that still uses it.
         await queue.connection.close()
         await bellConnection.close()
-        if let fatal { throw fatal }
         return totals
     }
 
-    /// Waits for Redis and looks whether it is one that can keep a queue.
-    private func meetRedis() async throws(PrefetchError) {
-        let said = Locked(false)
-        let onEvent = configuration.onEvent
-        let connection = queue.connection
-        do throws(RedisError) {
-            let facts = try await withRetry(onRetry: { error, _ in
-                let isFirst = said.withLock { said in
-                    defer { said = true }
-                    return !said
-                }
-                if isFirst { onEvent(.redisAway(error.message)) }
-            }) { () async throws(RedisError) in try await connection.serverFacts() }
-            if said.withLock({ $0 }) { onEvent(.redisBack) }
-            _ = try facts.check()
-        } catch {
-            throw PrefetchError(error)
+    /// Waits for Redis, looks whether it is one that can keep a queue, and registers; false where it is told to leave first.
+    private func meetRedis() async throws(PrefetchError) -> Bool {
+        let (queue, lease) = (queue, configuration.lease)
+        _ = try await first { () async throws(RedisError) in
+            _ = try await queue.connection.serverFacts().check()
         }
+        while !draining.isOpen {
+            let (name, about) = nextName()
+            let joined = try await first { () async throws(RedisError) in
+                try await queue.join(worker: name, lease: lease, about: about)
+            }
+            if joined == true {
+                configuration.onEvent(.joined(name))
+                return true
+            }
+            if joined == false { lossCount += 1 }
+        }
+        return false
     }
 
-    /// Registers under a name nobody has.
+    /// A call before the worker is one: what waiting cannot heal ends it. Nil where it is told to leave first.
+    private func first<Success: Sendable>(
+        _ body: () async throws(RedisError) -> Success
+    ) async throws(PrefetchError) -> Success? {
+        var ceiling = Duration.milliseconds(50)
+        while !draining.isOpen {
+            do throws(RedisError) {
+                let value = try await body()
+                redisAnswers()
+                return value
+            } catch {
+                guard error.isTransient || error.code == .outOfMemory else { throw PrefetchError(error) }
+                redisFails(error)
+                await pause(ceiling, orUntil: draining)
+                ceiling = min(ceiling * 2, .seconds(5))
+            }
+        }
+        return nil
+    }
+
+    private func nextName() -> (name: String, about: [(String, String)]) {
+        let base = configuration.name.isEmpty ? Self.hostAndPID : configuration.name
+        name = lossCount == 0 ? base : "\(base).\(lossCount)"
+        sequence = 0
+        var about = [("host", Self.host), ("pid", String(getpid())), ("version", PrefetchVersion)]
+        // Orders were given to the process, not to the name it had.
+        if orders.isWorkerPaused { about.append(("paused", "1")) }
+        if let count = orders.ownConcurrency { about.append(("wanted", String(count))) }
+        return (name, about)
+    }
+
+    /// Registers anew under a name nobody has.
     func register() async {
-        while !Task.isCancelled && fatal == nil {
-            let base = configuration.name.isEmpty ? Self.hostAndPID : configuration.name
-            name = lossCount == 0 ? base : "\(base).\(lossCount)"
-            sequence = 0
-            var about = [("host", Self.host), ("pid", String(getpid())), ("version", PrefetchVersion)]
-            // Orders were given to the process, not to the name it had.
-            if orders.isWorkerPaused { about.append(("paused", "1")) }
-            if let count = orders.ownConcurrency { about.append(("wanted", String(count))) }
-            let joined = await persist { () async throws(RedisError) in
+        while !Task.isCancelled && !draining.isOpen {
+            let (name, about) = nextName()
+            let joined = await persist(until: draining) { () async throws(RedisError) in
                 try await queue.join(worker: name, lease: configuration.lease, about: about)
             }
             if joined == true {
@@ -133,23 +165,7 @@ public actor PrefetchWorker {
                 return
             }
             // The name is taken: by an earlier process with this pid whose lease still runs.
-            lossCount += 1
-        }
-    }
-
-    /// A call to Redis that waits for ever while it is away, and ends the worker where it refuses.
-    func persist<Success: Sendable>(
-        _ body: () async throws(RedisError) -> Success
-    ) async -> Success? {
-        do throws(RedisError) {
-            return try await body()
-        } catch {
-            if error.code != .interrupted && fatal == nil {
-                fatal = PrefetchError(error)
-                drain()
-                stopping.open()
-            }
-            return nil
+            if joined == false { lossCount += 1 }
         }
     }
 

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Prefetch
+internal import Redis
 internal import WebImage
 
 /// `prefetch-coord fsck`: the invariants of batches.
@@ -13,8 +14,8 @@ struct FsckCommand: AsyncParsableCommand {
               prefetch-coord fsck --cache ./cache
               prefetch-coord fsck urls-7f3a --json
 
-            Exit code 1 where something does not agree. With --cache it also looks whether
-            every image that was counted is there.
+            Exit code 1 where something does not agree, and the command that mends it. With
+            --cache it also looks whether every image that was counted is there.
             """)
 
     @Argument(help: "A batch, or the beginning of its name; all by default.")
@@ -28,35 +29,36 @@ struct FsckCommand: AsyncParsableCommand {
     func run() async throws {
         try await Session.with(location) { session in
             let ids = batch == nil ? try await session.queue.batches() : [try await session.queue.resolve(batch)]
-            var findings: [BatchCheck.Finding] = []
+            var findings = batch == nil ? try await QueueCheck(queue: session.queue).run() : []
             for (id, check) in zip(ids, try await BatchCheck.checks(of: ids, queue: session.queue)) {
                 findings += try await check.run()
                 findings += try await missingFiles(id, session)
             }
+            let dead = await Self.dead(session.queue)
+            // A file that somebody deleted is nothing that was lost in Redis.
+            let broken = findings.filter { $0.invariant != "I5" }.map(\.batch)
+            let commands = Set(broken).sorted().map {
+                "prefetch-coord repair\($0.isEmpty ? "" : " \($0)")\(location.words)"
+            }
             if json {
-                Console.print(
-                    JSONText.object([
-                        ("v", .int(1)), ("checked", .array(ids.map { .string($0) })),
-                        (
-                            "findings",
-                            .array(
-                                findings.map {
-                                    .object([
-                                        ("batch", .string($0.batch)), ("invariant", .string($0.invariant)),
-                                        ("message", .string($0.message)),
-                                    ])
-                                })
-                        ),
-                    ]).text)
+                Console.print(FsckText.object(ids, findings, dead, commands).text)
             } else {
-                for finding in findings {
-                    Console.print("\(finding.batch): \(finding.invariant): \(TerminalText.escaped(finding.message))")
+                for finding in findings { Console.print(FsckText.line(finding)) }
+                for element in dead.elements { Console.print("dead: \(PrefetchJob.excerpt(of: element))") }
+                if dead.count > dead.elements.count {
+                    Console.print("and \(Wording.count(dead.count - dead.elements.count)) more on the list of the dead")
                 }
                 Console.print(
                     findings.isEmpty ? "\(ids.count) batches, everything agrees" : "\(findings.count) findings")
+                for command in commands { Console.note("repair it with: \(command)") }
             }
             if !findings.isEmpty { throw ExitCode(1) }
         }
+    }
+
+    /// The list of the dead; none where that is no list, which is among the findings.
+    private static func dead(_ queue: PrefetchQueue) async -> (elements: [[UInt8]], count: Int) {
+        do throws(RedisError) { return try await queue.dead() } catch { return ([], 0) }
     }
 
     /// I5: a URL that counts as an image has one in the cache. Needs the cache and the list.
@@ -91,5 +93,35 @@ struct FsckCommand: AsyncParsableCommand {
             return true
         }
         return findings
+    }
+}
+
+/// What a check found, in words and as JSON.
+enum FsckText {
+    static func line(_ finding: BatchCheck.Finding) -> String {
+        let batch = finding.batch.isEmpty ? "queue" : finding.batch
+        return "\(batch): \(finding.invariant): \(TerminalText.escaped(finding.message))"
+    }
+
+    static func object(
+        _ ids: [String], _ findings: [BatchCheck.Finding], _ dead: (elements: [[UInt8]], count: Int),
+        _ repairs: [String]
+    ) -> JSONText {
+        .object([
+            ("v", .int(1)), ("checked", .array(ids.map { .string($0) })),
+            (
+                "findings",
+                .array(
+                    findings.map {
+                        .object([
+                            ("batch", .string($0.batch)), ("invariant", .string($0.invariant)),
+                            ("message", .string($0.message)),
+                        ])
+                    })
+            ),
+            ("dead", .int(dead.count)),
+            ("dead_elements", .array(dead.elements.map { .string(PrefetchJob.excerpt(of: $0)) })),
+            ("repair", .array(repairs.map { .string($0) })),
+        ])
     }
 }

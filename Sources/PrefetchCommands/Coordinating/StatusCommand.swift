@@ -31,9 +31,12 @@ struct StatusCommand: AsyncParsableCommand {
             let workers = try await queue.workerFacts()
             let oldest = batch == nil ? nil : try await oldest(of: statuses, queue)
             let orders = try await queue.queueOrders()
+            let health = try await QueueHealth.read(queue)
             if json {
-                Console.print(Self.object(statuses, workers, oldest, QueueText.object(queue, orders)).text)
-            } else if batch != nil, let status = statuses.first {
+                Console.print(Self.object(statuses, workers, oldest, QueueText.object(queue, orders), health).text)
+                return
+            }
+            if batch != nil, let status = statuses.first {
                 try await printOne(status, queue)
                 for line in OpenURLText.lines(oldest ?? [], at: status.at) { Console.print(line) }
             } else {
@@ -42,6 +45,8 @@ struct StatusCommand: AsyncParsableCommand {
                 for status in statuses { Console.print(BatchText.line(status)) }
                 Self.printWorkers(workers)
             }
+            let waits = statuses.contains { $0.state == .running } && workers.isEmpty
+            for line in HealthText.lines(health, noWorker: waits) { Console.print(line) }
         }
     }
 
@@ -106,12 +111,14 @@ struct StatusCommand: AsyncParsableCommand {
             line += "  finished \(facts["finished"] ?? "0") skipped \(facts["skipped"] ?? "0")"
             if facts["paused"] == "1" { line += "  paused" }
             if let trouble = facts["trouble"], !trouble.isEmpty { line += "  paused: \(TerminalText.escaped(trouble))" }
+            if let text = facts["complaint"], !text.isEmpty { line += "  says: \(TerminalText.escaped(text))" }
             Console.print(line)
         }
     }
 
     private static func object(
-        _ statuses: [BatchStatus], _ workers: [[String: String]], _ oldest: [OpenURL]?, _ queue: JSONText
+        _ statuses: [BatchStatus], _ workers: [[String: String]], _ oldest: [OpenURL]?, _ queue: JSONText,
+        _ health: QueueHealth
     ) -> JSONText {
         func number(_ facts: [String: String], _ name: String) -> JSONText { .int(Int(facts[name] ?? "") ?? 0) }
         return .object([
@@ -128,9 +135,11 @@ struct StatusCommand: AsyncParsableCommand {
                             ("trouble", facts["trouble"].flatMap { $0.isEmpty ? nil : .string($0) } ?? .null),
                             ("paused", .bool(facts["paused"] == "1")),
                             ("max_concurrent_downloads", number(facts, "max_concurrent_downloads")),
+                            ("complaint", facts["complaint"].flatMap { $0.isEmpty ? nil : .string($0) } ?? .null),
                         ])
                     })
             ),
+            ("health", HealthText.object(health, statuses)),
         ])
     }
 }

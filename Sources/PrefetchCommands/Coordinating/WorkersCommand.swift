@@ -102,6 +102,7 @@ enum WorkerText {
         }
         if record.ended > 0 { parts.append("at \(UTCTime.text(milliseconds: record.ended))") }
         if !record.trouble.isEmpty { parts.append("paused: \(TerminalText.escaped(record.trouble))") }
+        if !record.complaint.isEmpty { parts.append("says: \(TerminalText.escaped(record.complaint))") }
         // Its name says so already, unless it had to take another.
         let place = "\(record.host):\(record.pid)"
         if !record.host.isEmpty, place != record.id { parts.append("is \(TerminalText.escaped(place))") }
@@ -123,6 +124,7 @@ enum WorkerText {
             ("trouble", record.trouble.isEmpty ? .null : .string(record.trouble)),
             ("paused", .bool(record.isPaused)), ("max_concurrent_downloads", .int(record.maxConcurrentDownloads)),
             ("wanted_concurrent_downloads", record.wantedConcurrency.map { .int($0) } ?? .null),
+            ("complaint", record.complaint.isEmpty ? .null : .string(record.complaint)),
         ])
     }
 }

@@ -102,8 +102,9 @@ public struct WorkerCommand: AsyncParsableCommand {
     private static func text(_ event: PrefetchWorker.Event, isQuiet: Bool) -> String? {
         switch event {
         case .joined(let name): isQuiet ? nil : "worker \(name) is ready"
-        case .redisAway(let reason): "waiting for Redis: \(reason)"
+        case .redisAway(let reason): "waiting for Redis: \(TerminalText.escaped(reason))"
         case .redisBack: "Redis is back"
+        case .complaint(let text): TerminalText.escaped(text)
         case .lost(let name): "worker \(name) was given up by the others; going on under a new name"
         case .paused(let reason):
             "paused: \(TerminalText.escaped(reason)); no URL is blamed, looking again every few seconds"

@@ -13,6 +13,8 @@ extension ImageCache {
         /// How far an image must have been verified to be stored or found by the cache's own calls; `decode` by default. A manager
         /// asks for the level of its configuration instead.
         public var validation = ValidationLevel.decode
+        /// The longest wait for another process that transfers the same image: it may hang.
+        package var transferPatience = Duration.seconds(15)
         /// What verifies.
         public var coder = ImageCoder()
 

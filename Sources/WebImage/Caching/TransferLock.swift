@@ -7,6 +7,9 @@ internal import Threading
 /// Among the tasks of this process a gate decides, in the order of arrival; between processes an open-file-description lock
 /// (fcntl(2)) on one byte of one of 16 lock files. The kernel takes it away when a process dies, so there is no lock to expire or
 /// to break. Use one `TransferLock` per process and cache.
+///
+/// A process that hangs or was stopped keeps its locks. So nobody waits for another process longer than the patience: then there may be
+/// two transfers of the image, and whoever comes second finds it stored, which costs a transfer and harms nothing.
 package final class TransferLock: Sendable {
     private struct Byte: Hashable {
         var file: Int
@@ -18,9 +21,12 @@ package final class TransferLock: Sendable {
     private let contended = Locked<[Byte: Double]>([:])
     private let files: [Int32]
     private let directory: String
+    private let patience: Duration
 
     /// Opens the lock files of a cache.
-    package init(_ cache: DiskCache) throws(WebImageError) {
+    /// * `patience`: the longest wait for another process.
+    package init(_ cache: DiskCache, patience: Duration = .seconds(15)) throws(WebImageError) {
+        self.patience = patience
         directory = cache.directory
         var files: [Int32] = []
         for index in 0..<CacheKey.lockFileCount {
@@ -48,7 +54,7 @@ package final class TransferLock: Sendable {
         return try await body()
     }
 
-    /// Waits until nobody else transfers this image.
+    /// Waits until nobody else transfers this image, or another process has for longer than the patience.
     /// - Throws: `cancelled` where the task is cancelled while it waits, `localFault` where the lock files do not work.
     package func acquire(_ key: CacheKey) async throws(WebImageError) -> Transfer {
         let byte = Byte(file: key.lockFile, offset: key.lockOffset)
@@ -78,6 +84,7 @@ package final class TransferLock: Sendable {
 
     /// Asks again and again, ever less often: a call that waits in the kernel could not be cancelled.
     private func lock(_ byte: Byte) async throws(WebImageError) {
+        let end = ContinuousClock.now + patience
         var wait = Duration.milliseconds(2)
         var isWaiting = false
         defer { if isWaiting { contended.withLock { $0[byte] = nil } } }
@@ -85,6 +92,7 @@ package final class TransferLock: Sendable {
             guard errno == EAGAIN || errno == EACCES else {
                 throw DiskCache.fault("lock a transfer in the cache \(directory)")
             }
+            guard .now < end else { return }
             if !isWaiting { contended.withLock { $0[byte] = monotonicSeconds() } }
             isWaiting = true
             do {

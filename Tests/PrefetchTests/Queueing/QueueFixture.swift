@@ -101,6 +101,8 @@ struct QueueFixture {
                         line: job.entries[position].line, url: job.entries[position].url, outcome: outcome, attempts: 1,
                         detail: "no")
                 }
+                // As a worker does under the default policy.
+                if outcome == .poison { item.list = job.entries[position].url }
                 change(&item)
                 return item
             }

@@ -47,6 +47,7 @@ struct WorkerFixture {
 
     func worker(
         queue: String = "default", cache: String = "cache", at url: String? = nil, parksSilent: Bool = true,
+        timeout: Duration = .seconds(5), patience: Duration = .seconds(15),
         configure: (inout PrefetchWorker.Configuration) -> Void = { _ in }
     ) throws -> PrefetchWorker {
         var configuration = PrefetchWorker.Configuration()
@@ -58,9 +59,12 @@ struct WorkerFixture {
         downloads.addressPolicy = AddressPolicy(allow: [CIDR("127.0.0.0/8")!])
         downloads.retryBaseDelay = 0.001
         if !parksSilent { downloads.parkAfter = 50 }
-        let manager = try ImageManager(cache: ImageCache(directory: folder.path(cache)), downloads: downloads)
-        return PrefetchWorker(
-            configuration: configuration, redis: try RedisConfiguration(url: url ?? redis.url), queue: queue,
-            manager: manager)
+        var images = ImageCache.Configuration()
+        images.transferPatience = patience
+        let manager = try ImageManager(
+            cache: ImageCache(directory: folder.path(cache), configuration: images), downloads: downloads)
+        var location = try RedisConfiguration(url: url ?? redis.url)
+        location.commandTimeout = timeout
+        return PrefetchWorker(configuration: configuration, redis: location, queue: queue, manager: manager)
     }
 }

@@ -114,4 +114,20 @@ struct TransferLockTests {
         #expect(filtered.key(for: "data:?") == "data:?")
         #expect(filtered.cacheKey(for: "http://h/a?x=1") == plain.cacheKey(for: "http://h/a"))
     }
+
+    @Test("A process that hangs with its lock holds up the others for a while, not for ever")
+    func patience() async throws {
+        let cache = try DiskCache(directory: directory.path)
+        let key = CacheKey("http://h/a")
+        let hung = try await TransferLock(cache).acquire(key)
+        let other = try TransferLock(try DiskCache(directory: directory.path), patience: .milliseconds(50))
+        let began = ContinuousClock.now
+        let second = try await other.acquire(key)
+        #expect(ContinuousClock.now - began >= .milliseconds(50))
+        second.release()
+        // Whoever went on without the lock has not taken it from its owner.
+        let third = Task { try await TransferLock(try DiskCache(directory: directory.path)).acquire(key) }
+        hung.release()
+        try await third.value.release()
+    }
 }

@@ -1,0 +1,28 @@
+internal import Redis
+
+/// What must agree in a queue whichever batches it has: types of keys, ready lists and bell, claims of workers that are registered.
+package struct QueueCheck: Sendable {
+    private let queue: PrefetchQueue
+
+    package init(queue: PrefetchQueue) {
+        self.queue = queue
+    }
+
+    /// What does not agree; the batch of a finding is empty. Passes over all keys of this Redis once.
+    package func run() async throws(PrefetchError) -> [BatchCheck.Finding] {
+        func finding(_ invariant: String, _ message: String) -> BatchCheck.Finding {
+            BatchCheck.Finding(batch: "", invariant: invariant, message: message)
+        }
+        do throws(RedisError) {
+            let owners = try await queue.owners()
+            let wrong = try await queue.wrongKeys(workers: owners)
+            guard wrong.isEmpty else { return wrong.map { finding("Type", $0.sentence(queue.keys)) } }
+            let registered = Set(try await queue.workers())
+            return owners.filter { !registered.contains($0) }
+                .map { finding("I4", "\($0) has claims and is not registered") }
+                + (try await queue.rering(isDry: true)).map { finding("I2", $0) }
+        } catch {
+            throw PrefetchError(error)
+        }
+    }
+}

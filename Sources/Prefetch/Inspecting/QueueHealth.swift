@@ -1,0 +1,39 @@
+internal import Redis
+
+/// What keeps a whole queue from going on, as of one moment.
+package struct QueueHealth: Sendable, Equatable {
+    /// Bytes Redis uses, and may use (0 = no limit).
+    package var usedMemory = 0, maxMemory = 0
+    /// Elements of job lists that were no jobs.
+    package var dead = 0
+    /// Workers that were lost within ten minutes.
+    package var lost: [String] = []
+    /// Running batches that cannot be worked on, and why.
+    package var broken: [String: String] = [:]
+
+    /// Whether Redis takes no new jobs: workers go on, and what they take makes room.
+    package var isFull: Bool { maxMemory > 0 && usedMemory >= maxMemory }
+
+    /// Looks. Costs a pass over the names of workers where Redis has at most a million keys.
+    package static func read(_ queue: PrefetchQueue) async throws(PrefetchError) -> QueueHealth {
+        var health = QueueHealth()
+        do throws(RedisError) {
+            let facts = try await queue.connection.serverFacts()
+            (health.usedMemory, health.maxMemory) = (facts.usedMemory, facts.maxmemory)
+            let replies = try await queue.read([["LLEN", RedisArgument(queue.keys.dead)], ["TIME"]])
+            health.dead = replies[0].int ?? 0
+            let now = (replies[1].array?.first?.int ?? 0) * 1000
+            health.lost = try await queue.workerRecords().records
+                .filter { $0.state == .lost && now - $0.ended < 600_000 }.map(\.id)
+            let running = try await queue.runningBatches()
+            guard !running.isEmpty else { return health }
+            let why = try await queue.read(running.map { ["HGET", RedisArgument(queue.keys.batch($0)), "broken"] })
+            for (id, reply) in zip(running, why) {
+                if let text = reply.string ?? reply.error?.text { health.broken[id] = text }
+            }
+        } catch {
+            throw PrefetchError(error)
+        }
+        return health
+    }
+}

@@ -1,0 +1,167 @@
+package import Redis
+
+/// What is mended of a queue as a whole, whichever batches it has.
+extension PrefetchQueue {
+    // ASIDE: a key of another type than the queue's gets another name, and goes after a week.
+    // ARGV: name behind the root, type it must have. Result: 1, or 0 where it is in order. Again: 0. Cost: O(1).
+    private static let putAside = script(
+        "ASIDE",
+        #"""
+        local key = K .. ':' .. ARGV[1]
+        local is = redis.call('TYPE', key).ok
+        if is == 'none' or is == ARGV[2] then return 0 end
+        redis.call('RENAME', key, K .. ':aside:' .. ARGV[1])
+        redis.call('EXPIRE', K .. ':aside:' .. ARGV[1], 604800)
+        return 1
+        """#)
+
+    /// * `name`: what stands behind the root and a colon.
+    func putAside(_ name: String, unlessType type: String) async throws(RedisError) -> Bool {
+        try await run(Self.putAside, [RedisArgument(name), RedisArgument(type)]).int == 1
+    }
+
+    // RECLAIM: jobs of somebody who is not registered go back to their lists, without blame.
+    // ARGV: worker. Result: {jobs put back, 1 where some are left}. Again: goes on. Cost: O(jobs), at most 64 a call.
+    private static let reclaim = script(
+        "RECLAIM",
+        #"""
+        local worker, n, seen = ARGV[1], 0, 0
+        if redis.call('ZSCORE', K .. ':workers', worker) then return {'0', '0'} end
+        for _, name in ipairs(redis.call('HKEYS', own(worker))) do
+          if name:sub(1, 1) ~= '#' then
+            if seen == 64 then return {tostring(n), '1'} end
+            seen = seen + 1
+            local payload = redis.call('HGET', own(worker), name)
+            redis.call('HDEL', own(worker), name)
+            pcall(function()
+              if redis.call('HGET', batch((parts(name))), 'state') == 'running' then
+                giveBack((parts(name)), payload)
+                n = n + 1
+              end
+            end)
+          end
+        end
+        redis.call('DEL', own(worker))
+        return {tostring(n), '0'}
+        """#)
+
+    func reclaim(from worker: String) async throws(RedisError) -> Int {
+        var count = 0
+        while true {
+            let reply = try await run(Self.reclaim, [RedisArgument(worker)]).array ?? []
+            count += reply.first?.int ?? 0
+            guard reply.last?.int == 1 else { return count }
+        }
+    }
+
+    // RERING: the ready lists, the bell, the set of running batches and the slots become what the batches say. A batch that a repair
+    // holds stays out.
+    // ARGV: "1" where nothing is changed. Result: a sentence for each thing that was wrong. Again: nothing. Cost: O(batches).
+    private static let rering = script(
+        "RERING",
+        #"""
+        local isDry, out, listed = ARGV[1] == '1', {}, {}
+        local function wrong(text, ...)
+          out[#out + 1] = text
+          if not isDry then for _, command in ipairs({...}) do redis.call(unpack(command)) end end
+        end
+        -- What a batch says: its state, and the list it belongs into where it may be worked on.
+        local function facts(id)
+          local ok, state, list = pcall(function()
+            local m = redis.call('HMGET', batch(id), 'state', 'paused', 'priority')
+            local mayRun = m[1] == 'running' and m[2] ~= '1' and redis.call('HEXISTS', K .. ':held', id) == 0
+              and redis.call('LLEN', jobs(id)) > 0
+            return m[1], mayRun and (m[3] or 'normal')
+          end)
+          if ok then return state or 'gone', list end
+          return 'broken', nil
+        end
+        for _, p in ipairs({'high', 'normal', 'low'}) do
+          for _, id in ipairs(redis.call('LRANGE', K .. ':ready:' .. p, 0, -1)) do
+            local state, list = facts(id)
+            if listed[id] then
+              wrong(id .. ' is in the ready lists twice', {'LREM', K .. ':ready:' .. p, 0, id})
+              if listed[id] == p and not isDry then redis.call('RPUSH', K .. ':ready:' .. p, id) end
+            elseif list ~= p then
+              wrong(id .. ' is in the ready list ' .. p .. (list and ', not ' .. list or ' and has nothing to give out'),
+                {'LREM', K .. ':ready:' .. p, 0, id})
+              if not isDry and state ~= 'gone' and state ~= 'broken' then redis.call('HDEL', batch(id), 'ready') end
+            else
+              listed[id] = p
+            end
+          end
+        end
+        local ids = redis.call('ZRANGE', K .. ':batches', 0, -1)
+        for _, id in ipairs(ids) do
+          local state, list = facts(id)
+          local isIn = redis.call('SISMEMBER', K .. ':running', id) == 1
+          if state == 'running' and not isIn then
+            wrong(id .. ' runs and is not in the set of running batches', {'SADD', K .. ':running', id})
+          end
+          if list and not listed[id] then
+            wrong(id .. ' has jobs and is in no ready list', {'HDEL', batch(id), 'ready'})
+            if not isDry then ready(id) end
+          elseif state == 'running' then
+            local says = redis.call('HGET', batch(id), 'ready') == '1'
+            if says ~= (listed[id] ~= nil) then
+              wrong(id .. ' says that it is ' .. (says and 'ready and is not' or 'not ready and is'),
+                listed[id] and {'HSET', batch(id), 'ready', '1'} or {'HDEL', batch(id), 'ready'})
+            end
+          end
+        end
+        for _, id in ipairs(redis.call('SMEMBERS', K .. ':running')) do
+          local state = facts(id)
+          if state ~= 'running' and state ~= 'broken' then
+            wrong(id .. ' is ' .. state .. ' and in the set of running batches', {'SREM', K .. ':running', id})
+          end
+        end
+        local slots = redis.call('HGETALL', K .. ':slots')
+        for i = 1, #slots, 2 do
+          local state = facts(slots[i + 1])
+          if state ~= 'running' and state ~= 'broken' then
+            wrong('the slot ' .. slots[i] .. ' is held by ' .. slots[i + 1] .. ', which is ' .. state,
+              {'HDEL', K .. ':slots', slots[i]})
+          end
+        end
+        local any = redis.call('EXISTS', K .. ':ready:high', K .. ':ready:normal', K .. ':ready:low') > 0
+        local bells = redis.call('LLEN', K .. ':bell')
+        if bells ~= (any and 1 or 0) then
+          wrong('the bell has ' .. bells .. ' elements while ' .. (any and 'a batch is' or 'no batch is') .. ' ready',
+            {'DEL', K .. ':bell'})
+          if any and not isDry then redis.call('RPUSH', K .. ':bell', '1') end
+        end
+        return out
+        """#)
+
+    /// Makes lists, bell, set and slots agree with the batches; returns what did not.
+    /// * `isDry`: nothing is changed.
+    func rering(isDry: Bool) async throws(RedisError) -> [String] {
+        (try await run(Self.rering, [isDry ? "1" : ""]).array ?? []).compactMap(\.string)
+    }
+
+    /// Whoever has a hash of claims, registered or not, sorted. Passes over all keys of this Redis.
+    func owners() async throws(RedisError) -> [String] {
+        let prefix = keys.owned(by: "")
+        var names: Set<String> = []
+        var cursor = "0"
+        repeat {
+            let reply =
+                try await read([
+                    ["SCAN", RedisArgument(cursor), "MATCH", RedisArgument(prefix + "*"), "COUNT", "1000"]
+                ])[0].get().array ?? []
+            cursor = reply.first?.string ?? "0"
+            for key in (reply.last?.array ?? []).compactMap(\.string) {
+                names.insert(String(key.dropFirst(prefix.count)))
+            }
+        } while cursor != "0"
+        return names.sorted()
+    }
+
+    /// What is on the list of the dead, newest first: the first bytes of each, and how many there are.
+    package func dead(most: Int = 20) async throws(RedisError) -> (elements: [[UInt8]], count: Int) {
+        let replies = try await read([
+            ["LRANGE", RedisArgument(keys.dead), "0", RedisArgument(most - 1)], ["LLEN", RedisArgument(keys.dead)],
+        ])
+        return ((try replies[0].get().array ?? []).compactMap(\.bytes), try replies[1].get().int ?? 0)
+    }
+}

@@ -1,0 +1,242 @@
+internal import Redis
+internal import WebImage
+
+/// Makes a batch true again after Redis has lost a part of it: its counts become what its outcomes say, what is no job leaves its list, and
+/// open URLs that are in no job are pushed again, exactly those and once. Safe while workers run, and while the list is fed.
+///
+/// What is read of the batch is read in pieces, and while its jobs are read (and only then) none of them is given out. A repair that dies
+/// is repeated; what it held is let go by any worker after ten seconds.
+package struct BatchRepair: Sendable {
+    let queue: PrefetchQueue
+    let batch: String
+    private let listPath: String?
+    let token: String
+    /// Hears a sentence for each thing that was done.
+    let tell: @Sendable (String) -> Void
+
+    /// * `listPath`: where the list is now, if not where it was read.
+    package init(
+        queue: PrefetchQueue, batch: String, listPath: String? = nil, tell: @escaping @Sendable (String) -> Void
+    ) {
+        self.queue = queue
+        self.batch = batch
+        self.listPath = listPath
+        token = String(UInt64.random(in: 0...UInt64.max), radix: 16)
+        self.tell = tell
+    }
+
+    /// Mends; returns false where Redis knows no such batch.
+    /// - Throws: `stopped` where another repair of it is under way; `unreadableList` where URLs have to be pushed again and the list is not
+    ///   to be had; what talking to Redis throws.
+    package func run() async throws(PrefetchError) -> Bool {
+        let taking = try await redis { () async throws(RedisError) in
+            for line in try await queue.putAside(try await queue.wrongKeys(of: batch)) { tell(line) }
+            return try await queue.takeForRepair(batch, token: token)
+        }
+        switch taking {
+        case .gone: return false
+        case .busy:
+            throw PrefetchError(
+                .stopped, "another repair of \(batch) is under way", hint: "wait for it: it is given up after a minute")
+        case .taken: break
+        }
+        let before: BatchStatus.State
+        do throws(PrefetchError) {
+            before = try await mend()
+        } catch {
+            // Whatever it was: jobs are given out again, and the next repair need not wait.
+            _ = try? await queue.finishRepair(batch, token: token)
+            throw error
+        }
+        let (state, wrong) = try await redis { () async throws(RedisError) in
+            try await queue.finishRepair(batch, token: token)
+        }
+        if wrong > 0 { tell("\(batch) is \(state): \(wrong) sets, slots or lists said otherwise") }
+        if state != before.rawValue { tell("\(batch) is \(state)") }
+        return true
+    }
+
+    /// Returns the state of the batch in the meantime.
+    private func mend() async throws(PrefetchError) -> BatchStatus.State {
+        let found = try await redis { () async throws(RedisError) in try await queue.status(of: batch) }
+        guard let before = found else { throw lost() }
+        let entries: Result<BatchEntries, PrefetchError>
+        do throws(PrefetchError) {
+            entries = .success(try await BatchEntries(of: before, queue: queue, listPath: listPath))
+        } catch {
+            // Needed only where something has to be pushed again.
+            entries = .failure(error)
+        }
+        let total = (try? entries.get().total) ?? (before.isSealed ? before.total : max(before.total, before.pushed))
+        let lastOutcome = try await count(limit: total)
+        guard let status = try await redis({ () async throws(RedisError) in try await queue.status(of: batch) }) else {
+            throw lost()
+        }
+        if status.state == .running {
+            let missing = try await missing(status, entries, total: total, lastOutcome: lastOutcome)
+            if missing.contains(true) { try await push(missing, try entries.get()) }
+            if !status.isSealed, status.waitsForItsList {
+                tell("\(batch) waits for its list: prefetch-coord submit --resume \(status.listPath)")
+            }
+        }
+        try await mendDetails(status, entries)
+        return status.state
+    }
+
+    /// Makes the counts true; returns the index behind the last outcome.
+    private func count(limit: Int) async throws(PrefetchError) -> Int {
+        let counted = try await redis { () async throws(RedisError) in
+            try await queue.recount(batch, token: token, limit: limit)
+        }
+        guard let counted else { throw lost() }
+        if counted.wrong > 0 { tell("\(counted.wrong) outcomes of \(batch) were none, or of no URL: these are open") }
+        for change in try await redis({ () async throws(RedisError) in try await queue.tally(batch, token: token) }) {
+            if change.name == "state" {
+                tell("\(batch) was done, and has open URLs: it runs again")
+            } else {
+                tell("\(batch): \(Self.name(of: change.name)) was \(change.old), and is \(change.new)")
+            }
+        }
+        return counted.end
+    }
+
+    /// `o5` and `workers:5` in words.
+    private static func name(of field: String) -> String {
+        func outcome(_ text: Substring) -> String {
+            UInt8(text).flatMap(PrefetchOutcome.init(rawValue:))?.name ?? String(text)
+        }
+        if field.hasPrefix("workers:") { return "the workers' sum of \(outcome(field.dropFirst("workers:".count)))" }
+        return field.first == "o" ? outcome(field.dropFirst()) : field
+    }
+
+    /// Which URLs are open and in no job; before that, what is no job has left the list.
+    private func missing(
+        _ status: BatchStatus, _ entries: Result<BatchEntries, PrefetchError>, total: Int, lastOutcome: Int
+    ) async throws(PrefetchError) -> [Bool] {
+        let hasList = (try? entries.get()) != nil
+        for _ in 0..<100 {
+            var isDone = false
+            let result = try await redis { () async throws(RedisError) -> [Bool]? in
+                guard let pushed = try await queue.holdForRepair(batch, token: token, begins: true) else { return [] }
+                let settled = try await settledURLs(total)
+                guard
+                    let jobs = try await JobCoverage.read(
+                        batch, queue: queue, token: token, limit: total, sweeps: hasList, settled: { settled[$0] })
+                else { return nil }
+                if jobs.buried > 0 {
+                    tell("\(jobs.buried) elements of the job list of \(batch) were no jobs: they are dead")
+                }
+                if jobs.doubled > 0 { tell("\(jobs.doubled) jobs of \(batch) had URLs of others: they are taken off") }
+                // What was seen before something was taken off is not what there is now.
+                guard jobs.buried + jobs.doubled == 0 else { return nil }
+                let end = status.isSealed ? total : min(total, max(pushed, jobs.end))
+                if end != pushed || (status.isSealed && status.total != total) {
+                    guard
+                        try await queue.setPushed(
+                            batch, token: token, from: pushed, to: end, total: status.isSealed ? total : nil)
+                    else { return nil }
+                    tell("\(batch): \(pushed) URLs were pushed, and are \(end)")
+                }
+                try await dropDeaths(jobs.names)
+                // Last, since jobs end meanwhile.
+                let ended = try await settledURLs(total)
+                isDone = true
+                return (0..<total).map { $0 < end && !ended[$0] && !jobs.isCovered[$0] }
+            }
+            if let result {
+                guard isDone else { throw lost() }
+                try await redis { () async throws(RedisError) in try await queue.letGo(batch, token: token) }
+                return result
+            }
+        }
+        throw PrefetchError(
+            .stopped, "the jobs of \(batch) change all the time: they could not be counted",
+            hint: "repair it again when less goes on")
+    }
+
+    private func settledURLs(_ total: Int) async throws(RedisError) -> [Bool] {
+        var settled: [Bool] = []
+        settled.reserveCapacity(total)
+        for start in stride(from: 0, to: total, by: 1 << 20) {
+            settled += try await queue.outcomes(of: batch, range: start..<min(start + 1 << 20, total)).map { $0 != 0 }
+        }
+        return settled
+    }
+
+    /// I6: deaths are counted of jobs that exist.
+    private func dropDeaths(_ names: Set<String>) async throws(RedisError) {
+        let key = RedisArgument(queue.keys.tries(batch))
+        let tries = (try await queue.read([["HGETALL", key]])[0].get().fields ?? [:]).compactMapValues(\.int)
+        var commands: [[RedisArgument]] = []
+        for (name, count) in tries {
+            let job = name.hasSuffix("!") ? String(name.dropLast()) : name
+            if !names.contains(job) {
+                commands.append(["HDEL", key, RedisArgument(name)])
+            } else if job != name, count > tries[job] ?? 0 {
+                commands.append(["HSET", key, RedisArgument(job), RedisArgument(count)])
+            }
+        }
+        guard !commands.isEmpty else { return }
+        for reply in try await queue.read(commands) { _ = try reply.get() }
+        tell("\(batch): the deaths of \(commands.count) jobs were wrong")
+    }
+
+    /// Pushes the URLs again, in jobs of neighbours.
+    private func push(_ missing: [Bool], _ entries: BatchEntries) async throws(PrefetchError) {
+        let size = min(PrefetchJob.maxCount, max(1, (entries.total + 63) / 64))
+        let (first, count) = (missing.firstIndex(of: true) ?? 0, missing.count { $0 })
+        var (index, jobs, bytes, pushed) = (first, [PrefetchJob](), 0, 0)
+        try await entries.forEach(from: first) { entry async throws(PrefetchError) in
+            defer { index += 1 }
+            guard index < missing.count else { return false }
+            guard missing[index] else { return true }
+            let job = jobs.last
+            if let job, job.base + job.entries.count == index, job.entries.count < size {
+                jobs[jobs.count - 1].entries.append(entry)
+            } else {
+                if jobs.count == 64 || bytes > 1 << 18 {
+                    try await offer(jobs)
+                    pushed += jobs.count
+                    (jobs, bytes) = ([], 0)
+                }
+                jobs.append(PrefetchJob(batch: batch, base: index, entries: [entry]))
+            }
+            bytes += entry.url.utf8.count
+            return true
+        }
+        if !jobs.isEmpty { try await offer(jobs) }
+        pushed += jobs.count
+        tell(
+            "pushed \(count) URLs of \(batch) again, which were in no job: \(pushed) jobs, the first index is \(first)")
+    }
+
+    private func offer(_ jobs: [PrefetchJob]) async throws(PrefetchError) {
+        guard let last = jobs.last else { return }
+        var saidFull = false
+        while true {
+            let answer = try await redis { () async throws(RedisError) in
+                try await queue.refill(batch, token: token, upTo: last.base + last.entries.count, jobs: jobs)
+            }
+            switch answer {
+            case .taken: return
+            case .closed: throw lost()
+            case .full:
+                if !saidFull { tell("\(batch) has as many jobs as may wait: the rest comes as workers take some") }
+                saidFull = true
+                do { try await Task.sleep(for: .milliseconds(50)) } catch {
+                    throw PrefetchError(.stopped, "stopped before all was pushed again", hint: "repair it again")
+                }
+            }
+        }
+    }
+
+    private func lost() -> PrefetchError {
+        PrefetchError(
+            .stopped, "\(batch) ended, or another repair has taken it", hint: "look at it: prefetch-coord fsck \(batch)"
+        )
+    }
+
+    func redis<Success>(_ body: () async throws(RedisError) -> Success) async throws(PrefetchError) -> Success {
+        do throws(RedisError) { return try await body() } catch { throw PrefetchError(error) }
+    }
+}

@@ -1,0 +1,27 @@
+internal import Redis
+
+/// Mends what of a queue belongs to no batch, or to all: keys of a wrong type, claims of nobody, ready lists and bell. Safe while workers
+/// run; doing it again changes nothing more.
+package struct QueueRepair: Sendable {
+    private let queue: PrefetchQueue
+
+    package init(queue: PrefetchQueue) {
+        self.queue = queue
+    }
+
+    /// Mends; returns a sentence for each thing it did.
+    package func run() async throws(PrefetchError) -> [String] {
+        do throws(RedisError) {
+            let owners = try await queue.owners()
+            var lines = try await queue.putAside(try await queue.wrongKeys(workers: owners))
+            let registered = Set(try await queue.workers())
+            for worker in owners where !registered.contains(worker) {
+                let count = try await queue.reclaim(from: worker)
+                lines.append("gave \(count) jobs of \(worker), which is not registered, back to their lists")
+            }
+            return lines + (try await queue.rering(isDry: false)).map { "mended: \($0)" }
+        } catch {
+            throw PrefetchError(error)
+        }
+    }
+}

@@ -1,0 +1,44 @@
+internal import Threading
+
+/// What a worker has to say of single batches and keys: each thing is told once, and the newest goes with the beats for a while.
+final class Complaints: Sendable {
+    private struct State {
+        var known: [String] = []
+        var newest: (text: String, at: ContinuousClock.Instant)?
+    }
+
+    private let onEvent: @Sendable (PrefetchWorker.Event) -> Void
+    private let state = Locked(State())
+
+    init(_ onEvent: @escaping @Sendable (PrefetchWorker.Event) -> Void) { self.onEvent = onEvent }
+
+    /// What was said, or said again, within the last half minute.
+    var current: String? {
+        state.withLock { state in
+            state.newest.flatMap { ContinuousClock.now - $0.at < .seconds(30) ? $0.text : nil }
+        }
+    }
+
+    /// Says something, unless it is among the last hundred that were said.
+    func say(_ text: String) {
+        let isNew = state.withLock { state in
+            state.newest = (text, .now)
+            guard !state.known.contains(text) else { return false }
+            state.known = state.known.suffix(99) + [text]
+            return true
+        }
+        if isNew { onEvent(.complaint(text)) }
+    }
+
+    /// Says what the queue came upon.
+    func say(_ notice: PrefetchQueue.Notice) {
+        switch notice {
+        case .buried(let batch, let head):
+            say(
+                "an element of the job list of \(batch) was no job of it and is on the list of the dead: "
+                    + "\(PrefetchJob.excerpt(of: head)); mend it: prefetch-coord repair \(batch)")
+        case .broken(let batch, let message):
+            say("\(batch) cannot be worked on (\(message)); the others go on; mend it: prefetch-coord repair \(batch)")
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import Glibc
+import Origin
+import Prefetch
+import Redis
+import TestSupport
+import Testing
+import WebImage
+
+/// A Redis, an origin of pictures and the built programs, for breaking one of them while the others work.
+struct FaultBench {
+    static let clean = [
+        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
+    ]
+
+    let redis: RedisServer
+    let origin: OriginServer
+    let folder = TemporaryDirectory()
+    let queue: PrefetchQueue
+
+    /// * `delay`: seconds before each picture: what makes a batch last.
+    init(options: [String] = [], appendOnly: Bool = true, delay: Double = 0.02) async throws {
+        redis = try await RedisServer(options: options, appendOnly: appendOnly)
+        origin = try OriginServer()
+        let picture = GeneratedImage.png(seed: 3, width: 8, height: 8)
+        origin.setFallback { _ in OriginResponse(body: picture, delay: delay) }
+        queue = PrefetchQueue(
+            connection: RedisConnection(try RedisConfiguration(url: redis.url), name: "test"), patience: .seconds(30))
+    }
+
+    /// One command; for looking, and for breaking things.
+    @discardableResult
+    func redis(_ words: String...) async throws -> RedisValue {
+        try await queue.connection.command(words.map { RedisArgument($0) })
+    }
+
+    func list(_ count: Int, _ name: String = "urls") -> String {
+        folder.write(
+            Array((0..<count).map { origin.url("/\(name)/\($0).png") + "\n" }.joined().utf8), to: "\(name).txt")
+        return folder.path("\(name).txt")
+    }
+
+    /// Submits a list of `count` pictures under its own name, and returns when it is sealed.
+    func submit(_ count: Int, _ name: String = "urls", _ options: [String] = []) async throws {
+        let submit = try await coord(
+            ["submit", list(count, name), "--name", name, "--job-size", "8", "--window", "all"] + options)
+        #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
+    }
+
+    /// `prefetch-coord` on this Redis.
+    func coord(_ arguments: [String], url: String? = nil) async throws -> ChildProcess {
+        try await ChildProcess(
+            builtProduct("prefetch-coord"), arguments + ["--redis", url ?? redis.url], environment: Self.clean)
+    }
+
+    /// A command to its end: what it printed, where it exits with `code`.
+    @discardableResult
+    func ran(
+        _ arguments: [String], exit code: Int32 = 0, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> (stdout: String, stderr: String) {
+        let child = try await coord(arguments)
+        #expect(
+            await child.wait() == .exited(code), "\(arguments): \(child.stdout)\(child.stderr)",
+            sourceLocation: sourceLocation)
+        return (child.stdout, child.stderr)
+    }
+
+    /// Workers with a lease of two seconds, which stay until they are told to leave.
+    func workers(
+        _ count: Int, _ options: [String] = [], url: String? = nil, environment: [String: String] = [:]
+    ) async throws -> [ChildProcess] {
+        var workers: [ChildProcess] = []
+        for _ in 0..<count {
+            // Through env(1): libfaketime sets itself up in the first program, and in Swift's own loses the arguments by that.
+            workers.append(
+                try await ChildProcess(
+                    "/usr/bin/env",
+                    [
+                        builtProduct("prefetch-worker"), "--redis", url ?? redis.url, "--cache", folder.path("cache"),
+                        "--allow-net", "127.0.0.0/8", "--lease", "2s", "--max-concurrent-downloads", "8",
+                    ] + options, environment: Self.clean.merging(environment) { $1 }))
+        }
+        return workers
+    }
+
+    /// Until so many URLs of a batch have ended.
+    func untilFinished(_ count: Int, _ batch: String = "urls") async throws {
+        try await until { try await queue.status(of: batch).map { $0.counts.finished >= count } ?? false }
+    }
+
+    /// Until a batch is over. Every URL has ended well and once, nothing disagrees, and all workers leave in order when told.
+    func expectAllThere(
+        _ count: Int, _ batch: String = "urls", workers: [ChildProcess] = [],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        try await until { try await queue.status(of: batch)?.state == .done }
+        let status = try #require(try await queue.status(of: batch), sourceLocation: sourceLocation)
+        #expect(status.counts.finished == count && status.total == count, sourceLocation: sourceLocation)
+        #expect(
+            status.counts[.downloaded] + status.counts[.hit] == count, "\(status.counts)",
+            sourceLocation: sourceLocation)
+        for worker in workers { worker.signal(SIGTERM) }
+        for worker in workers {
+            #expect(await worker.wait() == .exited(0), "\(worker.stderr)", sourceLocation: sourceLocation)
+        }
+        let fsck = try await ran(["fsck", "--cache", folder.path("cache")], sourceLocation: sourceLocation)
+        #expect(fsck.stdout.hasSuffix("everything agrees\n"), "\(fsck)", sourceLocation: sourceLocation)
+        let verify = try await ChildProcess(
+            builtProduct("prefetch-coord"), ["cache", "verify", "--cache", folder.path("cache")],
+            environment: Self.clean)
+        #expect(await verify.wait() == .exited(0), "\(verify.stdout)", sourceLocation: sourceLocation)
+    }
+}
+
+/// Processor time a process has used until now, in hundredths of a second (proc(5)).
+func processorTime(of pid: Int32) -> Int {
+    let text = String(decoding: readFile("/proc/\(pid)/stat") ?? [], as: UTF8.self)
+    let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
+    return fields.count > 13 ? (Int(fields[12]) ?? 0) + (Int(fields[13]) ?? 0) : 0
+}

@@ -1,0 +1,90 @@
+import Glibc
+import Origin
+import Prefetch
+import Redis
+import TestSupport
+import Testing
+import WebImage
+
+@Suite("Foreign things in Redis", .timeLimit(.minutes(2)))
+struct GarbageTests {
+    @Test("What is no job is moved aside and said once; other jobs and batches finish, and repair completes the batch")
+    func garbage() async throws {
+        let bench = try await FaultBench(appendOnly: false)
+        try await bench.submit(80)
+        try await bench.submit(24, "other")
+        try await bench.submit(24, "typed")
+        let jobs = RedisArgument("prefetch:{default}:jobs:urls")
+        let connection = bench.queue.connection
+        func element(_ index: Int) async throws -> [UInt8] {
+            try #require(try await connection.command(["LINDEX", jobs, RedisArgument(index)]).bytes)
+        }
+        // One job each is replaced: by text, by its own first half, by itself with a wrong checksum, by one of another batch.
+        let (half, wrong) = (try await element(1), try await element(2))
+        let foreign = try #require(
+            try await connection.command(["LINDEX", "prefetch:{default}:jobs:other", "0"]).bytes)
+        try await connection.command(["LSET", jobs, "0", RedisArgument("garbage\u{1B}[31m\u{7}")])
+        try await connection.command(["LSET", jobs, "1", RedisArgument(Array(half.prefix(half.count / 2)))])
+        try await connection.command(["LSET", jobs, "2", RedisArgument(wrong.dropLast(2) + [UInt8(ascii: "X"), 10])])
+        try await connection.command(["LSET", jobs, "3", RedisArgument(foreign)])
+        try await connection.command(["RPUSH", jobs, RedisArgument([UInt8](repeating: 0x41, count: 50_000_000))])
+        // And a batch whose list is no list.
+        try await bench.redis("DEL", "prefetch:{default}:jobs:typed")
+        try await bench.redis("SET", "prefetch:{default}:jobs:typed", "mine")
+        let workers = try await bench.workers(2)
+        try await bench.untilFinished(48)
+        try await until { try await bench.queue.status(of: "other")?.state == .done }
+        try await until { try await bench.redis("LLEN", "prefetch:{default}:dead").int == 5 }
+        try await until { try await bench.ran(["status"]).stdout.contains("typed cannot be worked on: WRONGTYPE") }
+        let status = try await bench.ran(["status"]).stdout
+        #expect(status.contains("5 elements of job lists were no jobs; prefetch-coord fsck shows them"), "\(status)")
+        let said = workers.map(\.stderr).joined()
+        for text in [#"'garbage\x1b[31m\x07'"#, "'prefetch-job 1 other:", "'AAAAAAAA"] {
+            #expect(said.ranges(of: "on the list of the dead: \(text)").count == 1, "\(text): \(said)")
+        }
+        #expect(said.ranges(of: "on the list of the dead: ").count == 5, "\(said)")
+        #expect(said.ranges(of: "typed cannot be worked on (WRONGTYPE").count <= 2)
+
+        let fsck = try await bench.ran(["fsck"], exit: 1)
+        #expect(fsck.stdout.contains("urls: I2: 32 open URLs are in no job"), "\(fsck)")
+        #expect(fsck.stdout.contains("typed: Type: prefetch:{default}:jobs:typed is a string, not a list"), "\(fsck)")
+        #expect(fsck.stdout.contains(#"dead: 'garbage\x1b[31m\x07'"#), "\(fsck)")
+        #expect(fsck.stderr.contains("repair it with: prefetch-coord repair urls --redis "), "\(fsck)")
+        let dry = try await bench.ran(["repair", "--dry-run"])
+        #expect(dry.stdout.contains("would mend urls: I2: 32 open URLs are in no job"), "\(dry)")
+        #expect(try await bench.redis("TYPE", "prefetch:{default}:jobs:typed") == .status("string"))
+        let repair = try await bench.ran(["repair"])
+        #expect(repair.stdout.contains("pushed 32 URLs of urls again, which were in no job"), "\(repair)")
+        #expect(repair.stdout.contains("put aside prefetch:{default}:jobs:typed"), "\(repair)")
+        #expect(repair.stdout.contains("pushed 24 URLs of typed again"), "\(repair)")
+        try await bench.untilFinished(24, "typed")
+        try await bench.expectAllThere(24, "other")
+        try await bench.expectAllThere(80, workers: workers)
+        #expect(try await bench.ran(["repair"]).stdout == "nothing to repair: 3 batches, everything agrees\n")
+    }
+
+    @Test("Scripts are flushed ten times a second, and every seventh reply is lost: everything ends once")
+    func lostScriptsAndReplies() async throws {
+        let bench = try await FaultBench()
+        let proxy = FaultProxy(target: bench.redis.socketPath)
+        let flusher = Task {
+            while !Task.isCancelled {
+                try await bench.redis("SCRIPT", "FLUSH")
+                try await Task.sleep(for: .milliseconds(100))
+            }
+        }
+        let submit = try await bench.coord(
+            ["submit", bench.list(500), "--name", "urls", "--job-size", "8", "--window", "20"], url: proxy.url)
+        let workers = try await bench.workers(2, url: proxy.url)
+        // A program whose first question is cut off may say so and end: from here on it must not.
+        try await until { try await bench.queue.workers().count == 2 }
+        try await until { try await bench.queue.status(of: "urls")?.pushed ?? 0 > 0 }
+        proxy.arm(.cutBeforeReply, every: 7)
+        #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
+        try await bench.untilFinished(500)
+        proxy.arm(.cutBeforeReply, every: 0)
+        flusher.cancel()
+        #expect(proxy.triggered > 10)
+        try await bench.expectAllThere(500, workers: workers)
+    }
+}

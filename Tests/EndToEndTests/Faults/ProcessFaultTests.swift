@@ -1,0 +1,88 @@
+import Glibc
+import Origin
+import Prefetch
+import Redis
+import TestSupport
+import Testing
+import WebImage
+
+@Suite("Workers that die, freeze and wake", .timeLimit(.minutes(2)))
+struct ProcessFaultTests {
+    @Test("All workers are killed at once: one that comes later does all that is left")
+    func killedAll() async throws {
+        let bench = try await FaultBench()
+        try await bench.submit(300)
+        let dead = try await bench.workers(3)
+        try await bench.untilFinished(60)
+        for worker in dead { worker.signal(SIGKILL) }
+        for worker in dead { #expect(await worker.wait() == .signalled(SIGKILL)) }
+        let workers = try await bench.workers(1)
+        try await until { try await bench.queue.workers().count == 1 }
+        let status = try await bench.ran(["status"])
+        #expect(status.stdout.contains("lost within ten minutes: "), "\(status)")
+        try await bench.expectAllThere(300, workers: workers)
+        // What was on its way when they died is done again, and nothing else.
+        #expect((300...300 + 3 * 8).contains(bench.origin.requestCount()))
+    }
+
+    @Test("A worker that was stopped past its lease finds its jobs given to others, and goes on under a new name")
+    func stopped() async throws {
+        let bench = try await FaultBench()
+        try await bench.submit(400)
+        let workers = try await bench.workers(2)
+        try await bench.untilFinished(60)
+        workers[0].signal(SIGSTOP)
+        try await until { try await bench.queue.workers().count == 1 }
+        workers[0].signal(SIGCONT)
+        try await until { workers[0].stderr.contains("was given up by the others; going on under a new name") }
+        try await until { try await bench.queue.workers().count == 2 }
+        try await bench.expectAllThere(400, workers: workers)
+    }
+
+    @Test("A worker that is stopped while it waits for work gets none of it")
+    func stoppedIdle() async throws {
+        let bench = try await FaultBench()
+        let workers = try await bench.workers(2)
+        try await until {
+            try await bench.redis("INFO", "clients").string?.contains("blocked_clients:2") ?? false
+        }
+        workers[0].signal(SIGSTOP)
+        try await until { try await bench.queue.workers().count == 1 }
+        try await bench.submit(50)
+        try await bench.untilFinished(50)
+        workers[0].signal(SIGCONT)
+        try await until { try await bench.queue.workers().count == 2 }
+        try await bench.expectAllThere(50, workers: workers)
+    }
+
+    private static let faketime = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+
+    @Test(
+        "Clocks of workers that are hours off, and jump, change nothing",
+        .enabled(if: access(faketime, R_OK) == 0, "SKIPPED: libfaketime is not there: apt-get install libfaketime"))
+    func clocks() async throws {
+        let bench = try await FaultBench()
+        try await bench.submit(300)
+        bench.folder.write(Array("+0\n".utf8), to: "clock")
+        // Only the clock on the wall jumps: nobody can set CLOCK_MONOTONIC.
+        let fake = ["LD_PRELOAD": Self.faketime, "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"]
+        var workers = try await bench.workers(1, environment: fake.merging(["FAKETIME": "+3h"]) { $1 })
+        workers += try await bench.workers(
+            1,
+            environment: fake.merging([
+                "FAKETIME_TIMESTAMP_FILE": bench.folder.path("clock"), "FAKETIME_NO_CACHE": "1",
+            ]) { $1 })
+        for (finished, offset) in [(60, "+1h"), (120, "-1h"), (180, "+0")] {
+            try await bench.untilFinished(finished)
+            bench.folder.write(Array("\(offset)\n".utf8), to: "clock")
+            for left in try await bench.queue.workerRecords().records.compactMap(\.leaseLeft) {
+                #expect(left <= 2000)
+            }
+        }
+        #expect(try await bench.queue.workers().count == 2)
+        try await bench.expectAllThere(300, workers: workers)
+        for worker in workers { #expect(!worker.stderr.contains("given up")) }
+        // The first one prints the time of its own clock: it was faked.
+        #expect(workers[0].stderr.prefix(2) != workers[1].stderr.prefix(2))
+    }
+}

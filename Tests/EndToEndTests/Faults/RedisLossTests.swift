@@ -1,0 +1,177 @@
+import Glibc
+import Origin
+import Prefetch
+import Redis
+import TestSupport
+import Testing
+import WebImage
+
+@Suite("A Redis that goes, comes back, and has lost something", .timeLimit(.minutes(2)))
+struct RedisLossTests {
+    @Test("Redis is ended and started, or killed, under submit and workers: everything ends once")
+    func restarted() async throws {
+        let bench = try await FaultBench(options: ["--appendfsync", "everysec"])
+        try await bench.submit(600)
+        let workers = try await bench.workers(2)
+        try await bench.untilFinished(100)
+        try await bench.redis.restart()
+        try await bench.untilFinished(250)
+        await bench.redis.kill9()
+        try await until { workers.allSatisfy { $0.stderr.contains("waiting for Redis: ") } }
+        try await bench.redis.start()
+        try await bench.expectAllThere(600, workers: workers)
+        for worker in workers { #expect(worker.stderr.contains("Redis is back")) }
+    }
+
+    @Test("Redis has lost its tail, and with it the end of the list: submit --resume goes on, nothing counts twice")
+    func lostTail() async throws {
+        let bench = try await FaultBench()
+        try await bench.submit(500, "first")
+        let file = bench.redis.directory.path("appendonlydir/appendonly.aof.1.incr.aof")
+        var about = stat()
+        #expect(stat(file, &about) == 0)
+        let list = bench.list(500)
+        let submit = try await bench.coord(["submit", list, "--name", "urls", "--job-size", "8", "--window", "all"])
+        #expect(await submit.wait() == .exited(0))
+        let workers = try await bench.workers(2)
+        try await bench.untilFinished(200, "first")
+        await bench.redis.kill9()
+        // In the middle of the second list; Redis cuts off what is no whole command.
+        let isCut = truncate(file, about.st_size + 20_000) == 0
+        #expect(isCut)
+        try await bench.redis.start()
+        try await bench.expectAllThere(500, "first")
+        #expect(try await bench.queue.status(of: "urls")?.isSealed != true)
+        try await bench.ran(["repair"])
+        if try await bench.queue.status(of: "urls") == nil {
+            try await bench.ran(["repair", "urls", "--list", list])
+        } else {
+            try await bench.ran(["submit", list, "--resume"])
+        }
+        try await bench.expectAllThere(500, workers: workers)
+    }
+
+    @Test(
+        "Redis was emptied in mid batch: workers idle, status does not know the batch, repair makes it again",
+        arguments: [true, false])
+    func emptied(byFlush: Bool) async throws {
+        let bench = try await FaultBench()
+        try await bench.submit(400)
+        let workers = try await bench.workers(2)
+        try await bench.untilFinished(100)
+        if byFlush {
+            try await bench.redis("FLUSHALL")
+        } else {
+            await bench.redis.kill9()
+            #expect(rename(bench.redis.directory.path("appendonlydir"), bench.redis.directory.path("gone")) == 0)
+            try await bench.redis.start()
+        }
+        try await until { try await bench.queue.workers().count == 2 }
+        let status = try await bench.ran(["status", "urls"], exit: 66)
+        #expect(status.stderr.contains("there is no batch 'urls'"), "\(status)")
+        #expect(try await bench.ran(["repair", "urls"], exit: 66).stderr.contains("no batch 'urls'"))
+        // They wait, and cost next to nothing: an interval is what is measured here.
+        try await until { try await bench.redis("INFO", "clients").string?.contains("blocked_clients:2") ?? false }
+        let before = workers.map { processorTime(of: $0.pid) }
+        try await Task.sleep(for: .seconds(1))
+        for (worker, used) in zip(workers, before) {
+            #expect(worker.isRunning && processorTime(of: worker.pid) - used < 30)
+        }
+        let list = bench.folder.path("urls.txt")
+        let dry = try await bench.ran(["repair", "urls", "--list", list, "--dry-run"])
+        #expect(dry.stdout.contains("would make urls again from \(list) with 400 URLs"))
+        #expect(try await bench.queue.status(of: "urls") == nil)
+        let repair = try await bench.ran(["repair", "urls", "--list", list])
+        #expect(repair.stdout.contains("made urls again") && repair.stdout.contains("--validate decode"), "\(repair)")
+        try await bench.expectAllThere(400, workers: workers)
+        let counts = try #require(try await bench.queue.status(of: "urls")).counts
+        #expect(counts[.hit] >= 80, "\(counts)")
+        #expect(bench.origin.requestCount() <= 400 + 2 * 8)
+    }
+
+    @Test("Redis is full in mid submit: the feeder waits, status says so, workers drain it, and it goes on")
+    func full() async throws {
+        let bench = try await FaultBench(appendOnly: false)
+        let used = try await bench.queue.connection.serverFacts().usedMemory
+        // Lines that end without the network, of 1 KB each, so that a megabyte is many jobs.
+        let filler = String(repeating: "x", count: 1000)
+        let lines = [bench.origin.url("/a.png")] + (0..<3000).map { "not a url \($0) \(filler)" }
+        bench.folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
+        try await bench.redis("CONFIG", "SET", "maxmemory", String(used + 1_500_000))
+        let submit = try await bench.coord([
+            "submit", bench.folder.path("urls.txt"), "--name", "urls", "--window", "all", "--keep-details", "0",
+        ])
+        try await until {
+            let facts = try await bench.queue.connection.serverFacts()
+            return facts.usedMemory >= facts.maxmemory
+        }
+        try await until { try await bench.ran(["status"]).stdout.contains("Redis is full: ") }
+        let json = try await bench.ran(["status", "--json"]).stdout
+        #expect(json.contains(#""redis_full":true"#), "\(json)")
+        #expect(try await bench.ran(["status"]).stdout.contains("nobody works on it"))
+        #expect(submit.isRunning && submit.stdout == "urls\n")
+        let workers = try await bench.workers(2)
+        #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
+        try await until { try await bench.queue.status(of: "urls")?.state == .done }
+        let counts = try #require(try await bench.queue.status(of: "urls")).counts
+        #expect(counts.finished == 3001 && counts[.invalidURL] == 3000 && counts[.downloaded] == 1)
+        for worker in workers { worker.signal(SIGTERM) }
+        for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
+        try await bench.ran(["fsck"])
+    }
+
+    @Test("A Redis that wants another password, is read-only or full for a while ends no worker")
+    func refusing() async throws {
+        let bench = try await FaultBench(appendOnly: false)
+        try await bench.submit(900)
+        let workers = try await bench.workers(2)
+        func untilTold(_ times: Int, _ text: String) async throws {
+            try await until { workers.allSatisfy { $0.stderr.components(text) >= times } }
+        }
+        try await bench.untilFinished(100)
+        let admin = RedisConnection(try RedisConfiguration(url: bench.redis.url), name: "admin")
+        try await admin.command(["CONFIG", "SET", "requirepass", "secret"])
+        try await admin.command(["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+        try await untilTold(1, "waiting for Redis: Redis wants a password")
+        try await admin.command(["CONFIG", "SET", "requirepass", ""])
+        try await untilTold(1, "Redis is back")
+        try await bench.untilFinished(250)
+        try await admin.command(["REPLICAOF", "127.0.0.1", "1"])
+        try await untilTold(2, "waiting for Redis: ")
+        try await admin.command(["REPLICAOF", "NO", "ONE"])
+        try await untilTold(2, "Redis is back")
+        // Everything that drains goes on in a full Redis.
+        try await admin.command(["CONFIG", "SET", "maxmemory", "1"])
+        try await bench.expectAllThere(900, workers: workers)
+    }
+
+    @Test("A Redis that will not have us, or cannot keep a queue, is said within two seconds: 77 and 78")
+    func refusedAtStart() async throws {
+        let bench = try await FaultBench(appendOnly: false)
+        let list = bench.list(3)
+        try await bench.redis(
+            "ACL", "SETUSER", "weak", "on", ">pw", "~*", "&*", "+@all", "-eval", "-evalsha", "-script")
+        let weak = bench.redis.url.replacing("unix://", with: "unix://weak:pw@")
+        let wrong = bench.redis.url.replacing("unix://", with: "unix://weak:no@")
+        func expect(_ code: Int32, _ url: String, _ text: String) async throws {
+            let start = ContinuousClock.now
+            let submit = try await bench.coord(["submit", list], url: url)
+            let worker = try await bench.workers(1, url: url)[0]
+            for child in [submit, worker] {
+                #expect(await child.wait() == .exited(code), "\(child.stderr)")
+                #expect(child.stderr.contains(text) && child.stderr.contains("hint: "), "\(child.stderr)")
+            }
+            #expect(ContinuousClock.now - start < .seconds(4))
+        }
+        try await expect(77, wrong, "WRONGPASS")
+        try await expect(77, weak, "NOPERM")
+        try await bench.redis("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        try await expect(78, bench.redis.url, "may throw away parts of the queue")
+        #expect(try await bench.redis("DBSIZE").int == 0)
+    }
+}
+
+extension String {
+    /// How often a text stands in it.
+    fileprivate func components(_ text: String) -> Int { ranges(of: text).count }
+}

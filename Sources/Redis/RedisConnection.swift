@@ -14,6 +14,10 @@ package actor RedisConnection {
     private var context: RedisContext?
     /// `socket.interrupts` when `context` was made: another number means that its socket has been shut down since.
     private var contextInterrupts = 0
+    /// The `run_id` of the server that `context` leads to, once somebody has asked.
+    var serverID: String?
+    /// How often it has connected: another number than before means that the server may be another one, or have forgotten something.
+    package private(set) var connections = 0
 
     /// Starts the thread; nothing is connected yet. `name` is what CLIENT LIST shows.
     package init(_ configuration: RedisConfiguration, name: String) {
@@ -109,6 +113,8 @@ package actor RedisConnection {
         let context = try RedisContext(configuration, socket: socket)
         try greet(context)
         self.context = context
+        serverID = nil
+        connections += 1
         return context
     }
 

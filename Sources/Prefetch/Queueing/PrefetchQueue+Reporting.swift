@@ -130,12 +130,21 @@ extension PrefetchQueue {
     package func report(
         _ reports: [Report], worker: String
     ) async throws(RedisError) -> [[(position: Int, outcome: PrefetchOutcome)]?] {
+        try await report(reports, worker: worker, namesServer: false).first
+    }
+
+    /// The same; tells too which start of Redis has answered, where that is wanted.
+    func report(
+        _ reports: [Report], worker: String, namesServer: Bool
+    ) async throws(RedisError) -> (first: [[(position: Int, outcome: PrefetchOutcome)]?], server: String) {
         let calls = reports.map { report in
             RedisScriptCall(
                 Self.report, keys: [RedisArgument(keys.root)], arguments: Self.arguments(of: report, worker: worker))
         }
         var results: [[(position: Int, outcome: PrefetchOutcome)]?] = []
-        let values = try await patiently { () async throws(RedisError) in try await connection.run(calls) }
+        let (values, server) = try await patiently { () async throws(RedisError) in
+            namesServer ? try await connection.runNamingServer(calls) : (try await connection.run(calls), "")
+        }
         for value in values {
             let reply = try value.get().array ?? []
             guard reply.first?.string == "OK", let codes = reply.last?.bytes else {
@@ -147,7 +156,7 @@ extension PrefetchQueue {
                     PrefetchOutcome(rawValue: code).map { (position, $0) }
                 })
         }
-        return results
+        return (results, server)
     }
 
     /// Notes an address the policy refused, for whoever watches the batch. Again: the same.

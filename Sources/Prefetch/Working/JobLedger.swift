@@ -15,10 +15,16 @@ final class JobLedger: Sendable {
     /// Rings when there is room for another job.
     let room = Bell()
     private let lowWater: Int
+    private let history: HistoryLog?
     private let state = Locked(State())
 
+    ///
     /// * `lowWater`: with fewer open URLs than this there is room for another job.
-    init(lowWater: Int) { self.lowWater = lowWater }
+    /// * `history`: hears how URLs ended.
+    init(lowWater: Int, history: HistoryLog? = nil) {
+        self.lowWater = lowWater
+        self.history = history
+    }
 
     /// Whether no job is here.
     var isEmpty: Bool { state.withLock { $0.runs.isEmpty } }
@@ -28,6 +34,11 @@ final class JobLedger: Sendable {
 
     /// The batches the jobs are of.
     var batches: Set<String> { state.withLock { Set($0.runs.values.map(\.claim.job.batch)) } }
+
+    /// The names of the jobs that were claimed under this name of the worker.
+    func names(of worker: String) -> [String] {
+        state.withLock { $0.runs.values.filter { $0.worker == worker }.map(\.claim.job.name) }
+    }
 
     /// Takes a job in; returns its number.
     func add(_ run: JobRun) -> Int {
@@ -41,6 +52,8 @@ final class JobLedger: Sendable {
 
     /// Notes how URLs of a job ended; they are reported with the job's end or within a second.
     func settle(_ id: Int, _ items: [PrefetchQueue.Settled]) {
+        // Before anybody can report them.
+        if let history, let run = state.withLock({ $0.runs[id] }) { history.settled(run.worker, run.claim.job, items) }
         let (isDue, hasRoom) = state.withLock { state in
             guard let index = state.runs.index(forKey: id) else { return (false, false) }
             state.runs.values[index].unreported += items
@@ -51,6 +64,12 @@ final class JobLedger: Sendable {
         }
         if isDue { reports.ring() }
         if hasRoom { room.ring() }
+    }
+
+    /// A URL of a job is asked for now: it was not in the cache.
+    func noteBeginning(_ id: Int, _ position: Int) {
+        guard let history, let run = state.withLock({ $0.runs[id] }) else { return }
+        history.began(run.worker, run.claim.job, position: position)
     }
 
     /// Nothing more comes of a job.

@@ -130,20 +130,21 @@ extension PrefetchWorker {
             item.failure?.line = entry.line
             jobs.settle(id, [item])
         case .lead:
-            let item = await load(position, entry, context, suspect: suspect)
+            let item = await load(id, position, entry, context, suspect: suspect)
             context.end(entry.url, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
             if let item { jobs.settle(id, [item]) }
         }
     }
 
     private nonisolated func load(
-        _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?
+        _ id: Int, _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?
     ) async -> PrefetchQueue.Settled? {
         var request = LoadRequest(url: entry.url, key: context.keyRule.key(for: entry.url))
         request.level = max(context.options.level, configuration.minimumLevel)
         request.computesDigest = context.options.digest != "none"
         request.isDurable = context.options.durability == "file"
         request.isFromCacheOnly = context.options.fromCacheOnly
+        if configuration.history != nil { request.willLeaveCache = { [jobs] in jobs.noteBeginning(id, position) } }
         if let suspect { request.willDecode = { await self.mark(suspect) } }
         // The URL that met a local fault first looks whether it is mended; all others wait at the gate.
         var isProbe = false

@@ -26,6 +26,8 @@ public actor PrefetchWorker {
     var name = ""
     var sequence = 0
     var lossCount = 0
+    /// The connection to Redis on which it last said which jobs it has.
+    var agreedOn = 0
     var batches: [String: BatchContext] = [:]
     /// What this worker was first to settle.
     var totals = PrefetchCounts()
@@ -42,7 +44,7 @@ public actor PrefetchWorker {
             connection: RedisConnection(redis, name: "prefetch-worker"), name: name, patience: nil)
         bellConnection = RedisConnection(redis, name: "prefetch-worker-bell")
         pool = manager.pool
-        jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads)
+        jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads, history: configuration.history)
         slots = URLSlots(limit: max(256, 4 * configuration.maxConcurrentDownloads))
     }
 
@@ -116,6 +118,7 @@ public actor PrefetchWorker {
                 try await queue.join(worker: name, lease: configuration.lease, about: about)
             }
             if joined == true {
+                configuration.history?.joined(name)
                 configuration.onEvent(.joined(name))
                 return
             }
@@ -146,6 +149,7 @@ public actor PrefetchWorker {
         await reportAll(through: last)
         do throws(RedisError) {
             try await last.release(worker: name, leaving: true)
+            configuration.history?.left(name)
         } catch {
             // Redis is away: the lease runs out and others take the jobs.
         }

@@ -12,50 +12,73 @@ struct FsckCommand: AsyncParsableCommand {
             Examples:
               prefetch-coord fsck --cache ./cache
               prefetch-coord fsck urls-7f3a --json
+              prefetch-coord fsck urls-7f3a --history ./history
 
             Exit code 1 where something does not agree. With --cache it also looks whether
-            every image that was counted is there.
+            every image that was counted is there; with --history whether what the workers
+            did explains every outcome: ok, recovered, lost, duplicated or unexpected.
             """)
 
     @Argument(help: "A batch, or the beginning of its name; all by default.")
     var batch: String?
+
+    @Option(help: "The folder in which the workers kept what they did (prefetch-worker --history).")
+    var history: String?
+
+    @Option(help: "With --history: a file of lines 'number of the line, TAB, outcome or outcome|outcome'.")
+    var expect: String?
 
     @Flag(help: "One object of JSON.")
     var json = false
 
     @OptionGroup(title: "Where") var location: RedisLocation
 
+    func validate() throws {
+        guard history != nil || expect == nil else { throw ValidationError("--expect goes with --history") }
+        guard expect == nil || batch != nil else { throw ValidationError("--expect is about one batch: name it") }
+    }
+
     func run() async throws {
+        let histories = try history.map { try HistoryOutput(folder: $0, expect: expect) }
         try await Session.with(location) { session in
             let ids = batch == nil ? try await session.queue.batches() : [try await session.queue.resolve(batch)]
             var findings: [BatchCheck.Finding] = []
+            var pasts: [(id: String, result: HistoryCheck.Result)] = []
             for id in ids {
                 findings += try await BatchCheck(queue: session.queue, batch: id).run()
                 findings += try await missingFiles(id, session)
+                if let histories { pasts.append((id, try await histories.check(id, session.queue))) }
             }
             if json {
                 Console.print(
-                    JSONText.object([
-                        ("v", .int(1)), ("checked", .array(ids.map { .string($0) })),
-                        (
-                            "findings",
-                            .array(
-                                findings.map {
-                                    .object([
-                                        ("batch", .string($0.batch)), ("invariant", .string($0.invariant)),
-                                        ("message", .string($0.message)),
-                                    ])
-                                })
-                        ),
-                    ]).text)
+                    JSONText.object(
+                        [
+                            ("v", .int(1)), ("checked", .array(ids.map { .string($0) })),
+                            (
+                                "findings",
+                                .array(
+                                    findings.map {
+                                        .object([
+                                            ("batch", .string($0.batch)), ("invariant", .string($0.invariant)),
+                                            ("message", .string($0.message)),
+                                        ])
+                                    })
+                            ),
+                        ]
+                            + (histories == nil
+                                ? [] : [("history", .array(pasts.map { HistoryOutput.json($0.id, $0.result) }))])
+                    ).text)
             } else {
                 for finding in findings {
                     Console.print("\(finding.batch): \(finding.invariant): \(TerminalText.escaped(finding.message))")
                 }
+                for past in pasts {
+                    for line in HistoryOutput.lines(past.id, past.result) { Console.print(line) }
+                }
                 Console.print(
                     findings.isEmpty ? "\(ids.count) batches, everything agrees" : "\(findings.count) findings")
             }
-            if !findings.isEmpty { throw ExitCode(1) }
+            if !findings.isEmpty || pasts.contains(where: { !$0.result.isGood }) { throw ExitCode(1) }
         }
     }
 

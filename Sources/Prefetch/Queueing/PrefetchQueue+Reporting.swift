@@ -55,17 +55,21 @@ extension PrefetchQueue {
     // For exactly the URLs it is first to settle it writes the outcome, adds to the counts of the batch and of the worker, keeps
     // the detail and changes the failed set; then it completes the batch if that was the last one. Again, or from a worker that
     // was reaped in between: changes nothing more. Cost: O(URLs).
+    // A job that has ended for its worker and has open URLs goes back: Redis was started anew without its last second, in which they were
+    // reported.
     private static let report = script(
         "REPORT",
         #"""
         local worker, name = ARGV[1], ARGV[2]
         local id, base, n = parts(name)
+        local payload = ARGV[3] == '1' and redis.call('HGET', own(worker), name)
         if ARGV[3] == '1' then redis.call('HDEL', own(worker), name) end
         local state = redis.call('HGET', batch(id), 'state')
         if state ~= 'running' then return {state or 'gone', ''} end
         local old = {redis.call('GETRANGE', outcomes(id), base, base + n - 1):byte(1, -1)}
         local said = {ARGV[5]:byte(1, -1)}
         local first, count, new, skippedNew, bytes, at = {}, {}, 0, 0, 0, 1
+        local open = false
         for i = 1, n do
           local code = said[i] or 0
           first[i] = 0
@@ -79,6 +83,7 @@ extension PrefetchQueue {
             end
             at = at + 4
           end
+          if old[i] == 0 then open = true end
         end
         if new > 0 then
           redis.call('SETRANGE', outcomes(id), base, string.char(unpack(old)))
@@ -122,6 +127,7 @@ extension PrefetchQueue {
           end
           closeIfComplete(id)
         end
+        if payload and open then giveBack(id, payload) end
         return {'OK', string.char(unpack(first))}
         """#)
 

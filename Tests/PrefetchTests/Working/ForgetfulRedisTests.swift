@@ -72,6 +72,26 @@ struct ForgetfulRedisTests {
         _ = try await run.value
     }
 
+    @Test("A job that ends for its worker goes back while URLs of it are open, whose report Redis has forgotten")
+    func forgottenPart() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [3, 1])
+        try await f.join("w", "v")
+        let jobs = try await f.claim("w", 1, count: 2).map(\.job)
+        // The outcome of the first URL was reported before, and is gone.
+        let report = QueueFixture.report(jobs[0], [nil, .hit, .badImage])
+        #expect(try await f.queue.report([report], worker: "w")[0]?.map(\.position) == [1, 2])
+        #expect(try await f.findings("b") == [])
+        #expect(try await f.queue.report([report], worker: "w")[0]?.isEmpty == true)
+        #expect(try await f.findings("b") == [])
+        try await f.finish(jobs[1], "w")
+        let claims = try await f.claim("v", 1, count: 3)
+        #expect(claims.map(\.job) == [jobs[0]] && claims[0].outcomes == [0, 2, 10] && claims[0].deliveries == 0)
+        _ = try await f.queue.report([QueueFixture.report(jobs[0], [.hit])], worker: "v")
+        #expect(try await f.field("state", of: "b") == "done")
+        #expect(try await f.findings("b") == [])
+    }
+
     @Test("KEEP gives back what the worker does not name, and nothing of one that is not registered")
     func keep() async throws {
         let f = try await QueueFixture()

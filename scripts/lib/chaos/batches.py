@@ -127,6 +127,10 @@ class Batches:
             self.active.append(batch)
             self.next_at = now + self.world.random.uniform(0.3, 1.5)
 
+    @property
+    def finished(self):
+        return sum(batch.finished for batch in self.all)
+
     def feeding(self):
         return [batch for batch in self.active if batch.coordinator is not None and batch.coordinator.poll() is None]
 

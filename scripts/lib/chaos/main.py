@@ -24,7 +24,8 @@ from storm import Storm
 from verdict import Verdict
 from workers import Workers
 
-HEAL = 240
+# Seconds without any progress, when nothing is killed any more, after which a batch is stuck.
+STUCK = 60
 
 
 def png(width, height):
@@ -100,13 +101,17 @@ class World:
         print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
 
 
-def run(world, minutes, stop):
-    """The storm, then the healing; false where it was stopped."""
+class Stopped(Exception):
+    """SIGINT or SIGTERM."""
+
+
+def run(world, minutes):
+    """The storm, then the healing."""
     storm = Storm(world)
     started = said = time.monotonic()
     client = world.redis.client(0.05)
-    isHealing, deadline = False, started + minutes * 60
-    while not stop:
+    isHealing, deadline, finished = False, started + minutes * 60, -1
+    while True:
         now = time.monotonic()
         world.workers.step()
         world.batches.step()
@@ -121,22 +126,23 @@ def run(world, minutes, stop):
             except Exception:
                 pass
         if now >= deadline and not isHealing:
-            isHealing, world.batches.isOpen, deadline = True, False, now + HEAL
+            isHealing, world.batches.isOpen, deadline = True, False, now + STUCK
             storm.end()
             world.say("healing: nothing is killed any more, but by what is planted")
         if isHealing and world.batches.are_over():
-            return True
+            return
+        if isHealing and world.batches.finished != finished:
+            finished, deadline = world.batches.finished, now + STUCK
         if isHealing and now >= deadline:
             names = [f"{b.name} {b.state} {b.finished} of {b.total}" for b in world.batches.active if not b.is_over]
-            world.failures.append(f"not over {HEAL} s after the last fault: {', '.join(names)}")
-            return True
+            world.failures.append(f"stuck for {STUCK} s after the last fault: {', '.join(names)}")
+            return
         if now - said > 10:
             said = now
             done = sum(batch.is_over for batch in world.batches.all)
             kills = sum(n for what, n in world.counts.items() if what.startswith("worker kill"))
             world.say(f"{int(now - started)} s: {done} of {len(world.batches.all)} batches over, {kills} workers killed")
         time.sleep(0.01)
-    return False
 
 
 def table(world, verdict, seconds):
@@ -164,20 +170,26 @@ def main():
     if os.listdir(folder):
         parser.error(f"{folder} is not empty")
     print(f"chaos: seed {options.seed}, {options.minutes:g} minutes, in {folder}", flush=True)
-    stop = []
+
+    def stop(number, _):
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, signal.SIG_IGN)
+        raise Stopped
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: stop.append(number))
+        signal.signal(number, stop)
     try:
         world = World(options, folder)
         started = time.monotonic()
-        if not run(world, options.minutes, stop):
-            print(f"chaos: stopped, seed {options.seed}, everything is in {folder}")
-            return 130
+        run(world, options.minutes)
         world.workers.stop()
         world.say("checking every batch")
         verdict = Verdict(world).run()
         for line in table(world, verdict, time.monotonic() - started):
             print(line)
+    except Stopped:
+        print(f"chaos: stopped, seed {options.seed}, everything is in {folder}")
+        return 130
     finally:
         children.end_all()
     for failure in verdict.failures[:40]:

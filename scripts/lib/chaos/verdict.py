@@ -26,16 +26,26 @@ class Verdict:
         command = [self.world.program("prefetch-coord"), *words]
         if words[0] != "cache":
             command += ["--redis", self.world.redis.url]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=children.CLEAN, check=False)
+        # Not with a death signal, which follows the thread: these are started from a pool.
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=children.CLEAN
+        )
+        children.started.append(child)
+        output, errors = child.communicate(timeout=300)
         with open(os.path.join(self.world.folder, "checks.log"), "ab") as log:
-            log.write(f"$ {' '.join(words)}  -> {done.returncode}\n".encode() + done.stderr)
-        return done.returncode, done.stdout.decode()
+            log.write(f"$ {' '.join(words)}  -> {child.returncode}\n".encode() + errors)
+        return child.returncode, output.decode()
 
     def run(self):
         world = self.world
         self.failures += world.workers.surprises
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            list(pool.map(self.batch, world.batches.all))
+            try:
+                list(pool.map(self.batch, world.batches.all))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                children.end_all()
+                raise
         code, text = self.coord("fsck", "--cache", world.cache)
         self.check("exit code of fsck" + ("" if code == 0 else ": " + text.strip()[-600:]), code, 0)
         code, text = self.coord("cache", "verify", "--cache", world.cache, "--json")
@@ -66,7 +76,9 @@ class Verdict:
             self.counts[name] += past[name]
         if code != 0:
             self.failures.append(f"{batch.name}: fsck --history: {text.strip()[:1500]}")
-        self.events(batch)
+        # Of one that is not over, watch would wait for the end.
+        if state != "running":
+            self.events(batch)
 
     def events(self, batch):
         _, text = self.coord("watch", batch.name, "--json", "--from-start")

@@ -63,7 +63,10 @@ package struct PrefetchQueue: Sendable {
     /// Commands in one round trip, for reading.
     func read(_ commands: [[RedisArgument]]) async throws(RedisError) -> [RedisValue] {
         try await patiently { () async throws(RedisError) in
-            try await connection.pipeline(commands)
+            let values = try await connection.pipeline(commands)
+            // A server that reads its data answers every command with an error, and that it cannot yet is no answer.
+            for value in values { if let error = value.error?.asError, error.isTransient { throw error } }
+            return values
         }
     }
 

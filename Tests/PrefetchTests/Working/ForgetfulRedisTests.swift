@@ -92,6 +92,25 @@ struct ForgetfulRedisTests {
         #expect(try await f.findings("b") == [])
     }
 
+    @Test("Who reads waits for a Redis that answers, but cannot yet")
+    func busy() async throws {
+        let redis = try await RedisServer(options: ["--busy-reply-threshold", "1"])
+        let configuration = try RedisConfiguration(url: redis.url)
+        let queue = PrefetchQueue(connection: RedisConnection(configuration, name: "test"))
+        let other = RedisConnection(configuration, name: "other")
+        let work = """
+            local t = redis.call('TIME')
+            local stop = t[1] * 1000 + t[2] / 1000 + 1000
+            repeat t = redis.call('TIME') until t[1] * 1000 + t[2] / 1000 > stop
+            """
+        let script = Task { try await other.command(["EVAL", RedisArgument(work), "0"]) }
+        let look = RedisConnection(configuration, name: "look")
+        try await until { try await look.pipeline([["GET", "x"]])[0].error?.code == "BUSY" }
+        #expect(try await queue.status(of: "none") == nil)
+        #expect(try await queue.runningBatches() == [])
+        _ = try await script.value
+    }
+
     @Test("KEEP gives back what the worker does not name, and nothing of one that is not registered")
     func keep() async throws {
         let f = try await QueueFixture()

@@ -19,6 +19,17 @@ extension RedisConnection {
         return values
     }
 
+    /// The same; tells too which start of the server has answered, its `run_id`: asked once a connection.
+    package func runNamingServer(
+        _ calls: [RedisScriptCall]
+    ) throws(RedisError) -> (values: [RedisValue], server: String) {
+        let values = try run(calls)
+        if let serverID { return (values, serverID) }
+        let id = RedisServerFacts(info: try command(["INFO", "server"]).string ?? "").runID
+        serverID = id
+        return (values, id)
+    }
+
     /// Learns the SHA-1 of scripts that have not been used in this process.
     private func load(_ calls: [RedisScriptCall]) throws(RedisError) {
         let new = calls.filter { $0.script.sha == nil }

@@ -22,6 +22,10 @@ package actor RedisConnection {
     private var route: RedisRoute
     /// Where `context` leads, or the last one led.
     private var node: RedisConfiguration.Endpoint
+    /// The `run_id` of the server that `context` leads to, once somebody has asked.
+    var serverID: String?
+    /// How often it has connected: another number than before means that the server may be another one, or have forgotten something.
+    package private(set) var connections = 0
 
     /// Starts the thread; nothing is connected yet.
     /// * `name`: what CLIENT LIST shows.
@@ -189,6 +193,8 @@ package actor RedisConnection {
                 route.arrived(at: target.endpoint, nodes: nodes)
                 node = target.endpoint
                 self.context = context
+                serverID = nil
+                connections += 1
                 return context
             case .elsewhere(let next): target.endpoint = next
             }

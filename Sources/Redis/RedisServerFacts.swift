@@ -53,7 +53,8 @@ package struct RedisServerFacts: Sendable, Equatable {
         if maxmemoryPolicy != "noeviction" {
             warnings.append("Redis may throw away parts of the queue: its maxmemory-policy is \(maxmemoryPolicy)")
         }
-        if !isAOFEnabled {
+        // A server that reads its append-only file says meanwhile that it keeps none.
+        if !isAOFEnabled && !isLoading {
             warnings.append(
                 "Redis keeps no append-only file: a crash of the server loses what was queued since its last snapshot")
         }

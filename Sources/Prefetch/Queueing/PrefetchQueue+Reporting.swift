@@ -59,12 +59,16 @@ extension PrefetchQueue {
     // the detail and changes the failed set; then it completes the batch if that was the last one. Again, or from a worker that
     // was reaped in between: changes nothing more. Cost: O(URLs).
     // While a repair counts the outcomes anew, piece by piece up to the index `recount`, it adds to that count as well.
+    // A job that has ended for its worker and has open URLs goes back: Redis was started anew without its last second, in which they were
+    // reported.
     private static let report = script(
         "REPORT",
         #"""
         local worker, name = ARGV[1], ARGV[2]
         local id, base, n = parts(name)
-        if ARGV[3] == '1' and redis.call('HDEL', own(worker), name) == 1 then
+        local payload = ARGV[3] == '1' and redis.call('HGET', own(worker), name)
+        if payload then
+          redis.call('HDEL', own(worker), name)
           redis.call('HDEL', tries(id), name, name .. '!')
         end
         local m = redis.call('HMGET', batch(id), 'state', 'recount')
@@ -104,12 +108,13 @@ extension PrefetchQueue {
         end
         if new > 0 then
           if untouched then
-            redis.call('SETRANGE', outcomes(id), base, said)
+            old = said
           else
             local both = {old:byte(1, -1)}
             for i = 1, n do both[i] = (both[i] or 0) ~= 0 and both[i] or first:byte(i) end
-            redis.call('SETRANGE', outcomes(id), base, string.char(unpack(both)))
+            old = string.char(unpack(both))
           end
+          redis.call('SETRANGE', outcomes(id), base, old)
           -- What a repair has counted already, it has to hear of.
           if base < recounted then
             for i = 1, math.min(n, recounted - base) do
@@ -176,6 +181,7 @@ extension PrefetchQueue {
           end
           closeIfComplete(id)
         end
+        if payload and (#old < n or old:find('\0', 1, true)) then giveBack(id, payload) end
         return {'OK', first}
         """#)
 
@@ -184,14 +190,24 @@ extension PrefetchQueue {
     package func report(
         _ reports: [Report], worker: String
     ) async throws(RedisError) -> [[(position: Int, outcome: PrefetchOutcome)]?] {
+        try await report(reports, worker: worker, namesServer: false).first
+    }
+
+    /// The same; tells too which start of Redis has answered, where that is wanted.
+    func report(
+        _ reports: [Report], worker: String, namesServer: Bool
+    ) async throws(RedisError) -> (first: [[(position: Int, outcome: PrefetchOutcome)]?], server: String) {
         let parts = reports.map { Self.parts(of: $0) }
         let calls = parts.joined().map { report in
             RedisScriptCall(
                 Self.report, keys: [RedisArgument(keys.root)], arguments: Self.arguments(of: report, worker: worker))
         }
-        var values = try await patiently { () async throws(RedisError) in
-            try Self.withoutTransient(try await connection.run(calls))
-        }[...]
+        let answer = try await patiently { () async throws(RedisError) in
+            let (replies, server) =
+                namesServer ? try await connection.runNamingServer(calls) : (try await connection.run(calls), "")
+            return (try Self.withoutTransient(replies), server)
+        }
+        var values = answer.0[...]
         var results: [[(position: Int, outcome: PrefetchOutcome)]?] = []
         for (group, report) in zip(parts, reports) {
             // Nil where every part found the batch over; where it was cancelled between two parts, the first one counts.
@@ -213,7 +229,7 @@ extension PrefetchQueue {
             }
             results.append(first)
         }
-        return results
+        return (results, answer.1)
     }
 
     /// A report in as many calls as it takes that none keeps Redis from everybody else for milliseconds: what is written beside an outcome

@@ -15,10 +15,16 @@ final class JobLedger: Sendable {
     let reports = Bell()
     /// Rings when there is room for another job.
     let room = Bell()
+    private let history: HistoryLog?
     private let state: Locked<State>
 
+    ///
     /// * `lowWater`: with fewer open URLs than this there is room for another job.
-    init(lowWater: Int) { state = Locked(State(lowWater: lowWater)) }
+    /// * `history`: hears how URLs ended.
+    init(lowWater: Int, history: HistoryLog? = nil) {
+        self.history = history
+        state = Locked(State(lowWater: lowWater))
+    }
 
     /// Changes when there is room for another job.
     func setLowWater(_ count: Int) {
@@ -35,6 +41,11 @@ final class JobLedger: Sendable {
     /// The batches the jobs are of.
     var batches: Set<String> { state.withLock { Set($0.runs.values.map(\.claim.job.batch)) } }
 
+    /// The names of the jobs that were claimed under this name of the worker.
+    func names(of worker: String) -> [String] {
+        state.withLock { $0.runs.values.filter { $0.worker == worker }.map(\.claim.job.name) }
+    }
+
     /// Takes a job in; returns its number.
     func add(_ run: JobRun) -> Int {
         state.withLock { state in
@@ -47,6 +58,8 @@ final class JobLedger: Sendable {
 
     /// Notes how URLs of a job ended; they are reported with the job's end or within a second.
     func settle(_ id: Int, _ items: [PrefetchQueue.Settled]) {
+        // Before anybody can report them.
+        if let history, let run = state.withLock({ $0.runs[id] }) { history.settled(run.worker, run.claim.job, items) }
         let (isDue, hasRoom) = state.withLock { state in
             guard let index = state.runs.index(forKey: id) else { return (false, false) }
             state.runs.values[index].settle(items)
@@ -98,6 +111,12 @@ final class JobLedger: Sendable {
     /// A job is on its batch's list again.
     func didGiveBack(_ id: Int) {
         state.withLock { $0.runs[id]?.isGivenBack = true }
+    }
+
+    /// A URL of a job is asked for now: it was not in the cache.
+    func noteBeginning(_ id: Int, _ position: Int) {
+        guard let history, let run = state.withLock({ $0.runs[id] }) else { return }
+        history.began(run.worker, run.claim.job, position: position)
     }
 
     /// Nothing more comes of a job.

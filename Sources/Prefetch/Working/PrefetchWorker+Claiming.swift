@@ -24,6 +24,7 @@ extension PrefetchWorker {
     private func claim(into group: inout DiscardingTaskGroup) async {
         while !draining.isOpen && !Task.isCancelled {
             await fault.wait()
+            await agree()
             let count = await claimable()
             guard count > 0 else {
                 await jobs.room.wait(atMost: .milliseconds(200))
@@ -37,6 +38,7 @@ extension PrefetchWorker {
             case .claimed(let claims) where !claims.isEmpty:
                 claimedAt = .now
                 sequence = next
+                configuration.history?.claimed(worker, claims)
                 for claim in claims {
                     let id = jobs.add(JobRun(claim: claim, worker: worker))
                     lastJobSize = claim.job.entries.count
@@ -95,18 +97,32 @@ extension PrefetchWorker {
             ?? false
     }
 
+    /// On a new connection Redis may be one that was started anew without its last second: whatever it thinks this worker has, and it has
+    /// not, goes back. Only between two claims: then the ledger has all that was claimed.
+    private func agree() async {
+        let (worker, connection) = (name, await queue.connection.connections)
+        guard connection != agreedOn else { return }
+        let held = jobs.names(of: worker)
+        let kept = await persist(until: draining) { () async throws(RedisError) in try await queue.keep(worker: worker, jobs: held) }
+        guard let kept else { return }
+        if kept == nil { return await rejoin(after: worker) }
+        // Where it has connected again in between, it says so once more.
+        agreedOn = connection
+    }
+
     /// Its jobs were taken back: what runs is finished and reported, what waits is left to others, and it joins anew.
     func rejoin(after worker: String) async {
         // The beat loop and the claim loop may both have been told.
         guard worker == name else { return }
         configuration.onEvent(.lost(worker))
+        configuration.history?.lost(worker)
         lossCount += 1
         await register()
     }
 
     /// What a batch asks; nil where Redis has no such batch.
     func context(of batch: String) async -> BatchContext? {
-        // One that was over may have been made again under its name.
+        // One that was cancelled or gone may be there again under its name: submitted anew after Redis forgot it, or it was removed.
         if let known = batches[batch], !known.over.isOpen { return known }
         let status = await persist { () async throws(RedisError) in try await queue.status(of: batch) }
         guard let status, let status else { return nil }

@@ -18,6 +18,8 @@ extension PrefetchWorker {
         public var name = ""
         /// Hears what a person wants to know while it runs.
         public var onEvent: @Sendable (Event) -> Void = { _ in }
+        /// Keeps what it did, for `fsck --history`; nil: nobody does.
+        package var history: HistoryLog?
 
         /// The defaults.
         public init() {}

@@ -32,13 +32,18 @@ extension PrefetchWorker {
         // What ended with open URLs goes back without blame.
         let unfinished = ready.filter { $0.run.mustGoBack && $0.run.worker == name }
         let worker = name
+        let history = configuration.history
+        let number = history?.sent(worker, reports) ?? 0
         let results: [[(position: Int, outcome: PrefetchOutcome)]?]
         do throws(RedisError) {
-            results = try await queue.report(reports, worker: worker)
+            let answer = try await queue.report(reports, worker: worker, namesServer: history != nil)
+            results = answer.first
+            history?.confirmed(worker, number, server: answer.server, reports, results)
             if !unfinished.isEmpty {
                 try await queue.release(
                     worker: worker, jobs: unfinished.map { $0.run.claim.job.name }, leaving: false)
                 for (id, _) in unfinished { jobs.didGiveBack(id) }
+                history?.released(worker, unfinished.map { $0.run.claim.job.name })
             }
         } catch {
             // Known and unreported still: the next call sends it again, or the lease runs out and it is a hit for others.

@@ -135,14 +135,15 @@ extension PrefetchWorker {
             item.failure?.line = entry.line
             jobs.settle(id, [item])
         case .lead:
-            let item = await load(position, entry, context, suspect: suspect, permit: jobs.permit(of: id))
+            let item = await load(id, position, entry, context, suspect: suspect, permit: jobs.permit(of: id))
             context.end(entry.url, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
             if let item { jobs.settle(id, [item]) } else { jobs.leave(id) }
         }
     }
 
     private nonisolated func load(
-        _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?, permit: DownloadPermit
+        _ id: Int, _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?,
+        permit: DownloadPermit
     ) async -> PrefetchQueue.Settled? {
         var request = LoadRequest(url: entry.url, key: context.keyRule.key(for: entry.url))
         request.level = max(context.options.level, configuration.minimumLevel)
@@ -150,6 +151,7 @@ extension PrefetchWorker {
         request.isDurable = context.options.durability == "file"
         request.isFromCacheOnly = context.options.fromCacheOnly
         request.permit = permit
+        if configuration.history != nil { request.willLeaveCache = { [jobs] in jobs.noteBeginning(id, position) } }
         if let suspect { request.willDecode = { await self.mark(suspect) } }
         // The URL that met a local fault first looks whether it is mended; all others wait at the gate.
         var isProbe = false

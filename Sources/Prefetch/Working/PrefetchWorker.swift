@@ -27,6 +27,8 @@ public actor PrefetchWorker {
     var name = ""
     var sequence = 0
     var lossCount = 0
+    /// The connection to Redis on which it last said which jobs it has.
+    var agreedOn = 0
     var batches: [String: BatchContext] = [:]
     /// What this worker was first to settle.
     var totals = PrefetchCounts()
@@ -57,7 +59,7 @@ public actor PrefetchWorker {
         self.queue = queue
         bellConnection = RedisConnection(redis, name: "prefetch-worker-bell", following: queue.keys.root)
         pool = manager.pool
-        jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads)
+        jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads, history: configuration.history)
         slots = URLSlots(limit: Self.slots(for: configuration.maxConcurrentDownloads))
     }
 
@@ -114,6 +116,7 @@ public actor PrefetchWorker {
                 try await queue.join(worker: name, lease: lease, about: about)
             }
             if joined == true {
+                configuration.history?.joined(name)
                 configuration.onEvent(.joined(name))
                 return true
             }
@@ -161,6 +164,7 @@ public actor PrefetchWorker {
                 try await queue.join(worker: name, lease: configuration.lease, about: about)
             }
             if joined == true {
+                configuration.history?.joined(name)
                 configuration.onEvent(.joined(name))
                 return
             }
@@ -175,6 +179,7 @@ public actor PrefetchWorker {
         await reportAll(through: last)
         do throws(RedisError) {
             try await last.release(worker: name, leaving: true)
+            configuration.history?.left(name)
         } catch {
             // Redis is away: the lease runs out and others take the jobs.
         }

@@ -13,26 +13,43 @@ struct FsckCommand: AsyncParsableCommand {
             Examples:
               prefetch-coord fsck --cache ./cache
               prefetch-coord fsck urls-7f3a --json
+              prefetch-coord fsck urls-7f3a --history ./history
 
             Exit code 1 where something does not agree, and the command that mends it. With
-            --cache it also looks whether every image that was counted is there.
+            --cache it also looks whether every image that was counted is there; with
+            --history whether what the workers did explains every outcome: ok, recovered,
+            lost, duplicated or unexpected.
             """)
 
     @Argument(help: "A batch, or the beginning of its name; all by default.")
     var batch: String?
+
+    @Option(help: "The folder in which the workers kept what they did (prefetch-worker --history).")
+    var history: String?
+
+    @Option(help: "With --history: a file of lines 'number of the line, TAB, outcome or outcome|outcome'.")
+    var expect: String?
 
     @Flag(help: "One object of JSON.")
     var json = false
 
     @OptionGroup(title: "Where") var location: RedisLocation
 
+    func validate() throws {
+        guard history != nil || expect == nil else { throw ValidationError("--expect goes with --history") }
+        guard expect == nil || batch != nil else { throw ValidationError("--expect is about one batch: name it") }
+    }
+
     func run() async throws {
+        let histories = try history.map { try HistoryOutput(folder: $0, expect: expect) }
         try await Session.with(location) { session in
             let ids = batch == nil ? try await session.queue.batches() : [try await session.queue.resolve(batch)]
             var findings = batch == nil ? try await QueueCheck(queue: session.queue).run() : []
+            var pasts: [(id: String, result: HistoryCheck.Result)] = []
             for (id, check) in zip(ids, try await BatchCheck.checks(of: ids, queue: session.queue)) {
                 findings += try await check.run()
                 findings += try await missingFiles(id, session)
+                if let histories { pasts.append((id, try await histories.check(id, session.queue))) }
             }
             let dead = await Self.dead(session.queue)
             // A file that somebody deleted is nothing that was lost in Redis.
@@ -41,18 +58,22 @@ struct FsckCommand: AsyncParsableCommand {
                 "prefetch-coord repair\($0.isEmpty ? "" : " \($0)")\(location.words)"
             }
             if json {
-                Console.print(FsckText.object(ids, findings, dead, commands).text)
+                let past = histories.map { _ in pasts.map { HistoryOutput.json($0.id, $0.result) } }
+                Console.print(FsckText.object(ids, findings, dead, commands, past).text)
             } else {
                 for finding in findings { Console.print(FsckText.line(finding)) }
                 for element in dead.elements { Console.print("dead: \(PrefetchJob.excerpt(of: element))") }
                 if dead.count > dead.elements.count {
                     Console.print("and \(Wording.count(dead.count - dead.elements.count)) more on the list of the dead")
                 }
+                for past in pasts {
+                    for line in HistoryOutput.lines(past.id, past.result) { Console.print(line) }
+                }
                 Console.print(
                     findings.isEmpty ? "\(ids.count) batches, everything agrees" : "\(findings.count) findings")
                 for command in commands { Console.note("repair it with: \(command)") }
             }
-            if !findings.isEmpty { throw ExitCode(1) }
+            if !findings.isEmpty || pasts.contains(where: { !$0.result.isGood }) { throw ExitCode(1) }
         }
     }
 

@@ -43,6 +43,9 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "Put the images into a folder, as export --to files.")
     var out: String?
 
+    @Option(help: "A folder for what each worker did, event by event, for fsck --history.")
+    var history: String?
+
     @Flag(help: "Print the result as one line of JSON.")
     var json = false
 
@@ -75,7 +78,8 @@ struct RunCommand: AsyncParsableCommand {
         RunSettings(
             cache: Shell.path(cache), workers: workers, maxPerHost: maxPerHost, failOver: failOver, json: json,
             quiet: quiet,
-            fetch: fetch, outputs: (try? Self.outputs(manifest: manifest, out: out)) ?? [])
+            fetch: fetch, outputs: (try? Self.outputs(manifest: manifest, out: out)) ?? [],
+            history: history.map(Shell.path))
     }
 
     /// One a core, at most 4.

@@ -16,6 +16,8 @@ struct RunSettings: Sendable {
     var fetch: FetchOptions
     /// What is written at the end.
     var outputs: [BatchOutput.Target] = []
+    /// Where workers keep what they did.
+    var history: String?
 
     /// What a command needs to find the same cache and queue, as it has to be typed.
     var location: String {

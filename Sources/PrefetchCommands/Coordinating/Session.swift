@@ -11,11 +11,12 @@ struct Session: Sendable {
     private let attachment: PrivateRedis?
 
     /// Goes there, and looks whether that Redis can keep a queue.
+    /// * `waits`: the caller waits by itself for a Redis that is only away.
     /// - Throws: what is wrong with it, with the exit code.
-    static func open(_ location: RedisLocation) async throws(PrefetchError) -> Session {
+    static func open(_ location: RedisLocation, waits: Bool = false) async throws(PrefetchError) -> Session {
         switch try location.place() {
         case .server(let configuration):
-            return try await Session(configuration, attachment: nil, queue: location.queue)
+            return try await Session(configuration, attachment: nil, queue: location.queue, waits: waits)
         case .cache(let folder):
             guard PrivateRedis.isOurs(cache: folder) else {
                 throw PrefetchError(
@@ -33,7 +34,7 @@ struct Session: Sendable {
     }
 
     private init(
-        _ configuration: RedisConfiguration, attachment: PrivateRedis?, queue name: String
+        _ configuration: RedisConfiguration, attachment: PrivateRedis?, queue name: String, waits: Bool = false
     ) async throws(PrefetchError) {
         redis = configuration
         self.attachment = attachment
@@ -49,6 +50,7 @@ struct Session: Sendable {
             }
             if attachment == nil { for warning in warnings { Console.note("warning: \(warning)") } }
         } catch {
+            if waits && error.isTransient { return }
             await attachment?.leave()
             throw PrefetchError(error)
         }
@@ -62,9 +64,9 @@ struct Session: Sendable {
 
     /// Runs `body` with a session and closes it, however `body` ends.
     static func with<Result>(
-        _ location: RedisLocation, _ body: (Session) async throws -> Result
+        _ location: RedisLocation, waits: Bool = false, _ body: (Session) async throws -> Result
     ) async throws -> Result {
-        let session = try await open(location)
+        let session = try await open(location, waits: waits)
         do {
             let result = try await body(session)
             await session.close()

@@ -35,6 +35,9 @@ public struct WorkerCommand: AsyncParsableCommand {
     @Option(name: .customLong("max-per-host"), help: "Transfers to one host; 0 = no limit.")
     var maxPerHost = 0
 
+    @Option(help: "A folder for what this worker did, event by event, for fsck --history; PREFETCH_HISTORY by default.")
+    var history: String?
+
     @OptionGroup(title: "Where") var location: RedisLocation
     @OptionGroup(title: "Fetch options") var fetch: FetchOptions
 
@@ -58,10 +61,11 @@ public struct WorkerCommand: AsyncParsableCommand {
         _ = clinux_raise_file_limit()
         if !quiet { for warning in disk.warnings { Console.note("warning: \(warning)") } }
         let stop = StopRequest()
-        try await Session.with(location) { session in
+        // Redis may be starting anew at this very moment: that is no reason to end, as it is none later on.
+        try await Session.with(location, waits: true) { session in
             let manager = try manager(folder)
             let worker = PrefetchWorker(
-                configuration: configuration, redis: session.redis, queue: location.queue, manager: manager)
+                configuration: try configuration(), redis: session.redis, queue: location.queue, manager: manager)
             TerminationSignals.install { signal, count in
                 stop.request(signal: signal, count: count)
                 if count == 1 { worker.drain() } else { worker.stop() }
@@ -74,13 +78,15 @@ public struct WorkerCommand: AsyncParsableCommand {
         }
     }
 
-    private var configuration: PrefetchWorker.Configuration {
+    private func configuration() throws(PrefetchError) -> PrefetchWorker.Configuration {
         var configuration = PrefetchWorker.Configuration()
         configuration.lease = Int(fetch.lease.seconds * 1000)
         configuration.maxConcurrentDownloads = fetch.maxConcurrentDownloads
         configuration.burst = burst
         configuration.drainTimeout = fetch.drainTimeout.seconds
         configuration.minimumLevel = ValidationLevel(name: minimumLevel) ?? .none
+        let folder = history ?? ProcessInfo.processInfo.environment["PREFETCH_HISTORY"] ?? ""
+        if !folder.isEmpty { configuration.history = try HistoryLog(folder: folder, queue: location.queue) }
         let isQuiet = quiet
         configuration.onEvent = { event in
             if let line = Self.text(event, isQuiet: isQuiet) { Console.note("\(ProgressLines.clock) \(line)") }

@@ -1,0 +1,141 @@
+internal import CLinux
+internal import Glibc
+internal import Threading
+internal import WebImage
+
+/// What one worker process did, event by event, in a file of its own: what `fsck --history` compares Redis with.
+///
+/// A line an event, and one write(2) for all lines of a step, with O_APPEND: whoever is killed leaves whole lines, at worst a torn
+/// last one. What a process is about to tell Redis is written before it is sent. `docs/PROTOCOL.md` has the form.
+package final class HistoryLog: Sendable {
+    /// How the names of the files end.
+    static let suffix = ".history"
+
+    /// The file.
+    package let path: String
+    private let file: Int32
+    private let sentCount = Locked(0)
+
+    /// Begins a history in a folder, which is made where it is missing.
+    /// - Throws: `inputOutput` or `cacheUnavailable` where the file cannot be made.
+    package init(folder: String, queue: String) throws(PrefetchError) {
+        if mkdir(folder, 0o755) != 0 && errno != EEXIST { throw Self.failure("make", folder) }
+        let host = PrefetchWorker.host
+        var start = Self.now
+        let name = String(decoding: host.utf8.map { $0 == UInt8(ascii: "/") ? UInt8(ascii: "-") : $0 }, as: UTF8.self)
+        var (path, file): (String, Int32)
+        repeat {
+            path = "\(folder)/\(name)-\(getpid())-\(start)\(Self.suffix)"
+            file = clinux_open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0o644)
+            // Another worker of this process has begun in the same millisecond.
+            start += 1
+        } while file < 0 && errno == EEXIST
+        guard file >= 0 else { throw Self.failure("make", path) }
+        (self.path, self.file) = (path, file)
+        write("\(start)\tprefetch-history\t1\t\(host)\t\(getpid())\t\(queue)\n")
+    }
+
+    deinit { close(file) }
+
+    /// It is registered under this name.
+    func joined(_ worker: String) { write("\(Self.now)\tjoined\t\(worker)\n") }
+
+    /// Its jobs were taken back; it takes another name.
+    func lost(_ worker: String) { write("\(Self.now)\tlost\t\(worker)\n") }
+
+    /// It left in order.
+    func left(_ worker: String) { write("\(Self.now)\tleft\t\(worker)\n") }
+
+    /// It has these jobs now, with the outcomes that were there already.
+    func claimed(_ worker: String, _ claims: [PrefetchQueue.Claim]) {
+        let head = "\(Self.now)\tclaimed\t\(worker)\t"
+        write(
+            claims.map { claim in
+                let set = claim.outcomes.enumerated().filter { $0.element != 0 }
+                return "\(head)\(claim.job.name)\t\(Self.items(set.map { (claim.job.base + $0.offset, $0.element) }))\n"
+            }.joined())
+    }
+
+    /// A URL was not in the cache, and is asked for now.
+    func began(_ worker: String, _ job: PrefetchJob, position: Int) {
+        write("\(Self.now)\tbegan\t\(worker)\t\(job.name)\t\(job.base + position)\n")
+    }
+
+    /// It knows how these URLs ended.
+    func settled(_ worker: String, _ job: PrefetchJob, _ items: [PrefetchQueue.Settled]) {
+        let list = Self.items(items.map { (job.base + $0.position, $0.outcome.rawValue) })
+        write("\(Self.now)\tsettled\t\(worker)\t\(job.name)\t\(list)\n")
+    }
+
+    /// It is about to report these outcomes; returns the number of the report.
+    func sent(_ worker: String, _ reports: [PrefetchQueue.Report]) -> Int {
+        let number = sentCount.withLock { count in
+            count += 1
+            return count
+        }
+        let head = "\(Self.now)\tsent\t\(worker)\t"
+        write(
+            reports.map { report in
+                let list = Self.items(report.settled.map { (report.base + $0.position, $0.outcome.rawValue) })
+                return "\(head)\(report.job)\t\(number)\t\(list)\n"
+            }.joined())
+        return number
+    }
+
+    /// Redis has answered: which of these it was first to settle; nil of a batch that is over.
+    /// * `server`: the start of Redis that answered, its `run_id`.
+    func confirmed(
+        _ worker: String, _ number: Int, server: String, _ reports: [PrefetchQueue.Report],
+        _ first: [[(position: Int, outcome: PrefetchOutcome)]?]
+    ) {
+        let head = "\(Self.now)\tconfirmed\t\(worker)\t"
+        write(
+            zip(reports, first).map { report, first in
+                let list = first.map { first in
+                    Self.items(first.map { (report.base + $0.position, $0.outcome.rawValue) })
+                }
+                return "\(head)\(report.job)\t\(number)\t\(server)\t\(list ?? "over")\n"
+            }.joined())
+    }
+
+    /// It gave these jobs back.
+    func released(_ worker: String, _ jobs: [String]) {
+        let head = "\(Self.now)\treleased\t\(worker)\t"
+        write(jobs.map { "\(head)\($0)\n" }.joined())
+    }
+
+    /// `512=1,513=5`; `-` for nothing.
+    private static func items(_ pairs: [(index: Int, code: UInt8)]) -> String {
+        pairs.isEmpty ? "-" : pairs.map { "\($0.index)=\($0.code)" }.joined(separator: ",")
+    }
+
+    /// Milliseconds since 1970.
+    private static var now: Int {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+    }
+
+    private func write(_ text: String) {
+        guard !text.isEmpty else { return }
+        var text = text
+        text.withUTF8 { bytes in
+            var rest = UnsafeRawBufferPointer(bytes)
+            while !rest.isEmpty {
+                let count = Glibc.write(file, rest.baseAddress, rest.count)
+                if count < 0 && errno == EINTR { continue }
+                // A full disk: the worker has worse problems, and says so itself.
+                guard count > 0 else { return }
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            }
+        }
+    }
+
+    private static func failure(_ verb: String, _ path: String) -> PrefetchError {
+        let code = errno
+        return PrefetchError(
+            [ENOSPC, EDQUOT, EIO].contains(code) ? .inputOutput : .cacheUnavailable,
+            "cannot \(verb) \(path): \(String(cString: strerror(code)))",
+            hint: "name a folder that this user may write: --history DIR")
+    }
+}

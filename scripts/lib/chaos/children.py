@@ -1,0 +1,45 @@
+"""Processes that end with this one, and only those: every signal goes to a pid that was started here and not waited for yet."""
+
+import os
+import signal
+import subprocess
+
+CLEAN = {name: value for name, value in os.environ.items() if not name.upper().endswith("_PROXY")}
+for name in ("REDIS_URL", "PREFETCH_REDIS_URL", "PREFETCH_CACHE", "PREFETCH_HISTORY", "REDISCLI_AUTH"):
+    CLEAN.pop(name, None)
+
+started = []
+
+
+def start(words, log=None, output=None, **more):
+    """Starts a program. Only from the main thread: the kernel sends the death signal when the thread that forked ends (prctl(2))."""
+    file = open(log, "ab") if log else subprocess.DEVNULL
+    child = subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=output if output is not None else file,
+        stderr=file,
+        env=CLEAN,
+        start_new_session=True,
+        **more,
+    )
+    if log:
+        file.close()
+    started.append(child)
+    return child
+
+
+def reap():
+    """Forgets those that have ended."""
+    started[:] = [child for child in started if child.poll() is None]
+
+
+def end_all():
+    for child in started:
+        try:
+            child.send_signal(signal.SIGCONT)
+            child.kill()
+            child.wait(10)
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+    reap()

@@ -1,0 +1,207 @@
+"""scripts/chaos: a queue under fire, and whether it kept every promise."""
+
+import argparse
+import collections
+import os
+import random
+import secrets
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zlib
+
+import children
+from batches import Batches
+from poison import Poison
+from redis_server import Server
+from storm import Storm
+from verdict import Verdict
+from workers import Workers
+
+# Seconds without any progress, when nothing is killed any more, after which a batch is stuck.
+STUCK = 60
+
+
+def png(width, height):
+    """Black, 16 bit RGBA, every row with the filter that costs most: a few MB that take a decoder more than a second."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    pack, row, data = zlib.compressobj(1), b"\4" + bytes(8 * width), b""
+    for _ in range(height):
+        data += pack.compress(row)
+    head = struct.pack(">IIBBBBB", width, height, 16, 6, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data + pack.flush()) + chunk(b"IEND", b"")
+
+
+class World:
+    """Everything that runs, and what was done to it."""
+
+    def __init__(self, options, folder):
+        self.binaries, self.folder = options.binaries, folder
+        self.random = random.Random(options.seed)
+        self.history, self.cache = os.path.join(folder, "history"), os.path.join(folder, "cache")
+        os.makedirs(os.path.join(folder, "lists"))
+        self.counts, self.lock = collections.Counter(), threading.Lock()
+        self.failures, self.outages, self.poisons = [], [], {}
+        self.redis = Server(folder)
+        self.redis.start()
+        self.redis.wait()
+        self.origins()
+        self.workers = Workers(self, options.workers)
+        self.batches = Batches(self, 3)
+        self.poison = Poison(self, self.bad.stdout)
+
+    def program(self, name):
+        return os.path.join(self.binaries, name)
+
+    def origins(self):
+        corpus = os.path.join(self.folder, "corpus")
+        words = [self.program("prefetch-origin"), "generate", corpus, "--count", "150", "--median", "3000", "--seed", "1"]
+        subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+        with open(os.path.join(corpus, "manifest.tsv"), encoding="utf-8") as manifest:
+            rows = [line.rstrip("\n").split("\t") for line in manifest]
+        self.pictures = [row[0] for row in rows if row[0].rsplit(".", 1)[-1] in ("jpg", "png", "gif", "webp")]
+        log = os.path.join(self.folder, "origins.log")
+        self.good = children.start([self.program("prefetch-origin"), "serve", corpus], log, output=subprocess.PIPE)
+        self.good_url = self.good.stdout.readline().decode().strip()
+        picture = next(os.path.join(corpus, name) for name in self.pictures if name.endswith(".png"))
+        poison = os.path.join(self.folder, "poison.png")
+        with open(poison, "wb") as file:
+            file.write(png(10_000, 9_000))
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bad_origin.py")
+        words = [sys.executable, "-B", script, picture, poison]
+        self.bad = children.start(words, log, output=subprocess.PIPE)
+        self.bad_url = "http://127.0.0.1:" + self.bad.stdout.readline().decode().strip()
+        # Bound and not listening: connections are refused, and nobody else gets the port.
+        self.closed = socket.socket()
+        self.closed.bind(("127.0.0.1", 0))
+        self.closed_port = self.closed.getsockname()[1]
+
+    def count(self, what):
+        with self.lock:
+            self.counts[what] += 1
+
+    def redis_down(self):
+        self.outages.append([time.time(), float("inf")])
+
+    def redis_seen(self):
+        """Redis answers: the outage that was, was until now."""
+        if self.outages and self.outages[-1][1] == float("inf"):
+            self.outages[-1][1] = time.time()
+
+    def say(self, text):
+        print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
+
+
+class Stopped(Exception):
+    """SIGINT or SIGTERM."""
+
+
+def run(world, minutes):
+    """The storm, then the healing."""
+    storm = Storm(world)
+    started = said = time.monotonic()
+    client = world.redis.client(0.05)
+    isHealing, deadline, finished = False, started + minutes * 60, -1
+    while True:
+        now = time.monotonic()
+        world.workers.step()
+        world.batches.step()
+        children.reap()
+        if not isHealing:
+            storm.step()
+            world.redis.look()
+        if world.outages and world.outages[-1][1] == float("inf") and storm.redis_is_there:
+            try:
+                client("PING")
+                world.redis_seen()
+            except Exception:
+                pass
+        if now >= deadline and not isHealing:
+            isHealing, world.batches.isOpen, deadline = True, False, now + STUCK
+            storm.end()
+            world.say("healing: nothing is killed any more, but by what is planted")
+        if isHealing and world.batches.are_over():
+            return
+        if isHealing and world.batches.finished != finished:
+            finished, deadline = world.batches.finished, now + STUCK
+        if isHealing and now >= deadline:
+            names = [f"{b.name} {b.state} {b.finished} of {b.total}" for b in world.batches.active if not b.is_over]
+            world.failures.append(f"stuck for {STUCK} s after the last fault: {', '.join(names)}")
+            return
+        if now - said > 10:
+            said = now
+            done = sum(batch.is_over for batch in world.batches.all)
+            kills = sum(n for what, n in world.counts.items() if what.startswith("worker kill"))
+            world.say(f"{int(now - started)} s: {done} of {len(world.batches.all)} batches over, {kills} workers killed")
+        time.sleep(0.01)
+
+
+def table(world, verdict, seconds):
+    lines = [f"{number:7,}  {what}" for what, number in sorted(world.counts.items())]
+    batches = world.batches.all
+    urls = sum(batch.total for batch in batches)
+    resumes = sum(batch.resumes for batch in batches)
+    lines += [f"{len(batches):7,}  batches of {urls:,} URLs in {seconds:.0f} s, resumed {resumes} times"]
+    lines += [f"{sum(batch.poisons for batch in batches):7,}  planted pictures that end a worker"]
+    lines += [f"{number:7,}  URLs {name}" for name, number in verdict.counts.items()]
+    lines += [f"reclaimed, from kill -9 to the claim of the last job by another: {line}" for line in verdict.lines]
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/chaos", description=__doc__)
+    parser.add_argument("minutes", nargs="?", type=float, default=2)
+    parser.add_argument("seed", nargs="?", type=int, default=secrets.randbelow(1_000_000))
+    parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--work", help="a folder that is new or empty, and kept; by default one in /tmp, kept where something failed")
+    options = parser.parse_args()
+    folder = os.path.abspath(options.work or tempfile.mkdtemp(prefix="prefetch-chaos."))
+    os.makedirs(folder, exist_ok=True)
+    if os.listdir(folder):
+        parser.error(f"{folder} is not empty")
+    print(f"chaos: seed {options.seed}, {options.minutes:g} minutes, in {folder}", flush=True)
+
+    def stop(number, _):
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, signal.SIG_IGN)
+        raise Stopped
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    try:
+        world = World(options, folder)
+        started = time.monotonic()
+        run(world, options.minutes)
+        world.workers.stop()
+        world.say("checking every batch")
+        verdict = Verdict(world).run()
+        for line in table(world, verdict, time.monotonic() - started):
+            print(line)
+    except Stopped:
+        print(f"chaos: stopped, seed {options.seed}, everything is in {folder}")
+        return 130
+    finally:
+        children.end_all()
+    for failure in verdict.failures[:40]:
+        print("FAIL ", failure)
+    if verdict.failures:
+        print(f"chaos: {len(verdict.failures)} promises broken, seed {options.seed}, everything is in {folder}")
+        return 1
+    if not options.work:
+        shutil.rmtree(folder)
+    print(f"chaos: every promise kept, seed {options.seed}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,7 +7,7 @@ import Testing
 import WebImage
 
 /// What batches get of three real workers, seen in the counts and in the origin's log.
-@Suite("Fairness", .timeLimit(.minutes(3)))
+@Suite("Fairness", .timeLimit(.minutes(5)))
 struct FairnessTests {
     private func origin(delay: Double) throws -> OriginServer {
         let origin = try OriginServer()

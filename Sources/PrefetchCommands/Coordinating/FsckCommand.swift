@@ -126,9 +126,9 @@ enum FsckText {
 
     static func object(
         _ ids: [String], _ findings: [BatchCheck.Finding], _ dead: (elements: [[UInt8]], count: Int),
-        _ repairs: [String]
+        _ repairs: [String], _ history: [JSONText]?
     ) -> JSONText {
-        .object([
+        let parts: [(String, JSONText)] = [
             ("v", .int(1)), ("checked", .array(ids.map { .string($0) })),
             (
                 "findings",
@@ -143,6 +143,7 @@ enum FsckText {
             ("dead", .int(dead.count)),
             ("dead_elements", .array(dead.elements.map { .string(PrefetchJob.excerpt(of: $0)) })),
             ("repair", .array(repairs.map { .string($0) })),
-        ])
+        ]
+        return .object(parts + (history.map { [("history", .array($0))] } ?? []))
     }
 }

@@ -122,11 +122,12 @@ struct WorkerFaultTests {
         let queue = try fixture.queue()
         let urls = (0..<200).map { fixture.origin.url("/\($0).png") }
         fixture.folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
-        var batch = NewBatch(list: try URLList(path: fixture.folder.path("urls.txt")))
+        let list = try URLList(path: fixture.folder.path("urls.txt"))
+        var batch = NewBatch(list: list)
         batch.name = "b"
         func make() async throws {
             _ = try await batch.open(in: queue)
-            _ = try await ListFeeder(queue: queue, list: batch.list, batch: "b", window: "all", jobSize: 10).feed()
+            _ = try await ListFeeder(queue: queue, list: list, batch: "b", window: "all", jobSize: 10).feed()
         }
         try await make()
         let worker = try fixture.worker {

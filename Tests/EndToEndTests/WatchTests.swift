@@ -61,7 +61,7 @@ struct WatchTests {
         var victim: ChildProcess?
         for name in try await b.queue.workers() {
             let owned = try await b.queue.connection.command(["HKEYS", RedisArgument(b.queue.keys.owned(by: name))])
-            guard (owned.array ?? []).contains(where: { $0.string == "\(id):4:1" }) else { continue }
+            guard (owned.array ?? []).contains(where: { $0.string?.hasPrefix("\(id):4:") == true }) else { continue }
             victim = workers.first { name.hasSuffix(":\($0.pid)") }
         }
         try #require(victim).signal(SIGKILL)

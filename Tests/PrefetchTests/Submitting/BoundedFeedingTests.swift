@@ -61,10 +61,12 @@ struct BoundedFeedingTests {
         try await f.open(fields: [("total", String(lines))])
         let farthest = Locked(0)
         let waits = Locked(0)
-        let feeder = ListFeeder(queue: f.queue, list: list, batch: "b", window: String(window))
+        let feeder = ListFeeder(queue: f.queue, list: list, batch: "b", window: String(window), jobSize: 16)
         let drain = Task {
             var sequence = 0
             try await f.join("w")
+            // Nothing is taken before the feeder has met its full window.
+            while waits.withLock({ $0 }) == 0 { await Task.yield() }
             while try await f.field("state", of: "b") == "running" {
                 sequence += 1
                 for claim in try await f.claim("w", sequence, count: 4) { try await f.finish(claim.job, "w", .hit) }

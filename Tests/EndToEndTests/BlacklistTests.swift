@@ -215,11 +215,12 @@ struct BlacklistTests {
             json = try await ran(["workers", "--json"] + at).stdout
             try #require(running.isRunning, "\(running.stderr)")
         }
-        #expect(json.hasPrefix(#"{"v":1,"workers":[{"id":""#) && json.contains(#""pid":\#(running.pid),"version":""#))
+        #expect(json.hasPrefix(#"{"v":1,"queue":{"#) && json.contains(#","workers":[{"id":""#))
+        #expect(json.contains(#""pid":\#(running.pid),"version":""#))
         #expect(json.contains(#""state":"left""#))
         #expect(!json.contains(#""seen_seconds_ago":null,"lease_left_seconds":0"#))
         let shown = try await ran(["workers"] + at)
-        #expect(shown.stdout.contains(":\(running.pid)  running  in flight 0  finished 0 skipped 0  0 B  seen 0."))
+        #expect(shown.stdout.contains(":\(running.pid)  running  in flight 0 of 32  finished 0 skipped 0  0 B  seen 0."))
         #expect(shown.stderr == "")
         running.signal(SIGKILL)
         await running.wait()

@@ -3,10 +3,12 @@
 /// ```
 /// prefetch-job 1 urls-7f3a12c9:512:2 8f0d1c2b
 /// 513<TAB>https://example.org/a.jpg
-/// 514<TAB>https://example.org/b.jpg
+/// +20<TAB>b.jpg
 /// ```
 /// The first line has the form's version, the job's name (batch, index of its first URL, number of URLs) and the CRC-32 of the
-/// rest; every other line is a line number of the list and the URL. A `!` before the number marks a line that is no URL.
+/// rest; every other line is a line number of the list and the URL. A `!` before the number marks a line that is no URL. `+20` is the
+/// next line number, and a URL whose first 20 bytes are those of the one before: lists have many URLs of one site, and what is
+/// pushed is copied by Redis four times until it is reported.
 package struct PrefetchJob: Sendable, Equatable {
     /// One URL of a job.
     package struct Entry: Sendable, Equatable {
@@ -46,13 +48,33 @@ package struct PrefetchJob: Sendable, Equatable {
     /// The bytes that go onto the list.
     package func encoded() -> [UInt8] {
         var body: [UInt8] = []
-        body.reserveCapacity(entries.reduce(0) { $0 + $1.url.utf8.count + 10 })
+        body.reserveCapacity(entries.count * 32)
+        var last: (line: Int, url: [UInt8]) = (-1, [])
         for entry in entries {
-            if entry.isInvalid { body.append(UInt8(ascii: "!")) }
-            body.append(contentsOf: String(entry.line).utf8)
-            body.append(UInt8(ascii: "\t"))
-            body.append(contentsOf: entry.url.utf8)
-            body.append(UInt8(ascii: "\n"))
+            var url = entry.url
+            url.withUTF8 { bytes in
+                var shared = 0
+                if !entry.isInvalid && entry.line == last.line + 1 {
+                    let most = min(bytes.count, last.url.count)
+                    while shared < most && bytes[shared] == last.url[shared] { shared += 1 }
+                }
+                if shared < Self.leastShared {
+                    shared = 0
+                    if entry.isInvalid { body.append(UInt8(ascii: "!")) }
+                    body.append(contentsOf: String(entry.line).utf8)
+                } else {
+                    body.append(UInt8(ascii: "+"))
+                    body.append(contentsOf: String(shared).utf8)
+                }
+                let rest = UnsafeBufferPointer(rebasing: bytes[shared...])
+                body.append(UInt8(ascii: "\t"))
+                body.append(contentsOf: rest)
+                body.append(UInt8(ascii: "\n"))
+                // An invalid line is no beginning of a URL.
+                last.line = entry.isInvalid ? -1 : entry.line
+                last.url.removeLast(last.url.count - min(shared, last.url.count))
+                last.url.append(contentsOf: rest)
+            }
         }
         var payload = Array("prefetch-job 1 \(name) \(CRC32.hex(of: body))\n".utf8)
         payload.append(contentsOf: body)
@@ -72,18 +94,41 @@ package struct PrefetchJob: Sendable, Equatable {
         else { return nil }
         let body = payload[(end + 1)...]
         guard head[3].elementsEqual(CRC32.hex(of: body).utf8) else { return nil }
-        var entries: [Entry] = []
-        entries.reserveCapacity(count)
-        for line in body.split(separator: UInt8(ascii: "\n")) {
-            let isInvalid = line.first == UInt8(ascii: "!")
-            guard let tab = line.firstIndex(of: UInt8(ascii: "\t")),
-                let number = Int(decoding: line[(line.startIndex + (isInvalid ? 1 : 0))..<tab])
-            else { return nil }
-            let url = String(decoding: line[(tab + 1)...], as: UTF8.self)
-            entries.append(Entry(line: number, url: url, isInvalid: isInvalid))
-        }
+        guard let entries = body.withUnsafeBufferPointer({ Self.entries(in: $0, count: count) }) else { return nil }
         guard entries.count == count else { return nil }
         self.init(batch: String(decoding: name[0], as: UTF8.self), base: base, entries: entries)
+    }
+
+    /// Fewer bytes that a URL shares with the one before are written again.
+    private static let leastShared = 4
+
+    /// The lines of a body; nil where one is none.
+    private static func entries(in body: UnsafeBufferPointer<UInt8>, count: Int) -> [Entry]? {
+        var entries: [Entry] = []
+        entries.reserveCapacity(count)
+        var (at, last): (Int, [UInt8]) = (0, [])
+        while at < body.count {
+            let rest = UnsafeBufferPointer(rebasing: body[at...])
+            guard let end = rest.firstIndex(of: UInt8(ascii: "\n")),
+                let tab = rest[..<end].firstIndex(of: UInt8(ascii: "\t"))
+            else { return nil }
+            let (mark, url) = (rest[0], UnsafeBufferPointer(rebasing: rest[(tab + 1)..<end]))
+            let isInvalid = mark == UInt8(ascii: "!")
+            let isNext = mark == UInt8(ascii: "+")
+            guard let number = Int(decoding: rest[(isInvalid || isNext ? 1 : 0)..<tab]) else { return nil }
+            var line = number
+            if isNext {
+                guard let before = entries.last, !before.isInvalid, number <= last.count else { return nil }
+                line = before.line + 1
+                last.removeLast(last.count - number)
+            } else {
+                last.removeAll(keepingCapacity: true)
+            }
+            last.append(contentsOf: url)
+            entries.append(Entry(line: line, url: String(decoding: last, as: UTF8.self), isInvalid: isInvalid))
+            at += end + 1
+        }
+        return entries
     }
 
     /// The first bytes of something that is no job, for a sentence to a person: what is no printable ASCII as `\xNN`.
@@ -110,7 +155,7 @@ package struct PrefetchJob: Sendable, Equatable {
 
 extension Int {
     /// A decimal number in bytes; nil for anything else.
-    fileprivate init?(decoding bytes: ArraySlice<UInt8>) {
+    fileprivate init?(decoding bytes: some Collection<UInt8>) {
         guard !bytes.isEmpty, bytes.count < 19 else { return nil }
         var value = 0
         for byte in bytes {

@@ -95,10 +95,59 @@ struct PrefetchJobTests {
 
     @Test(
         "Lines that are none are refused",
-        arguments: ["http://h/\n", "x\thttp://h/\n", "-1\th\n", "\th\n", "1\th", "!\th\n"])
+        arguments: [
+            "http://h/\n", "x\thttp://h/\n", "-1\th\n", "\th\n", "1\th", "!\th\n", "+0\th\n", "+\th\n",
+            "1\tabc\n+4\td\n", "!1\tabc\n+2\td\n", "1\tabc\n+-1\td\n", "1\tabc\n!+1\td\n",
+        ])
     func lines(body: String) {
-        let job = PrefetchJob(Array("prefetch-job 1 b:0:1 \(CRC32.hex(of: body.utf8))\n\(body)".utf8))
-        #expect(job == (body == "1\th" ? PrefetchJob(batch: "b", base: 0, entries: [.init(line: 1, url: "h")]) : nil))
+        let count = body.count { $0 == "\n" }
+        let job = PrefetchJob(Array("prefetch-job 1 b:0:\(max(1, count)) \(CRC32.hex(of: body.utf8))\n\(body)".utf8))
+        #expect(job == nil)
+    }
+
+    @Test("What a URL shares with the one before is not written again")
+    func shared() {
+        let urls = ["http://h/a/1.jpg", "http://h/a/2.jpg", "http://h/a/2.jpg?x", "ftp://h/", "http://ä/", "http://ö/"]
+        var entries = urls.enumerated().map { PrefetchJob.Entry(line: $0 + 1, url: $1) }
+        entries.append(.init(line: 9, url: "http://ö/9"))
+        entries.append(.init(line: 10, url: "http://ö/ 9", isInvalid: true))
+        entries.append(.init(line: 11, url: "http://ö/ 9"))
+        let job = PrefetchJob(batch: "b", base: 0, entries: entries)
+        let body = """
+            1\thttp://h/a/1.jpg
+            +11\t2.jpg
+            +16\t?x
+            4\tftp://h/
+            5\thttp://ä/
+
+            """
+        let bytes = job.encoded()
+        let first = (bytes.firstIndex(of: 10) ?? 0) + 1
+        #expect(String(decoding: bytes[first...].prefix(body.utf8.count), as: UTF8.self) == body)
+        // Half a character is shared: bytes, not text.
+        #expect(bytes[(first + body.utf8.count)...].starts(with: Array("+8\t".utf8) + [0xB6, 0x2F, 0x0A]))
+        #expect(
+            String(decoding: bytes.suffix(48), as: UTF8.self).hasSuffix(
+                "9\thttp://ö/9\n!10\thttp://ö/ 9\n11\thttp://ö/ 9\n"))
+        #expect(PrefetchJob(bytes) == job)
+    }
+
+    @Test("Whatever the URLs share, they are read back", arguments: [1, 2, 3, 4, 5, 6, 7, 8])
+    func anyURLs(seed: UInt64) {
+        print("seed \(seed)")
+        var random = seed &* 0x9E37_79B9_7F4A_7C15
+        func next(_ bound: Int) -> Int {
+            random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Int(random >> 33) % bound
+        }
+        var (line, entries): (Int, [PrefetchJob.Entry]) = (0, [])
+        for _ in 0..<256 {
+            line += 1 + (next(8) == 0 ? next(5) : 0)
+            let url = String((0..<next(12)).map { _ in ["a", "b", "é", "🦉", "+", "!"][next(6)] as Character })
+            entries.append(.init(line: line, url: url, isInvalid: next(9) == 0))
+        }
+        let job = PrefetchJob(batch: "b", base: 0, entries: entries)
+        #expect(PrefetchJob(job.encoded()) == job)
     }
 
     @Test("The parts of a job are its URLs in order", arguments: [(1, 8), (2, 8), (9, 8), (256, 8), (5, 2), (7, 1)])

@@ -7,33 +7,15 @@ internal import Glibc
 /// (fcntl(2)) on one byte of one of 16 lock files. The kernel takes it away when a process dies, so there is no lock to expire or
 /// to break. Use one `TransferLock` per process and cache.
 package final class TransferLock: Sendable {
-    private struct Byte: Hashable {
-        var file: Int
-        var offset: Int64
-    }
-
-    private let gate = TransferGate<Byte>()
-    private let files: [Int32]
+    private let gate = TransferGate<TransferLockFiles.Byte>()
+    private let files: TransferLockFiles
     private let directory: String
 
     /// Opens the lock files of a cache.
     package init(_ cache: DiskCache) throws(WebImageError) {
         directory = cache.directory
-        var files: [Int32] = []
-        for index in 0..<CacheKey.lockFileCount {
-            let path = ".prefetch/locks/\(String(index, radix: 16))"
-            let file = clinux_open_beneath(cache.root, path, O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
-            guard file >= 0 else {
-                let error = cache.fault("open a lock file")
-                for file in files { close(file) }
-                throw error
-            }
-            files.append(file)
-        }
-        self.files = files
+        files = try TransferLockFiles(cache)
     }
-
-    deinit { for file in files { close(file) } }
 
     /// Runs `body` while nobody else transfers this image. Whoever waited looks into the cache first: most often it is there now.
     /// - Throws: what ``acquire(_:)`` and `body` throw.
@@ -48,14 +30,13 @@ package final class TransferLock: Sendable {
     /// Waits until nobody else transfers this image.
     /// - Throws: `cancelled` where the task is cancelled while it waits, `localFault` where the lock files do not work.
     package func acquire(_ key: CacheKey) async throws(WebImageError) -> Transfer {
-        let byte = Byte(file: key.lockFile, offset: key.lockOffset)
+        let byte = TransferLockFiles.Byte(key)
         if !gate.tryEnter(byte) {
             guard await gate.enter(byte) else { throw Self.cancelled }
         }
         // Leaves the gate also where the lock below fails.
         let transfer = Transfer { [self] in
-            // Of a byte that is not locked it is no error.
-            _ = clinux_ofd_unlock(files[byte.file], byte.offset)
+            files.unlock(byte)
             gate.leave(byte)
         }
         try await lock(byte)
@@ -64,13 +45,13 @@ package final class TransferLock: Sendable {
 
     /// How many tasks of this process wait for an image behind the one that transfers it.
     package func waiting(for key: CacheKey) -> Int {
-        gate.waiting(Byte(file: key.lockFile, offset: key.lockOffset)) ?? 0
+        gate.waiting(TransferLockFiles.Byte(key)) ?? 0
     }
 
     /// Asks again and again, ever less often: a call that waits in the kernel could not be cancelled.
-    private func lock(_ byte: Byte) async throws(WebImageError) {
+    private func lock(_ byte: TransferLockFiles.Byte) async throws(WebImageError) {
         var wait = Duration.milliseconds(2)
-        while clinux_ofd_try_lock(files[byte.file], byte.offset) != 0 {
+        while !files.tryLock(byte) {
             guard errno == EAGAIN || errno == EACCES else {
                 throw DiskCache.fault("lock a transfer in the cache \(directory)")
             }

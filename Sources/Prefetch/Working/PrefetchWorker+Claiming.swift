@@ -93,8 +93,10 @@ extension PrefetchWorker {
     /// What a batch asks; nil where Redis has no such batch.
     func context(of batch: String) async -> BatchContext? {
         if let known = batches[batch] { return known }
+        let asked = Self.wallClock
         let status = await persist { () async throws(RedisError) in try await queue.status(of: batch) }
         guard let status, let status else { return nil }
+        protect(status, asked: asked)
         if let known = batches[batch] { return known }
         let context = BatchContext(id: batch, options: status.options, keepDetails: status.keepDetails)
         if status.state != .running { context.over.open() }

@@ -150,7 +150,8 @@ extension PrefetchWorker {
         defer { if isProbe && fault.reopen() { configuration.onEvent(.resumed) } }
         while !Task.isCancelled {
             if !isProbe { await fault.wait() }
-            if draining.isOpen && fault.message != nil { return nil }
+            if !keeper.hasRoom { await waitForRoom() }
+            if draining.isOpen && (fault.message != nil || !keeper.hasRoom) { return nil }
             do throws(WebImageError) {
                 let image = try await manager.loadOnPool(request)
                 if suspect != nil { await mark(nil) }

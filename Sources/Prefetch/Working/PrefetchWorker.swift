@@ -22,6 +22,7 @@ public actor PrefetchWorker {
     nonisolated let stopping = Latch()
     nonisolated let jobs: JobLedger
     nonisolated let bellConnection: RedisConnection
+    nonisolated let keeper: CacheKeeper
 
     var name = ""
     var sequence = 0
@@ -42,6 +43,7 @@ public actor PrefetchWorker {
             connection: RedisConnection(redis, name: "prefetch-worker"), name: name, patience: nil)
         bellConnection = RedisConnection(redis, name: "prefetch-worker-bell")
         pool = manager.pool
+        keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)
         jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads)
         slots = URLSlots(limit: max(256, 4 * configuration.maxConcurrentDownloads))
     }
@@ -55,6 +57,7 @@ public actor PrefetchWorker {
         slots.close()
         draining.open()
         fault.open()
+        keeper.room.open()
         jobs.room.ring()
         bellConnection.interrupt()
     }
@@ -76,7 +79,8 @@ public actor PrefetchWorker {
             group.addTask { await self.reportLoop() }
             group.addTask { await self.beatLoop() }
             group.addTask { await self.reapLoop() }
-            // The claim loop ends the run; the other three go on until it has.
+            group.addTask { await self.sweepLoop() }
+            // The claim loop ends the run; the others go on until it has.
             await group.next()
             group.cancelAll()
         }

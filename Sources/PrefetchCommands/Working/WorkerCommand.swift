@@ -80,6 +80,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         configuration.maxConcurrentDownloads = fetch.maxConcurrentDownloads
         configuration.burst = burst
         configuration.drainTimeout = fetch.drainTimeout.seconds
+        configuration.cacheLimits = fetch.cacheLimits.limits
         configuration.minimumLevel = ValidationLevel(name: minimumLevel) ?? .none
         let isQuiet = quiet
         configuration.onEvent = { event in
@@ -92,8 +93,9 @@ public struct WorkerCommand: AsyncParsableCommand {
         let downloads = try fetch.downloads(maxPerHost: maxPerHost)
         do throws(WebImageError) {
             // Nobody asks this process for an image twice: memory would only cost.
-            return try ImageManager(
-                cache: ImageCache(directory: folder, configuration: .diskOnly), downloads: downloads)
+            var cache = ImageCache.Configuration.diskOnly
+            cache.diskCacheExpireType = fetch.cacheLimits.expireBy.type
+            return try ImageManager(cache: ImageCache(directory: folder, configuration: cache), downloads: downloads)
         } catch {
             throw PrefetchError(.configuration, error.message, hint: "see prefetch-worker --help")
         }

@@ -81,3 +81,13 @@ extension CacheAccount.Totals {
         size += CacheAccount.blocks(Int(status.st_size)) * CacheAccount.block
     }
 }
+
+extension DiskCache {
+    /// Bytes of its file system that this user may still fill; nil where that is not known.
+    package var freeSize: Int? {
+        var facts = statvfs()
+        guard fstatvfs(root, &facts) == 0 else { return nil }
+        return Int(
+            clamping: UInt64(facts.f_bavail).multipliedReportingOverflow(by: UInt64(facts.f_frsize)).partialValue)
+    }
+}

@@ -23,6 +23,7 @@ final class CacheKeeper: Sendable {
     private let threads: ThreadPool?
     private let protection = Locked<CacheProtection?>(nil)
     private let batches = Locked<[String: Double]>([:])
+    private let leaving = Locked<ContinuousClock.Instant?>(nil)
     private let lastSweep = Locked<ContinuousClock.Instant?>(nil)
     /// Before that another sweep for the size would most likely remove nothing again.
     private let rest = Locked<ContinuousClock.Instant?>(nil)
@@ -38,6 +39,17 @@ final class CacheKeeper: Sendable {
         if let maxSize = limits.maxSize, let size = disk.knownSize, size >= maxSize { return false }
         if let minFree = limits.minFree, let free = disk.freeSize, free < minFree { return false }
         return true
+    }
+
+    /// Whether a sweep has to end: a worker that leaves gives it two seconds, one that stops none.
+    func isOver(isLeaving: Bool, isStopping: Bool) -> Bool {
+        guard isLeaving else { return false }
+        let since = leaving.withLock { leaving in
+            let since = leaving ?? .now
+            leaving = since
+            return since
+        }
+        return isStopping || .now - since > .seconds(2)
     }
 
     /// Looks, and sweeps where that is due.

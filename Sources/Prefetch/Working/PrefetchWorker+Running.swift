@@ -144,7 +144,12 @@ extension PrefetchWorker {
         request.computesDigest = context.options.digest != "none"
         request.isDurable = context.options.durability == "file"
         request.isFromCacheOnly = context.options.fromCacheOnly
-        if let suspect { request.willDecode = { await self.mark(suspect) } }
+        if let suspect {
+            request.willDecode = { await self.mark(suspect) }
+        } else if keeper.limits.maxSize != nil {
+            // Once more before it is stored: what has begun waits in the downloader, more of it than is in flight.
+            request.willDecode = { await self.waitForRoom() }
+        }
         // The URL that met a local fault first looks whether it is mended; all others wait at the gate.
         var isProbe = false
         defer { if isProbe && fault.reopen() { configuration.onEvent(.resumed) } }

@@ -10,9 +10,13 @@ extension PrefetchWorker {
         var fullSince: ContinuousClock.Instant?
         var isPaused = false
         var wait = Duration.seconds(1)
-        while !Task.isCancelled {
+        // Once at least, however short the worker's life.
+        repeat {
             await releaseEnded()
-            switch await keeper.look(isOver: { [draining] in draining.isOpen }) {
+            let (draining, stopping) = (draining, stopping)
+            let keeper = keeper
+            switch await keeper.look(isOver: { keeper.isOver(isLeaving: draining.isOpen, isStopping: stopping.isOpen) })
+            {
             case .room:
                 fullSince = nil
                 wait = .seconds(1)
@@ -34,7 +38,7 @@ extension PrefetchWorker {
                 if !isPaused { isPaused = pause(message) }
             }
             await keeper.bell.wait(atMost: wait)
-        }
+        } while !Task.isCancelled
     }
 
     private func pause(_ message: String) -> Bool {
@@ -60,7 +64,8 @@ extension PrefetchWorker {
         keeper.protect(status.id, since: asked - Double(max(0, status.at - status.created)) / 1000)
     }
 
-    static var wallClock: Double {
+    /// Seconds since 1970 by this machine's clock.
+    package static var wallClock: Double {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9

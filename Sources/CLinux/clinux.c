@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -73,6 +74,31 @@ ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count) {
 }
 
 int clinux_syncfs(int fd) { return syncfs(fd); }
+
+void *clinux_map_shared(int fd, size_t length) {
+    void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void clinux_shared_add(void *word, int64_t value) { __atomic_fetch_add((int64_t *)word, value, __ATOMIC_RELAXED); }
+
+int64_t clinux_shared_load(const void *word) { return __atomic_load_n((const int64_t *)word, __ATOMIC_ACQUIRE); }
+
+int clinux_shared_exchange(void *word, int64_t expected, int64_t desired) {
+    return __atomic_compare_exchange_n((int64_t *)word, &expected, desired, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+int clinux_birth_time(int dirfd, const char *name, struct timespec *time) {
+    struct statx facts;
+    if (statx(dirfd, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &facts) != 0) return -1;
+    if (!(facts.stx_mask & STATX_BTIME)) {
+        errno = ENOTSUP;
+        return -1;
+    }
+    time->tv_sec = facts.stx_btime.tv_sec;
+    time->tv_nsec = facts.stx_btime.tv_nsec;
+    return 0;
+}
 
 int clinux_rename_noreplace(int olddirfd, const char *oldpath, int newdirfd, const char *newpath) {
     return renameat2(olddirfd, oldpath, newdirfd, newpath, RENAME_NOREPLACE);

@@ -44,6 +44,7 @@ struct ParsingTests {
             "--resolve", "h:80:127.0.0.1", "--connect-to", "a:1:b:2", "--user-agent", "me", "--proxy", "http://p:1",
             "--ca-file", "/ca", "--max-time", "1500ms", "--connect-timeout", "2s", "--timeout", "3s", "--tries", "4",
             "--max-redirects", "1", "--max-size", "1MiB", "--lease", "2s", "--drain-timeout", "5s",
+            "--cache-max-age", "7d", "--cache-max-size", "2GiB", "--cache-expire-by", "accessed", "--min-free", "1MB",
         ]
         let options = try FetchOptions.parse(words)
         let again = try FetchOptions.parse(options.arguments)
@@ -75,7 +76,8 @@ struct ParsingTests {
 
     @Test(arguments: [
         ["--allow-net", "10.0.0.0/33"], ["--header", "novalue"], ["--tries", "0"], ["--max-concurrent-downloads", "0"],
-        ["--lease", "500ms"], ["--max-size", "0"],
+        ["--lease", "500ms"], ["--max-size", "0"], ["--cache-max-size", "0"], ["--cache-max-age", "-1"],
+        ["--min-free", "x"], ["--cache-expire-by", "size"],
     ])
     func aFetchOptionThatMakesNoSenseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try FetchOptions.parse(words) }

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/types.h>
+#include <time.h>
 // fgetxattr(2), fsetxattr(2): not in the Glibc module.
 #include <sys/xattr.h>
 
@@ -33,6 +34,14 @@ int clinux_syncfs(int fd);
 void clinux_keep_freed_memory(void);
 /// setrlimit(2): the soft limit of open files up to the hard one, 65,536 at most.
 int clinux_raise_file_limit(void);
+/// mmap(2), MAP_SHARED, for reading and writing: MAP_FAILED is a macro Swift does not import. NULL on failure.
+void *clinux_map_shared(int fd, size_t length);
+/// One step for every thread and process that maps the word, aligned to 8 bytes: add; read; and exchange, 1 where it was `expected`.
+void clinux_shared_add(void *word, int64_t value);
+int64_t clinux_shared_load(const void *word);
+int clinux_shared_exchange(void *word, int64_t expected, int64_t desired);
+/// statx(2), STATX_BTIME: when the file was made, not following a link. ENOTSUP where the file system does not know.
+int clinux_birth_time(int dirfd, const char *name, struct timespec *time);
 /// renameat2(2) with RENAME_NOREPLACE.
 int clinux_rename_noreplace(int olddirfd, const char *oldpath, int newdirfd, const char *newpath);
 /// fcntl(2), F_SETFD: FD_CLOEXEC on or off.

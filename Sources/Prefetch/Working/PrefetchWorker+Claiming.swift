@@ -124,8 +124,10 @@ extension PrefetchWorker {
     func context(of batch: String) async -> BatchContext? {
         // One that was cancelled or gone may be there again under its name: submitted anew after Redis forgot it, or it was removed.
         if let known = batches[batch], !known.over.isOpen { return known }
+        let asked = Self.wallClock
         let status = await persist { () async throws(RedisError) in try await queue.status(of: batch) }
         guard let status, let status else { return nil }
+        protect(status, asked: asked)
         if let known = batches[batch], !known.over.isOpen { return known }
         let context = BatchContext(id: batch, options: status.options, keepDetails: status.keepDetails)
         if status.state != .running { context.over.open() }

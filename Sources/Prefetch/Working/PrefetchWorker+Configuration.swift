@@ -14,6 +14,8 @@ extension PrefetchWorker {
         public var drainTimeout: Double = 25
         /// The least an image is checked, whatever its batch asks.
         public var minimumLevel = ValidationLevel.none
+        /// What the cache may hold; nothing is removed by default.
+        public var cacheLimits = CacheLimits()
         /// What the worker is called in Redis: `host:pid` by default.
         public var name = ""
         /// Hears what a person wants to know while it runs.

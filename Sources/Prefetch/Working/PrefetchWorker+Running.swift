@@ -152,13 +152,19 @@ extension PrefetchWorker {
         request.isFromCacheOnly = context.options.fromCacheOnly
         request.permit = permit
         if configuration.history != nil { request.willLeaveCache = { [jobs] in jobs.noteBeginning(id, position) } }
-        if let suspect { request.willDecode = { await self.mark(suspect) } }
+        if let suspect {
+            request.willDecode = { await self.mark(suspect) }
+        } else if keeper.limits.maxSize != nil {
+            // Once more before it is stored: what has begun waits in the downloader, more of it than is in flight.
+            request.willDecode = { await self.waitForRoom() }
+        }
         // The URL that met a local fault first looks whether it is mended; all others wait at the gate.
         var isProbe = false
         defer { if isProbe && fault.reopen() { configuration.onEvent(.resumed) } }
         while !Task.isCancelled {
             if !isProbe { await fault.wait() }
-            if permit.isRevoked || draining.isOpen && fault.message != nil { return nil }
+            if !keeper.hasRoom { await waitForRoom() }
+            if permit.isRevoked || draining.isOpen && (fault.message != nil || !keeper.hasRoom) { return nil }
             do throws(WebImageError) {
                 let image = try await manager.loadOnPool(request)
                 if suspect != nil { await mark(nil) }

@@ -23,6 +23,7 @@ public actor PrefetchWorker {
     nonisolated let stopping = Latch()
     nonisolated let jobs: JobLedger
     nonisolated let bellConnection: RedisConnection
+    nonisolated let keeper: CacheKeeper
 
     var name = ""
     var sequence = 0
@@ -59,6 +60,7 @@ public actor PrefetchWorker {
         self.queue = queue
         bellConnection = RedisConnection(redis, name: "prefetch-worker-bell", following: queue.keys.root)
         pool = manager.pool
+        keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)
         jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads, history: configuration.history)
         slots = URLSlots(limit: Self.slots(for: configuration.maxConcurrentDownloads))
     }
@@ -72,6 +74,7 @@ public actor PrefetchWorker {
         slots.close()
         draining.open()
         fault.open()
+        keeper.room.open()
         jobs.room.ring()
         bellConnection.interrupt()
     }
@@ -93,7 +96,8 @@ public actor PrefetchWorker {
             group.addTask { await self.reportLoop() }
             group.addTask { await self.beatLoop() }
             group.addTask { await self.reapLoop() }
-            // The claim loop ends the run; the other three go on until it has.
+            group.addTask { await self.sweepLoop() }
+            // The claim loop ends the run; the others go on until it has.
             await group.next()
             group.cancelAll()
         }

@@ -59,6 +59,8 @@ struct BatchRun: Sendable {
             return try await finishWithoutWork(queue, newest, stop)
         }
         let id = batch.id
+        let protection = await protect(queue, id)
+        defer { withExtendedLifetime(protection) {} }
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         if batch.total == 0 {
             _ = try await batch.feed({})
@@ -188,6 +190,17 @@ struct BatchRun: Sendable {
             await race.next()
             race.cancelAll()
         }
+    }
+
+    /// Keeps sweeps from what the batch fetches as long as this run lives, also while no worker does. Where that cannot be said, the
+    /// workers complain of the cache.
+    private func protect(_ queue: PrefetchQueue, _ id: String) async -> CacheProtection? {
+        let asked = PrefetchWorker.wallClock
+        guard let status = try? await queue.status(of: id), let disk = try? DiskCache(directory: settings.cache),
+            let protection = try? CacheProtection(disk)
+        else { return nil }
+        try? protection.set(since: asked - Double(max(0, status.at - status.created)) / 1000)
+        return protection
     }
 
     private func reapAll(_ queue: PrefetchQueue) async throws {

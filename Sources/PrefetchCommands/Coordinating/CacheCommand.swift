@@ -15,7 +15,7 @@ struct CacheCommand: AsyncParsableCommand {
             """,
         subcommands: [
             CachePathCommand.self, CacheGetCommand.self, CacheListCommand.self, CacheUsageCommand.self,
-            CacheVerifyCommand.self,
+            CacheStatCommand.self, CacheCollectCommand.self, CacheVerifyCommand.self,
         ])
 }
 

@@ -20,30 +20,12 @@ struct CacheUsageCommand: ParsableCommand {
 
     @OptionGroup(title: "Where") var folder: CacheFolder
 
-    private struct Usage {
-        var count = 0, bytes = 0, allocated = 0
-
-        var members: [(String, JSONText)] {
-            [("count", .int(count)), ("bytes", .int(bytes)), ("allocated_bytes", .int(allocated))]
-        }
-
-        var text: String {
-            "\(Wording.count(count)) image\(count == 1 ? "" : "s"), \(Wording.bytes(bytes)), \(Wording.bytes(allocated)) on disk"
-        }
-
-        mutating func add(_ entry: CacheEntry) {
-            count += 1
-            bytes += entry.size
-            allocated += entry.allocatedSize
-        }
-    }
-
     func run() throws {
-        var total = Usage()
-        var formats: [ImageFormat: Usage] = [:]
+        var total = CacheUsage()
+        var formats: [ImageFormat: CacheUsage] = [:]
         let unread = try folder.walk(try folder.open()) { entry in
             total.add(entry)
-            formats[entry.format, default: Usage()].add(entry)
+            formats[entry.format, default: CacheUsage()].add(entry)
             return true
         }
         let sorted = formats.sorted { ($1.value.bytes, $0.key.rawValue) < ($0.value.bytes, $1.key.rawValue) }

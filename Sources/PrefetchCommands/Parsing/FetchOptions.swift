@@ -56,6 +56,8 @@ struct FetchOptions: ParsableArguments {
     @Option(help: "Time for transfers in flight after the first SIGTERM or Ctrl-C.")
     var drainTimeout = TimeSpan(seconds: 25)
 
+    @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
+
     func validate() throws {
         guard (1...4096).contains(maxConcurrentDownloads) else {
             throw ValidationError("--max-concurrent-downloads is a number from 1 to 4096")
@@ -87,6 +89,6 @@ struct FetchOptions: ParsableArguments {
             "--max-redirects", String(maxRedirects), "--max-size", maxSize.argument, "--lease", lease.argument,
             "--drain-timeout", drainTimeout.argument,
         ]
-        return words
+        return words + cacheLimits.arguments
     }
 }

@@ -84,6 +84,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         configuration.maxConcurrentDownloads = fetch.maxConcurrentDownloads
         configuration.burst = burst
         configuration.drainTimeout = fetch.drainTimeout.seconds
+        configuration.cacheLimits = fetch.cacheLimits.limits
         configuration.minimumLevel = ValidationLevel(name: minimumLevel) ?? .none
         let folder = history ?? ProcessInfo.processInfo.environment["PREFETCH_HISTORY"] ?? ""
         if !folder.isEmpty { configuration.history = try HistoryLog(folder: folder, queue: location.queue) }
@@ -98,8 +99,9 @@ public struct WorkerCommand: AsyncParsableCommand {
         let downloads = try fetch.downloads(maxPerHost: maxPerHost)
         do throws(WebImageError) {
             // Nobody asks this process for an image twice: memory would only cost.
-            return try ImageManager(
-                cache: ImageCache(directory: folder, configuration: .diskOnly), downloads: downloads)
+            var cache = ImageCache.Configuration.diskOnly
+            cache.diskCacheExpireType = fetch.cacheLimits.expireBy.type
+            return try ImageManager(cache: ImageCache(directory: folder, configuration: cache), downloads: downloads)
         } catch {
             throw PrefetchError(.configuration, error.message, hint: "see prefetch-worker --help")
         }

@@ -25,6 +25,10 @@ public final class CacheEntry: Sendable {
 
     let descriptor: Int32
     let inode: UInt
+    /// Seconds since 1970, as the file system keeps it.
+    let accessedAt: Int
+    /// When the bytes were written, in seconds since 1970.
+    package let modifiedAt: Int
     /// Whether it is a file, and as long as its record says; without a record, whether there is anything in it.
     let isWhole: Bool
 
@@ -37,6 +41,8 @@ public final class CacheEntry: Sendable {
         self.record = record
         size = Int(status.st_size)
         inode = UInt(status.st_ino)
+        accessedAt = status.st_atim.tv_sec
+        modifiedAt = status.st_mtim.tv_sec
         isWhole =
             status.st_mode & S_IFMT == S_IFREG
             && (record.map { $0.length == Int(status.st_size) } ?? (status.st_size > 0))

@@ -24,7 +24,8 @@ extension DiskCache {
                 guard let leaf = try openDirectory("v1/\(first)/\(second)") else { continue }
                 // Asked before the images go, which changes it.
                 let isOld = Self.isOld(leaf.descriptor, limit)
-                removed += try removeImages(in: "v1/\(first)/\(second)", leaf.descriptor)
+                let index = Int(first + second, radix: 16) ?? 0
+                removed += try removeImages(in: "v1/\(first)/\(second)", leaf.descriptor, index)
                 // With anything in it, it stays: a file that came meanwhile, or a temporary one.
                 if isOld { unlinkat(directory.descriptor, second, AT_REMOVEDIR) }
             }
@@ -33,16 +34,20 @@ extension DiskCache {
         return removed
     }
 
-    private func removeImages(in path: String, _ leaf: Int32) throws(WebImageError) -> Int {
+    private func removeImages(in path: String, _ leaf: Int32, _ index: Int) throws(WebImageError) -> Int {
         var removed = 0
         for name in try names(in: path, length: 62) {
-            if unlinkat(leaf, name, 0) == 0 {
-                removed += 1
-            } else if errno != ENOENT && errno != EISDIR {
-                throw fault("remove an image")
+            var status = stat()
+            guard fstatat(leaf, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFREG else {
+                // A link or a FIFO that somebody put here goes too, and is not in the account.
+                if unlinkat(leaf, name, 0) == 0 { removed += 1 }
+                continue
             }
-            // As in remove(_:): last.
-            unlinkat(leaf, name + Self.sidecarSuffix, 0)
+            switch unlink(name, of: leaf, index: index, length: Int(status.st_size)) {
+            case 0: removed += 1
+            case ENOENT: break
+            case let code: throw fault("remove an image", code: code)
+            }
         }
         return removed
     }

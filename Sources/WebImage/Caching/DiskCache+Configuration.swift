@@ -27,19 +27,22 @@ extension DiskCache {
         public var usesExtendedAttributes: Use
         /// Whether ETag, Last-Modified and key are kept beside each file; default false.
         public var keepsHTTPValidators: Bool
+        /// Which date of a file says how old it is; default `modificationDate`. With `accessDate` a lookup sets that date.
+        public var expireType: ExpireType
         /// Whether the directory is only looked up: nothing is made, stored, raised or moved; default false.
         public var isReadOnly: Bool
 
         /// A configuration of its parts.
         public init(
             durability: Durability = .batch, usesUnnamedFiles: Use = .auto, usesExtendedAttributes: Use = .auto,
-            keepsHTTPValidators: Bool = false, isReadOnly: Bool = false
+            keepsHTTPValidators: Bool = false, isReadOnly: Bool = false, expireType: ExpireType = .modificationDate
         ) {
             self.durability = durability
             self.usesUnnamedFiles = usesUnnamedFiles
             self.usesExtendedAttributes = usesExtendedAttributes
             self.keepsHTTPValidators = keepsHTTPValidators
             self.isReadOnly = isReadOnly
+            self.expireType = expireType
         }
     }
 }

@@ -5,7 +5,10 @@ internal import Glibc
 extension DiskCache {
     /// Whether there is an image under the key, whole by its record or without one.
     public func containsData(forKey key: String) -> Bool {
-        (try? lookup(CacheKey(key), atLeast: .none)) != nil
+        // Not a lookup: to ask is no use of it.
+        guard let entry = try? examined(CacheKey(key), level: .none) else { return false }
+        if !entry.isWhole { moveAside(entry) }
+        return entry.isWhole
     }
 
     /// Where the image of a key is, or would be.
@@ -37,11 +40,16 @@ extension DiskCache {
             guard errno == ENOENT else { throw fault("remove an image") }
             return false
         }
-        let removed = unlinkat(leaf.descriptor, key.name, 0) == 0
-        guard removed || errno == ENOENT else { throw fault("remove an image") }
-        // Last: without it the image would only be unverified, without the image it means nothing.
-        unlinkat(leaf.descriptor, key.name + Self.sidecarSuffix, 0)
-        return removed
+        var status = stat()
+        // What is no file is not in the account.
+        let isFile =
+            fstatat(leaf.descriptor, key.name, &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_mode & S_IFMT == S_IFREG
+        let code =
+            isFile
+            ? unlink(key.name, of: leaf.descriptor, index: key.leafIndex, length: Int(status.st_size))
+            : unlinkat(leaf.descriptor, key.name, 0) == 0 ? 0 : errno
+        guard code == 0 || code == ENOENT else { throw fault("remove an image", code: code) }
+        return code == 0
     }
 
     /// Number of images; reads all directories.

@@ -22,7 +22,17 @@ extension DiskCache {
             moveAside(entry)
             return nil
         }
+        if configuration.expireType == .accessDate { noteAccess(entry) }
         return entry
+    }
+
+    /// Sets the access date where it is older than an hour. Explicitly, because most file systems are mounted with relatime or
+    /// noatime (mount(8)); only the owner may, so for others it stays as it is.
+    private func noteAccess(_ entry: CacheEntry) {
+        guard !configuration.isReadOnly, Self.now() - entry.accessedAt > 3600 else { return }
+        // UTIME_NOW and UTIME_OMIT: macros that Swift does not import.
+        let times = [timespec(tv_sec: 0, tv_nsec: 0x3FFF_FFFF), timespec(tv_sec: 0, tv_nsec: 0x3FFF_FFFE)]
+        futimens(entry.descriptor, times)
     }
 
     /// Opens the file of a key, whatever state it is in.
@@ -110,6 +120,9 @@ extension DiskCache {
         guard let bad = OpenFile(clinux_open_beneath(root, "bad", clinux_directory_flags(), 0)) else { return }
         let name = "\(key.digest.hex)-\(String(UInt32.random(in: 0 ... .max), radix: 16))"
         guard renameat(leaf.descriptor, key.name, bad.descriptor, name) == 0 else { return }
+        if status.st_mode & S_IFMT == S_IFREG {
+            account?.add(images: -1, blocks: -CacheAccount.blocks(Int(status.st_size)), leaf: key.leafIndex)
+        }
         renameat(leaf.descriptor, key.name + Self.sidecarSuffix, bad.descriptor, name + Self.sidecarSuffix)
     }
 

@@ -187,11 +187,15 @@ extension DiskCache {
                 var status = stat()
                 if fstatat(leaf, name, &status, AT_SYMLINK_NOFOLLOW) != 0 {
                     try writeSidecar(sidecar, name: name, leaf: leaf)
-                    if link(file, as: name, in: leaf) == 0 { return .stored }
+                    if link(file, as: name, in: leaf) == 0 {
+                        account?.add(images: 1, blocks: CacheAccount.blocks(record.length), leaf: key.leafIndex)
+                        return .stored
+                    }
                 } else {
                     errno = EEXIST
                 }
             } else if link(file, as: name, in: leaf) == 0 {
+                account?.add(images: 1, blocks: CacheAccount.blocks(record.length), leaf: key.leafIndex)
                 return .stored
             }
             guard errno == EEXIST else { throw fault("store an image") }
@@ -208,7 +212,11 @@ extension DiskCache {
                 unlinkat(leaf, name, 0)
                 try writeSidecar(sidecar, name: name, leaf: leaf)
             }
-            if replace(file, as: name, in: leaf) == 0 { return .stored }
+            if replace(file, as: name, in: leaf) == 0 {
+                let change = CacheAccount.blocks(record.length) - CacheAccount.blocks(first.size)
+                account?.add(images: 0, blocks: change, leaf: key.leafIndex)
+                return .stored
+            }
             throw fault("store an image")
         }
         throw fault("store an image", code: EEXIST)

@@ -24,7 +24,9 @@ extension DiskCache {
     /// Removes temporary files older than an hour: a crash leaves some where the file system has no unnamed files.
     /// - Returns: how many.
     @discardableResult
-    package func removeStaleTemporaryFiles(olderThan seconds: Int = 3600) throws(WebImageError) -> Int {
+    package func removeStaleTemporaryFiles(
+        olderThan seconds: Int = 3600, isDryRun: Bool = false
+    ) throws(WebImageError) -> Int {
         var removed = 0
         let limit = Self.now() - seconds
         for first in try names(in: "v1", length: 1) {
@@ -37,7 +39,7 @@ extension DiskCache {
                     var status = stat()
                     guard fstatat(leaf.descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0,
                         status.st_mtim.tv_sec <= limit,
-                        unlinkat(leaf.descriptor, name, 0) == 0
+                        isDryRun || unlinkat(leaf.descriptor, name, 0) == 0
                     else { continue }
                     removed += 1
                 }

@@ -18,6 +18,8 @@ public final class DiskCache: Sendable {
     /// What the file system can do, as far as it has been tried.
     private let abilities: Locked<Abilities>
     let leaves = LeafDirectories()
+    /// Nil where nothing is stored.
+    let account: CacheAccount?
     /// Permissions of a published file: nobody writes to it again.
     let publishedMode: mode_t
 
@@ -54,7 +56,9 @@ public final class DiskCache: Sendable {
                 unnamedFiles: configuration.usesUnnamedFiles == .auto && access("/proc/self/fd", X_OK) == 0,
                 attributes: configuration.usesExtendedAttributes == .auto, attributesOfReadOnlyFiles: geteuid() == 0))
         root = file.release()
+        account = configuration.isReadOnly ? nil : CacheAccount(root: root)
         if !configuration.isReadOnly { try lay() }
+        account?.refresh()
     }
 
     deinit { close(root) }

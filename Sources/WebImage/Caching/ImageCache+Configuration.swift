@@ -8,6 +8,15 @@ extension ImageCache {
         public var maxMemoryCost = 64 << 20
         /// How many images in memory; 0 (default): no limit.
         public var maxMemoryCountLimit = 0
+        /// Seconds after which an image is old, for ``ImageCache/deleteOldFiles()``: a week by default; below 0 none ever is, 0 every one.
+        public var maxDiskAge: Double = 7 * 86_400
+        /// Bytes that images may take of the disk, for ``ImageCache/deleteOldFiles()``; 0 (default): no limit.
+        public var maxDiskSize = 0
+        /// Which date of a file says how old it is; the modification date by default.
+        public var diskCacheExpireType: DiskCache.ExpireType {
+            get { disk.expireType }
+            set { disk.expireType = newValue }
+        }
         /// How the directory is used.
         public var disk = DiskCache.Configuration()
         /// How far an image must have been verified to be stored or found by the cache's own calls; `decode` by default. A manager

@@ -43,16 +43,17 @@ extension ImageCache {
     /// Where the file of a key is, or would be; nil without a key.
     public func cachePath(forKey key: String?) -> String? { key.map { disk.cachePath(forKey: $0) } }
 
-    /// Bytes of all images on disk; reads every directory and asks for every file.
+    /// Bytes that all images take of the disk, in blocks of 4 KiB; all processes on the cache keep it together, so nothing is read.
+    /// See ``DiskCache/diskUsage()``.
     /// - Throws: `localFault`.
     public func totalDiskSize() async throws(WebImageError) -> Int {
-        try await pool.run { [self] () throws(WebImageError) in try disk.totalSize }
+        try await pool.run { [self] () throws(WebImageError) in try disk.diskUsage().size }
     }
 
-    /// How many images are on disk; reads every directory.
+    /// How many images are on disk; known as ``totalDiskSize()`` is.
     /// - Throws: `localFault`.
     public func totalDiskCount() async throws(WebImageError) -> Int {
-        try await pool.run { [self] () throws(WebImageError) in try disk.totalCount }
+        try await pool.run { [self] () throws(WebImageError) in try disk.diskUsage().count }
     }
 
     /// What the disk has under a key, verified. A file that passed less than `level` is verified now, and raised or moved aside. Blocks.

@@ -14,6 +14,24 @@ extension ImageCache {
     /// Removes every image from memory.
     public func clearMemory() { memory?.removeAll() }
 
+    /// Removes old images from the disk (`deleteOldFilesWithCompletionBlock:`): first each one older than `maxDiskAge` by the date that
+    /// `diskCacheExpireType` names; then, where the rest takes more than `maxDiskSize`, the oldest until it takes less than half of that.
+    ///
+    /// Nothing calls it by itself. What a running batch of a worker has fetched stays.
+    /// - Returns: what went and what is left; nil where another process is just doing the same, nothing was done then.
+    /// - Throws: `localFault`; `cancelled` where the task is, what was removed until then is gone.
+    @discardableResult
+    public func deleteOldFiles() async throws(WebImageError) -> SweepReport? {
+        var rules = SweepRules()
+        rules.maxAge = configuration.maxDiskAge < 0 ? nil : configuration.maxDiskAge
+        if configuration.maxDiskSize > 0 {
+            rules.maxSize = configuration.maxDiskSize
+            // SDDiskCache goes on until it is less than half.
+            rules.targetSize = configuration.maxDiskSize / 2 - 1
+        }
+        return try await pool.run { [self, rules] () throws(WebImageError) in try disk.sweep(rules) }
+    }
+
     /// Removes every image from the disk (`clearDiskOnCompletion:`); memory stays. See ``DiskCache/clear()``.
     /// - Returns: how many.
     /// - Throws: `localFault`; `cancelled` where the task is.

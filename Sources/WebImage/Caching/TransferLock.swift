@@ -11,15 +11,10 @@ internal import Threading
 /// A process that hangs or was stopped keeps its locks. So nobody waits for another process longer than the patience: then there may be
 /// two transfers of the image, and whoever comes second finds it stored, which costs a transfer and harms nothing.
 package final class TransferLock: Sendable {
-    private struct Byte: Hashable {
-        var file: Int
-        var offset: Int64
-    }
-
-    private let gate = TransferGate<Byte>()
+    private let gate = TransferGate<TransferLockFiles.Byte>()
     /// Since when a byte that another process has is asked for.
-    private let contended = Locked<[Byte: Double]>([:])
-    private let files: [Int32]
+    private let contended = Locked<[TransferLockFiles.Byte: Double]>([:])
+    private let files: TransferLockFiles
     private let directory: String
     private let patience: Duration
 
@@ -28,21 +23,8 @@ package final class TransferLock: Sendable {
     package init(_ cache: DiskCache, patience: Duration = .seconds(15)) throws(WebImageError) {
         self.patience = patience
         directory = cache.directory
-        var files: [Int32] = []
-        for index in 0..<CacheKey.lockFileCount {
-            let path = ".prefetch/locks/\(String(index, radix: 16))"
-            let file = clinux_open_beneath(cache.root, path, O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
-            guard file >= 0 else {
-                let error = cache.fault("open a lock file")
-                for file in files { close(file) }
-                throw error
-            }
-            files.append(file)
-        }
-        self.files = files
+        files = try TransferLockFiles(cache)
     }
-
-    deinit { for file in files { close(file) } }
 
     /// Runs `body` while nobody else transfers this image. Whoever waited looks into the cache first: most often it is there now.
     /// - Throws: what ``acquire(_:)`` and `body` throw.
@@ -57,14 +39,13 @@ package final class TransferLock: Sendable {
     /// Waits until nobody else transfers this image, or another process has for longer than the patience.
     /// - Throws: `cancelled` where the task is cancelled while it waits, `localFault` where the lock files do not work.
     package func acquire(_ key: CacheKey) async throws(WebImageError) -> Transfer {
-        let byte = Byte(file: key.lockFile, offset: key.lockOffset)
+        let byte = TransferLockFiles.Byte(key)
         if !gate.tryEnter(byte) {
             guard await gate.enter(byte) else { throw Self.cancelled }
         }
         // Leaves the gate also where the lock below fails.
         let transfer = Transfer { [self] in
-            // Of a byte that is not locked it is no error.
-            _ = clinux_ofd_unlock(files[byte.file], byte.offset)
+            files.unlock(byte)
             gate.leave(byte)
         }
         try await lock(byte)
@@ -73,22 +54,22 @@ package final class TransferLock: Sendable {
 
     /// How many tasks of this process wait for an image behind the one that transfers it.
     package func waiting(for key: CacheKey) -> Int {
-        gate.waiting(Byte(file: key.lockFile, offset: key.lockOffset)) ?? 0
+        gate.waiting(TransferLockFiles.Byte(key)) ?? 0
     }
 
     /// For how many seconds a task of this process has waited for another one that transfers this image; nil where none does.
     package func secondsWaiting(for key: CacheKey) -> Double? {
-        let since = contended.withLock { $0[Byte(file: key.lockFile, offset: key.lockOffset)] }
+        let since = contended.withLock { $0[TransferLockFiles.Byte(key)] }
         return since.map { max(0, monotonicSeconds() - $0) }
     }
 
     /// Asks again and again, ever less often: a call that waits in the kernel could not be cancelled.
-    private func lock(_ byte: Byte) async throws(WebImageError) {
+    private func lock(_ byte: TransferLockFiles.Byte) async throws(WebImageError) {
         let end = ContinuousClock.now + patience
         var wait = Duration.milliseconds(2)
         var isWaiting = false
         defer { if isWaiting { contended.withLock { $0[byte] = nil } } }
-        while clinux_ofd_try_lock(files[byte.file], byte.offset) != 0 {
+        while !files.tryLock(byte) {
             guard errno == EAGAIN || errno == EACCES else {
                 throw DiskCache.fault("lock a transfer in the cache \(directory)")
             }

@@ -42,8 +42,13 @@ struct DiskCacheFaultTests {
         let mountPoint = TemporaryDirectory()
         guard mount("tmpfs", mountPoint.path, "tmpfs", 0, "size=1m") == 0 else { return }
         defer { umount2(mountPoint.path, Int32(MNT_DETACH)) }
+        // What is mapped for writing keeps a file system from being made read-only, so here nothing is: a folder in its place.
+        #expect(
+            mkdir(mountPoint.path(".prefetch"), 0o777) == 0 && mkdir(mountPoint.path(".prefetch/account"), 0o777) == 0)
         let cache = try DiskCache(directory: mountPoint.path)
+        #expect(cache.knownSize == nil)
         try cache.store(ImageBody([1]), for: CacheKey("a"), record: record([1], level: .header))
+        #expect(try cache.diskUsage() == (1, 4096))
         #expect(mount("tmpfs", mountPoint.path, "tmpfs", UInt(MS_REMOUNT | MS_RDONLY), nil) == 0)
         let error = #expect(throws: WebImageError.self) {
             try cache.store(ImageBody(bytes), for: CacheKey("b"), record: record(bytes))

@@ -1,0 +1,134 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Prefetch
+internal import WebImage
+
+/// `prefetch-coord cache gc`: removes what is old or too much.
+struct CacheCollectCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "gc",
+        abstract: "Remove old images from the cache, or the oldest of too many.",
+        usage: "prefetch-coord cache gc [--max-age D] [--max-size S] [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord cache gc --max-age 7d --cache ./cache
+              prefetch-coord cache gc --max-size 10GiB --dry-run -v
+
+            What is older goes first; then the oldest until the rest takes no more than
+            the size. What a running batch fetched stays, and so does what is being
+            fetched. Temporary files that a crash left an hour ago go too, and with
+            --max-age what was moved aside as damaged that long ago.
+            Exit code 75 where another process is sweeping this cache.
+            """)
+
+    @Option(help: "Remove images that are as old or older, as 12h or 7d; 0 = all.")
+    var maxAge: TimeSpan?
+
+    @Option(help: "What the images may take of the disk, as 10GiB.")
+    var maxSize: ByteSize?
+
+    @Option(help: "The date that says how old an image is: modified, accessed, created, changed.")
+    var expireBy = ExpiryDate.modified
+
+    @Flag(help: "Only say what would go.")
+    var dryRun = false
+
+    @Flag(name: .shortAndLong, help: "Name each file.")
+    var verbose = false
+
+    @Flag(help: "One object of JSON; with -v one for each file before it.")
+    var json = false
+
+    @OptionGroup(title: "Where") var folder: CacheFolder
+
+    func validate() throws {
+        guard maxAge != nil || maxSize != nil else {
+            throw ValidationError("nothing is removed without a rule: give --max-age, --max-size or both")
+        }
+    }
+
+    func run() throws {
+        let disk = try folder.openForRemoving(expireBy.type)
+        var rules = SweepRules(maxAge: maxAge?.seconds, maxSize: maxSize?.bytes)
+        rules.removesLitter = true
+        rules.isDryRun = dryRun
+        let report: SweepReport?
+        do throws(WebImageError) {
+            report = try disk.sweep(rules) { image in if verbose { tell(image) } }
+        } catch {
+            throw PrefetchError(.cacheUnavailable, error.message)
+        }
+        guard let report else {
+            throw PrefetchError(
+                .stopped, "another process is sweeping the cache \(TerminalText.escaped(disk.directory))",
+                hint: "nothing was done here; when it has ended, the same command again")
+        }
+        if json { Console.print(members(report).text) } else { summary(report).forEach { Console.print($0) } }
+    }
+
+    private func tell(_ image: SweptImage) {
+        let rule = image.isExpired ? "max-age" : "max-size"
+        if json {
+            Console.print(
+                JSONText.object([
+                    ("path", .string(image.path)), ("rule", .string(rule)), ("allocated_bytes", .int(image.size)),
+                    ("date", .string(UTCTime.text(seconds: image.date))),
+                ]).text)
+        } else {
+            Console.print(
+                "\(rule): \(TerminalText.escaped(image.path)), \(Wording.bytes(image.size)), \(UTCTime.text(seconds: image.date))"
+            )
+        }
+    }
+
+    private func members(_ report: SweepReport) -> JSONText {
+        func sum(_ sum: SweepReport.Sum) -> JSONText {
+            .object([("count", .int(sum.count)), ("allocated_bytes", .int(sum.size))])
+        }
+        return .object([
+            ("v", .int(1)), ("dry_run", .bool(dryRun)), ("expired", sum(report.expired)),
+            ("evicted", sum(report.evicted)), ("spared", sum(report.spared)), ("remaining", sum(report.remaining)),
+            ("temporary_files", .int(report.temporaryFiles)), ("moved_aside", .int(report.movedAside)),
+        ])
+    }
+
+    private func summary(_ report: SweepReport) -> [String] {
+        let verb = dryRun ? "would remove" : "removed"
+        func images(_ sum: SweepReport.Sum) -> String {
+            "\(Wording.count(sum.count)) image\(sum.count == 1 ? "" : "s"), \(Wording.bytes(sum.size)) on disk"
+        }
+        var lines: [String] = []
+        if maxAge != nil { lines.append("\(verb) for --max-age: \(images(report.expired))") }
+        if maxSize != nil { lines.append("\(verb) for --max-size, the oldest: \(images(report.evicted))") }
+        if report.spared.count > 0 {
+            lines.append("kept, fetched by a running batch or in use: \(images(report.spared))")
+        }
+        let litter = report.temporaryFiles + report.movedAside
+        if litter > 0 {
+            lines.append(
+                "\(verb) besides: temporary files \(Wording.count(report.temporaryFiles)), moved aside "
+                    + Wording.count(report.movedAside))
+        }
+        lines.append("\(dryRun ? "would be left" : "left"): \(images(report.remaining))")
+        return lines
+    }
+}
+
+extension CacheFolder {
+    /// The cache for a command that removes from it: it has to be there.
+    func openForRemoving(_ type: DiskCache.ExpireType) throws(PrefetchError) -> DiskCache {
+        let found = try open()
+        guard access("\(found.directory)/v1", F_OK) == 0 else {
+            throw PrefetchError(
+                .notFound, "\(TerminalText.escaped(found.directory)) is no cache of ours",
+                hint: "name the cache: --cache DIR")
+        }
+        do throws(WebImageError) {
+            return try DiskCache(
+                directory: found.directory, configuration: DiskCache.Configuration(expireType: type))
+        } catch {
+            throw PrefetchError(
+                .cacheUnavailable, error.message, hint: "name a cache that this user may write: --cache DIR")
+        }
+    }
+}

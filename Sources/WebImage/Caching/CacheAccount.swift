@@ -1,0 +1,168 @@
+internal import CLinux
+internal import Glibc
+internal import Threading
+
+/// How many images a cache has and what they take of the disk, kept by all its processes in `.prefetch/account` without a walk: one
+/// atomic addition for each image that comes or goes.
+///
+/// A process that is killed between an image's name and its addition leaves the account wrong by that image; each sweep counts anew.
+/// After a restart of the machine, or where the file is lost, it counts as unknown until somebody has counted.
+final class CacheAccount: Sendable {
+    /// What an account says.
+    struct Totals: Sendable, Equatable {
+        var count = 0
+        /// Bytes in whole blocks of 4 KiB.
+        var size = 0
+    }
+
+    // 512 words: "prefetch", the two halves of the boot's id, whether everything was counted, and from the eighth on one word for
+    // each leaf directory: images << 40 | blocks.
+    private static let path = ".prefetch/account"
+    private static let wordCount = 512
+    private static let magic: Int64 = 0x7072_6566_6574_6368
+    private static let counted = 3
+    private static let firstLeaf = 8
+    private static let image: Int64 = 1 << 40
+    static let block = 4096
+
+    private struct Mapping {
+        let words: SharedCounters
+        let inode: ino_t
+    }
+
+    private let root: Int32
+    private let mapping: Locked<Mapping?>
+
+    /// The account of a cache; nothing is known or noted before the first ``refresh()``.
+    init(root: Int32) {
+        self.root = root
+        mapping = Locked(nil)
+    }
+
+    /// Notes images that came or went.
+    ///
+    /// * `blocks`: what they take in blocks, see ``blocks(_:)``; less than 0 where they went.
+    func add(images: Int, blocks: Int, leaf: Int) {
+        words?.add(Int64(images) * Self.image + Int64(blocks), to: Self.firstLeaf + leaf)
+    }
+
+    /// Blocks of 4 KiB that a file of this length takes.
+    static func blocks(_ length: Int) -> Int { (length + block - 1) / block }
+
+    /// The sums; nil where they are not known. Reads memory alone.
+    var totals: Totals? {
+        guard let words, words[Self.counted] == 1 else { return nil }
+        var totals = Totals()
+        for leaf in 0..<CacheKey.leafCount {
+            let (images, blocks) = Self.parts(words[Self.firstLeaf + leaf])
+            totals.count += images
+            totals.size += blocks * Self.block
+        }
+        // What a killed process left open may be less than nothing.
+        return Totals(count: max(0, totals.count), size: max(0, totals.size))
+    }
+
+    /// Maps the file, which is made where there is none; again where it is not the one that is mapped any more, as after somebody removed
+    /// it. Where that fails there is no account: whoever asks has to walk.
+    func refresh() {
+        let known = mapping.withLock { $0?.inode }
+        var status = stat()
+        if fstatat(root, Self.path, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_ino == known { return }
+        let fresh = Self.map(root)
+        mapping.withLock { $0 = fresh }
+    }
+
+    /// Sets a leaf to what `count` finds in it. What comes or goes meanwhile makes it count again, a few times at most.
+    /// - Returns: whether nothing changed during the last count.
+    @discardableResult
+    func recount(leaf: Int, _ count: () throws(WebImageError) -> Totals) throws(WebImageError) -> Bool {
+        for _ in 0..<3 {
+            let before = words?[Self.firstLeaf + leaf] ?? 0
+            let found = try count()
+            let word = Int64(found.count) * Self.image + Int64(found.size / Self.block)
+            guard let words else { return true }
+            if words.replace(Self.firstLeaf + leaf, before, with: word) { return true }
+        }
+        return false
+    }
+
+    /// Every leaf was counted.
+    func finishCount() {
+        guard let words else { return }
+        _ = words.replace(Self.counted, 0, with: 1)
+    }
+
+    private var words: SharedCounters? { mapping.withLock { $0?.words } }
+
+    /// Blocks as a signed number of 40 bits, so that a sum below 0 takes nothing from the images beside it.
+    private static func parts(_ word: Int64) -> (images: Int, blocks: Int) {
+        let blocks = (word << 24) >> 24
+        return (Int((word - blocks) >> 40), Int(blocks))
+    }
+
+    private static func map(_ root: Int32) -> Mapping? {
+        for _ in 0..<3 {
+            let flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+            guard let file = OpenFile(clinux_open_beneath(root, path, flags, 0)) else {
+                guard errno == ENOENT, make(root) else { return nil }
+                continue
+            }
+            var status = stat()
+            guard fstat(file.descriptor, &status) == 0 else { return nil }
+            if status.st_mode & S_IFMT == S_IFREG, status.st_size == wordCount * 8,
+                let words = SharedCounters(file.descriptor, count: wordCount), words[0] == magic
+            {
+                adopt(words)
+                return Mapping(words: words, inode: status.st_ino)
+            }
+            // None of ours.
+            guard unlinkat(root, path, 0) == 0 || errno == ENOENT else { return nil }
+        }
+        return nil
+    }
+
+    /// Of an earlier run of the machine: a power cut may have taken images or additions.
+    private static func adopt(_ words: SharedCounters) {
+        let boot = bootWords
+        guard (words[1], words[2]) != boot else { return }
+        _ = words.replace(counted, 1, with: 0)
+        _ = words.replace(1, words[1], with: boot.0)
+        _ = words.replace(2, words[2], with: boot.1)
+    }
+
+    /// Makes the file: whole and with all its blocks before it has its name.
+    private static func make(_ root: Int32) -> Bool {
+        let temporary = ".prefetch/\(DiskCache.temporaryName())"
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+        guard let file = OpenFile(clinux_open_beneath(root, temporary, flags, 0o666)) else { return false }
+        defer { unlinkat(root, temporary, 0) }
+        var words = [Int64](repeating: 0, count: wordCount)
+        words[0] = magic
+        (words[1], words[2]) = bootWords
+        // Nobody can have stored anything yet that another account has: they all make theirs first.
+        words[counted] = isEmpty(root) ? 1 : 0
+        guard words.withUnsafeBytes({ OpenFile.write($0, to: file.descriptor) }) == 0 else { return false }
+        return clinux_rename_noreplace(root, temporary, root, path) == 0 || errno == EEXIST
+    }
+
+    private static func isEmpty(_ root: Int32) -> Bool {
+        guard let directory = OpenFile(clinux_open_beneath(root, "v1", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)),
+            let stream = fdopendir(directory.release())
+        else { return false }
+        defer { closedir(stream) }
+        var names = 0
+        while readdir(stream) != nil { names += 1 }
+        // "." and "..".
+        return names == 2
+    }
+
+    /// random(4), proc(5): an id of this run of the machine.
+    private static let bootWords: (Int64, Int64) = {
+        guard let file = OpenFile(clinux_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0)),
+            let bytes = OpenFile.read(file.descriptor, at: 0, limit: 64)
+        else { return (0, 0) }
+        let digits = String(decoding: bytes, as: UTF8.self).filter(\.isHexDigit)
+        func word(_ text: Substring) -> Int64 { Int64(bitPattern: UInt64(text, radix: 16) ?? 0) }
+        return (word(digits.prefix(16)), word(digits.dropFirst(16).prefix(16)))
+    }()
+}

@@ -1,0 +1,202 @@
+internal import CLinux
+internal import Glibc
+internal import HeapModule
+
+/// One sweep of a disk cache: what is too old goes, then the oldest until what is left is small enough.
+///
+/// Before a file goes its transfer is locked, so that nobody fetches it just now, and it is asked for again: what has another inode or change
+/// date than it had is left. Whoever has it open goes on reading.
+struct CacheSweep {
+    /// The report so far.
+    var report = SweepReport()
+
+    private let disk: DiskCache
+    private let rules: SweepRules
+    /// Nanoseconds since 1970: what changed then or later stays.
+    private let protectedSince: Int64
+    private let locks: TransferLockFiles?
+    private var pace: SweepPace
+    private let visit: (SweptImage) -> Void
+    private let isOver: () -> Bool
+
+    /// * `visit`: hears of each image that is to go, just before it does.
+    init(
+        _ disk: DiskCache, _ rules: SweepRules, visit: @escaping (SweptImage) -> Void,
+        isOver: @escaping () -> Bool
+    ) throws(WebImageError) {
+        self.disk = disk
+        self.rules = rules
+        self.visit = visit
+        self.isOver = isOver
+        let marked = try disk.protectedSince(cleans: !rules.isDryRun)
+        // What comes during the sweep is somebody's who will look for it.
+        protectedSince = min(marked ?? .max, Self.now)
+        locks = rules.isDryRun ? nil : try TransferLockFiles(disk)
+        pace = SweepPace(rate: marked == nil || rules.isDryRun ? 0 : rules.rate)
+    }
+
+    /// Counts every image, and removes what is too old.
+    mutating func expire() throws(WebImageError) {
+        let limit = rules.maxAge.map { Self.now - Int64($0 * 1e9) }
+        for index in 0..<CacheKey.leafCount {
+            try checkCancelled()
+            let images = try rules.isDryRun ? disk.list(leaf: index) : disk.recount(leaf: index)
+            guard !images.isEmpty else { continue }
+            let leaf = OpenFile(
+                clinux_open_beneath(disk.root, DiskCache.leafPath(index), clinux_directory_flags(), 0))
+            guard let leaf else { continue }
+            for (name, status) in images {
+                let image = Candidate(
+                    name: name, leaf: index, status: status, date: date(name, status, leaf.descriptor))
+                report.remaining.add(size: image.size)
+                if let limit, image.date <= limit { try remove(image, from: leaf.descriptor, isExpired: true) }
+            }
+        }
+        if !rules.isDryRun { disk.account?.finishCount() }
+    }
+
+    /// Removes the oldest where the rest is too large.
+    mutating func evict() throws(WebImageError) {
+        guard let maxSize = rules.maxSize, size > maxSize else { return }
+        let target = rules.targetSize ?? maxSize
+        // As many of the oldest as have to go and no more: the newest of them leaves the heap when an older one comes.
+        let excess = size - target
+        var oldest = Heap<Candidate>()
+        var sum = 0
+        var protected = SweepReport.Sum()
+        for index in 0..<CacheKey.leafCount {
+            try checkCancelled()
+            let leaf = OpenFile(
+                clinux_open_beneath(disk.root, DiskCache.leafPath(index), clinux_directory_flags(), 0))
+            guard let leaf else { continue }
+            for (name, status) in try disk.list(leaf: index) {
+                let image = Candidate(
+                    name: name, leaf: index, status: status, date: date(name, status, leaf.descriptor))
+                // Those that a dry run has counted as gone.
+                if rules.isDryRun, let age = rules.maxAge, image.date <= Self.now - Int64(age * 1e9) { continue }
+                if image.changed >= protectedSince {
+                    protected.add(size: image.size)
+                    continue
+                }
+                if sum >= excess, let newest = oldest.max, newest < image { continue }
+                oldest.insert(image)
+                sum += image.size
+                while let newest = oldest.max, sum - newest.size >= excess {
+                    oldest.removeMax()
+                    sum -= newest.size
+                }
+            }
+        }
+        while size > target, let image = oldest.popMin() {
+            try checkCancelled()
+            let leaf = OpenFile(
+                clinux_open_beneath(disk.root, DiskCache.leafPath(image.leaf), clinux_directory_flags(), 0))
+            guard let leaf else { continue }
+            try remove(image, from: leaf.descriptor, isExpired: false)
+        }
+        // What stands in the way of the target.
+        if size > target {
+            report.spared.count += protected.count
+            report.spared.size += protected.size
+        }
+    }
+
+    /// What the images take now: by the account, which others change meanwhile, or by what was counted.
+    private var size: Int { rules.isDryRun ? report.remaining.size : disk.knownSize ?? report.remaining.size }
+
+    private mutating func remove(
+        _ image: Candidate, from leaf: Int32, isExpired: Bool
+    ) throws(WebImageError) {
+        guard image.changed < protectedSince else { return report.spared.add(size: image.size) }
+        let path = "\(disk.directory)/\(DiskCache.leafPath(image.leaf))/\(image.name)"
+        let swept = SweptImage(
+            path: path, size: image.size, date: Int(image.date / 1_000_000_000), isExpired: isExpired)
+        if !rules.isDryRun {
+            pace.step(isOver)
+            try checkCancelled()
+        }
+        visit(swept)
+        if !rules.isDryRun {
+            switch unlink(image, from: leaf) {
+            case nil: return report.spared.add(size: image.size)
+            case 0: break
+            // Another was faster.
+            case ENOENT: return report.remaining.remove(size: image.size)
+            case let code?: throw disk.fault("remove an image", code: code)
+            }
+        }
+        report.remaining.remove(size: image.size)
+        if isExpired { report.expired.add(size: image.size) } else { report.evicted.add(size: image.size) }
+    }
+
+    /// Nil where it is in use or not what it was; else 0 or an errno.
+    private func unlink(_ image: Candidate, from leaf: Int32) -> Int32? {
+        guard let locks, let key = image.key else { return nil }
+        let byte = TransferLockFiles.Byte(key)
+        guard locks.tryLock(byte) else { return nil }
+        defer { locks.unlock(byte) }
+        var status = stat()
+        guard fstatat(leaf, image.name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return errno }
+        guard status.st_ino == image.inode, nanoseconds(status.st_ctim) == image.changed else { return nil }
+        return disk.unlink(image.name, of: leaf, index: image.leaf, length: Int(status.st_size))
+    }
+
+    private func date(_ name: String, _ status: stat, _ leaf: Int32) -> Int64 {
+        switch disk.configuration.expireType {
+        case .accessDate: return nanoseconds(status.st_atim)
+        case .modificationDate: return nanoseconds(status.st_mtim)
+        case .changeDate: return nanoseconds(status.st_ctim)
+        case .creationDate:
+            var birth = timespec()
+            return nanoseconds(clinux_birth_time(leaf, name, &birth) == 0 ? birth : status.st_mtim)
+        }
+    }
+
+    private func checkCancelled() throws(WebImageError) {
+        if isOver() { throw WebImageError(.cancelled, "the sweep of the cache was cancelled") }
+    }
+
+    private static var now: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return nanoseconds(time)
+    }
+
+    /// An image that may go: by age, and by name where two are of one age.
+    private struct Candidate: Comparable {
+        let name: String
+        let leaf: Int
+        let size: Int
+        let inode: ino_t
+        let changed: Int64
+        let date: Int64
+
+        init(name: String, leaf: Int, status: stat, date: Int64) {
+            self.name = name
+            self.leaf = leaf
+            self.date = date
+            size = CacheAccount.blocks(Int(status.st_size)) * CacheAccount.block
+            inode = status.st_ino
+            changed = nanoseconds(status.st_ctim)
+        }
+
+        var key: CacheKey? {
+            let text = String(leaf, radix: 16)
+            return Digest(hex: (text.count < 2 ? "0" : "") + text + name).map { CacheKey($0) }
+        }
+
+        static func < (lhs: Candidate, rhs: Candidate) -> Bool {
+            (lhs.date, lhs.leaf, lhs.name) < (rhs.date, rhs.leaf, rhs.name)
+        }
+    }
+}
+
+/// Since 1970.
+private func nanoseconds(_ time: timespec) -> Int64 { Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec) }
+
+extension SweepReport.Sum {
+    fileprivate mutating func remove(size: Int) {
+        count -= 1
+        self.size -= size
+    }
+}

@@ -1,0 +1,42 @@
+internal import CLinux
+internal import Glibc
+
+/// The lock files of a cache, open.
+final class TransferLockFiles: Sendable {
+    /// The byte of an image.
+    struct Byte: Hashable {
+        let file: Int
+        let offset: Int64
+
+        init(_ key: CacheKey) {
+            file = key.lockFile
+            offset = key.lockOffset
+        }
+    }
+
+    private let files: [Int32]
+
+    /// Opens them, and makes those that are missing.
+    init(_ cache: DiskCache) throws(WebImageError) {
+        var files: [Int32] = []
+        for index in 0..<CacheKey.lockFileCount {
+            let path = ".prefetch/locks/\(String(index, radix: 16))"
+            let file = clinux_open_beneath(cache.root, path, O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
+            guard file >= 0 else {
+                let error = cache.fault("open a lock file")
+                for file in files { close(file) }
+                throw error
+            }
+            files.append(file)
+        }
+        self.files = files
+    }
+
+    deinit { for file in files { close(file) } }
+
+    /// Locks a byte; false with `errno` where another has it.
+    func tryLock(_ byte: Byte) -> Bool { clinux_ofd_try_lock(files[byte.file], byte.offset) == 0 }
+
+    /// Of a byte that is not locked it is no error.
+    func unlock(_ byte: Byte) { _ = clinux_ofd_unlock(files[byte.file], byte.offset) }
+}

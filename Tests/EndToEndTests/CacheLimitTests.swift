@@ -1,0 +1,221 @@
+import Glibc
+import Origin
+import Prefetch
+import TestSupport
+import Testing
+
+@testable import WebImage
+
+/// A cache with limits, and the processes that share it.
+@Suite("Cache limits", .timeLimit(.minutes(3)))
+struct CacheLimitTests {
+    private let body = [UInt8](repeating: 0x2A, count: 65_536)
+
+    private func cache(_ folder: TemporaryDirectory) throws -> DiskCache {
+        try DiskCache(directory: folder.path("cache"), configuration: DiskCache.Configuration(durability: .none))
+    }
+
+    private func fill(_ cache: DiskCache, _ range: Range<Int>, hours: Int) throws {
+        let then = timespec(tv_sec: time(nil) - hours * 3600, tv_nsec: 0)
+        let record = CacheRecord(level: .none, format: .unknown, length: 100, digest: nil, storedAt: then.tv_sec)
+        for index in range {
+            try cache.store(ImageBody([UInt8](repeating: 1, count: 100)), for: CacheKey("\(index)"), record: record)
+            #expect(utimensat(AT_FDCWD, cache.cachePath(forKey: "\(index)"), [then, then], 0) == 0)
+        }
+    }
+
+    private func coord(_ arguments: [String]) async throws -> ChildProcess {
+        try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean)
+    }
+
+    /// What the images take of the disk.
+    private func used(_ folder: TemporaryDirectory) -> Int {
+        var sum = 0
+        for name in folder.contents() where name.hasPrefix("cache/v1/") && !name.hasSuffix("/") {
+            var status = stat()
+            if lstat(folder.path(name), &status) == 0 { sum += Int(status.st_blocks) * 512 }
+        }
+        return sum
+    }
+
+    @Test("cache gc says what goes by which rule, cache stat what is there")
+    func commands() async throws {
+        let folder = TemporaryDirectory()
+        let disk = try cache(folder)
+        try fill(disk, 0..<5, hours: 1)
+        try fill(disk, 5..<8, hours: 50)
+        let stat = try await coord(["cache", "stat", "--cache", folder.path("cache"), "--json"])
+        #expect(await stat.wait() == .exited(0))
+        #expect(
+            stat.stdout == #"{"v":1,"count":8,"bytes":800,"allocated_bytes":32768,"days":["#
+                + #"{"day":0,"count":5,"bytes":500,"allocated_bytes":20480},"#
+                + #"{"day":2,"count":3,"bytes":300,"allocated_bytes":12288}],"#
+                + #""formats":{"unknown":{"count":8,"bytes":800,"allocated_bytes":32768}},"#
+                + #""levels":{"none":{"count":8,"bytes":800,"allocated_bytes":32768}}}"# + "\n")
+        let text = try await coord(["cache", "stat", "--cache", folder.path("cache")])
+        #expect(await text.wait() == .exited(0))
+        #expect(text.stdout.contains("\n  2 days old: 3 images, 300 B, 12 kB on disk\n"))
+
+        let none = try await coord(["cache", "gc", "--cache", folder.path("cache")])
+        #expect(await none.wait() == .exited(64))
+        #expect(none.stderr.contains("without a rule"))
+        let words = ["cache", "gc", "--max-age", "1d", "--max-size", "16384", "--cache", folder.path("cache")]
+        let json =
+            #""expired":{"count":3,"allocated_bytes":12288},"evicted":{"count":1,"allocated_bytes":4096},"#
+            + #""spared":{"count":0,"allocated_bytes":0},"remaining":{"count":4,"allocated_bytes":16384},"#
+            + #""temporary_files":0,"moved_aside":0}"# + "\n"
+        let dry = try await coord(words + ["--dry-run", "--json"])
+        #expect(await dry.wait() == .exited(0))
+        #expect(dry.stdout == #"{"v":1,"dry_run":true,"# + json)
+        #expect(try disk.totalCount == 8)
+        let gc = try await coord(words + ["-v"])
+        #expect(await gc.wait() == .exited(0))
+        let lines = gc.stdout.split(separator: "\n")
+        #expect(lines.filter { $0.hasPrefix("max-age: \(folder.path("cache"))/v1/") }.count == 3)
+        #expect(lines.filter { $0.hasPrefix("max-size: ") }.count == 1)
+        #expect(lines.suffix(3).first == "removed for --max-age: 3 images, 12 kB on disk")
+        #expect(lines.last == "left: 4 images, 16 kB on disk")
+        #expect(try disk.totalCount == 4)
+        let missing = try await coord(["cache", "gc", "--max-age", "1d", "--cache", folder.path])
+        #expect(await missing.wait() == .exited(66))
+        #expect(folder.contents().filter { !$0.hasPrefix("cache/") } == [])
+    }
+
+    @Test("A sweeper that is killed leaves nothing torn, and the next one takes over at once")
+    func killed() async throws {
+        let folder = TemporaryDirectory()
+        let disk = try cache(folder)
+        let count = 3_000
+        try fill(disk, 0..<count, hours: 5)
+        // Somebody fetches, so that the sweep goes slowly: 2,000 a second.
+        var busy: CacheProtection? = try CacheProtection(disk)
+        try busy?.set(since: Double(time(nil)) + 3600)
+        let words = ["cache", "gc", "--max-age", "1h", "--cache", folder.path("cache")]
+        let first = try await coord(words + ["-v"])
+        try await until { first.stdout.utf8.count > 20_000 }
+        let second = try await coord(words)
+        #expect(await second.wait() == .exited(75))
+        #expect(second.stderr.contains("another process is sweeping"))
+        first.signal(SIGKILL)
+        #expect(await first.wait() == .signalled(SIGKILL))
+        let left = try disk.totalCount
+        #expect(left > 0 && left < count)
+        busy = nil
+        let third = try await coord(words + ["--json"])
+        #expect(await third.wait() == .exited(0))
+        #expect(third.stdout.contains(#""expired":{"count":\#(left),"#))
+        #expect(try disk.diskUsage() == (0, 0))
+        #expect(folder.contents().filter { $0.contains(".t-") || $0.hasPrefix("cache/bad") } == [])
+    }
+
+    /// Workers that stay.
+    private func workers(_ count: Int, _ remote: RemoteBatch, _ options: [String]) async throws -> [ChildProcess] {
+        var workers: [ChildProcess] = []
+        for _ in 0..<count {
+            workers.append(
+                try await ChildProcess(
+                    builtProduct("prefetch-worker"),
+                    [
+                        "--redis", remote.redis.url, "--cache", remote.folder.path("cache"), "--allow-net",
+                        "127.0.0.0/8", "--max-concurrent-downloads", "2",
+                    ] + options, environment: RemoteBatch.clean))
+        }
+        return workers
+    }
+
+    private func origin() throws -> OriginServer {
+        let origin = try OriginServer()
+        let body = body
+        origin.setFallback { _ in OriginResponse(body: body) }
+        return origin
+    }
+
+    @Test("Eight processes that write twenty times the limit stay within it")
+    func withinTheLimit() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin()
+        let limit = 4 << 20
+        let workers = try await workers(8, remote, ["--cache-max-size", "4MiB"])
+        // In flight: two of each process, fetched before the last look and stored after it.
+        let most = limit + limit / 100 + 8 * 2 * body.count
+        var written = 0
+        var largest = 0
+        var number = 0
+        while written < 20 * limit {
+            let urls = (0..<50).map { origin.url("/\(number)/\($0).png") }
+            _ = try await remote.submit(urls, as: "b\(number)", ["--validate", "none", "--durability", "none"])
+            try await until {
+                largest = max(largest, used(remote.folder))
+                return try await remote.queue.status(of: "b\(number)")?.state == .done
+            }
+            let counts = try #require(try await remote.queue.status(of: "b\(number)")).counts
+            #expect(counts[.downloaded] == 50 && counts.skipped == 0)
+            // What a batch fetched is there when it ends.
+            let disk = try cache(remote.folder)
+            #expect(urls.allSatisfy { disk.containsData(forKey: $0) })
+            written += 50 * body.count
+            number += 1
+        }
+        #expect(largest <= most, "\(largest) bytes at the most, the limit is \(limit)")
+        #expect(largest > limit / 2)
+        let disk = try cache(remote.folder)
+        #expect(try disk.diskUsage().size == used(remote.folder))
+        for worker in workers { worker.signal(SIGTERM) }
+        for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
+    }
+
+    @Test("A batch larger than the limit pauses and blames no URL; a larger limit heals it")
+    func tooSmall() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin()
+        let urls = (0..<30).map { origin.url("/\($0).png") }
+        _ = try await remote.submit(urls, as: "big", ["--validate", "none"])
+        let paused = try await workers(1, remote, ["--cache-max-size", "512KiB"])[0]
+        try await until { paused.stderr.contains("paused: cache too small") }
+        let stuck = try #require(try await remote.queue.status(of: "big"))
+        #expect(stuck.state == .running && stuck.counts.skipped == 0 && stuck.counts.finished < 30)
+        #expect(paused.stderr.contains("--cache-max-size 524288"))
+        paused.signal(SIGTERM)
+        #expect(await paused.wait() == .exited(0))
+        // Nothing of it was thrown away to make room for the rest of it.
+        let disk = try cache(remote.folder)
+        #expect(try disk.totalCount == origin.requestCount())
+        #expect(origin.requestCount() < 30)
+        let healed = try await remote.workers(1, ["--cache-max-size", "64MiB"])[0]
+        #expect(await healed.wait() == .exited(0))
+        let status = try #require(try await remote.queue.status(of: "big"))
+        #expect(status.state == .done && status.counts.finished == 30 && status.counts.skipped == 0)
+        #expect(origin.requestCount() == 30)
+    }
+
+    @Test("Below --min-free a worker pauses, and nothing is lost")
+    func minFree() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin()
+        _ = try await remote.submit([origin.url("/a.png")], as: "one", ["--validate", "none"])
+        let paused = try await workers(1, remote, ["--min-free", "9000000GB"])[0]
+        try await until { paused.stderr.contains("less than --min-free") }
+        #expect(origin.requestCount() == 0)
+        paused.signal(SIGTERM)
+        #expect(await paused.wait() == .exited(0))
+        let burst = try await remote.workers(1, ["--min-free", "1"])[0]
+        #expect(await burst.wait() == .exited(0))
+        #expect(try await remote.queue.status(of: "one")?.counts[.downloaded] == 1)
+    }
+
+    @Test("run hands its limits to its workers, and old images go in the background")
+    func run() async throws {
+        let folder = TemporaryDirectory()
+        let origin = try OriginServer()
+        origin.route("/a.png", OriginResponse(body: GeneratedImage.png(seed: 1, width: 16, height: 16)))
+        try fill(try cache(folder), 0..<20, hours: 48)
+        folder.write(Array("\(origin.url("/a.png"))\n".utf8), to: "urls.txt")
+        let run = try await coord([
+            "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "1", "--allow-net", "127.0.0.0/8",
+            "--cache-max-age", "1d",
+        ])
+        #expect(await run.wait() == .exited(0), "\(run.stderr)")
+        // The first look is when a worker starts.
+        #expect(try cache(folder).totalCount == 1)
+    }
+}

@@ -105,7 +105,7 @@ struct WorkerControlTests {
         #expect(try await queue.pause(.queue) == .done(isNew: true))
         let second = Task { try await workers[1].run() }
         #expect(try await becomes { try await queue.workers().count == 2 })
-        #expect(try await becomes { try await waitingJobs(queue, one) + waitingJobs(queue, other) >= 18 })
+        #expect(try await becomes { try await waitingJobs(queue, one) + waitingJobs(queue, other) >= 19 })
         open(fixture.origin, isOpen)
         #expect(
             try await becomes {

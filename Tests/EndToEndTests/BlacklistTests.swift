@@ -220,7 +220,8 @@ struct BlacklistTests {
         #expect(json.contains(#""state":"left""#))
         #expect(!json.contains(#""seen_seconds_ago":null,"lease_left_seconds":0"#))
         let shown = try await ran(["workers"] + at)
-        #expect(shown.stdout.contains(":\(running.pid)  running  in flight 0 of 32  finished 0 skipped 0  0 B  seen 0."))
+        #expect(
+            shown.stdout.contains(":\(running.pid)  running  in flight 0 of 32  finished 0 skipped 0  0 B  seen 0."))
         #expect(shown.stderr == "")
         running.signal(SIGKILL)
         await running.wait()

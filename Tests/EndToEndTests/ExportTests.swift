@@ -324,7 +324,8 @@ struct ExportTests {
         let removed = try await ran(["batch", "rm", "a", "a.2", "--yes"] + at)
         #expect(removed.stdout == "removed a.2\nremoved a\n")
         let status = try await ran(["status"] + at)
-        #expect(status.stdout.hasPrefix("b  running") && !status.stdout.contains("a.2") && !status.stdout.contains("\na "))
+        #expect(
+            status.stdout.hasPrefix("b  running") && !status.stdout.contains("a.2") && !status.stdout.contains("\na "))
         try await ran(["batch", "rm", "a", "--yes"] + at, exits: 66, says: "there is no batch 'a'")
     }
 }

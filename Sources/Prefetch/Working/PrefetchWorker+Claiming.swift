@@ -103,7 +103,9 @@ extension PrefetchWorker {
         let (worker, connection) = (name, await queue.connection.connections)
         guard connection != agreedOn else { return }
         let held = jobs.names(of: worker)
-        let kept = await persist(until: draining) { () async throws(RedisError) in try await queue.keep(worker: worker, jobs: held) }
+        let kept = await persist(until: draining) { () async throws(RedisError) in
+            try await queue.keep(worker: worker, jobs: held)
+        }
         guard let kept else { return }
         if kept == nil { return await rejoin(after: worker) }
         // Where it has connected again in between, it says so once more.

@@ -10,6 +10,7 @@ import tempfile
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bench"))
 
+import behind  # noqa: E402
 import large  # noqa: E402
 import machine  # noqa: E402
 import small  # noqa: E402
@@ -23,9 +24,10 @@ COUNTS = {
     "blacklist": 1_000_000,
     "batches": 10_000,
     "idle": 100,
+    "behind": 10_000_000,
 }
 # Bytes in the work folder for each unit of --count: lists, images, and what Redis writes of them.
-ROOM = {"hits": 400, "submit": 250, "transfers": 6_500, "failures": 3_000, "blacklist": 3_000, "batches": 100_000, "idle": 1_000_000}
+ROOM = {"hits": 400, "submit": 250, "transfers": 6_500, "failures": 3_000, "blacklist": 3_000, "batches": 100_000, "idle": 1_000_000, "behind": 100}
 
 
 def positive(text):
@@ -71,6 +73,8 @@ def measure(rig, wanted, count):
         yield from large.failing(rig, size("failures"), wanted)
     if "idle" in wanted:
         yield small.idle(rig, size("idle"))
+    if "behind" in wanted:
+        yield behind.behind(rig, size("behind"))
     if "transfers" in wanted:
         yield large.transfers(rig, size("transfers"))
     if "batches" in wanted:

@@ -14,7 +14,6 @@ struct OldestTests {
         origin.setFallback { _ in OriginResponse(body: GeneratedImage.png(seed: 1, width: 8, height: 8)) }
         origin.route("/hangs.png", OriginResponse(body: [1], fault: .stallBeforeHeader))
         origin.route("/busy.png", OriginResponse.busy(retryAfter: 50))
-        origin.route("/slow.png", OriginResponse(body: [1], fault: .drip(bytes: 1, seconds: 0.05)))
         // Either may be the one that gets the slot of their host.
         origin.route("/first.png", OriginResponse(body: [1], fault: .stallBeforeHeader))
         origin.route("/second.png", OriginResponse(body: [1], fault: .stallBeforeHeader))

@@ -85,9 +85,13 @@ extension PrefetchQueue {
               giveBack(id, all[i + 1])
               n = n + 1
             end
-            if n >= tonumber(ARGV[2]) then return {worker, n} end
+            if n >= tonumber(ARGV[2]) then
+              redis.call('HINCRBY', K .. ':w:' .. worker, 'returned', n)
+              return {worker, n}
+            end
           end
         end
+        if n > 0 then redis.call('HINCRBY', K .. ':w:' .. worker, 'returned', n) end
         redis.call('DEL', own(worker))
         redis.call('ZREM', K .. ':workers', worker)
         redis.call('HSET', K .. ':w:' .. worker, 'state', 'lost', 'ended', now())

@@ -13,11 +13,14 @@ extension PrefetchWorker {
             do { try await Task.sleep(for: interval) } catch { return }
             let activity = await manager.downloader.activity
             let held = Array(jobs.batches)
-            let about = [
-                ("in_flight", String(activity.running + activity.parked)),
-                ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(totals.finished)),
-                ("skipped", String(totals.skipped)), ("bytes", String(totals.bytes)), ("trouble", fault.message ?? ""),
-            ]
+            let about =
+                [
+                    ("in_flight", String(activity.running + activity.parked)),
+                    ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(totals.finished)),
+                    ("skipped", String(totals.skipped)), ("bytes", String(totals.bytes)),
+                    ("trouble", fault.message ?? ""),
+                    ("limit", String(configuration.maxConcurrentDownloads)), ("retrying", String(activity.retrying)),
+                ] + Vitals.now
             let worker = name
             let began = ContinuousClock.now
             guard

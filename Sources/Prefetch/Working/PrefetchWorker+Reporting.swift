@@ -22,10 +22,12 @@ extension PrefetchWorker {
         }
         if needsSync, await !sync() { return }
         let reports = ready.map { _, run in
-            PrefetchQueue.Report(
+            var report = PrefetchQueue.Report(
                 job: run.claim.job.name, batch: run.claim.job.batch, base: run.claim.job.base,
                 count: run.claim.job.entries.count, isFinal: run.open <= 0, settled: run.unreported,
                 keepDetails: batches[run.claim.job.batch]?.keepDetails ?? 0)
+            report.tally = ReportTally(run.unreported, of: run.claim.job.entries)
+            return report
         }
         // What ended with open URLs goes back without blame.
         let unfinished = ready.filter { $0.run.hasEnded && $0.run.open > 0 && $0.run.worker == name }

@@ -243,9 +243,14 @@ int clinux_stop_self(void) {
     memset(&action, 0, sizeof action);
     action.sa_handler = SIG_DFL;
     if (sigaction(SIGTSTP, &action, &old) < 0) return -1;
-    // To this thread, so that it has stopped, and with it the process, before the next line. Nothing happens where no shell
-    // could wake it (an orphaned process group).
+    // To this thread, which may have blocked it (those of libdispatch do), so that it has stopped, and with it the process, before the
+    // next line. Nothing happens where no shell could wake it (an orphaned process group).
+    sigset_t stop, mask;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
     raise(SIGTSTP);
+    pthread_sigmask(SIG_UNBLOCK, &stop, &mask);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
     return sigaction(SIGTSTP, &old, NULL);
 }
 

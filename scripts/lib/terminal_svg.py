@@ -49,9 +49,9 @@ def main():
         f'<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}">',
         f"<title>{html.escape(title)}</title>",
         "<style>text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre;"
-        f"fill:{LIGHT[0]}}}.w{{fill:#f6f8fa;stroke:#d0d7de}}.b{{font-weight:700}}.d{{opacity:.65}}.u{{text-decoration:underline}}"
+        f"fill:{LIGHT[0]}}}.w{{fill:#f6f8fa;stroke:#d0d7de}}.s{{fill:#d0d7de}}.b{{font-weight:700}}.d{{opacity:.65}}.u{{text-decoration:underline}}"
         + "".join(f".c{n}{{fill:{c}}}" for n, c in enumerate(LIGHT))
-        + f"@media(prefers-color-scheme:dark){{text{{fill:{DARK[0]}}}.w{{fill:#0d1117;stroke:#30363d}}"
+        + f"@media(prefers-color-scheme:dark){{text{{fill:{DARK[0]}}}.w{{fill:#0d1117;stroke:#30363d}}.s{{fill:#30363d}}"
         + "".join(f".c{n}{{fill:{c}}}" for n, c in enumerate(DARK))
         + "}</style>",
         f'<rect class="w" x=".5" y=".5" width="{width - 1:.0f}" height="{height - 1}" rx="8"/>',
@@ -61,6 +61,10 @@ def main():
     for row, line in enumerate(lines):
         y = BAR + PAD + (row + 0.75) * LINE
         for column, cells, look, text in runs(line):
+            if "r" in look.split():
+                out.append(
+                    f'<rect class="s" x="{PAD + column * CELL:.1f}" y="{y - 0.75 * LINE:.1f}" width="{cells * CELL:.1f}" height="{LINE}"/>'
+                )
             if not text.strip():
                 continue
             indent = len(text) - len(text.lstrip(" "))

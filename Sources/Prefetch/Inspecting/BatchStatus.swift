@@ -53,6 +53,16 @@ public struct BatchStatus: Sendable, Equatable {
     /// Whether the list is not complete in Redis and nobody has fed it for 5 s.
     public var waitsForItsList: Bool { state == .running && !isSealed && at - fed > 5_000 }
 
+    /// A batch made up of what is given; for views and their tests.
+    package init(
+        id: String, state: State, total: Int, counts: PrefetchCounts, created: Int, ended: Int, at: Int
+    ) {
+        (self.id, self.state, self.total, self.counts) = (id, state, total, counts)
+        (self.created, self.ended, self.at) = (created, ended, at)
+        (pushed, isSealed, fed, last) = (total, true, created, ended)
+        (listPath, listHash, options, keepDetails) = ("", "", BatchOptions(), 100_000)
+    }
+
     /// Reads the hash of a batch; nil where it is none.
     init?(id: String, fields: [String: RedisValue], at: Int) {
         guard let state = fields["state"]?.string.flatMap(State.init(rawValue:)) else { return nil }

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Glibc
 internal import Prefetch
 internal import Redis
 internal import WebImage
@@ -21,6 +22,9 @@ struct StatusCommand: AsyncParsableCommand {
     @Flag(help: "One object of JSON.")
     var json = false
 
+    @Option(help: "Colours: auto, always, never.")
+    var color = ColourChoice.auto
+
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {
@@ -35,14 +39,16 @@ struct StatusCommand: AsyncParsableCommand {
                 try await printOne(status, queue)
             } else {
                 if statuses.isEmpty { Console.print("no batches") }
-                for status in statuses { Console.print(BatchText.line(status)) }
+                for status in statuses { Console.print(BatchText.line(status, isColoured: isColoured)) }
                 Self.printWorkers(workers)
             }
         }
     }
 
+    private var isColoured: Bool { color.isOn(STDOUT_FILENO) }
+
     private func printOne(_ status: BatchStatus, _ queue: PrefetchQueue) async throws {
-        Console.print(BatchText.line(status))
+        Console.print(BatchText.line(status, isColoured: isColoured))
         for line in BatchText.outcomes(status.counts) { Console.print(line) }
         Console.print(
             "  list \(TerminalText.escaped(status.listPath)), \(Wording.count(status.pushed)) of its \(Wording.count(status.total)) URLs queued"

@@ -66,7 +66,9 @@ struct DashCommand: AsyncParsableCommand {
                 let size = size ?? FrameSize(columns: 80, rows: 24)
                 let frame = DashFrame(
                     state: state, columns: size.columns, rows: size.rows, glyphs: glyphs, clock: Self.clock)
-                for line in frame.lines() { Console.print(line.painted(isColoured: isColoured)) }
+                // Bold and reverse are for terminals, colours also for who asks for them.
+                let isStyled = isColoured || isatty(STDOUT_FILENO) == 1 && Terminal.isObedient
+                for line in frame.lines() { Console.print(isStyled ? line.painted(isColoured: isColoured) : line.text) }
                 return
             }
             let loop = DashLoop(

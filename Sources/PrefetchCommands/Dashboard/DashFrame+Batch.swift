@@ -39,9 +39,10 @@ extension DashFrame {
         var lines = [bar(look.status)]
         var line = StyledLine("   finished ", .dim)
         line.put("\(Wording.count(counts.finished)) / \(Wording.count(look.status.total))", .bold)
-        line.put("   skipped ", .dim)
+        line.put(columns >= 60 ? "   skipped " : " skipped ", .dim)
         line.put(Wording.count(counts.skipped), counts.skipped > 0 ? .warning : .plain)
-        if counts.skipped > 0 { line.put(" (\(Self.percent(counts.skipped, of: counts.finished)))") }
+        let share = " (\(Self.percent(counts.skipped, of: counts.finished)))"
+        if counts.skipped > 0 && line.width + share.utf8.count <= columns { line.put(share) }
         lines.append(line)
         func put(_ parts: [(String, String)]) {
             var line = StyledLine("  ")
@@ -71,7 +72,8 @@ extension DashFrame {
             put([
                 ("blacklist", Wording.count(state.queue.failedURLs, "URL")),
                 ("redis", state.queue.memory > 0 ? Wording.bytes(state.queue.memory) : glyphs.none),
-                ("average", averageRate(look.status)), ("peak", "\(Wording.decimal(state.history.peak, digits: 0))/s"),
+                ("average", averageRate(look.status)),
+                ("peak", state.history.peak > 0 ? "\(Wording.decimal(state.history.peak, digits: 0))/s" : glyphs.none),
             ])
         }
         return lines
@@ -163,7 +165,7 @@ extension DashFrame {
     }
 
     func causeLine(_ cause: DashCause, total: Int, width: Int) -> StyledLine {
-        var line = StyledLine(" " + Self.left(glyphs.cells(cause.name), 14))
+        var line = StyledLine(" " + Self.left(glyphs.cells(cause.name), 15))
         let number = Wording.count(cause.count)
         let room = width - line.width - number.utf8.count - 4
         line.put(

@@ -52,7 +52,7 @@ extension DashFrame {
             .init("CPU", 4, rank: 6) { row in
                 (row.cpu.map { "\(Wording.decimal($0 * 100, digits: 0))%" } ?? glyphs.none, .plain)
             },
-            .init("BEAT", 6) { row in
+            .init("BEAT", 6, rank: 3) { row in
                 (row.silence.map { Self.span(Double($0) / 1000) } ?? glyphs.none, row.isPresent ? .plain : .dim)
             },
         ]

@@ -63,8 +63,11 @@ struct DashFrame {
     // MARK: Header and footer
 
     private var header: StyledLine {
-        var line = StyledLine(" prefetch", .title)
-        line.put(" \(glyphs.wall) ", .dim)
+        var line = StyledLine(" ")
+        if columns >= 60 {
+            line.put("prefetch", .title)
+            line.put(" \(glyphs.wall) ", .dim)
+        }
         line.put(glyphs.cells(state.id ?? "no batch"), .bold)
         if let look = state.look {
             let (word, ink) = stateWord(look.status)

@@ -91,7 +91,7 @@ extension DashState {
             for (status, number) in look.httpStatuses where number > 0 {
                 causes.append(DashCause(name: "\(outcome.name) \(status)", count: number))
             }
-            if known < count { causes.append(DashCause(name: "\(outcome.name) other", count: count - known)) }
+            if known < count { causes.append(DashCause(name: outcome.name, count: count - known)) }
         }
         sort(&causes, of: .failures) { cause, order in
             order == "name" ? (0, cause.name) : (-Double(cause.count), cause.name)

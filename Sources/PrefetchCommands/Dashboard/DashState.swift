@@ -61,9 +61,11 @@ struct DashState: Sendable {
         if let queue = reading.queue { self.queue = queue }
         if away != nil, let at = reading.look?.at ?? look?.at { note(at, .good, "Redis is back") }
         away = nil
-        ends.merge(reading.ends) { $1 }
         guard let new = reading.look else { return }
-        if new.status.id != id { show(new.status.id) }
+        // An answer to what was asked before another batch was chosen.
+        if let id, new.status.id != id { return }
+        show(new.status.id)
+        ends.merge(reading.ends) { $1 }
         tell(from: look, to: new)
         look = new
         let counts = new.status.counts

@@ -63,9 +63,10 @@ final class DashTerminal: Sendable {
         guard settings.withLock({ $0 != nil }) else { return }
         var text = "\u{1B}[?2026h\u{1B}[?7l"
         for (row, line) in lines.enumerated() {
-            text += "\u{1B}[\(row + 1);1H\(line.painted(isColoured: isColoured))\u{1B}[K"
+            // Erased first: behind a full line the cursor stands on its last column still.
+            text += "\u{1B}[\(row + 1);1H\u{1B}[2K\(line.painted(isColoured: isColoured))"
         }
-        text += "\u{1B}[J\u{1B}[?7h\u{1B}[?2026l"
+        text += "\u{1B}[?7h\u{1B}[?2026l"
         write(text)
     }
 

@@ -35,9 +35,13 @@ enum BatchText {
     }
 
     /// One line about a batch on its way.
-    static func line(_ status: BatchStatus) -> String {
+    static func line(_ status: BatchStatus, isColoured: Bool = false) -> String {
         var state = status.state.rawValue
         if status.waitsForItsList { state = "waiting for its list" }
+        if isColoured {
+            let ink: Ink = status.waitsForItsList ? .warning : status.state == .cancelled ? .bad : .good
+            state = ink.painted(state, isColoured: true)
+        }
         let counts = status.counts
         return "\(status.id)  \(state)  \(Wording.share(counts.finished, of: status.total))  finished "
             + "\(Wording.count(counts.finished)) of \(Wording.count(status.total))  skipped \(Wording.count(counts.skipped))"

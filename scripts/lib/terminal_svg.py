@@ -13,9 +13,9 @@ LIGHT = ["#24292f", "#cf222e", "#116329", "#7d4e00", "#0550ae", "#8250df", "#1b7
 DARK = ["#e6edf3", "#ff7b72", "#3fb950", "#d29922", "#58a6ff", "#bc8cff", "#39c5cf", "#9198a1"]
 
 
-def runs(line):
-    """The line's pieces with the same look: (column, cells, classes, text)."""
-    column, look, result = 0, set(), []
+def runs(line, look):
+    """The line's pieces with the same look: (column, cells, classes, text); and the look that the next line begins with."""
+    column, result = 0, []
     for piece in re.split(r"(\x1b\[[0-9;:]*m)", line):
         code = re.fullmatch(r"\x1b\[([0-9;:]*)m", piece)
         if code is None:
@@ -29,14 +29,16 @@ def runs(line):
             if number == 0:
                 look = set()
             elif number in (1, 2, 4, 7):
-                look.add({1: "b", 2: "d", 4: "u", 7: "r"}[number])
+                look = look | {{1: "b", 2: "d", 4: "u", 7: "r"}[number]}
             elif number == 22:
-                look -= {"b", "d"}
+                look = look - {"b", "d"}
+            elif number == 27:
+                look = look - {"r"}
             elif 30 <= number <= 37 or 90 <= number <= 97:
                 look = {c for c in look if not c.startswith("c")} | {f"c{number % 10}"}
             elif number == 39:
                 look = {c for c in look if not c.startswith("c")}
-    return result
+    return result, look
 
 
 def main():
@@ -58,10 +60,12 @@ def main():
     ]
     for index, colour in enumerate(("#ff5f57", "#febc2e", "#28c840")):
         out.append(f'<circle cx="{PAD + 6 + index * 20}" cy="18" r="6" fill="{colour}"/>')
+    look = set()
     for row, line in enumerate(lines):
+        pieces, look = runs(line, look)
         y = BAR + PAD + (row + 0.75) * LINE
-        for column, cells, look, text in runs(line):
-            if "r" in look.split():
+        for column, cells, classes, text in pieces:
+            if "r" in classes.split():
                 out.append(
                     f'<rect class="s" x="{PAD + column * CELL:.1f}" y="{y - 0.75 * LINE:.1f}" width="{cells * CELL:.1f}" height="{LINE}"/>'
                 )
@@ -70,7 +74,7 @@ def main():
             indent = len(text) - len(text.lstrip(" "))
             text, column, cells = text[indent:].rstrip(), column + indent, 0
             cells = sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-            name = f' class="{look}"' if look else ""
+            name = f' class="{classes}"' if classes else ""
             out.append(
                 f'<text{name} x="{PAD + column * CELL:.1f}" y="{y:.1f}" textLength="{cells * CELL:.1f}" '
                 f'lengthAdjust="spacingAndGlyphs">{html.escape(text)}</text>'

@@ -25,12 +25,17 @@ extension DashFrame {
         let used = min(workers.count, max(1, workerHeight)) + 2
         if detailHeight > 0 {
             lines.append(rule)
-            lines += details(causes, height: max(detailHeight, left - used - 1))
+            lines += details(
+                causes,
+                height: isLarge
+                    ? max(detailHeight, min(left - used - 1, causes.count + 1)) : max(detailHeight, left - used - 1))
         }
-        while lines.count < height - logHeight - (logHeight > 1 ? 1 : 0) { lines.append(StyledLine()) }
-        if logHeight > 1 { lines.append(rule) }
-        lines += state.log.suffix(logHeight).map { logLine($0, isShort: !isLarge) }
-        return lines
+        guard isLarge else {
+            while lines.count < height - logHeight { lines.append(StyledLine()) }
+            return lines + state.log.suffix(logHeight).map { logLine($0, isShort: true) }
+        }
+        lines.append(rule)
+        return lines + state.log.suffix(max(0, height - lines.count)).map { logLine($0, isShort: false) }
     }
 
     /// Bar, counts, outcomes, load, graphs, and what holds the batch up.

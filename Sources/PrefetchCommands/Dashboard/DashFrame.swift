@@ -75,8 +75,11 @@ struct DashFrame {
             line.put("\(glyphs.dot) \(word)", ink)
             line.put(" " + Self.span(look.status.elapsed))
             let lost = state.workerRows.count { $0.state == "LOST" }
-            line.put(" \(glyphs.wall) ", .dim)
-            line.put(Wording.count(look.workers.count, "worker"))
+            let workers = Wording.count(look.workers.count, "worker")
+            if line.width + 3 + workers.utf8.count <= columns {
+                line.put(" \(glyphs.wall) ", .dim)
+                line.put(workers)
+            }
             if lost > 0 { line.put(" +\(lost) LOST", .bad) }
         }
         if state.isFrozen { line.put("  FROZEN", .warning) }

@@ -76,11 +76,12 @@ struct DashFrame {
             line.put(" " + Self.span(look.status.elapsed))
             let lost = state.workerRows.count { $0.state == "LOST" }
             let workers = Wording.count(look.workers.count, "worker")
-            if line.width + 3 + workers.utf8.count <= columns {
+            let missing = lost > 0 ? " +\(lost) LOST" : ""
+            if line.width + 3 + workers.utf8.count + missing.utf8.count <= columns {
                 line.put(" \(glyphs.wall) ", .dim)
                 line.put(workers)
             }
-            if lost > 0 { line.put(" +\(lost) LOST", .bad) }
+            line.put(missing, .bad)
         }
         if state.isFrozen { line.put("  FROZEN", .warning) }
         let time = state.look.map { clock($0.at) } ?? ""

@@ -27,6 +27,8 @@ struct DashReader: Sendable {
     private static let (pause, mostEnds, mostFailures) = (Duration.seconds(2), 16, 24)
 
     let queue: PrefetchQueue
+    /// Who was there at the last look.
+    private let present = Locked<Set<String>>([])
     private let lastBrowse = Locked<(at: ContinuousClock.Instant, newest: String?)?>(nil)
 
     /// A Redis that is away is reported, not waited for.
@@ -48,7 +50,12 @@ struct DashReader: Sendable {
         let newest = lastBrowse.withLock { $0?.newest }
         guard let id = wish.id ?? newest, let look = try await queue.look(at: id) else { return reading }
         reading.look = look
-        let unknown = look.counts.keys.filter { look.workers[$0] == nil && !wish.ended.contains($0) }
+        // Also those who came and went without a count.
+        let before = present.withLock { present in
+            defer { present = Set(look.workers.keys) }
+            return present
+        }
+        let unknown = before.union(look.counts.keys).filter { look.workers[$0] == nil && !wish.ended.contains($0) }
         for (name, end) in try await queue.ends(ofWorkers: Array(unknown.sorted().prefix(Self.mostEnds))) {
             reading.ends[name] = DashState.WorkerEnd(
                 isLost: end.state != .left, ended: end.ended, returned: end.returned)

@@ -69,6 +69,7 @@ extension PrefetchWorker {
             totals[outcome] += 1
             totals.bytes += bytes[position] ?? 0
         }
+        hosts.add(first, of: run.claim.job, run.unreported)
     }
 
     /// One sync for all files published since the last one; false where the disk fails, and then nothing may be counted.

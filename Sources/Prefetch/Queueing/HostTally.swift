@@ -6,6 +6,12 @@ package struct HostTally: Sendable {
     /// What one host came to.
     private struct Host {
         var finished = 0, skipped = 0, bytes = 0
+
+        mutating func add(_ other: Host) {
+            finished += other.finished
+            skipped += other.skipped
+            bytes += other.bytes
+        }
     }
 
     private struct Batch {
@@ -33,29 +39,40 @@ package struct HostTally: Sendable {
     }
 
     /// Adds URLs of a job that a report was first to settle.
-    ///
-    /// * `settled`: what was reported, these among it.
-    mutating func add(
-        _ first: [(position: Int, outcome: PrefetchOutcome)], of job: PrefetchJob, _ settled: [PrefetchQueue.Settled]
-    ) {
+    mutating func add(_ settled: [PrefetchQueue.Settled], of job: PrefetchJob) {
         // Most reports have hits alone.
-        guard first.contains(where: { Self.counts($0.outcome) }) else { return }
-        let items = Dictionary(settled.map { ($0.position, $0) }) { a, _ in a }
+        guard settled.contains(where: { Self.counts($0.outcome) }) else { return }
         var batch = batches.removeValue(forKey: job.batch) ?? Batch()
-        for (position, outcome) in first where Self.counts(outcome) {
-            if outcome == .httpError, let status = items[position]?.failure?.httpStatus, (100..<600).contains(status) {
+        // Lists have many URLs of one site after each other: what ended for one host in a row is added at once.
+        var (run, site): (Host, String) = (Host(), "")
+        func close() {
+            guard run.finished > 0, let name = Self.host(of: site),
+                batch.hosts[name] != nil || batch.hosts.count < Self.mostKept
+            else { return }
+            batch.hosts[name, default: Host()].add(run)
+        }
+        for item in settled where Self.counts(item.outcome) && item.position < job.entries.count {
+            if item.outcome == .httpError, let status = item.failure?.httpStatus, (100..<600).contains(status) {
                 batch.statuses[status, default: 0] += 1
             }
-            guard position < job.entries.count, let name = Self.host(of: job.entries[position].url),
-                batch.hosts[name] != nil || batch.hosts.count < Self.mostKept
-            else { continue }
-            var host = batch.hosts[name] ?? Host()
-            host.finished += 1
-            if outcome.isSkipped { host.skipped += 1 }
-            host.bytes += items[position]?.bytes ?? 0
-            batch.hosts[name] = host
+            let url = job.entries[item.position].url
+            if site.utf8.last != UInt8(ascii: "/") || !url.utf8.starts(with: site.utf8) {
+                close()
+                (run, site) = (Host(), Self.site(of: url))
+            }
+            run.add(Host(finished: 1, skipped: item.outcome.isSkipped ? 1 : 0, bytes: item.bytes))
         }
+        close()
         batches[job.batch] = batch
+    }
+
+    /// A URL up to the end of its authority, and the `/` behind it; all of it where there is none.
+    private static func site(of url: String) -> String {
+        let bytes = url.utf8
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return url }
+        let path = bytes[colon...].dropFirst(3)
+        guard let slash = path.firstIndex(of: UInt8(ascii: "/")) else { return url }
+        return String(url[...slash])
     }
 
     /// A batch and its lines, `404 3` for statuses and `host finished skipped bytes` for the hosts with most URLs, for each batch.

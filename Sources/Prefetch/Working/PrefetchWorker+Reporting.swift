@@ -64,12 +64,17 @@ extension PrefetchWorker {
     }
 
     private func count(_ first: [(position: Int, outcome: PrefetchOutcome)], of run: JobRun) {
-        let bytes = Dictionary(run.unreported.map { ($0.position, $0.bytes) }) { a, _ in a }
-        for (position, outcome) in first {
-            totals[outcome] += 1
-            totals.bytes += bytes[position] ?? 0
+        var mine = run.unreported
+        // Most reports are the first of all they say.
+        if first.count < mine.count {
+            let positions = Set(first.map(\.position))
+            mine.removeAll { !positions.contains($0.position) }
         }
-        hosts.add(first, of: run.claim.job, run.unreported)
+        for item in mine {
+            totals[item.outcome] += 1
+            totals.bytes += item.bytes
+        }
+        hosts.add(mine, of: run.claim.job)
     }
 
     /// One sync for all files published since the last one; false where the disk fails, and then nothing may be counted.

@@ -16,7 +16,8 @@ struct TallyTests {
             if item.outcome == .httpError { item.failure?.httpStatus = status }
         }
         guard let first = try await f.queue.report([report], worker: "w")[0] else { return }
-        tally.add(first, of: job, report.settled)
+        let positions = first.map(\.position)
+        tally.add(report.settled.filter { positions.contains($0.position) }, of: job)
     }
 
     @Test("Statuses and hosts are counted once, however often a report or a tally comes; a hit is of no host")
@@ -61,10 +62,24 @@ struct TallyTests {
         let job = QueueFixture.jobs("b", sizes: [5])[0]
         let outcomes: [PrefetchOutcome] = [.hit, .blacklisted, .invalidURL, .cancelled, .notCached]
         let report = QueueFixture.report(job, outcomes)
-        tally.add(outcomes.enumerated().map { ($0, $1) }, of: job, report.settled)
+        tally.add(report.settled, of: job)
         #expect(tally.isEmpty && tally.encoded.isEmpty)
-        tally.add([(0, .mismatch)], of: job, report.settled)
+        tally.add([PrefetchQueue.Settled(position: 0, outcome: .mismatch)], of: job)
         #expect(tally.encoded.map(\.lines) == ["h 1 1 0\n"])
+    }
+
+    @Test("Hosts are told apart whatever stands behind them, and what is no address is of none")
+    func sites() {
+        let urls = [
+            "http://h/a", "http://h/b", "http://h", "http://hello/x", "http://h?x=a/b", "HTTP://H:80/", "https://u@h/c",
+            "http://h/d", "nothing", "a:b/c", "http://ä/", "http:///x",
+        ]
+        let entries = urls.enumerated().map { PrefetchJob.Entry(line: $0 + 1, url: $1) }
+        var tally = HostTally()
+        tally.add(
+            urls.indices.map { PrefetchQueue.Settled(position: $0, outcome: .dns) },
+            of: PrefetchJob(batch: "b", base: 0, entries: entries))
+        #expect(tally.encoded.map(\.lines) == ["h 6 6 0\nh:80 1 1 0\nhello 1 1 0\n"])
     }
 
     @Test(

@@ -68,3 +68,7 @@ static inline CURLSHcode ccurl_share(CURLSH *share, curl_lock_data data) {
 }
 /// CURLAUTH_BASIC: a macro with a cast, which Swift does not import.
 static inline long ccurl_auth_basic(void) { return (long)CURLAUTH_BASIC; }
+/// CURLAUTH_DIGEST, likewise.
+static inline long ccurl_auth_digest(void) { return (long)CURLAUTH_DIGEST; }
+/// CURLAUTH_BEARER, likewise.
+static inline long ccurl_auth_bearer(void) { return (long)CURLAUTH_BEARER; }

@@ -16,10 +16,16 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
         public static let cacheNotModified = Code(rawValue: 1002)
         /// On the blacklist, and `retryFailed` was not given (SDWebImageErrorBlackListed).
         public static let blackListed = Code(rawValue: 1003)
-        /// A status code outside 200 to 299 (SDWebImageErrorInvalidDownloadStatusCode).
+        /// The request modifier refused the request (SDWebImageErrorInvalidDownloadOperation).
+        public static let invalidDownloadOperation = Code(rawValue: 2000)
+        /// A status code outside 200 to 299, or of those that are accepted (SDWebImageErrorInvalidDownloadStatusCode).
         public static let invalidDownloadStatusCode = Code(rawValue: 2001)
         /// Cancelled by its caller (SDWebImageErrorCancelled).
         public static let cancelled = Code(rawValue: 2002)
+        /// The response modifier refused the response (SDWebImageErrorInvalidDownloadResponse).
+        public static let invalidDownloadResponse = Code(rawValue: 2003)
+        /// A type that is not accepted (SDWebImageErrorInvalidDownloadContentType).
+        public static let invalidDownloadContentType = Code(rawValue: 2004)
         /// The connect, idle, low-speed or total limit passed (NSURLErrorTimedOut).
         public static let timedOut = Code(rawValue: 3001)
         /// The host name did not resolve (NSURLErrorCannotFindHost).

@@ -20,6 +20,8 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     public var fromCacheOnly = false
     /// What of a URL is its key in the cache: `url` (the default), `without-query`, or `s/pattern/replacement/`.
     public var cacheKey = "url"
+    /// What else its loads do differently; the two above stand beside it.
+    public var options: WebImageOptions = []
     /// `sd3` where the batch behaves as SDWebImage 3 did, "" (the default) otherwise. Workers go by ``blacklist`` = `sd3` and
     /// ``blacklistTTL`` = 0, which stand beside it; whoever tells of the batch's end goes by ``completesWhenCancelled``.
     public var compat = ""
@@ -54,6 +56,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         retryFailed = read.retryFailed ?? retryFailed
         fromCacheOnly = read.fromCacheOnly ?? fromCacheOnly
         cacheKey = read.cacheKey ?? cacheKey
+        options = read.options ?? options
         compat = read.compat ?? compat
     }
 
@@ -61,6 +64,15 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         var validate, digest, durability, blacklist, cacheKey, compat: String?
         var blacklistTTL: Double?
         var retryFailed, fromCacheOnly: Bool?
+        var options: WebImageOptions?
+    }
+
+    /// Every option of its loads.
+    package var ofLoads: WebImageOptions {
+        var all = options
+        if retryFailed { all.insert(.retryFailed) }
+        if fromCacheOnly { all.insert(.fromCacheOnly) }
+        return all
     }
 
     /// The names of the options in which two batches differ, for a sentence to a person.
@@ -78,6 +90,10 @@ public struct BatchOptions: Sendable, Codable, Equatable {
             names.append(fromCacheOnly ? "--from-cache-only" : "no --from-cache-only")
         }
         if cacheKey != other.cacheKey { names.append("--cache-key \(cacheKey), was \(other.cacheKey)") }
+        if options != other.options {
+            names += options.subtracting(other.options).names.map { "option \($0)" }
+            names += other.options.subtracting(options).names.map { "no option \($0)" }
+        }
         if compat != other.compat { names.append(compat.isEmpty ? "no --compat" : "--compat \(compat)") }
         return names
     }

@@ -25,6 +25,8 @@ final class BatchContext: Sendable {
 
     let id: String
     let options: BatchOptions
+    /// What each of its loads does differently.
+    let loadOptions: WebImageOptions
     let keepDetails: Int
     let policy: FailedURLPolicy
     let keyRule: CacheKeyRule
@@ -35,6 +37,7 @@ final class BatchContext: Sendable {
     init(id: String, options: BatchOptions, keepDetails: Int) {
         self.id = id
         self.options = options
+        loadOptions = options.ofLoads
         self.keepDetails = keepDetails
         policy = FailedURLPolicy(rawValue: options.blacklist) ?? .smart
         keyRule = CacheKeyRule(options.cacheKey) ?? .url

@@ -77,6 +77,8 @@ extension PrefetchWorker {
         _ open: inout [(Int, PrefetchJob.Entry)], _ settled: inout [PrefetchQueue.Settled], _ context: BatchContext,
         _ level: ValidationLevel
     ) {
+        // These are asked about one by one.
+        guard !context.loadOptions.questionsHits else { return }
         var looked = 0
         var hits = 0
         open.removeAll { position, entry in
@@ -149,7 +151,7 @@ extension PrefetchWorker {
         request.level = max(context.options.level, configuration.minimumLevel)
         request.computesDigest = context.options.digest != "none"
         request.isDurable = context.options.durability == "file"
-        request.isFromCacheOnly = context.options.fromCacheOnly
+        request.options = context.loadOptions
         request.permit = permit
         if configuration.history != nil { request.willLeaveCache = { [jobs] in jobs.noteBeginning(id, position) } }
         if let suspect {

@@ -39,6 +39,8 @@ struct BatchArguments: ParsableArguments {
     @Flag(help: "No network: what is not in the cache ends as notCached.")
     var fromCacheOnly = false
 
+    @OptionGroup(title: "Load options") var load: LoadOptionArguments
+
     @Option(help: "Key in the cache: url, without-query, s/regex/replacement/.")
     var cacheKey = "url"
 
@@ -136,8 +138,10 @@ struct BatchArguments: ParsableArguments {
         options.blacklist = blacklist ?? compat ?? options.blacklist
         options.blacklistTTL = blacklistTTL?.seconds ?? (compat == nil ? options.blacklistTTL : 0)
         options.compat = compat ?? ""
-        options.retryFailed = retryFailed
-        options.fromCacheOnly = fromCacheOnly
+        let given = load.given
+        options.retryFailed = retryFailed || given.contains(.retryFailed)
+        options.fromCacheOnly = fromCacheOnly || given.contains(.fromCacheOnly)
+        options.options = given.subtracting([.retryFailed, .fromCacheOnly])
         options.cacheKey = cacheKey
         return options
     }

@@ -64,17 +64,19 @@ extension DiskCache {
         return fstat(directory, &status) == 0 && status.st_mtim.tv_sec < limit
     }
 
-    /// Stores as ``store(_:for:record:validators:replacing:)`` does, and again where ``clear()`` took the directory away between two of
+    /// Stores as ``store(_:for:record:validators:replacing:keepsValidators:)`` does, and again where ``clear()`` took the directory away between two of
     /// its steps: a file without a name does not keep its directory from being removed.
     @discardableResult
     package func storeBesideClearing(
         _ body: ImageBody, for key: CacheKey, record: CacheRecord, validators: HTTPValidators? = nil,
-        replacing: Bool = false
+        replacing: Bool = false, keepsValidators: Bool = false
     ) throws(WebImageError) -> StoreResult {
         // A clear takes the image's directory away at most once, and the one above; what is made anew is young. Two may be under way.
         for _ in 0..<4 {
             do throws(WebImageError) {
-                return try store(body, for: key, record: record, validators: validators, replacing: replacing)
+                return try store(
+                    body, for: key, record: record, validators: validators, replacing: replacing,
+                    keepsValidators: keepsValidators)
             } catch {
                 // EPERM: ext4's answer to an unnamed file in a directory that is gone.
                 guard error.underlyingCode == ENOENT || error.underlyingCode == EPERM else { throw error }
@@ -84,6 +86,8 @@ extension DiskCache {
                 }
             }
         }
-        return try store(body, for: key, record: record, validators: validators, replacing: replacing)
+        return try store(
+            body, for: key, record: record, validators: validators, replacing: replacing,
+            keepsValidators: keepsValidators)
     }
 }

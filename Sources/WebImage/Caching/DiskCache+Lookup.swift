@@ -92,12 +92,7 @@ extension DiskCache {
     func rewrite(_ record: CacheRecord, of entry: CacheEntry) throws(WebImageError) -> Bool {
         guard !configuration.isReadOnly else { return false }
         if current.attributes {
-            var code = setAttribute(Self.recordAttribute, record.encoded, of: entry.descriptor)
-            if code == EACCES, fchmod(entry.descriptor, publishedMode | 0o200) == 0 {
-                // A user's attribute asks for write permission of the file, which its owner has taken away (xattr(7)).
-                code = setAttribute(Self.recordAttribute, record.encoded, of: entry.descriptor)
-                fchmod(entry.descriptor, publishedMode)
-            }
+            let code = replaceAttribute(Self.recordAttribute, record.encoded, of: entry)
             if code == 0 { return true }
             if code == EACCES || code == EPERM || code == EROFS { return false }
             guard lacksAttributes(code) else { throw fault("write a record", code: code) }
@@ -106,6 +101,17 @@ extension DiskCache {
         try writeSidecar(
             record.encoded + (validators(of: entry)?.encoded ?? []), name: entry.key.name, leaf: leaf.descriptor)
         return true
+    }
+
+    /// Sets an attribute of a published file; returns 0 or an errno.
+    func replaceAttribute(_ name: String, _ value: [UInt8], of entry: CacheEntry) -> Int32 {
+        var code = setAttribute(name, value, of: entry.descriptor)
+        if code == EACCES, fchmod(entry.descriptor, publishedMode | 0o200) == 0 {
+            // A user's attribute asks for write permission of the file, which its owner has taken away (xattr(7)).
+            code = setAttribute(name, value, of: entry.descriptor)
+            fchmod(entry.descriptor, publishedMode)
+        }
+        return code
     }
 
     func moveAside(_ key: CacheKey, inode: UInt) {

@@ -18,19 +18,20 @@ extension DiskCache {
     ///   - body: the bytes; a body that has gone to the file of `openTemporaryFile()` is published without a copy.
     ///   - key: its name.
     ///   - record: what is known of it; the length is taken from the body.
-    ///   - validators: kept only where the configuration says so.
+    ///   - validators: kept only where the configuration or `keepsValidators` says so.
     ///   - replacing: put it in the place of a whole file too, where the bytes differ (`refreshCached`).
+    ///   - keepsValidators: keep them whatever the configuration says.
     /// - Returns: what became of it.
     /// - Throws: `localFault` with a sentence that names the directory.
     @discardableResult
     public func store(
         _ body: ImageBody, for key: CacheKey, record: CacheRecord, validators: HTTPValidators? = nil,
-        replacing: Bool = false
+        replacing: Bool = false, keepsValidators: Bool = false
     ) throws(WebImageError) -> StoreResult {
         guard !configuration.isReadOnly else { throw fault("store an image", code: EROFS) }
         var record = record
         record.length = body.count
-        let validators = configuration.keepsHTTPValidators ? validators : nil
+        let validators = keepsValidators || configuration.keepsHTTPValidators ? validators : nil
         do throws(WebImageError) {
             return try store(body, key, record, validators, replacing, leaf: try openLeaf(key))
         } catch {

@@ -1,5 +1,6 @@
 /// What a later request needs to ask only for a change, and the key in plain words, in the extended attribute
-/// `user.prefetch.http`: version 1, then ETag, Last-Modified and key, each as its length (u16, little endian) and its bytes.
+/// `user.prefetch.http`: version 1, then ETag, Last-Modified and key, each as its length (u16, little endian) and its bytes, then,
+/// where the server said how long the image is fresh, the end of that time (i64, little endian).
 public struct HTTPValidators: Sendable, Equatable {
     /// As the server sent it, with its quotes (RFC 9110 section 8.8.3).
     public var etag: String?
@@ -7,13 +8,16 @@ public struct HTTPValidators: Sendable, Equatable {
     public var lastModified: String?
     /// The key, for whoever looks at the file; cut at 1,024 bytes.
     public var key: String?
+    /// Until when the server does not want to be asked again, in seconds since 1970; nil where it said nothing.
+    public var freshUntil: Int?
 
     /// Validators of their parts. An ETag or a date of more than 1,024 bytes is left out when it is stored: half of one matches
     /// nothing.
-    public init(etag: String? = nil, lastModified: String? = nil, key: String? = nil) {
+    public init(etag: String? = nil, lastModified: String? = nil, key: String? = nil, freshUntil: Int? = nil) {
         self.etag = etag
         self.lastModified = lastModified
         self.key = key
+        self.freshUntil = freshUntil
     }
 
     static let limit = 1024
@@ -30,7 +34,10 @@ public struct HTTPValidators: Sendable, Equatable {
             fields.append(count == 0 ? nil : String(decoding: rest.prefix(count), as: UTF8.self))
             rest = rest.dropFirst(count)
         }
-        self.init(etag: fields[0], lastModified: fields[1], key: fields[2])
+        let end = rest.count < 8 ? nil : rest.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        self.init(
+            etag: fields[0], lastModified: fields[1], key: fields[2],
+            freshUntil: end.map { Int(truncatingIfNeeded: Int64(bitPattern: $0)) })
     }
 
     var encoded: [UInt8] {
@@ -40,6 +47,10 @@ public struct HTTPValidators: Sendable, Equatable {
             if field.count > Self.limit { field = mayBeCut ? Array(field.prefix(Self.limit)) : [] }
             bytes += [UInt8(truncatingIfNeeded: field.count), UInt8(truncatingIfNeeded: field.count >> 8)]
             bytes += field
+        }
+        if let freshUntil {
+            let end = UInt64(bitPattern: Int64(freshUntil))
+            for shift in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: end >> (8 * UInt64(shift)))) }
         }
         return bytes
     }

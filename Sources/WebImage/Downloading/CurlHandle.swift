@@ -18,7 +18,8 @@ final class CurlHandle {
     private var headers: CurlList?
     private var usesTLS: Bool?
     private var verifies = true
-    private var hasCredentials = false
+    private var credential: Credential?
+    private let usesHTTP2: Bool
 
     init(
         configuration: ImageDownloader.Configuration, share: CurlShare, keepsCookies: Bool, connectTo: CurlList?,
@@ -28,6 +29,7 @@ final class CurlHandle {
         pointer = handle
         self.keepsCookies = keepsCookies
         self.share = share
+        usesHTTP2 = configuration.usesHTTP2
         policy = configuration.addressPolicy
         lists = [connectTo, resolve].compactMap { $0 }
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
@@ -53,11 +55,18 @@ final class CurlHandle {
         ccurl_set_string(pointer, CURLOPT_PROTOCOLS_STR, "http,https")
         ccurl_set_string(pointer, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
         ccurl_set_long(pointer, CURLOPT_FOLLOWLOCATION, 0)
-        ccurl_set_long(pointer, CURLOPT_HTTPAUTH, ccurl_auth_basic())
         // An empty string, unlike none, keeps curl from asking the environment.
         ccurl_set_string(pointer, CURLOPT_PROXY, configuration.proxy ?? "")
         ccurl_set_string(pointer, CURLOPT_NOPROXY, configuration.proxy == nil ? "*" : "")
         if let file = configuration.caFile { ccurl_set_string(pointer, CURLOPT_CAINFO, file) }
+        if let file = configuration.clientCertificateFile { ccurl_set_string(pointer, CURLOPT_SSLCERT, file) }
+        if let file = configuration.clientKeyFile { ccurl_set_string(pointer, CURLOPT_SSLKEY, file) }
+        if let password = configuration.clientKeyPassword { ccurl_set_string(pointer, CURLOPT_KEYPASSWD, password) }
+        switch configuration.ipVersion {
+        case .any: break
+        case .v4: ccurl_set_long(pointer, CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V4))
+        case .v6: ccurl_set_long(pointer, CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V6))
+        }
         ccurl_set_long(pointer, CURLOPT_CONNECTTIMEOUT_MS, Int((configuration.connectTimeout * 1000).rounded(.up)))
         ccurl_set_off(pointer, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(configuration.maxBodyBytes))
         // Measured on 50 KB bodies: 16 KB needs more calls, and from 128 KB on malloc gives the buffer back to the kernel after
@@ -108,9 +117,10 @@ final class CurlHandle {
             usesTLS = hasTLS
             // Waiting for a connection that may be shared is for those that can turn out to be HTTP/2 (by ALPN): a plain one
             // that does not answer would hold up every other transfer to its host.
-            ccurl_set_long(pointer, CURLOPT_PIPEWAIT, hasTLS ? 1 : 0)
+            let mayShare = hasTLS && usesHTTP2
+            ccurl_set_long(pointer, CURLOPT_PIPEWAIT, mayShare ? 1 : 0)
             ccurl_set_long(
-                pointer, CURLOPT_HTTP_VERSION, hasTLS ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
+                pointer, CURLOPT_HTTP_VERSION, mayShare ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
         }
         let verifies = !operation.options.contains(.allowInvalidSSLCertificates)
         if self.verifies != verifies {
@@ -118,12 +128,22 @@ final class CurlHandle {
             ccurl_set_long(pointer, CURLOPT_SSL_VERIFYPEER, verifies ? 1 : 0)
             ccurl_set_long(pointer, CURLOPT_SSL_VERIFYHOST, verifies ? 2 : 0)
         }
-        let sendsCredentials = operation.user != nil
-        if sendsCredentials || hasCredentials {
-            hasCredentials = sendsCredentials
-            ccurl_set_string(pointer, CURLOPT_USERNAME, operation.user)
-            ccurl_set_string(pointer, CURLOPT_PASSWORD, sendsCredentials ? operation.password ?? "" : nil)
-        }
+        if credential != operation.credential { set(operation.credential) }
+    }
+
+    private func set(_ credential: Credential?) {
+        self.credential = credential
+        let isToken = credential?.scheme == .bearer
+        ccurl_set_string(pointer, CURLOPT_USERNAME, isToken ? nil : credential?.user)
+        ccurl_set_string(pointer, CURLOPT_PASSWORD, isToken ? nil : credential?.secret)
+        ccurl_set_string(pointer, CURLOPT_XOAUTH2_BEARER, isToken ? credential?.secret : nil)
+        let scheme =
+            switch credential?.scheme {
+            case .digest: ccurl_auth_digest()
+            case .bearer: ccurl_auth_bearer()
+            case .basic, nil: ccurl_auth_basic()
+            }
+        ccurl_set_long(pointer, CURLOPT_HTTPAUTH, scheme)
     }
 
     func end() { operation = nil }
@@ -139,7 +159,10 @@ final class CurlHandle {
         if operation.received == 0 {
             let length = ccurl_get_off(pointer, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
             operation.beginBody(
-                status: ccurl_get_long(pointer, CURLINFO_RESPONSE_CODE), length: length >= 0 ? Int(length) : nil)
+                status: ccurl_get_long(pointer, CURLINFO_RESPONSE_CODE), length: length >= 0 ? Int(length) : nil,
+                handle: self)
+            // Without a place to put them the first bytes are refused, as any others.
+            if case .failure = operation.abort { return 0 }
         }
         return operation.didReceiveBody(bytes) ? bytes.count : 0
     }
@@ -164,17 +187,10 @@ final class CurlHandle {
 extension CurlHandle {
     /// Everything about a finished response, for its body.
     func image(for operation: DownloadOperation, body: ImageBody) -> DownloadedImage {
-        func seconds(_ info: CURLINFO) -> Double { Double(ccurl_get_off(pointer, info)) / 1e6 }
         func text(_ info: CURLINFO) -> String {
             ccurl_get_pointer(pointer, info).map { String(cString: $0.assumingMemoryBound(to: CChar.self)) } ?? ""
         }
-        let version =
-            switch ccurl_get_long(pointer, CURLINFO_HTTP_VERSION) {
-            case Int(CURL_HTTP_VERSION_1_0): "1.0"
-            case Int(CURL_HTTP_VERSION_2_0): "2"
-            case Int(CURL_HTTP_VERSION_3): "3"
-            default: "1.1"
-            }
+        let version = httpVersion
         let announced =
             ccurl_get_off(pointer, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T) >= 0 || version == "2" || version == "3"
             || header("Transfer-Encoding")?.lowercased().contains("chunked") ?? false
@@ -182,19 +198,55 @@ extension CurlHandle {
             return DownloadedImage(
                 body: body, statusCode: status, effectiveURL: operation.key.url, redirectCount: operation.redirects,
                 attempts: operation.attempts, remoteAddress: "", timing: .init(), httpVersion: version,
-                lengthWasAnnounced: announced)
+                lengthWasAnnounced: announced, resumedFrom: operation.resumedFrom)
         }
+        let freshFor = Freshness.seconds(
+            control: responseHeaders.filter { $0.name.lowercased() == "cache-control" }.map(\.value),
+            expires: header("Expires"), date: header("Date"), age: header("Age"), now: WallClock.seconds)
         return DownloadedImage(
             body: body, statusCode: status, eTag: header("ETag"), lastModified: header("Last-Modified"),
             contentType: header("Content-Type"), contentEncoding: header("Content-Encoding"),
             robotsTag: header("X-Robots-Tag"), effectiveURL: operation.request.text, redirectCount: operation.redirects,
             attempts: operation.attempts, remoteAddress: text(CURLINFO_PRIMARY_IP),
-            timing: .init(
-                nameLookup: seconds(CURLINFO_NAMELOOKUP_TIME_T), connect: seconds(CURLINFO_CONNECT_TIME_T),
-                tls: seconds(CURLINFO_APPCONNECT_TIME_T), firstByte: seconds(CURLINFO_STARTTRANSFER_TIME_T),
-                total: seconds(CURLINFO_TOTAL_TIME_T),
-                reusedConnection: ccurl_get_long(pointer, CURLINFO_NUM_CONNECTS) == 0),
-            httpVersion: version, lengthWasAnnounced: announced)
+            timing: timing, httpVersion: version, lengthWasAnnounced: announced, freshFor: freshFor,
+            resumedFrom: operation.resumedFrom)
+    }
+
+    /// Where the time of the last request went.
+    var timing: DownloadedImage.Timing {
+        func seconds(_ info: CURLINFO) -> Double { Double(ccurl_get_off(pointer, info)) / 1e6 }
+        return DownloadedImage.Timing(
+            nameLookup: seconds(CURLINFO_NAMELOOKUP_TIME_T), connect: seconds(CURLINFO_CONNECT_TIME_T),
+            tls: seconds(CURLINFO_APPCONNECT_TIME_T), firstByte: seconds(CURLINFO_STARTTRANSFER_TIME_T),
+            total: seconds(CURLINFO_TOTAL_TIME_T),
+            reusedConnection: ccurl_get_long(pointer, CURLINFO_NUM_CONNECTS) == 0)
+    }
+
+    /// `1.0`, `1.1`, `2` or `3`.
+    var httpVersion: String {
+        switch ccurl_get_long(pointer, CURLINFO_HTTP_VERSION) {
+        case Int(CURL_HTTP_VERSION_1_0): "1.0"
+        case Int(CURL_HTTP_VERSION_2_0): "2"
+        case Int(CURL_HTTP_VERSION_3): "3"
+        default: "1.1"
+        }
+    }
+
+    /// Whether the last response leads elsewhere.
+    var isRedirect: Bool {
+        guard [301, 302, 303, 307, 308].contains(status) else { return false }
+        return header("Location")?.isEmpty == false
+    }
+
+    /// All headers of the last response, in order.
+    var responseHeaders: [HTTPHeader] {
+        var headers: [HTTPHeader] = []
+        var last: UnsafeMutablePointer<curl_header>?
+        while let next = curl_easy_nextheader(pointer, UInt32(CURLH_HEADER), -1, last) {
+            headers.append(HTTPHeader(String(cString: next.pointee.name), String(cString: next.pointee.value)))
+            last = next
+        }
+        return headers
     }
 
     /// The status code of the last response; 0 where none came.

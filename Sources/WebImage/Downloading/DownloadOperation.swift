@@ -36,6 +36,18 @@ final class DownloadOperation {
     var pause: (due: Double, error: WebImageError)?
     /// The host that lent it a slot.
     var slotHost: String?
+    /// All headers, where a filter or a modifier made them.
+    var requestHeaders: [HTTPHeader]?
+    /// Who the request speaks for at this hop.
+    var credential: Credential?
+    /// When its first transfer began.
+    var firstStart: Double?
+    /// What the try before has left to go on with.
+    var partial: PartialBody?
+    /// Hears of a response's header and of bytes; nil where nobody wants to.
+    var observer: DownloadObserver?
+    /// How its last transfer ended, where somebody listens.
+    var ending: Ending?
 
     // The transfer now.
     var handle: CurlHandle?
@@ -44,12 +56,22 @@ final class DownloadOperation {
     private(set) var progress = TransferProgress()
     private(set) var body: ImageBody?
     private(set) var received = 0
-    private(set) var abort: Abort?
+    /// Bytes of the whole body, where the response says it.
+    private(set) var expected: Int?
+    /// Bytes of it that an earlier try brought.
+    private(set) var resumedFrom = 0
+    /// Whether this transfer asks for the rest of `partial`.
+    var asksForRest = false
+    var abort: Abort?
     var socketErrno: Int32 = 0
     private(set) var refusal: (target: String, reason: String)?
     private(set) var dialled: [(address: IPAddress, port: Int)] = []
     private var limits: Limits
-    private var isWanted = true
+    private(set) var isWanted = true
+    /// Why the header of the response ends it, where the rules say so.
+    private(set) var responseError: WebImageError?
+    private var isJudged = false
+    private var resumedValidator: String?
     /// Whether the last response's header ended: curl is content with one that the end of the connection cut.
     private(set) var headerIsComplete = false
     private var headerBytes = 0
@@ -64,6 +86,7 @@ final class DownloadOperation {
         var memoryLimit: Int
         var openTemporaryFile: (@Sendable () throws(WebImageError) -> Int32)?
         var inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> Bool)?
+        var rules: ResponseRules?
         /// The rest of an error's body that is read, so that the connection can be used again.
         let maxUnwantedBytes = 16 << 10
 
@@ -74,6 +97,7 @@ final class DownloadOperation {
             memoryLimit = configuration.memoryLimit
             openTemporaryFile = configuration.openTemporaryFile
             inspectHeader = configuration.inspectHeader
+            rules = ResponseRules(configuration)
         }
     }
 
@@ -103,15 +127,20 @@ final class DownloadOperation {
 
     /// Whether the hop is still at the site the user's credentials are for.
     var isAtOrigin: Bool { redirects == 0 || request.origin == start.origin }
-    var user: String? { isAtOrigin ? start.user : nil }
-    var password: String? { isAtOrigin ? start.password : nil }
 
     func beginTransfer(on handle: CurlHandle, now: Double) {
         self.handle = handle
+        firstStart = firstStart ?? now
         isParked = false
         progress.beginHop(now: now)
         body = nil
         received = 0
+        expected = nil
+        resumedFrom = 0
+        isWanted = true
+        isJudged = false
+        responseError = nil
+        resumedValidator = nil
         abort = nil
         socketErrno = 0
         refusal = nil
@@ -130,7 +159,44 @@ final class DownloadOperation {
 
     /// The error where the transfer has passed a limit of time or speed.
     func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
-        progress.check(now: now, limits: limits)
+        if let limit = limits.maxTotalTime, now - (firstStart ?? now) >= limit {
+            return WebImageError(.timedOut, "not done after \(secondsText(limit)) and \(attempts) tries")
+        }
+        return progress.check(now: now, limits: limits)
+    }
+
+    /// Keeps what has come, where the next try can go on from there. Otherwise what was kept before stays.
+    func keepPartial(_ handle: CurlHandle, least: Int?, error: WebImageError) {
+        guard let body, body.count > 0 else { return }
+        partial = nil
+        guard let least, error.isTransient, body.count >= least, handle.header("Content-Encoding") == nil,
+            handle.header("Accept-Ranges")?.lowercased() != "none",
+            let validator = resumedValidator
+                ?? PartialBody.validator(
+                    eTag: handle.header("ETag"), lastModified: handle.header("Last-Modified"),
+                    date: handle.header("Date"))
+        else { return }
+        partial = PartialBody(
+            url: request.text, body: body, validator: validator, nextInspection: nextInspection)
+    }
+
+    /// Looks at the header of the response, once: at its body's first byte, or where there is none at its end.
+    func judge(_ handle: CurlHandle) {
+        guard !isJudged else { return }
+        isJudged = true
+        let status = handle.status
+        isWanted = (200..<300).contains(status)
+        guard !handle.isRedirect else { return }
+        observer?.didReceiveResponse(self, status)
+        guard let rules = limits.rules, status != 304 else { return }
+        do throws(WebImageError) {
+            let response = DownloadResponse(url: request.text, statusCode: status, headers: handle.responseHeaders)
+            _ = try rules.judge(response, retryAfter: handle.retryAfter)
+            isWanted = true
+        } catch {
+            isWanted = false
+            responseError = error
+        }
     }
 
     // MARK: curl's callbacks
@@ -156,15 +222,51 @@ final class DownloadOperation {
         return true
     }
 
-    func beginBody(status: Int, length: Int?) {
-        isWanted = (200..<300).contains(status)
+    func beginBody(status: Int, length: Int?, handle: CurlHandle) {
+        if status != 206 { expected = length }
+        judge(handle)
         guard isWanted else {
             if length ?? 0 > limits.maxUnwantedBytes { abort = .unwantedBody }
             return
         }
+        if asksForRest, let partial {
+            self.partial = nil
+            if status == 206 { return resume(partial, handle) }
+        }
+        expected = length
         let body = ImageBody(memoryLimit: limits.memoryLimit, spool: limits.openTemporaryFile)
         if let length, length <= limits.maxBodyBytes { body.reserve(length) }
         self.body = body
+    }
+
+    private func resume(_ partial: PartialBody, _ handle: CurlHandle) {
+        let (isRest, total) = partial.continues(with: handle.header("Content-Range"))
+        guard isRest else {
+            abort = .failure(
+                WebImageError(.connectionLost, "the server sent another part than the rest", isTransient: true))
+            return
+        }
+        body = partial.body
+        resumedValidator = partial.validator
+        nextInspection = partial.nextInspection
+        resumedFrom = partial.count
+        received = partial.count
+        expected = total
+    }
+
+    /// Why a transfer that ended well has not brought the rest that it asked for; the next try begins from the start.
+    func restError(_ status: Int) -> WebImageError? {
+        guard asksForRest else { return nil }
+        if status == 416 {
+            partial = nil
+            return WebImageError(
+                .connectionLost, "the server does not have the rest any more", httpStatus: status, isTransient: true)
+        }
+        let isWhole = resumedFrom == 0 ? status != 206 : expected.map { $0 == received } ?? true
+        guard !isWhole else { return nil }
+        partial = nil
+        body = nil
+        return WebImageError(.connectionLost, "the rest of the body is not what was missing", isTransient: true)
     }
 
     /// False ends the transfer; `abort` says why.
@@ -182,6 +284,7 @@ final class DownloadOperation {
         do throws(WebImageError) {
             try body?.append(bytes)
             try inspect()
+            observer?.didReceiveBytes(self)
             return true
         } catch {
             abort = .failure(error)

@@ -21,9 +21,17 @@ public struct DownloadOptions: OptionSet, Sendable, Hashable {
     /// Of the response only what decides about its body is collected: the headers and figures beside it stay empty.
     package static let bodyOnly = DownloadOptions(rawValue: 1 << 5)
 
+    /// Its bytes are told while they come (`progress` events), and its first bytes are looked at whatever else is asked.
+    public static let progressive = DownloadOptions(rawValue: 1 << 6)
+
+    /// Its headers ask only for a change, so a 304 is an answer: an image with that status and no bytes.
+    package static let conditional = DownloadOptions(rawValue: 1 << 7)
+
     /// Those that change what is transferred or told, so that downloads which differ in them cannot share one transfer.
     var ofTransfer: DownloadOptions {
-        intersection([.allowInvalidSSLCertificates, .handleCookies, .uninspected, .bodyOnly])
+        intersection([
+            .allowInvalidSSLCertificates, .handleCookies, .uninspected, .bodyOnly, .progressive, .conditional,
+        ])
     }
 
     /// The queue it waits in: 0 is served first.

@@ -7,7 +7,7 @@ internal import HeapModule
 /// element is looked at once however long the queues of other hosts are.
 struct DownloadQueue<Element> {
     /// Which element of a host, and of all hosts, is next.
-    var order: DownloadExecutionOrder
+    private(set) var order: DownloadExecutionOrder
 
     private struct Host {
         var waiting: [Deque<(sequence: Int, element: Element)>] = [[], [], []]
@@ -85,6 +85,13 @@ struct DownloadQueue<Element> {
         guard entry.running > 0 || entry.nextPriority != nil else { return }
         announce(entry, host)
         hosts[host] = entry
+    }
+
+    /// Serves what waits in another order.
+    mutating func reorder(_ order: DownloadExecutionOrder) {
+        self.order = order
+        ready = Heap()
+        for (host, entry) in hosts { announce(entry, host) }
     }
 
     /// Forgets everything that waits.

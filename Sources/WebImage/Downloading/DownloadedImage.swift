@@ -18,7 +18,7 @@ public struct DownloadedImage: Sendable {
 
     /// The bytes.
     public var body: ImageBody
-    /// 200 to 299.
+    /// 200 to 299, or another that is accepted; 206 where an earlier try was gone on with.
     public var statusCode: Int
     /// `ETag`.
     public var eTag: String?
@@ -45,4 +45,8 @@ public struct DownloadedImage: Sendable {
     /// Whether the end of the body was told by a length, a last chunk or the end of an HTTP/2 stream. Without it the end of the
     /// connection ended the body, and only the image's own structure tells whether it is whole.
     public var lengthWasAnnounced: Bool
+    /// Seconds for which the server does not want to be asked again (RFC 9111, RFC 8246); nil where it says nothing.
+    public var freshFor: Int?
+    /// Bytes that an earlier try had brought, and this one did not.
+    public var resumedFrom = 0
 }

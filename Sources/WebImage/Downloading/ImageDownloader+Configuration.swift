@@ -23,8 +23,18 @@ extension ImageDownloader {
         public var lowSpeedTime = 20.0
         /// The whole of one try, redirects included; nil (no limit) by default.
         public var maxTime: Double?
+        /// All tries of a URL and the pauses between them, from its first request on; nil (no limit) by default. No try begins that
+        /// could not begin within it, and the one under way ends with it.
+        public var maxTotalTime: Double?
         /// Tries of a URL where failures are transient, 3 by default, the first included.
         public var maxAttempts = 3
+        /// Which failures are tried again, all kinds of ``RetriedError`` by default.
+        public var retriedErrors = Set(RetriedError.allCases)
+        /// Status codes that are tried again beside 408, 425, 429 and 5xx; none by default.
+        public var retriedStatusCodes: Set<Int> = []
+        /// Bytes from which on a body that broke off is gone on with at the next try, by Range and If-Range, 64 KiB by default; nil:
+        /// never. Only where the response had a strong ETag or date.
+        public var resumeFrom: Int? = 64 << 10
         /// The longest first pause between tries, 0.5 by default; it doubles with each, and a random part of it is taken.
         public var retryBaseDelay = 0.5
         /// The longest of these pauses, 30 by default.
@@ -44,7 +54,33 @@ extension ImageDownloader {
             HTTPHeader("User-Agent", "prefetch/\(PrefetchVersion) (+\(PrefetchProjectURL))"),
             HTTPHeader("Accept", "image/*;q=0.8"),
         ]
-        /// A proxy's URL; nil (none) by default. The environment's proxy variables are never asked.
+        /// Status codes of a response that is taken; nil (200 to 299) by default. Redirects are followed all the same.
+        public var acceptableStatusCodes: [ClosedRange<Int>]?
+        /// Media types of a response that is taken, as `image/png` or `image/*`; nil (any: the bytes decide) by default.
+        public var acceptableContentTypes: [String]?
+        /// For servers that ask who it is; the first that fits. Those of the URL itself come before.
+        public var credentials: [Credential] = []
+        /// A file with the certificate this client shows where a server asks for one (PEM); nil by default.
+        public var clientCertificateFile: String?
+        /// A file with that certificate's key; nil: it is in the same file.
+        public var clientKeyFile: String?
+        /// The key's password.
+        public var clientKeyPassword: String?
+        /// Which addresses of a name are used, `any` by default.
+        public var ipVersion = IPVersion.any
+        /// Whether HTTP/2 is used where a server offers it by TLS, many downloads then sharing a connection; true by default.
+        public var usesHTTP2 = true
+        /// The share of a body that has to come until progress is told again, 0 (always) to 1; 0 by default.
+        public var minimumProgressInterval = 0.0
+        /// Makes the headers of each URL's requests of those that are configured (`headersFilter`); nil by default. On the
+        /// downloader's thread, so it has to be quick.
+        public var headersFilter: (@Sendable (_ url: String, _ headers: [HTTPHeader]) -> [HTTPHeader])?
+        /// Changes each URL's request, after ``headersFilter``; nil ends it with `invalidDownloadOperation`. On the downloader's thread.
+        public var requestModifier: (@Sendable (DownloadRequest) -> DownloadRequest?)?
+        /// Changes each response before it is judged; nil ends it with `invalidDownloadResponse`. On the downloader's thread.
+        public var responseModifier: (@Sendable (DownloadResponse) -> DownloadResponse?)?
+        /// A proxy's URL; nil (none) by default. `socks5h://` has the proxy resolve names, `socks5://` does it here. The environment's
+        /// proxy variables are never asked.
         public var proxy: String?
         /// curl's `--connect-to` lines, `HOST:PORT:HOST:PORT`. What they name is open to connect to.
         public var connectTo: [String] = []
@@ -62,14 +98,26 @@ extension ImageDownloader {
         /// the downloader's thread, each time with at least twice the bytes. nil by default.
         package var inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> Bool)?
 
+        /// Which addresses of a name are used.
+        public enum IPVersion: String, Sendable, CaseIterable {
+            /// Whichever answers first.
+            case any
+            /// IPv4 alone.
+            case v4
+            /// IPv6 alone.
+            case v6
+        }
+
         /// The defaults.
         public init() {}
 
         /// Sets a header of every request; nil removes it.
         public mutating func setValue(_ value: String?, forHTTPHeaderField name: String) {
-            headers.removeAll { $0.name.lowercased() == name.lowercased() }
-            if let value { headers.append(HTTPHeader(name, value)) }
+            headers.set(value, of: name)
         }
+
+        /// The value of a header of every request.
+        public func value(forHTTPHeaderField name: String) -> String? { headers.value(of: name) }
 
         /// Checks every bound.
         /// - Throws: `invalidConfiguration`, naming the member and its range.
@@ -83,6 +131,7 @@ extension ImageDownloader {
             let positive = [
                 ("parkAfter", parkAfter), ("connectTimeout", connectTimeout), ("downloadTimeout", downloadTimeout),
                 ("lowSpeedTime", lowSpeedTime), ("maxTime", maxTime ?? 1),
+                ("maxTotalTime", maxTotalTime ?? 1),
             ]
             for (name, value) in positive {
                 try check(value > 0 && value <= 86_400, "\(name) must be more than 0 and at most 86,400 seconds")
@@ -100,6 +149,14 @@ extension ImageDownloader {
             ]
             for (name, value) in sizes { try check(value > 0, "\(name) must be more than 0") }
             try check(lowSpeedLimit >= 0 && memoryLimit >= 0, "lowSpeedLimit and memoryLimit must not be negative")
+            try check(resumeFrom ?? 1 >= 1, "resumeFrom must be at least 1")
+            try check((0...1).contains(minimumProgressInterval), "minimumProgressInterval must be 0 to 1")
+            for codes in acceptableStatusCodes ?? [] {
+                try check(codes.lowerBound >= 200, "acceptableStatusCodes must be at least 200")
+            }
+            for credential in credentials {
+                try check(credential.isValid, "a credential is empty or has a character that cannot be sent")
+            }
             for header in headers {
                 try check(header.isValid, "the header \(header.name) has a character that cannot be sent")
             }
@@ -108,12 +165,14 @@ extension ImageDownloader {
         var retryPolicy: RetryPolicy {
             RetryPolicy(
                 maxAttempts: maxAttempts, baseDelay: retryBaseDelay, maxDelay: retryMaxDelay,
-                maxRetryAfter: maxRetryAfter)
+                maxRetryAfter: maxRetryAfter, errors: retriedErrors, statusCodes: retriedStatusCodes)
         }
 
         /// How often running transfers are looked at: at least eight times within the shortest limit.
         var checkInterval: Double {
-            let shortest = min(parkAfter, downloadTimeout, lowSpeedTime, maxTime ?? .infinity, connectTimeout)
+            let shortest = min(
+                parkAfter, downloadTimeout, lowSpeedTime, maxTime ?? .infinity, maxTotalTime ?? .infinity,
+                connectTimeout)
             return max(0.002, min(0.25, shortest / 8))
         }
 

@@ -78,10 +78,16 @@ extension ImageDownloader {
         nextCheck = now + checkInterval
         for operation in running {
             if let error = operation.check(now: now, limits: configuration) {
-                if let handle = operation.handle, operation.headerIsComplete, handle.status >= 300 {
+                let handle = operation.handle
+                if let handle, operation.headerIsComplete { operation.judge(handle) }
+                if let handle, operation.headerIsComplete, handle.status >= 200, !operation.isWanted {
                     // The status is known: it counts, not the body that does not come.
                     didFinishTransfer(of: operation, on: handle, code: TransferEnd.timedOut)
                 } else {
+                    if let handle {
+                        noteEnd(of: operation, on: handle)
+                        operation.keepPartial(handle, least: configuration.resumeFrom, error: error)
+                    }
                     stopTransfer(of: operation)
                     fail(operation, error)
                 }

@@ -19,7 +19,9 @@ extension ImageDownloader {
         do throws(WebImageError) {
             try admitAddress(of: operation)
             let handle = try takeHandle(for: operation)
+            if operation.firstStart == nil { listeners.tell(.start, of: operation) }
             operation.beginTransfer(on: handle, now: now)
+            operation.credential = credential(for: operation)
             handle.begin(operation, headers: headers(for: operation))
             do throws(WebImageError) {
                 try multi.add(handle)
@@ -70,12 +72,49 @@ extension ImageDownloader {
             resolve: resolve)
     }
 
+    /// Those of the URL itself, then the first of the configuration's that is for the host of this hop.
+    private func credential(for operation: DownloadOperation) -> Credential? {
+        if operation.isAtOrigin, let user = operation.start.user {
+            return Credential(user: user, password: operation.start.password ?? "")
+        }
+        guard !configuration.credentials.isEmpty else { return nil }
+        let host = operation.request.host
+        return configuration.credentials.first { $0.hosts.isEmpty ? operation.isAtOrigin : $0.hosts.contains(host) }
+    }
+
     private func headers(for operation: DownloadOperation) -> CurlList {
-        let own = operation.key.headers
-        guard !own.isEmpty else { return operation.isAtOrigin ? headers : headersWithoutCredentials }
-        let names = Set(own.map { $0.name.lowercased() })
-        let all = configuration.headers.filter { !names.contains($0.name.lowercased()) } + own
-        return CurlList(headers: operation.isAtOrigin ? all : all.filter { !$0.isCredential })
+        let rest = operation.partial.flatMap { $0.url == operation.request.text ? $0.headers : nil } ?? []
+        operation.asksForRest = !rest.isEmpty
+        guard !operation.key.headers.isEmpty || !rest.isEmpty || operation.requestHeaders != nil else {
+            return operation.isAtOrigin ? headers : headersWithoutCredentials
+        }
+        let all = operation.requestHeaders ?? headers(of: operation.key)
+        return CurlList(headers: (operation.isAtOrigin ? all : all.filter { !$0.isCredential }) + rest)
+    }
+
+    /// The configured headers and a download's own, which come first where both have one.
+    private func headers(of key: DownloadOperation.Key) -> [HTTPHeader] {
+        let names = Set(key.headers.map { $0.name.lowercased() })
+        return configuration.headers.filter { !names.contains($0.name.lowercased()) } + key.headers
+    }
+
+    /// What the filter and the modifier make of a download's request.
+    func modifiedRequest(
+        _ key: DownloadOperation.Key, _ request: RequestURL
+    ) throws(WebImageError) -> (request: RequestURL, headers: [HTTPHeader]?) {
+        guard configuration.headersFilter != nil || configuration.requestModifier != nil else { return (request, nil) }
+        var wanted = DownloadRequest(url: key.url, headers: headers(of: key))
+        if let filter = configuration.headersFilter { wanted.headers = filter(key.url, wanted.headers) }
+        if let modify = configuration.requestModifier {
+            guard let modified = modify(wanted) else {
+                throw WebImageError(.invalidDownloadOperation, "the request modifier refused the request")
+            }
+            wanted = modified
+        }
+        if let bad = wanted.headers.first(where: { !$0.isValid }) {
+            throw WebImageError(.invalidDownloadOperation, "the modified header \(bad.name) cannot be sent")
+        }
+        return (wanted.url == key.url ? request : try RequestURL(wanted.url), wanted.headers)
     }
 
     /// Takes the transfer out of curl and gives its slots back; nothing where there is none.
@@ -97,6 +136,7 @@ extension ImageDownloader {
     }
 
     func didFinishTransfer(of operation: DownloadOperation, on handle: CurlHandle, code: Int32) {
+        noteEnd(of: operation, on: handle)
         switch TransferEnd(operation: operation, handle: handle, code: code) {
         case .image:
             let image = handle.image(for: operation, body: operation.takeBody())
@@ -106,6 +146,7 @@ extension ImageDownloader {
             stopTransfer(of: operation)
             follow(location, of: operation)
         case .failure(let error):
+            operation.keepPartial(handle, least: configuration.resumeFrom, error: error)
             stopTransfer(of: operation)
             fail(operation, error)
         }
@@ -128,7 +169,7 @@ extension ImageDownloader {
     func fail(_ operation: DownloadOperation, _ error: WebImageError) {
         let pause = retryPolicy.delay(
             afterAttempts: operation.attempts, error: error, random: Double.random(in: 0...1))
-        guard let pause else {
+        guard let pause, isInTime(operation, after: pause) else {
             var error = error
             error.attempts = operation.attempts
             return complete(operation, .failure(error))
@@ -139,11 +180,19 @@ extension ImageDownloader {
         retries.insert(Retry(due: now + pause, number: nextRetry, operation: operation))
     }
 
+    /// Whether another try could begin within the limit for all of them.
+    private func isInTime(_ operation: DownloadOperation, after pause: Double) -> Bool {
+        guard let limit = configuration.maxTotalTime, let start = operation.firstStart else { return true }
+        return now + pause - start < limit
+    }
+
     func complete(_ operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {
         if operations[operation.key] === operation { operations[operation.key] = nil }
+        tellEnd(of: operation, result)
         let waiters = operation.waiters
         operation.waiters = []
         for waiter in waiters { waiter.end(result) }
+        wakeIdleWaiters()
     }
 }
 

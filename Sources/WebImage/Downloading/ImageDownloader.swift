@@ -14,10 +14,11 @@ internal import Threading
 public actor ImageDownloader {
     private nonisolated let executor: ThreadExecutor
     let multi: CurlMulti
-    let configuration: Configuration
-    let retryPolicy: RetryPolicy
-    let limits: DownloadOperation.Limits
-    let named: [NamedPlace]
+    /// How it works; ``createNewSession(configuration:)`` changes it.
+    public internal(set) var configuration: Configuration
+    var retryPolicy: RetryPolicy
+    var limits: DownloadOperation.Limits
+    var named: [NamedPlace]
 
     /// Transfers at once; ``setMaxConcurrentDownloads(_:)`` changes it.
     public internal(set) var maxConcurrentDownloads: Int
@@ -32,16 +33,19 @@ public actor ImageDownloader {
     var nextRetry = 0
     var now = 0.0
     var nextCheck = Double.infinity
-    let checkInterval: Double
+    var checkInterval: Double
+    nonisolated let listeners = DownloadListeners()
+    /// Who waits until no download is left.
+    var idleWaiters: [UnsafeContinuation<Void, Never>] = []
 
     var plainShare: CurlShare?
     var cookieShare: CurlShare?
     var idleHandles: [CurlHandle] = []
     var idleCookieHandles: [CurlHandle] = []
-    let connectTo: CurlList?
-    let resolve: CurlList?
-    let headers: CurlList
-    let headersWithoutCredentials: CurlList
+    var connectTo: CurlList?
+    var resolve: CurlList?
+    var headers: CurlList
+    var headersWithoutCredentials: CurlList
 
     /// The thread that runs the downloader.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -89,25 +93,29 @@ public actor ImageDownloader {
     ///   - options: what is done differently.
     ///   - headers: sent beside the configured ones: `If-None-Match`. Credentials stay behind where a redirect leaves the site.
     ///   - attemptsUsed: tries already made, which count against `maxAttempts`: for a body that only its reader found cut.
+    ///   - progress: called on the downloader's thread, so it has to be quick: with (0, -1) at the start, (0, expected) for each
+    ///     response, then with the bytes that have come; -1 where the server announces no length.
     /// - Returns: the response of the last hop.
     /// - Throws: a `WebImageError`, with `attempts` set; `cancelled`; `cacheNotModified` for a 304.
     public nonisolated func download(
-        _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0
+        _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
+        progress: (@Sendable (_ receivedBytes: Int, _ expectedBytes: Int) -> Void)? = nil
     ) async throws(WebImageError) -> DownloadedImage {
-        try await download(url, options: options, headers: headers, attemptsUsed: attemptsUsed, permit: nil)
+        try await download(
+            url, options: options, headers: headers, attemptsUsed: attemptsUsed, permit: nil, progress: progress)
     }
 
     /// The same under a permit that can be taken back.
     package nonisolated func download(
         _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
-        permit: DownloadPermit?
+        permit: DownloadPermit?, progress: (@Sendable (Int, Int) -> Void)? = nil
     ) async throws(WebImageError) -> DownloadedImage {
         if let bad = headers.first(where: { !$0.isValid }) {
             throw WebImageError(.invalidConfiguration, "the header \(bad.name) has a character that cannot be sent")
         }
         let key = DownloadOperation.Key(url: url, options: options.ofTransfer, headers: headers)
         let request = try RequestURL(url)
-        let call = DownloadCall(permit: permit)
+        let call = DownloadCall(permit: permit, progress: progress)
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 call.begin(continuation)
@@ -117,11 +125,20 @@ public actor ImageDownloader {
                         guard !call.isCancelled, permit?.isRevoked != true, !downloader.isInvalidated else {
                             return call.end(.failure(.downloadCancelled))
                         }
-                        let operation =
-                            downloader.operations[key]
-                            ?? downloader.begin(
-                                key, request: request, priority: options.priority, attemptsUsed: max(0, attemptsUsed))
-                        operation.waiters.append(call)
+                        progress?(0, -1)
+                        do throws(WebImageError) {
+                            var operation = downloader.operations[key]
+                            if operation == nil {
+                                operation = try downloader.begin(
+                                    key, request: request, priority: options.priority,
+                                    attemptsUsed: max(0, attemptsUsed))
+                            }
+                            guard let operation else { return }
+                            operation.waiters.append(call)
+                            downloader.observe(operation)
+                        } catch {
+                            call.end(.failure(error))
+                        }
                     }
                 }
             }
@@ -134,9 +151,11 @@ public actor ImageDownloader {
 
     private func begin(
         _ key: DownloadOperation.Key, request: RequestURL, priority: Int, attemptsUsed: Int
-    ) -> DownloadOperation {
+    ) throws(WebImageError) -> DownloadOperation {
+        let (request, headers) = try modifiedRequest(key, request)
         let operation = DownloadOperation(
             key: key, request: request, priority: priority, attemptsUsed: attemptsUsed, limits: limits)
+        operation.requestHeaders = headers
         operations[key] = operation
         operation.beginAttempt()
         enqueue(operation)
@@ -188,20 +207,6 @@ public actor ImageDownloader {
     /// Holds back what has not begun yet, or lets it begin.
     public func setSuspended(_ suspended: Bool) { isSuspended = suspended }
 
-    /// Ends every download, and every later one at once, with `cancelled`, and closes every connection before it returns. The
-    /// thread ends when the downloader is released: a call that is on its way to the actor still needs it.
-    ///
-    /// Call it before the process exits: OpenSSL frees what all connections need at exit, whether or not threads still use it.
-    public func invalidateSessionAndCancel() {
-        isInvalidated = true
-        cancelAllDownloads()
-        idleHandles = []
-        idleCookieHandles = []
-        plainShare = nil
-        cookieShare = nil
-        multi.closeConnections()
-    }
-
     private func cancel(_ call: DownloadCall, of key: DownloadOperation.Key) {
         guard let operation = operations[key],
             let index = operation.waiters.firstIndex(where: { $0 === call })
@@ -211,6 +216,15 @@ public actor ImageDownloader {
         // What is in the backlog or waits for its next try is skipped when its turn comes.
         stopTransfer(of: operation)
         operations[key] = nil
+        tellEnd(of: operation, .failure(.downloadCancelled))
+        wakeIdleWaiters()
+    }
+
+    /// Wakes who waits until no download is left.
+    func wakeIdleWaiters() {
+        guard operations.isEmpty, !idleWaiters.isEmpty else { return }
+        for waiter in idleWaiters { waiter.resume() }
+        idleWaiters = []
     }
 }
 
@@ -226,8 +240,13 @@ final class DownloadCall: Sendable {
     private let state = Locked(State())
     /// Its leave to begin anything; nil where nobody takes that back.
     let permit: DownloadPermit?
+    /// Hears of its bytes.
+    let progress: (@Sendable (Int, Int) -> Void)?
 
-    init(permit: DownloadPermit? = nil) { self.permit = permit }
+    init(permit: DownloadPermit? = nil, progress: (@Sendable (Int, Int) -> Void)? = nil) {
+        self.permit = permit
+        self.progress = progress
+    }
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
     /// How it ended.

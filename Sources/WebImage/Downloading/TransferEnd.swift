@@ -19,7 +19,8 @@ enum TransferEnd {
         // The body that nobody wants may be cut, late or too large: its status stands. Its size curl judges before it hands out
         // the blank line that ends the header.
         let headerIsComplete = operation.headerIsComplete || code == CURLE_FILESIZE_EXCEEDED
-        let isBodyUnwanted = status >= 300 && headerIsComplete
+        if headerIsComplete && status >= 200 { operation.judge(handle) }
+        let isBodyUnwanted = status >= 200 && !operation.isWanted && headerIsComplete
         guard code == CURLE_OK || isBodyUnwanted else {
             self = .failure(WebImageError(curl: code, operation: operation, handle: handle))
             return
@@ -28,8 +29,17 @@ enum TransferEnd {
             self = .failure(WebImageError(.connectionLost, "the response ended in its header", isTransient: true))
             return
         }
+        if let error = operation.responseError {
+            self = .failure(error)
+            return
+        }
+        if let error = operation.restError(status) {
+            self = .failure(error)
+            return
+        }
         switch status {
-        case 200..<300: self = .image
+        case _ where operation.isWanted: self = .image
+        case 304 where operation.options.contains(.conditional): self = .image
         case 301, 302, 303, 307, 308:
             if let location = handle.header("Location"), !location.isEmpty {
                 self = .redirect(location: location)

@@ -10,6 +10,7 @@ extension ImageManager {
     /// The same for a task that prefers this manager's pool already.
     package func loadOnPool(_ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
         let key = CacheKey(request.key)
+        if request.questionsHits { return try await loadQuestioningHits(key, request) }
         if let image = inMemory(request) { return image }
         if request.isFromCacheOnly {
             if let image = try onDisk(key, request) { return image }
@@ -23,7 +24,8 @@ extension ImageManager {
         if let image = try onDisk(key, request) { return image }
         try request.willLeaveCache?()
         do throws(WebImageError) {
-            return try await fetch(key, request)
+            return request.mirrors.isEmpty
+                ? try await fetch(from: request.url, key, request) : try await fetchFromMirrors(key, request)
         } catch {
             request.didFail?(error)
             throw error
@@ -31,7 +33,7 @@ extension ImageManager {
     }
 
     /// The image in memory where it is good enough. Its path is that of its file, if there still is one.
-    private func inMemory(_ request: LoadRequest) -> LoadedImage? {
+    func inMemory(_ request: LoadRequest) -> LoadedImage? {
         guard request.usesMemory, let found = cache.memory?.image(forKey: request.key),
             found.info.level >= request.level
         else { return nil }
@@ -59,14 +61,35 @@ extension ImageManager {
             request, found.entry.path, found.info, found.entry.size, digest, cacheType: .disk, outcome: .hit)
     }
 
-    private func fetch(_ key: CacheKey, _ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
+    /// * `present`: what the cache has, where its bytes are asked for only if they have changed.
+    func fetch(
+        from url: String, _ key: CacheKey, _ request: LoadRequest,
+        present: (found: FoundImage, known: HTTPValidators)? = nil
+    ) async throws(WebImageError) -> LoadedImage {
         var attempts = 0
         while true {
             var options: DownloadOptions = request.level == .none ? .uninspected : []
-            if !cache.disk.configuration.keepsHTTPValidators { options.insert(.bodyOnly) }
+            if !cache.disk.configuration.keepsHTTPValidators && !request.options.keepsValidators {
+                options.insert(.bodyOnly)
+            }
+            if !request.options.isEmpty {
+                options.formUnion(request.options.ofDownload)
+                if options.contains(.progressive) { options.remove(.uninspected) }
+            }
+            var headers = request.headers
+            if let present {
+                headers += present.known.conditions
+                options.insert(.conditional)
+            }
             let download = try await downloader.download(
-                request.url, options: options, attemptsUsed: attempts, permit: request.permit)
+                url, options: options, headers: headers, attemptsUsed: attempts, permit: request.permit,
+                progress: request.progress)
             attempts = download.attempts
+            if download.statusCode == 304, let present {
+                if let image = try notModified(present.found, present.known, download, key, request) { return image }
+                // Somebody has removed it meanwhile: all of it is wanted then.
+                return try await fetch(from: url, key, request)
+            }
             if let willDecode = request.willDecode { await willDecode() }
             do throws(WebImageError) {
                 return try store(download, key, request)
@@ -77,7 +100,7 @@ extension ImageManager {
                 error.httpStatus = download.statusCode
                 guard error.isIncompleteImage && !download.lengthWasAnnounced else { throw error }
                 // The connection's end was the only end the body had: it was cut, and another try may bring all of it.
-                guard attempts < downloader.configuration.maxAttempts else {
+                guard attempts < (await downloader.configuration.maxAttempts) else {
                     error.code = .connectionLost
                     throw error
                 }
@@ -88,6 +111,7 @@ extension ImageManager {
     private func store(
         _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
     ) throws(WebImageError) -> LoadedImage {
+        if request.storesSpecially { return try storeSpecially(download, key, request) }
         let (computesDigest, count) = (request.computesDigest, download.body.count)
         let removals = memoryRemovals(request)
         let goesToMemory = removals != nil && cache.memory?.accepts(cost: count) == true
@@ -96,13 +120,13 @@ extension ImageManager {
             return (info, computesDigest ? SHA256.hash(bytes) : nil, goesToMemory ? Array(bytes) : nil)
         }
         let record = CacheRecord(info, length: count, digest: digest, storedAt: WallClock.seconds)
-        let validators = HTTPValidators(etag: download.eTag, lastModified: download.lastModified, key: request.key)
-        try cache.disk.storeBesideClearing(download.body, for: key, record: record, validators: validators)
+        try cache.disk.storeBesideClearing(
+            download.body, for: key, record: record, validators: validators(download, request),
+            replacing: request.questionsHits, keepsValidators: request.options.keepsValidators)
         if request.isDurable { try cache.disk.sync() }
         if let copy, let removals {
             // Only now: what could not be stored is to be tried again, not to be a hit.
-            cache.memory?.offer(
-                MemoryImage(bytes: copy, info: info, digest: digest), forKey: request.key, removals: removals)
+            keepInMemory(MemoryImage(bytes: copy, info: info, digest: digest), request, removals: removals)
         }
         var loaded = image(
             request, cache.disk.cachePath(of: key), info, count, digest, cacheType: .none,
@@ -113,9 +137,9 @@ extension ImageManager {
     }
 
     /// What an offer to the memory cache has to name; nil where the request has no use for it.
-    private func memoryRemovals(_ request: LoadRequest) -> Int? { request.usesMemory ? cache.memory?.removals : nil }
+    func memoryRemovals(_ request: LoadRequest) -> Int? { request.usesMemory ? cache.memory?.removals : nil }
 
-    private func image(
+    func image(
         _ request: LoadRequest, _ path: String?, _ info: ImageInfo, _ size: Int, _ digest: Digest?,
         cacheType: ImageCacheType, outcome: PrefetchOutcome
     ) -> LoadedImage {

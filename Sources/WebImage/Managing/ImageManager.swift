@@ -14,6 +14,11 @@ public final class ImageManager: ImageLoading {
         public var computesDigest = true
         /// Which failures are remembered in ``ImageManager/failedURLs``, `smart` by default.
         public var failedURLPolicy = FailedURLPolicy.smart
+        /// Makes the options of a load of those it was called with, for a URL (`optionsProcessor`); nil by default.
+        public var optionsProcessor: (@Sendable (_ url: String, _ options: WebImageOptions) -> WebImageOptions)?
+        /// Makes what is stored on disk of a downloaded image (`cacheSerializer`); nil from it, and nil (the default): the bytes as they
+        /// are. What it makes has to be an image too: a cache has nothing else.
+        public var cacheSerializer: (@Sendable (_ image: ImageBody, _ info: ImageInfo, _ url: String) -> [UInt8]?)?
         /// Threads for verification and file calls; 0 (the default): one for each core, at least 2.
         public var threads = 0
 
@@ -70,14 +75,27 @@ public final class ImageManager: ImageLoading {
     public func loadImage(
         with url: String, options: WebImageOptions = []
     ) async throws(WebImageError) -> LoadedImage {
+        try await loadImage(with: url, options: options, progress: nil)
+    }
+
+    /// The same, and tells of the bytes while they come: `progress` is called as by ``ImageDownloader``, where there is a download.
+    /// - Returns: the image.
+    /// - Throws: as ``loadImage(with:options:)``.
+    public func loadImage(
+        with url: String, options: WebImageOptions = [],
+        progress: (@Sendable (_ receivedBytes: Int, _ expectedBytes: Int) -> Void)?
+    ) async throws(WebImageError) -> LoadedImage {
+        let options = configuration.optionsProcessor?(url, options) ?? options
         let policy = configuration.failedURLPolicy
         let asksFailed = policy != .none && !options.contains(.retryFailed)
         if asksFailed && policy.asksBeforeCache { try refuseFailed(url) }
         var request = LoadRequest(url: url, key: cache.key(for: url))
         request.level = configuration.validation
         request.computesDigest = configuration.computesDigest
-        request.isFromCacheOnly = options.contains(.fromCacheOnly)
+        request.options = options
         request.usesMemory = true
+        request.progress = progress
+        request.rework = rework(of: url)
         request.willLeaveCache = { [self] () throws(WebImageError) in
             if asksFailed { try refuseFailed(url) }
             guard !options.contains(.fromCacheOnly) else { return }
@@ -90,9 +108,27 @@ public final class ImageManager: ImageLoading {
             let verdict = delegate?.imageManager(self, shouldBlockFailedURL: url, with: error)
             if verdict ?? policy.lists(error) { failedURLs.insert(url) }
         }
-        let image = try await running.run { [self, request] () throws(WebImageError) in try await load(request) }
+        let image = try await running.run { [self, request] () throws(WebImageError) in
+            // Cancelled before the cache was asked.
+            if Task.isCancelled { throw .downloadCancelled }
+            return try await load(request)
+        }
         if options.contains(.retryFailed) { failedURLs.remove(url) }
         return image
+    }
+
+    /// What the delegate and the serializer make of an image; nil where there are none.
+    private func rework(of url: String) -> ImageRework? {
+        var rework = ImageRework()
+        if delegate != nil {
+            rework.transform = { [self] body, info in
+                delegate?.imageManager(self, transformDownloadedImage: body, info: info, for: url)
+            }
+        }
+        if let serialize = configuration.cacheSerializer {
+            rework.serialize = { body, info in serialize(body, info, url) }
+        }
+        return rework.transform == nil && rework.serialize == nil ? nil : rework
     }
 
     private func refuseFailed(_ url: String) throws(WebImageError) {
@@ -117,6 +153,12 @@ public final class ImageManager: ImageLoading {
     public func removeAllFailedURLs() { failedURLs.removeAll() }
 
     // MARK: What is there
+
+    /// Stores an image under the key of a URL, in memory and on disk, in place of what is there (`saveImageToCache:forURL:`).
+    /// - Throws: `badImageData` where it is no whole image; `localFault`.
+    public func saveImageToCache(_ data: [UInt8], for url: String) async throws(WebImageError) {
+        try await cache.store(data, forKey: cacheKey(for: url))
+    }
 
     /// The key of a URL in the cache.
     public func cacheKey(for url: String) -> String { cache.key(for: url) }

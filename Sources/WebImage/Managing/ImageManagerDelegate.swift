@@ -1,5 +1,5 @@
 /// Decides for a manager (SDWebImageManagerDelegate). Called on the manager's threads, for several URLs at the same time, while others that
-/// want the same image wait: it has to be quick. Both methods may be left out. A worker's loads ask nobody.
+/// want the same image wait: it has to be quick. Every method may be left out. A worker's loads ask nobody.
 public protocol ImageManagerDelegate: AnyObject, Sendable {
     /// Asked where an image is not in the cache and its URL not on the list of failed ones.
     /// - Parameters:
@@ -19,6 +19,17 @@ public protocol ImageManagerDelegate: AnyObject, Sendable {
     func imageManager(
         _ imageManager: ImageManager, shouldBlockFailedURL url: String, with error: WebImageError
     ) -> Bool?
+
+    /// Asked where an image was downloaded and verified, before it is stored.
+    /// - Parameters:
+    ///   - imageManager: who asks.
+    ///   - image: its bytes.
+    ///   - info: what its check found out.
+    ///   - url: byte for byte as it was given.
+    /// - Returns: another image that is verified and stored in its place; nil, and where this is left out: it stays as it came.
+    func imageManager(
+        _ imageManager: ImageManager, transformDownloadedImage image: ImageBody, info: ImageInfo, for url: String
+    ) -> [UInt8]?
 }
 
 extension ImageManagerDelegate {
@@ -29,4 +40,9 @@ extension ImageManagerDelegate {
     public func imageManager(
         _ imageManager: ImageManager, shouldBlockFailedURL url: String, with error: WebImageError
     ) -> Bool? { nil }
+
+    /// nil
+    public func imageManager(
+        _ imageManager: ImageManager, transformDownloadedImage image: ImageBody, info: ImageInfo, for url: String
+    ) -> [UInt8]? { nil }
 }

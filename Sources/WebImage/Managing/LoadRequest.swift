@@ -10,8 +10,20 @@ package struct LoadRequest: Sendable {
     package var computesDigest = true
     /// Whether the file and its folder are synced before this returns.
     package var isDurable = false
-    /// No network.
-    package var isFromCacheOnly = false
+    /// How it differs from the usual.
+    package var options: WebImageOptions = []
+    /// Sent beside the configured ones.
+    package var headers: [HTTPHeader] = []
+    /// The digest its bytes have to have.
+    package var expectedDigest: Digest?
+    /// Where else the image is, in the order in which that is tried.
+    package var mirrors: [String] = []
+    /// Whether it is being fetched from one of them: what its server says of the bytes is not what the URL's server says.
+    var isFromMirror = false
+    /// What is made of its bytes before they are stored.
+    var rework: ImageRework?
+    /// Hears of its bytes.
+    var progress: (@Sendable (Int, Int) -> Void)?
     /// Whether the memory cache may answer, and gets the image. Not for whoever counts an image only because its file is there.
     package var usesMemory = false
     /// Leave to ask the network, which can be taken back.
@@ -27,4 +39,16 @@ package struct LoadRequest: Sendable {
         self.url = url
         self.key = key
     }
+
+    /// No network.
+    package var isFromCacheOnly: Bool {
+        get { options.contains(.fromCacheOnly) }
+        set { if newValue { options.insert(.fromCacheOnly) } else { options.remove(.fromCacheOnly) } }
+    }
+
+    /// Whether a hit is more than a look at the cache.
+    var questionsHits: Bool { options.questionsHits || expectedDigest != nil }
+
+    /// Whether its bytes do not simply go into the cache.
+    var storesSpecially: Bool { expectedDigest != nil || rework != nil || options.contains(.cacheMemoryOnly) }
 }

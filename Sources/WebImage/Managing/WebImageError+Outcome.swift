@@ -12,7 +12,7 @@ extension WebImageError {
         case .cannotConnectToHost: .connect
         case .secureConnectionFailed: .tls
         case .tooLarge: .tooLarge
-        case .refused: .refused
+        case .refused, .invalidDownloadOperation, .invalidDownloadResponse, .invalidDownloadContentType: .refused
         case .connectionLost: .truncated
         case .notCached: .notCached
         case .digestMismatch: .mismatch

@@ -11,19 +11,29 @@ final class NginxServer: Sendable {
     let port: Int
     /// The certificate it shows, which is its own authority.
     let certificate: String
+    /// Its key.
+    let key: String
     private let folder: String
     private let process: pid_t
 
     /// `names` is what the certificate is for (`IP:127.0.0.1`); an expired one ended in 2020; `protocols` is nginx's `ssl_protocols`.
-    init(names: String = "IP:127.0.0.1", isExpired: Bool = false, protocols: String = "TLSv1.2 TLSv1.3") throws {
+    /// One that asks for a certificate takes its own from a client.
+    init(
+        names: String = "IP:127.0.0.1", isExpired: Bool = false, protocols: String = "TLSv1.2 TLSv1.3",
+        asksForCertificate: Bool = false
+    ) throws {
         var template = Array("/tmp/nginx-XXXXXX".utf8CString)
         let folder = template.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
         self.folder = folder
         certificate = "\(folder)/cert.pem"
+        key = "\(folder)/key.pem"
         try Self.makeCertificate(in: folder, names: names, isExpired: isExpired)
         // Free a moment ago; nginx binds it before the next one asks.
         port = try OriginServer().port
-        Self.write(Self.configuration(folder: folder, port: port, protocols: protocols), to: "\(folder)/nginx.conf")
+        let client = asksForCertificate ? "ssl_verify_client on; ssl_client_certificate \(certificate);" : ""
+        Self.write(
+            Self.configuration(folder: folder, port: port, protocols: protocols, client: client),
+            to: "\(folder)/nginx.conf")
         process = try Self.start([
             "/usr/sbin/nginx", "-c", "\(folder)/nginx.conf", "-p", folder, "-e", "\(folder)/error.log",
         ])
@@ -45,7 +55,7 @@ final class NginxServer: Sendable {
 
     func url(_ path: String, host: String = "127.0.0.1") -> String { "https://\(host):\(port)\(path)" }
 
-    private static func configuration(folder: String, port: Int, protocols: String) -> String {
+    private static func configuration(folder: String, port: Int, protocols: String, client: String) -> String {
         """
         daemon off; worker_processes 1; pid \(folder)/nginx.pid; error_log \(folder)/error.log;
         events { worker_connections 256; }
@@ -56,7 +66,7 @@ final class NginxServer: Sendable {
             server {
                 listen 127.0.0.1:\(port) ssl http2;
                 ssl_certificate \(folder)/cert.pem; ssl_certificate_key \(folder)/key.pem;
-                ssl_protocols \(protocols); ssl_ciphers ALL:@SECLEVEL=0;
+                ssl_protocols \(protocols); ssl_ciphers ALL:@SECLEVEL=0; \(client)
                 location /down { return 302 http://127.0.0.1:1/; }
                 location / { add_header ETag $connection; return 200 "body of $uri"; }
             }

@@ -21,10 +21,12 @@ struct ManagerFixture {
     /// A manager for the loopback origin, without a limit of time that a busy machine could pass by chance.
     func manager(
         policy: FailedURLPolicy = .smart, cache: ImageCache? = nil,
+        configure: (inout ImageManager.Configuration) -> Void = { _ in },
         downloads change: (inout ImageDownloader.Configuration) -> Void = { _ in }
     ) throws -> ImageManager {
         var configuration = ImageManager.Configuration()
         configuration.failedURLPolicy = policy
+        configure(&configuration)
         var downloads = ImageDownloader.Configuration()
         downloads.addressPolicy = AddressPolicy(allow: [CIDR("127.0.0.0/8")!])
         downloads.retryBaseDelay = 0.001

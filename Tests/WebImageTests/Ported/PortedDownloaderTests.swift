@@ -2,6 +2,7 @@ import Glibc
 import Origin
 import TestSupport
 import Testing
+import Threading
 
 @testable import WebImage
 
@@ -53,6 +54,15 @@ struct PortedDownloaderTests {
         #expect(origin.requests.map { $0.header("Accept") } == ["image/*;q=0.8"])
     }
 
+    @Test("SDWebImageDownloaderTests 03 ThatSetAndGetValueForHTTPHeaderFieldWork")
+    func headerField() async throws {
+        let (name, value) = ("X-Test-Header", "header-value")
+        try await downloader.setValue(value, forHTTPHeaderField: name)
+        #expect(await downloader.value(forHTTPHeaderField: name) == value)
+        try await downloader.setValue(nil, forHTTPHeaderField: name)
+        #expect(await downloader.value(forHTTPHeaderField: name) == nil)
+    }
+
     @Test("SDWebImageDownloaderTests 04 ThatASimpleDownloadWorks")
     func simpleDownload() async throws {
         origin.route("/50x50.jpg", OriginResponse(body: Sample.baselineJPEG.bytes))
@@ -87,6 +97,19 @@ struct PortedDownloaderTests {
         #expect(await failure("")?.code.rawValue == 1000)
         #expect(await downloader.currentDownloadCount == 0)
         #expect(origin.connectionCount == 0)
+    }
+
+    @Test("SDWebImageDownloaderTests 08 ThatAHTTPAuthDownloadWorks")
+    func authentication() async throws {
+        origin.route("/basic-auth/foo/bar") { request in
+            request.header("Authorization") == "Basic Zm9vOmJhcg=="
+                ? OriginResponse(body: Sample.png.bytes)
+                : OriginResponse(status: 401, headers: [("WWW-Authenticate", #"Basic realm="Fake Realm""#)])
+        }
+        let url = origin.url("/basic-auth/foo/bar")
+        #expect(await failure(url)?.httpStatus == 401)
+        let downloader = try makeDownloader { $0.credentials = [Credential(user: "foo", password: "bar")] }
+        #expect(try await downloader.download(url).body.bytes == Sample.png.bytes)
     }
 
     @Test("SDWebImageDownloaderTests 10 That404CaseCallsCompletionWithError")
@@ -135,6 +158,55 @@ struct PortedDownloaderTests {
         #expect(info == ImageInfo(format: .png, width: Sample.width, height: Sample.height, level: .decode))
     }
 
+    @Test("SDWebImageDownloaderTests 15 DownloaderLIFOExecutionOrder")
+    func lifo() async throws {
+        let downloader = try makeDownloader {
+            $0.maxConcurrentDownloads = 1
+            $0.executionOrder = .lifo
+        }
+        let finished = Finished()
+        let origin = origin
+        origin.setFallback { _ in OriginResponse(body: Sample.png.bytes, fault: .stallBeforeHeader) }
+        func add(_ numbers: ClosedRange<Int>) async throws -> [Task<Void, any Error>] {
+            var loads: [Task<Void, any Error>] = []
+            let before = await downloader.currentDownloadCount
+            for number in numbers {
+                let url = origin.url("/\(number)")
+                loads.append(
+                    Task {
+                        _ = try await downloader.download(url)
+                        finished.append(number)
+                    })
+                // One after the other, as the original adds them.
+                try await until { await downloader.currentDownloadCount == before + loads.count }
+            }
+            return loads
+        }
+        var loads = try await add(1...7)
+        // The first has begun before the others came; the newest of those is next.
+        await origin.waitForRequests(1, to: "/1")
+        origin.release("/1")
+        await origin.waitForRequests(1, to: "/7")
+        loads += try await add(8...14)
+        for number in 2...14 { origin.release("/\(number)") }
+        for load in loads { try await load.value }
+        #expect(finished.numbers == [1, 7, 14, 13, 12, 11, 10, 9, 8, 6, 5, 4, 3, 2])
+    }
+
+    @Test("SDWebImageDownloaderTests 17 ThatMinimumProgressIntervalWorks")
+    func minimumProgressInterval() async throws {
+        let body = pseudoImage(100_000)
+        origin.route("/a.jpg", OriginResponse(body: body, fault: .drip(bytes: 5_000, seconds: 0.001)))
+        let downloader = try makeDownloader { $0.minimumProgressInterval = 0.51 }
+        let told = Told()
+        _ = try await downloader.download(origin.url("/a.jpg")) { told.append($0, $1) }
+        // Unknown, 0 %, once past 51 %, 100 %.
+        let calls = told.calls
+        #expect((3...4).contains(calls.count))
+        #expect(calls.prefix(2) == [[0, -1], [0, body.count]] && calls.last == [body.count, body.count])
+        #expect(calls.dropFirst(2).allSatisfy { $0[0] >= 51_000 })
+    }
+
     @Test("SDWebImageDownloaderTests 20 ThatDownloadingSameURLTwiceAndCancellingFirstWorks")
     func cancellingTheFirst() async throws {
         origin.route("/a.jpg", OriginResponse(body: Sample.baselineJPEG.bytes, fault: .stallBeforeHeader))
@@ -168,6 +240,55 @@ struct PortedDownloaderTests {
         #expect(await downloader.currentDownloadCount == 0)
     }
 
+    @Test("SDWebImageDownloaderTests 23 ThatDownloadRequestModifierWorks")
+    func requestModifier() async throws {
+        origin.setFallback { _ in OriginResponse(body: Sample.png.bytes) }
+        let downloader = try makeDownloader {
+            $0.requestModifier = { request in
+                guard request.url.hasSuffix("/a.png") else { return nil }
+                var request = request
+                request.url += "?text=Hello%20World"
+                request.setValue("Bar", forHTTPHeaderField: "Foo")
+                return request
+            }
+        }
+        _ = try await downloader.download(origin.url("/a.png"))
+        #expect(origin.requests.map(\.path) == ["/a.png?text=Hello%20World"])
+        #expect(origin.requests.first?.header("Foo") == "Bar")
+        #expect(await downloader.failure(origin.url("/b.png"))?.code.rawValue == 2000)
+        #expect(origin.requestCount() == 1)
+        #expect(await downloader.currentDownloadCount == 0)
+    }
+
+    @Test("SDWebImageDownloaderTests 24 ThatDownloadResponseModifierWorks")
+    func responseModifier() async throws {
+        origin.setFallback { _ in OriginResponse(headers: [("Foo", "Bar")], body: Sample.png.bytes) }
+        let downloader = try makeDownloader {
+            $0.responseModifier = { response in
+                guard !response.url.hasSuffix("/nil.png"), response.value(forHTTPHeaderField: "foo") == "Bar" else {
+                    return nil
+                }
+                var response = response
+                response.statusCode = 404
+                return response
+            }
+        }
+        let error = await downloader.failure(origin.url("/a.png"))
+        #expect(error?.code.rawValue == 2001 && error?.httpStatus == 404)
+        #expect(await downloader.failure(origin.url("/nil.png"))?.code.rawValue == 2003)
+    }
+
+    @Test("SDWebImageDownloaderTests 26 DownloadURLSessionMetrics")
+    func metrics() async throws {
+        origin.route("/a.png", OriginResponse(body: Sample.png.bytes))
+        let timing = try await downloader.download(origin.url("/a.png")).timing
+        // One transaction: fetch from 0 to total, connect within it.
+        #expect(!timing.reusedConnection && timing.connect > 0)
+        #expect(timing.nameLookup <= timing.connect && timing.connect <= timing.firstByte)
+        #expect(timing.firstByte <= timing.total)
+        #expect(try await downloader.download(origin.url("/a.png")).timing.reusedConnection)
+    }
+
     @Test("SDWebImageDownloaderTests 27 DownloadShouldCallbackWhenURLSessionRunning", arguments: [false, true])
     func cancellingARunningLoad(waits: Bool) async throws {
         let fixture = try ManagerFixture()
@@ -180,6 +301,18 @@ struct PortedDownloaderTests {
         #expect(await load.value?.code.rawValue == 2002)
         #expect(!manager.isRunning)
         try await until { await manager.downloader.currentDownloadCount == 0 }
+    }
+
+    @Test("SDWebImageDownloaderTests 29 AcceptableStatusCodeAndContentType")
+    func acceptable() async throws {
+        origin.route("/a.jpg", OriginResponse(headers: [("Content-Type", "image/jpeg")], body: Sample.png.bytes))
+        let url = origin.url("/a.jpg")
+        let statuses = try makeDownloader { $0.acceptableStatusCodes = [201...299] }
+        let status = await statuses.failure(url)
+        #expect(status?.code.rawValue == 2001 && status?.httpStatus == 200)
+        let types = try makeDownloader { $0.acceptableContentTypes = ["application/json"] }
+        let type = await types.failure(url)
+        #expect(type?.code.rawValue == 2004 && type?.message.contains("image/jpeg") == true)
     }
 
     @Test("SDWebImageDownloaderTests 31 ThatMultipleRequestForSameURLNeverSkipCallback")
@@ -227,4 +360,11 @@ extension ImageDownloader {
     fileprivate func waiterCount(_ url: String) -> Int {
         operations.values.first { $0.key.url == url }?.waiters.count ?? 0
     }
+}
+
+/// Numbers in the order in which they came.
+private final class Finished: Sendable {
+    private let state = Locked<[Int]>([])
+    var numbers: [Int] { state.withLock { $0 } }
+    func append(_ number: Int) { state.withLock { $0.append(number) } }
 }

@@ -71,6 +71,34 @@ struct PortedManagerTests {
         #expect(try await manager.cache.totalDiskCount() == 0)
     }
 
+    @Test("SDWebImageManagerTests 07 ThatLoadImageWithSDWebImageRefreshCachedWorks")
+    func refreshCached() async throws {
+        let (url, _) = fixture.image("/a.jpg")
+        let manager = try fixture.manager()
+        #expect(try await manager.loadImage(with: url).outcome == .downloaded)
+        let image = try await manager.loadImage(with: url, options: .refreshCached)
+        #expect(image.url == url && image.path != nil)
+    }
+
+    @Test("SDWebImageManagerTests 08 ThatImageTransformerWork")
+    func transformer() async throws {
+        let (url, _) = fixture.image("/a.png", size: 50)
+        let other = GeneratedImage.png(seed: 40, width: 40, height: 30)
+        let manager = try fixture.manager()
+        let delegate = TransformingDelegate { _ in other }
+        manager.delegate = delegate
+        let image = try await manager.loadImage(with: url)
+        #expect(image.info.width == 40 && image.info.height == 30 && image.outcome == .downloaded)
+        #expect(readFile(try #require(image.path)) == other)
+        #expect(manager.cache.imageFromMemoryCache(forKey: url)?.bytes == other)
+        #expect(try await manager.loadImage(with: url).info.width == 40)
+        // What it makes has to be an image.
+        let (second, _) = fixture.image("/b.png")
+        let broken = TransformingDelegate { _ in [1, 2, 3] }
+        manager.delegate = broken
+        #expect(await manager.failure(second)?.code == .badImageData)
+    }
+
     @Test("SDWebImageManagerTests 09 ThatCacheKeyFilterWork")
     func cacheKeyFilter() async throws {
         let (url, bytes) = fixture.image("/50x50.png")
@@ -91,4 +119,36 @@ struct PortedManagerTests {
         #expect(await !manager.cachedImageExists(for: other))
         #expect(fixture.origin.requestCount() == 1)
     }
+
+    @Test("SDWebImageManagerTests 10 ThatCacheSerializerWork")
+    func cacheSerializer() async throws {
+        let (url, bytes) = fixture.image("/a.png", size: 50)
+        let other = GeneratedImage.png(seed: 7, width: 7, height: 7)
+        let manager = try fixture.manager(configure: { $0.cacheSerializer = { _, _, _ in other } })
+        let image = try await manager.loadImage(with: url)
+        #expect(readFile(try #require(image.path)) == other)
+        // In memory the image stays what it was.
+        #expect(manager.cache.imageFromMemoryCache(forKey: url)?.bytes == bytes)
+        #expect(try manager.cache.disk.lookup(CacheKey(url))?.record?.width == 7)
+    }
+
+    @Test("SDWebImageManagerTests 11 ThatOptionsProcessorWork")
+    func optionsProcessor() async throws {
+        let (url, _) = fixture.image("/a.png")
+        let (other, _) = fixture.image("/b.png")
+        let manager = try fixture.manager(configure: {
+            $0.optionsProcessor = { $0 == url ? $1.union(.fromCacheOnly) : $1 }
+        })
+        #expect(await manager.failure(url)?.code == .notCached)
+        #expect(await manager.failure(other) == nil)
+    }
+}
+
+/// Makes something else of every image.
+private final class TransformingDelegate: ImageManagerDelegate {
+    private let transform: @Sendable (ImageInfo) -> [UInt8]?
+    init(_ transform: @escaping @Sendable (ImageInfo) -> [UInt8]?) { self.transform = transform }
+    func imageManager(
+        _ imageManager: ImageManager, transformDownloadedImage image: ImageBody, info: ImageInfo, for url: String
+    ) -> [UInt8]? { transform(info) }
 }

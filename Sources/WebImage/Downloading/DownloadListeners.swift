@@ -1,0 +1,52 @@
+internal import Glibc
+internal import Threading
+
+/// Who reads a downloader's events. Telling costs a transfer nothing but a look while nobody does.
+final class DownloadListeners: Sendable {
+    private struct State {
+        var next = 0
+        var streams: [Int: AsyncStream<DownloadEvent>.Continuation] = [:]
+    }
+
+    private let state = Locked(State())
+
+    /// Whether there is nobody.
+    var isEmpty: Bool { state.withLock { $0.streams.isEmpty } }
+
+    /// A stream of all events from now on.
+    func add() -> AsyncStream<DownloadEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: DownloadEvent.self, bufferingPolicy: .bufferingNewest(65_536))
+        let id = state.withLock { state in
+            state.next += 1
+            state.streams[state.next] = continuation
+            return state.next
+        }
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { $0.streams[id] = nil }
+        }
+        return stream
+    }
+
+    /// Ends every stream.
+    func finish() {
+        // Outside of the lock: the end of a stream takes it.
+        let streams = state.withLock { Array($0.streams.values) }
+        for stream in streams { stream.finish() }
+    }
+
+    /// Tells everybody what happened to a download.
+    func tell(
+        _ name: DownloadEvent.Name, of operation: DownloadOperation, _ change: (inout DownloadEvent) -> Void = { _ in }
+    ) {
+        let streams = state.withLock { Array($0.streams.values) }
+        guard !streams.isEmpty else { return }
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        var event = DownloadEvent(
+            name: name, url: operation.key.url, time: Double(time.tv_sec) + Double(time.tv_nsec) / 1e9,
+            attempts: operation.attempts, receivedBytes: operation.received, expectedBytes: operation.expected)
+        change(&event)
+        for stream in streams { stream.yield(event) }
+    }
+}

@@ -1,0 +1,30 @@
+/// Tells of a download while it is under way; made only where somebody wants to hear of it. The downloader's thread alone uses it.
+final class DownloadObserver {
+    private let interval: Double
+    private let listeners: DownloadListeners
+    private var lastTold = 0
+
+    /// * `interval`: the share of the body that has to come until it is told of again.
+    init(interval: Double, listeners: DownloadListeners) {
+        self.interval = interval
+        self.listeners = listeners
+    }
+
+    func didReceiveResponse(_ operation: DownloadOperation, _ status: Int) {
+        lastTold = 0
+        for waiter in operation.waiters { waiter.progress?(0, operation.expected ?? -1) }
+        listeners.tell(.response, of: operation) { $0.statusCode = status }
+    }
+
+    func didReceiveBytes(_ operation: DownloadOperation) {
+        let received = operation.received
+        if interval > 0, let expected = operation.expected, received < expected,
+            Double(received - lastTold) < interval * Double(expected)
+        {
+            return
+        }
+        lastTold = received
+        for waiter in operation.waiters { waiter.progress?(received, operation.expected ?? -1) }
+        if operation.options.contains(.progressive) { listeners.tell(.progress, of: operation) }
+    }
+}

@@ -1,0 +1,51 @@
+/// Which responses are taken, where that is not the usual: a status from 200 to 299 of whatever type.
+struct ResponseRules: Sendable {
+    var statusCodes: [ClosedRange<Int>]?
+    /// In lower case; `image/*` is every type of images.
+    var contentTypes: [String]?
+    var modify: (@Sendable (DownloadResponse) -> DownloadResponse?)?
+
+    /// nil where there is nothing unusual, so that no response is looked at for it.
+    init?(_ configuration: ImageDownloader.Configuration) {
+        statusCodes = configuration.acceptableStatusCodes
+        contentTypes = configuration.acceptableContentTypes?.map { $0.lowercased() }
+        modify = configuration.responseModifier
+        if statusCodes == nil && contentTypes == nil && modify == nil { return nil }
+    }
+
+    /// What comes of a response that is neither a redirect nor 304.
+    /// - Returns: the response that counts in its place.
+    func judge(_ response: DownloadResponse, retryAfter: Double?) throws(WebImageError) -> DownloadResponse {
+        var response = response
+        if let modify {
+            guard let modified = modify(response) else {
+                throw WebImageError(
+                    .invalidDownloadResponse, "the response modifier refused the response",
+                    httpStatus: response.statusCode)
+            }
+            response = modified
+        }
+        let status = response.statusCode
+        guard (statusCodes ?? [200...299]).contains(where: { $0.contains(status) }) else {
+            guard (200..<300).contains(status) else { throw WebImageError(status: status, retryAfter: retryAfter) }
+            throw WebImageError(
+                .invalidDownloadStatusCode, "HTTP \(status) is none of the accepted status codes", httpStatus: status)
+        }
+        if let contentTypes {
+            let type = (response.value(forHTTPHeaderField: "Content-Type") ?? "").prefix { $0 != ";" && $0 != " " }
+                .lowercased()
+            guard contentTypes.contains(where: { Self.matches(type, $0) }) else {
+                throw WebImageError(
+                    .invalidDownloadContentType,
+                    type.isEmpty
+                        ? "no Content-Type, and it has to be an accepted one" : "Content-Type \(type) is not accepted",
+                    httpStatus: status)
+            }
+        }
+        return response
+    }
+
+    private static func matches(_ type: String, _ pattern: String) -> Bool {
+        pattern.hasSuffix("/*") ? type.hasPrefix(pattern.dropLast()) : type == pattern
+    }
+}

@@ -1,0 +1,202 @@
+import Origin
+import TestSupport
+import Testing
+
+@testable import WebImage
+
+/// What a downloader's configuration changes of its requests, connections and responses.
+@Suite("What a downloader is told", .timeLimit(.minutes(1)))
+struct ImageDownloaderConfigurationTests {
+    private let origin: OriginServer
+
+    init() throws {
+        origin = try OriginServer()
+    }
+
+    @Test("Headers are set, read and removed while it runs")
+    func headers() async throws {
+        origin.setFallback { _ in OriginResponse(body: [1]) }
+        let downloader = try makeDownloader()
+        #expect(await downloader.value(forHTTPHeaderField: "accept") == "image/*;q=0.8")
+        try await downloader.setValue("1", forHTTPHeaderField: "X-Test")
+        #expect(await downloader.value(forHTTPHeaderField: "x-test") == "1")
+        _ = try await downloader.download(origin.url("/1"))
+        try await downloader.setValue(nil, forHTTPHeaderField: "X-TEST")
+        _ = try await downloader.download(origin.url("/2"))
+        #expect(origin.requests.map { $0.header("X-Test") } == ["1", nil])
+        await #expect(throws: WebImageError.self) {
+            try await downloader.setValue("a\r\nb: c", forHTTPHeaderField: "X-Test")
+        }
+    }
+
+    @Test("A filter makes the headers of each URL, for every hop of it; credentials stay behind all the same")
+    func filter() async throws {
+        let other = try OriginServer()
+        origin.route("/a", OriginResponse.redirect(to: other.url("/b")))
+        other.route("/b", OriginResponse(body: [1]))
+        let downloader = try makeDownloader {
+            $0.headersFilter = { url, headers in
+                headers + [HTTPHeader("X-Host", String(url.suffix(2))), HTTPHeader("Authorization", "secret")]
+            }
+        }
+        _ = try await downloader.download(origin.url("/a"), headers: [HTTPHeader("X-Own", "2")])
+        let (first, second) = (try #require(origin.requests.first), try #require(other.requests.first))
+        #expect(
+            first.header("X-Host") == "/a" && first.header("X-Own") == "2" && first.header("Authorization") == "secret")
+        #expect(second.header("X-Host") == "/a" && second.header("Authorization") == nil)
+    }
+
+    @Test("Only accepted types are taken, and the connection is used again", arguments: ["image/jpeg", "image/*"])
+    func contentTypes(accepted: String) async throws {
+        origin.route("/yes", OriginResponse(headers: [("Content-Type", "image/jpeg; q=1")], body: [1]))
+        origin.route("/no", OriginResponse(headers: [("Content-Type", "text/html")], body: [2]))
+        origin.route("/none", OriginResponse(body: [3]))
+        let downloader = try makeDownloader { $0.acceptableContentTypes = [accepted] }
+        #expect(try await downloader.download(origin.url("/yes")).body.bytes == [1])
+        for path in ["/no", "/none"] {
+            let error = try #require(await downloader.failure(origin.url(path)))
+            #expect(error.code.rawValue == 2004 && error.outcome == .refused && error.httpStatus == 200)
+            #expect(error.attempts == 1)
+        }
+        #expect(origin.connectionCount == 1)
+    }
+
+    @Test("A status that is accepted is an answer, and one that is not is none, whatever it is")
+    func statusCodes() async throws {
+        origin.route("/404", OriginResponse(status: 404, body: [4]))
+        origin.route("/200", OriginResponse(body: [2]))
+        origin.route("/302", OriginResponse.redirect(to: "/404"))
+        origin.route("/big", OriginResponse(body: pseudoImage(1 << 20)))
+        let downloader = try makeDownloader { $0.acceptableStatusCodes = [404...404, 410...410] }
+        for path in ["/404", "/302"] {
+            let image = try await downloader.download(origin.url(path))
+            #expect(try image.body.bytes == [4] && image.statusCode == 404)
+        }
+        for path in ["/200", "/big"] {
+            let error = await downloader.failure(origin.url(path))
+            #expect(error?.code.rawValue == 2001 && error?.httpStatus == 200 && error?.isTransient == false)
+        }
+    }
+
+    @Test("One address family alone is used where that is asked")
+    func families() async throws {
+        guard let six = try? OriginServer(address: "::1", port: origin.port) else { return }
+        for server in [origin, six] { server.setFallback { _ in OriginResponse(body: [1]) } }
+        let port = origin.port
+        for version in [ImageDownloader.Configuration.IPVersion.v4, .v6] {
+            let downloader = try makeDownloader {
+                $0.ipVersion = version
+                $0.resolve = ["both.test:\(port):127.0.0.1,[::1]"]
+            }
+            _ = try await downloader.download("http://both.test:\(port)/")
+        }
+        #expect(origin.requestCount() == 1 && six.requestCount() == 1)
+    }
+
+    @Test("Everything goes through a SOCKS proxy, which resolves the names itself with socks5h")
+    func socks() async throws {
+        origin.setFallback { _ in OriginResponse(body: [7]) }
+        let proxy = SOCKSServer(target: origin.port)
+        let downloader = try makeDownloader { $0.proxy = "socks5h://127.0.0.1:\(proxy.port)" }
+        #expect(try await downloader.download("http://only-there.test/a").body.bytes == [7])
+        #expect(proxy.asked == ["only-there.test:80"])
+        #expect(origin.requests.first?.header("Host") == "only-there.test")
+        // An address that must not be reached is not asked for behind a proxy either.
+        let error = await downloader.failure("http://10.0.0.1/")
+        #expect(error?.code == .refused && proxy.asked.count == 1)
+    }
+
+    @Test("A session that is renewed ends what runs, and goes on with new connections and settings")
+    func newSession() async throws {
+        origin.setFallback { _ in OriginResponse(body: [1]) }
+        origin.route("/stalls", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        let downloader = try makeDownloader { $0.maxConcurrentDownloads = 1 }
+        _ = try await downloader.download(origin.url("/a"))
+        let (stalling, waiting) = (origin.url("/stalls"), origin.url("/b"))
+        let loads = [stalling, waiting].map { url in Task { await downloader.failure(url) } }
+        await origin.waitForRequests(2)
+        var configuration = await downloader.configuration
+        configuration.setValue("new", forHTTPHeaderField: "X-Session")
+        configuration.maxConcurrentDownloads = 4
+        configuration.executionOrder = .lifo
+        try await downloader.createNewSession(configuration: configuration)
+        for load in loads { #expect(await load.value?.code == .cancelled) }
+        #expect(await downloader.maxConcurrentDownloads == 4)
+        _ = try await downloader.download(origin.url("/c"))
+        #expect(origin.requests.last?.header("X-Session") == "new" && origin.connectionCount >= 2)
+        configuration.maxAttempts = 0
+        await #expect(throws: WebImageError.self) {
+            try await downloader.createNewSession(configuration: configuration)
+        }
+        _ = try await downloader.download(origin.url("/d"))
+    }
+
+    @Test("A session can be ended once what is under way has finished")
+    func finishing() async throws {
+        origin.route("/a", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        let downloader = try makeDownloader()
+        let url = origin.url("/a")
+        let load = Task { try await downloader.download(url).body.bytes }
+        await origin.waitForRequests(1)
+        let end = Task { await downloader.finishDownloadsAndInvalidateSession() }
+        try await until { await downloader.isInvalidated }
+        #expect(await downloader.failure(origin.url("/b"))?.code == .cancelled)
+        origin.release("/a")
+        #expect(try await load.value == [1])
+        await end.value
+        try await until { origin.openConnectionCount == 0 }
+    }
+
+    @Test("The order of what waits can be changed while it waits")
+    func executionOrder() async throws {
+        origin.setFallback { _ in OriginResponse(body: [1]) }
+        let downloader = try makeDownloader { $0.maxConcurrentDownloads = 1 }
+        await downloader.setSuspended(true)
+        let urls = (1...4).map { origin.url("/\($0)") }
+        var loads: [Task<WebImageError?, Never>] = []
+        for (index, url) in urls.enumerated() {
+            loads.append(Task { await downloader.failure(url) })
+            try await until { await downloader.currentDownloadCount == index + 1 }
+        }
+        await downloader.setExecutionOrder(.lifo)
+        await downloader.setSuspended(false)
+        for load in loads { #expect(await load.value == nil) }
+        #expect(origin.requests.map(\.path) == ["/4", "/3", "/2", "/1"])
+    }
+}
+
+/// What needs a server that speaks TLS.
+@Suite(
+    "What a downloader is told, over TLS", .timeLimit(.minutes(1)),
+    .enabled(if: NginxServer.isInstalled, "nginx and openssl are not installed"))
+struct ImageDownloaderTLSConfigurationTests {
+    @Test("HTTP/2 can be left out")
+    func http1() async throws {
+        let nginx = try NginxServer()
+        for usesHTTP2 in [true, false] {
+            let downloader = try makeDownloader {
+                $0.caFile = nginx.certificate
+                $0.usesHTTP2 = usesHTTP2
+            }
+            #expect(try await downloader.download(nginx.url("/")).httpVersion == (usesHTTP2 ? "2" : "1.1"))
+        }
+    }
+
+    @Test("A server that asks for a certificate gets this client's")
+    func clientCertificate() async throws {
+        let nginx = try NginxServer(asksForCertificate: true)
+        let without = try makeDownloader { $0.caFile = nginx.certificate }
+        #expect(await without.failure(nginx.url("/"))?.httpStatus == 400)
+        let downloader = try makeDownloader {
+            $0.caFile = nginx.certificate
+            $0.clientCertificateFile = nginx.certificate
+            $0.clientKeyFile = nginx.key
+        }
+        #expect(try await downloader.download(nginx.url("/")).statusCode == 200)
+        let missing = try makeDownloader {
+            $0.caFile = nginx.certificate
+            $0.clientCertificateFile = "/no/such/file"
+        }
+        #expect(await missing.failure(nginx.url("/"))?.code == .secureConnectionFailed)
+    }
+}

@@ -41,6 +41,7 @@ extension PrefetchWorker {
                 if order.state != BatchStatus.State.done.rawValue { batches[batch]?.over.open() }
             }
             await obey(orders, held: held)
+            await learnOfHosts(orders.hostsVersion)
         }
     }
 

@@ -18,6 +18,10 @@ public actor ImageDownloader {
     let retryPolicy: RetryPolicy
     let limits: DownloadOperation.Limits
     let named: [NamedPlace]
+    /// When hosts may be asked; nil: whenever there is a slot.
+    let governor: HostGovernor?
+    /// Who waits for the governor's questions to others.
+    var hostCaller: HostCaller?
 
     /// Transfers at once; ``setMaxConcurrentDownloads(_:)`` changes it.
     public internal(set) var maxConcurrentDownloads: Int
@@ -64,6 +68,7 @@ public actor ImageDownloader {
         retryPolicy = configuration.retryPolicy
         limits = DownloadOperation.Limits(configuration)
         named = (configuration.connectTo + configuration.resolve).compactMap(NamedPlace.init)
+        governor = configuration.governor
         maxConcurrentDownloads = configuration.maxConcurrentDownloads
         queue = DownloadQueue(order: configuration.executionOrder)
         checkInterval = configuration.checkInterval

@@ -57,6 +57,10 @@ package struct PrefetchKeys: Sendable {
     package var deadlines: String { root + ":deadlines" }
     /// LIST of the lists of a batch that was submitted open, in their order.
     package func lists(_ id: String) -> String { root + ":b:" + id + ":lists" }
+    /// HASH, host that gives no answer or asked to be left alone -> since when, until when, why; `#v` counts its changes.
+    package var hosts: String { root + ":hosts" }
+    /// STRING, the first instant in microseconds at which nobody may send a request to the host yet.
+    package func rate(_ host: String) -> String { root + ":rate:" + host }
     /// SET of failed URLs.
     package var failed: String { root + ":failed" }
     /// HASH, failed URL -> since when, how often, why.

@@ -43,6 +43,7 @@ extension PrefetchWorker {
             }
             await obey(orders, held: held)
             await persist { () async throws(RedisError) in try await tellHosts(through: queue) }
+            await learnOfHosts(orders.hostsVersion)
         }
     }
 

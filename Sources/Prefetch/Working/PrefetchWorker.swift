@@ -47,6 +47,10 @@ public actor PrefetchWorker {
     /// When jobs were claimed last, and how many times the usual number they may be.
     var claimedAt = ContinuousClock.now
     var reach = 1
+    /// How many URLs more than usual it has, because their hosts keep them.
+    var allowed = 0
+    /// The news of hosts it has heard.
+    var hostsVersion: Int?
     /// Whether the gate was closed by a failed sync.
     var syncHasFailed = false
     /// What Redis said last instead of doing as told; nil while it does.
@@ -97,12 +101,14 @@ public actor PrefetchWorker {
     ///   waited out.
     public func run() async throws(PrefetchError) -> PrefetchCounts {
         guard try await meetRedis() else { return totals }
+        await manager.downloader.shareHosts()
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.claimLoop() }
             group.addTask { await self.reportLoop() }
             group.addTask { await self.beatLoop() }
             group.addTask { await self.reapLoop() }
             group.addTask { await self.sweepLoop() }
+            if manager.downloader.governsHosts { group.addTask { await self.hostLoop() } }
             // The claim loop ends the run; the others go on until it has.
             await group.next()
             group.cancelAll()

@@ -10,6 +10,7 @@ extension FetchOptions {
         downloads.maxConcurrentDownloads = maxConcurrentDownloads
         downloads.maxParkedDownloads = max(64, 2 * maxConcurrentDownloads)
         downloads.maxConnectionsPerHost = maxPerHost > 0 ? maxPerHost : nil
+        downloads.hosts = politeness.policy
         downloads.connectTimeout = connectTimeout.seconds
         downloads.downloadTimeout = timeout.seconds
         downloads.maxTime = maxTime?.seconds

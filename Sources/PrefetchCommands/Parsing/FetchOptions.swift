@@ -56,6 +56,7 @@ struct FetchOptions: ParsableArguments {
     @Option(help: "Time for transfers in flight after the first SIGTERM or Ctrl-C.")
     var drainTimeout = TimeSpan(seconds: 25)
 
+    @OptionGroup(title: "Politeness") var politeness: PolitenessOptions
     @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
 
     func validate() throws {
@@ -89,6 +90,6 @@ struct FetchOptions: ParsableArguments {
             "--max-redirects", String(maxRedirects), "--max-size", maxSize.argument, "--lease", lease.argument,
             "--drain-timeout", drainTimeout.argument,
         ]
-        return words + cacheLimits.arguments
+        return words + politeness.arguments + cacheLimits.arguments
     }
 }

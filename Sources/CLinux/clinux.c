@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/resource.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <termios.h>
 #include <sys/prctl.h>
@@ -72,6 +74,24 @@ int clinux_ofd_unlock(int fd, int64_t offset) { return ofd_lock(fd, offset, F_UN
 ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count) {
     off64_t at = offset;
     return copy_file_range(in, &at, out, NULL, count, 0);
+}
+
+ssize_t clinux_share_blocks(int in, int out, int64_t offset, size_t count) {
+    union {
+        struct file_dedupe_range range;
+        char room[sizeof(struct file_dedupe_range) + sizeof(struct file_dedupe_range_info)];
+    } call;
+    memset(&call, 0, sizeof call);
+    call.range.src_offset = (uint64_t)offset;
+    call.range.src_length = count;
+    call.range.dest_count = 1;
+    call.range.info[0].dest_fd = out;
+    call.range.info[0].dest_offset = (uint64_t)offset;
+    if (ioctl(in, FIDEDUPERANGE, &call.range) != 0) return -1;
+    int status = call.range.info[0].status;
+    if (status == FILE_DEDUPE_RANGE_SAME) return (ssize_t)call.range.info[0].bytes_deduped;
+    errno = status == FILE_DEDUPE_RANGE_DIFFERS ? EILSEQ : -status;
+    return -1;
 }
 
 int clinux_syncfs(int fd) { return syncfs(fd); }

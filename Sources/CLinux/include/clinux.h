@@ -27,6 +27,9 @@ int clinux_ofd_unlock(int fd, int64_t offset);
 /// copy_file_range(2) from an offset to where `out` stands: shares the blocks where the file system can. Declared only with
 /// _GNU_SOURCE.
 ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count);
+/// ioctl(2), FIDEDUPERANGE: lets `out` share the blocks of `in` from an offset on, where the bytes are the same, which the kernel
+/// compares. Returns how many bytes are shared now; -1 with EILSEQ where the bytes differ.
+ssize_t clinux_share_blocks(int in, int out, int64_t offset, size_t count);
 /// syncfs(2): declared only with _GNU_SOURCE.
 int clinux_syncfs(int fd);
 /// mallopt(3): buffers up to 4 MiB come from the heap, and up to 32 MiB that was freed stays with it. Bodies of images come and go by

@@ -72,7 +72,7 @@ struct SubmitCommand: AsyncParsableCommand {
         let list = try BatchSubmission.list(file, cache: location.cacheFolder)
         // With --cache alone the private Redis of that folder is made where it is missing.
         if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
-        try await Session.with(location) { session in
+        try await Session.with(location, makes: true) { session in
             let stop = StopRequest()
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
             if resume, try await resumeOpen(list, session, stop) { return }

@@ -74,3 +74,9 @@ void clinux_set_thread_name(const char *name);
 /// Handles signals by writing each one's number, a byte, into a pipe; returns the end to read from. Once per process (EBUSY). A
 /// signal that is ignored already stays ignored: nohup(1), and a shell's background jobs, count on that.
 int clinux_signal_pipe(const int *signals, int count);
+
+/// Keeps what tcgetattr(3) says of `fd` now; a signal that ends the process as a crash does (SIGSEGV, SIGILL, SIGTRAP, SIGABRT …, and
+/// SIGQUIT) first writes `text`, which must stay, to it and puts those settings back. -1 for `fd`: no more.
+int clinux_restore_on_crash(int fd, const char *text);
+/// Stops the process as SIGTSTP does where nobody handles it; returns when it goes on. Nothing happens where nobody could wake it.
+int clinux_stop_self(void);

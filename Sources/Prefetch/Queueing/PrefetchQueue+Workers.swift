@@ -152,9 +152,13 @@ extension PrefetchQueue {
                 n = n + 1
               end
             end)
-            if n >= tonumber(ARGV[2]) then return {worker, n} end
+            if n >= tonumber(ARGV[2]) then
+              redis.call('HINCRBY', K .. ':w:' .. worker, 'returned', n)
+              return {worker, n}
+            end
           end
         end
+        if n > 0 then redis.call('HINCRBY', K .. ':w:' .. worker, 'returned', n) end
         redis.call('DEL', own(worker))
         redis.call('ZREM', K .. ':workers', worker)
         redis.call('HSET', K .. ':w:' .. worker, 'state', 'lost', 'ended', now())

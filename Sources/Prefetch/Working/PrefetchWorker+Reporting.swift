@@ -8,7 +8,7 @@ extension PrefetchWorker {
         while !Task.isCancelled {
             await jobs.reports.wait(atMost: .seconds(1))
             // What ends within the next moment goes in the same round trip; the last URLs of all do not wait.
-            if jobs.openCount > 0 { try? await Task.sleep(for: .milliseconds(10)) }
+            if jobs.openCount > 0 { try? await Task.sleep(for: .milliseconds(25)) }
             await reportAll(through: queue)
         }
     }
@@ -57,7 +57,7 @@ extension PrefetchWorker {
             } else {
                 batches[run.claim.job.batch]?.over.open()
             }
-            jobs.didReport(id, count: run.unreported.count)
+            jobs.didReport(id, count: run.unreported.count, isFinal: run.open <= 0)
         }
         jobs.room.ring()
         forgetBatches()
@@ -69,6 +69,7 @@ extension PrefetchWorker {
             totals[outcome] += 1
             totals.bytes += bytes[position] ?? 0
         }
+        hosts.add(first, of: run.claim.job, run.unreported)
     }
 
     /// One sync for all files published since the last one; false where the disk fails, and then nothing may be counted.

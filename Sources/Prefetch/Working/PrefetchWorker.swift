@@ -33,6 +33,12 @@ public actor PrefetchWorker {
     var batches: [String: BatchContext] = [:]
     /// What this worker was first to settle.
     var totals = PrefetchCounts()
+    /// What was asked of hosts since it was told last; what was told and not confirmed, with its token; how many tokens there were.
+    var hosts = HostTally()
+    var untold: (hosts: HostTally, token: String)?
+    var tallies = 0
+    /// The first part of its tokens: a later process may have the same name.
+    let tallyName = String(UInt64.random(in: .min ... .max), radix: 36)
     var lastJobSize = 64
     /// Transfers at once, as it was started or as it was told since.
     var concurrency: Int
@@ -182,6 +188,7 @@ public actor PrefetchWorker {
         last.patience = .seconds(2)
         await reportAll(through: last)
         do throws(RedisError) {
+            try await tellHosts(through: last)
             try await last.release(worker: name, leaving: true)
             configuration.history?.left(name)
         } catch {

@@ -7,8 +7,8 @@ struct ServiceManager: Sendable {
     /// How often a sign of life is due; nil where nobody asks for one.
     let watchdogInterval: Duration?
 
-    /// - Parameter environment: that of the process.
-    /// - Returns: nil where no service manager has to be told.
+    /// * `environment`: that of the process.
+    /// Nil where no service manager has to be told.
     init?(environment: [String: String]) {
         guard let path = environment["NOTIFY_SOCKET"], path.hasPrefix("/") || path.hasPrefix("@"), path.utf8.count > 1
         else { return nil }

@@ -9,7 +9,8 @@ struct FetchOptions: ParsableArguments {
 
     @Option(
         name: .customLong("allow-net"),
-        help: "Open a private network, as 10.0.0.0/8 or 127.0.0.1:8080; may be repeated.")
+        help: "Open a private network, as 10.0.0.0/8 or 127.0.0.1:8080; may be repeated. PREFETCH_ALLOW_NET opens more."
+    )
     var allowNet: [String] = []
 
     @Option(

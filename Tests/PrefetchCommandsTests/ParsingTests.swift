@@ -45,6 +45,8 @@ struct ParsingTests {
             "--ca-file", "/ca", "--max-time", "1500ms", "--connect-timeout", "2s", "--timeout", "3s", "--tries", "4",
             "--max-redirects", "1", "--max-size", "1MiB", "--lease", "2s", "--drain-timeout", "5s",
             "--cache-max-age", "7d", "--cache-max-size", "2GiB", "--cache-expire-by", "accessed", "--min-free", "1MB",
+            "--rate-per-host", "0.5", "--host-group", "example.org", "--host-failures", "3", "--host-patience", "4s",
+            "--no-back-off",
         ]
         let options = try FetchOptions.parse(words)
         let again = try FetchOptions.parse(options.arguments)

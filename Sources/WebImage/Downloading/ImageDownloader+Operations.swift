@@ -68,8 +68,8 @@ extension ImageDownloader {
             plainShare = share
         }
         return try CurlHandle(
-            configuration: configuration, share: share, keepsCookies: keepsCookies, connectTo: connectTo,
-            resolve: resolve)
+            configuration: configuration, share: share, sockets: multi.sockets, keepsCookies: keepsCookies,
+            connectTo: connectTo, resolve: resolve)
     }
 
     /// Those of the URL itself, then the first of the configuration's that is for the host of this hop.

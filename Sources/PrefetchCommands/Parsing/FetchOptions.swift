@@ -38,7 +38,7 @@ struct FetchOptions: ParsableArguments {
     @Option(help: "Time without a byte.")
     var timeout = TimeSpan(seconds: 15)
 
-    @Option(help: "Time a URL may take in all; none by default.")
+    @Option(help: "Time a URL may take in all, further tries included; none by default.")
     var maxTime: TimeSpan?
 
     @Option(help: "Requests for a URL before it ends as failed.")
@@ -56,6 +56,7 @@ struct FetchOptions: ParsableArguments {
     @Option(help: "Time for transfers in flight after the first SIGTERM or Ctrl-C.")
     var drainTimeout = TimeSpan(seconds: 25)
 
+    @OptionGroup(title: "Request options") var requests: RequestOptions
     @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
 
     func validate() throws {
@@ -89,6 +90,6 @@ struct FetchOptions: ParsableArguments {
             "--max-redirects", String(maxRedirects), "--max-size", maxSize.argument, "--lease", lease.argument,
             "--drain-timeout", drainTimeout.argument,
         ]
-        return words + cacheLimits.arguments
+        return words + requests.arguments + cacheLimits.arguments
     }
 }

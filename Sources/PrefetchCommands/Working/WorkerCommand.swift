@@ -70,9 +70,14 @@ public struct WorkerCommand: AsyncParsableCommand {
                 stop.request(signal: signal, count: count)
                 if count == 1 { worker.drain() } else { worker.stop() }
             }
+            let log = try fetch.requests.transferLog.map { path in
+                let (log, events) = (try TransferLog(path: path), manager.downloader.events())
+                return Task { await log.write(events) }
+            }
             let counts = try await worker.run()
             // Before the process ends: TLS must not be taken down under a thread that still uses it.
             await manager.downloader.invalidateSessionAndCancel()
+            await log?.value
             if !quiet || counts.finished > 0 { Console.print(Self.lastLine(counts)) }
             if let signal = stop.forced { throw ExitCode(TerminationSignals.exitCode(signal)) }
         }

@@ -5,11 +5,14 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/resource.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <termios.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -71,6 +74,24 @@ int clinux_ofd_unlock(int fd, int64_t offset) { return ofd_lock(fd, offset, F_UN
 ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count) {
     off64_t at = offset;
     return copy_file_range(in, &at, out, NULL, count, 0);
+}
+
+ssize_t clinux_share_blocks(int in, int out, int64_t offset, size_t count) {
+    union {
+        struct file_dedupe_range range;
+        char room[sizeof(struct file_dedupe_range) + sizeof(struct file_dedupe_range_info)];
+    } call;
+    memset(&call, 0, sizeof call);
+    call.range.src_offset = (uint64_t)offset;
+    call.range.src_length = count;
+    call.range.dest_count = 1;
+    call.range.info[0].dest_fd = out;
+    call.range.info[0].dest_offset = (uint64_t)offset;
+    if (ioctl(in, FIDEDUPERANGE, &call.range) != 0) return -1;
+    int status = call.range.info[0].status;
+    if (status == FILE_DEDUPE_RANGE_SAME) return (ssize_t)call.range.info[0].bytes_deduped;
+    errno = status == FILE_DEDUPE_RANGE_DIFFERS ? EILSEQ : -status;
+    return -1;
 }
 
 int clinux_syncfs(int fd) { return syncfs(fd); }
@@ -222,6 +243,61 @@ int clinux_signal_pipe(const int *signals, int count) {
         if (sigaction(signals[i], &action, NULL) < 0) return -1;
     }
     return ends[0];
+}
+
+static const char *crash_text;
+static size_t crash_length;
+static int crash_fd = -1;
+static struct termios crash_settings;
+
+// Async-signal-safe calls only (signal-safety(7)); the handler is gone after its first signal, so the fault itself ends the process.
+static void restore_terminal(int signal) {
+    (void)signal;
+    if (crash_fd < 0) return;
+    ssize_t ignored = write(crash_fd, crash_text, crash_length);
+    (void)ignored;
+    tcsetattr(crash_fd, TCSANOW, &crash_settings);
+}
+
+static void restore_and_end(int number) {
+    restore_terminal(number);
+    raise(number);
+}
+
+int clinux_restore_on_crash(int fd, const char *text) {
+    if (fd < 0) {
+        crash_fd = -1;
+        return 0;
+    }
+    if (tcgetattr(fd, &crash_settings) < 0) return -1;
+    crash_text = text;
+    crash_length = strlen(text);
+    crash_fd = fd;
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT, SIGSYS, SIGQUIT};
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) {
+        struct sigaction action;
+        memset(&action, 0, sizeof action);
+        action.sa_handler = restore_and_end;
+        action.sa_flags = SA_RESETHAND;
+        if (sigaction(crashes[i], &action, NULL) < 0) return -1;
+    }
+    return 0;
+}
+
+int clinux_stop_self(void) {
+    struct sigaction old, action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = SIG_DFL;
+    if (sigaction(SIGTSTP, &action, &old) < 0) return -1;
+    // To this thread, which may have blocked it (those of libdispatch do), so that it has stopped, and with it the process, before the
+    // next line. Nothing happens where no shell could wake it (an orphaned process group).
+    sigset_t stop, mask;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    raise(SIGTSTP);
+    pthread_sigmask(SIG_UNBLOCK, &stop, &mask);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return sigaction(SIGTSTP, &old, NULL);
 }
 
 void clinux_keep_freed_memory(void) {

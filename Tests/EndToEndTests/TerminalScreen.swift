@@ -46,6 +46,8 @@ struct TerminalScreen {
         case (_, "[J"):
             rows.removeSubrange((row + 1)...)
             rows[row] = ""
+        // Colours take no columns.
+        case ("m", _): break
         case (_, "[?2026h"): (frames, isInFrame) = (frames + 1, true)
         case (_, "[?2026l"): isInFrame = false
         default: unknown.append(text)

@@ -63,4 +63,24 @@ struct DemoPlanTests {
         #expect(verdict.lines[0].hasSuffix("found no outcome"))
         #expect(verdict.lines[20] == "not as planted: 30 of 2,000 outcomes.")
     }
+
+    @Test
+    func `the manifest has a body for exactly the URLs that end with an image, and it is what the origin sends`()
+        async throws
+    {
+        let plan = DemoPlan(count: 100)
+        let bodies = await DemoOrigin.bodies(plan)
+        #expect(bodies.map { $0 == nil } == plan.entries.map { $0.behaviour.outcome.isSkipped })
+        let origin = try await DemoOrigin(plan)
+        var policy = ImageDownloader.Configuration()
+        policy.addressPolicy = AddressPolicy(allow: [try #require(CIDR("127.0.0.0/8"))])
+        policy.connectTo = origin.connectTo
+        let downloader = try ImageDownloader(configuration: policy)
+        for (entry, body) in zip(plan.entries, bodies) where entry.behaviour == .image || entry.behaviour == .heals {
+            let found = try await downloader.download(entry.url).body.withUnsafeBytes { Array($0) }
+            #expect(found == body, "\(entry.url)")
+        }
+        await downloader.invalidateSessionAndCancel()
+        await origin.stop()
+    }
 }

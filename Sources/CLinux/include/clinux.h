@@ -27,6 +27,9 @@ int clinux_ofd_unlock(int fd, int64_t offset);
 /// copy_file_range(2) from an offset to where `out` stands: shares the blocks where the file system can. Declared only with
 /// _GNU_SOURCE.
 ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count);
+/// ioctl(2), FIDEDUPERANGE: lets `out` share the blocks of `in` from an offset on, where the bytes are the same, which the kernel
+/// compares. Returns how many bytes are shared now; -1 with EILSEQ where the bytes differ.
+ssize_t clinux_share_blocks(int in, int out, int64_t offset, size_t count);
 /// syncfs(2): declared only with _GNU_SOURCE.
 int clinux_syncfs(int fd);
 /// mallopt(3): buffers up to 4 MiB come from the heap, and up to 32 MiB that was freed stays with it. Bodies of images come and go by
@@ -74,3 +77,9 @@ void clinux_set_thread_name(const char *name);
 /// Handles signals by writing each one's number, a byte, into a pipe; returns the end to read from. Once per process (EBUSY). A
 /// signal that is ignored already stays ignored: nohup(1), and a shell's background jobs, count on that.
 int clinux_signal_pipe(const int *signals, int count);
+
+/// Keeps what tcgetattr(3) says of `fd` now; a signal that ends the process as a crash does (SIGSEGV, SIGILL, SIGTRAP, SIGABRT …, and
+/// SIGQUIT) first writes `text`, which must stay, to it and puts those settings back. -1 for `fd`: no more.
+int clinux_restore_on_crash(int fd, const char *text);
+/// Stops the process as SIGTSTP does where nobody handles it; returns when it goes on. Nothing happens where nobody could wake it.
+int clinux_stop_self(void);

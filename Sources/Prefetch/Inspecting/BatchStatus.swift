@@ -63,6 +63,8 @@ public struct BatchStatus: Sendable, Equatable {
     public var retriedBy: String?
     /// The slot it has: at most one running batch of a queue has a slot.
     public var slot: String?
+    /// Whose turn it has among the batches of its queue.
+    public var priority: PrefetchPriority
     /// What it asks of workers.
     public var options: BatchOptions
     /// The most entries of skipped URLs it keeps.
@@ -86,6 +88,17 @@ public struct BatchStatus: Sendable, Equatable {
 
     /// Whether nothing of it begins for now, because somebody said so.
     public var isHeld: Bool { state == .running && (isPaused || isQueuePaused) }
+
+    /// A batch made up of what is given; for views and their tests.
+    package init(
+        id: String, state: State, total: Int, counts: PrefetchCounts, created: Int, ended: Int, at: Int
+    ) {
+        (self.id, self.state, self.total, self.counts) = (id, state, total, counts)
+        (self.created, self.ended, self.at) = (created, ended, at)
+        (pushed, isSealed, fed, last) = (total, true, created, ended)
+        (listPath, listHash, options, keepDetails) = ("", "", BatchOptions(), 100_000)
+        (isOpen, hasLists, deadline, isPaused, isQueuePaused, priority) = (false, false, 0, false, false, .normal)
+    }
 
     /// Reads the hash of a batch; nil where it is none.
     init?(id: String, fields: [String: RedisValue], at: Int, isQueuePaused: Bool = false) {
@@ -118,6 +131,7 @@ public struct BatchStatus: Sendable, Equatable {
         retryOf = name("retry_of")
         retriedBy = name("retried_by")
         slot = name("slot")
+        priority = fields["priority"]?.string.flatMap(PrefetchPriority.init(rawValue:)) ?? .normal
         options = BatchOptions(encoded: fields["options"]?.string ?? "{}")
         keepDetails = fields["details"]?.int ?? 100_000
     }

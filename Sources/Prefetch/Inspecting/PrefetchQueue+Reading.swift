@@ -99,18 +99,7 @@ extension PrefetchQueue {
     /// First-write counts of each worker that reported of a batch, also of those that are dead: they add up to the batch's.
     package func workerCounts(of id: String) async throws(RedisError) -> [String: PrefetchCounts] {
         let fields = try await read([["HGETALL", RedisArgument(keys.workerCounts(id))]])[0].get().fields ?? [:]
-        var counts: [String: PrefetchCounts] = [:]
-        for (name, value) in fields {
-            guard let colon = name.lastIndex(of: ":"), let number = value.int else { continue }
-            let worker = String(name[..<colon])
-            let what = name[name.index(after: colon)...]
-            if what == "bytes" {
-                counts[worker, default: PrefetchCounts()].bytes = number
-            } else if let outcome = UInt8(what).flatMap(PrefetchOutcome.init(rawValue:)) {
-                counts[worker, default: PrefetchCounts()][outcome] = number
-            }
-        }
-        return counts
+        return Self.countsByWorker(fields)
     }
 
     /// Outcome bytes of a range of URL indices; 0 = open.

@@ -11,6 +11,9 @@ package struct QueueHealth: Sendable, Equatable {
     /// Running batches that cannot be worked on, and why.
     package var broken: [String: String] = [:]
 
+    /// Hosts that give no answer, or asked to be left alone.
+    package var hosts: [TroubledHost] = []
+
     /// Whether Redis takes no new jobs: workers go on, and what they take makes room.
     package var isFull: Bool { maxMemory > 0 && usedMemory >= maxMemory }
 
@@ -26,6 +29,7 @@ package struct QueueHealth: Sendable, Equatable {
             health.lost = try await queue.workerRecords().records
                 .filter { $0.state == .lost && now - $0.ended < 600_000 }.map(\.id)
             let running = try await queue.runningBatches()
+            if !running.isEmpty { health.hosts = try await queue.troubledHosts() }
             guard !running.isEmpty else { return health }
             let why = try await queue.read(running.map { ["HGET", RedisArgument(queue.keys.batch($0)), "broken"] })
             for (id, reply) in zip(running, why) {

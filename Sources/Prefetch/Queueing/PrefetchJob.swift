@@ -3,13 +3,14 @@
 /// ```
 /// prefetch-job 1 urls-7f3a12c9:512:2 8f0d1c2b
 /// 513<TAB>https://example.org/a.jpg
-/// +20<TAB>b.jpg
+/// +20,4<TAB>b
 /// ```
 /// The first line has the form's version, the job's name (batch, index of its first URL, number of URLs) and the CRC-32 of the
-/// rest; every other line is a line number of the list and the URL. A `!` before the number marks a line that is no URL. `+20` is the
-/// next line number, and a URL whose first 20 bytes are those of the one before: lists have many URLs of one site, and what is
-/// pushed is copied by Redis four times until it is reported. A job with a URL that has settings of its own is of form 2, in which a TAB
-/// and the settings, as JSON, may follow a URL.
+/// rest; every other line is a line number of the list and the URL. A `!` before the number marks a line that is no URL. `+20,4` is the
+/// next line number, and a URL whose first 20 and last 4 bytes are those of the one before, with what is written between them: lists
+/// have many URLs of one site and one form, and what is pushed is copied by Redis four times until it is reported. `+20` has an end of
+/// its own. A job with a URL that has settings of its own is of form 2, in which a TAB and the settings, as JSON, may follow what is
+/// written of a URL.
 package struct PrefetchJob: Sendable, Equatable {
     /// One URL of a job.
     package struct Entry: Sendable, Equatable {
@@ -60,22 +61,29 @@ package struct PrefetchJob: Sendable, Equatable {
         for entry in entries {
             var url = entry.url
             url.withUTF8 { bytes in
-                var shared = 0
+                var (shared, tail) = (0, 0)
                 if !entry.isInvalid && entry.line == last.line + 1 {
                     let most = min(bytes.count, last.url.count)
                     while shared < most && bytes[shared] == last.url[shared] { shared += 1 }
+                    while shared + tail < most && bytes[bytes.count - 1 - tail] == last.url[last.url.count - 1 - tail] {
+                        tail += 1
+                    }
                 }
                 if shared < Self.leastShared {
-                    shared = 0
+                    (shared, tail) = (0, 0)
                     if entry.isInvalid { body.append(UInt8(ascii: "!")) }
                     body.append(contentsOf: String(entry.line).utf8)
                 } else {
+                    if tail < Self.leastShared { tail = 0 }
                     body.append(UInt8(ascii: "+"))
                     body.append(contentsOf: String(shared).utf8)
+                    if tail > 0 {
+                        body.append(UInt8(ascii: ","))
+                        body.append(contentsOf: String(tail).utf8)
+                    }
                 }
-                let rest = UnsafeBufferPointer(rebasing: bytes[shared...])
                 body.append(UInt8(ascii: "\t"))
-                body.append(contentsOf: rest)
+                body.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[shared..<(bytes.count - tail)]))
                 if let settings = entry.settings {
                     body.append(UInt8(ascii: "\t"))
                     body.append(contentsOf: settings.text.utf8)
@@ -84,7 +92,7 @@ package struct PrefetchJob: Sendable, Equatable {
                 // An invalid line is no beginning of a URL.
                 last.line = entry.isInvalid ? -1 : entry.line
                 last.url.removeLast(last.url.count - min(shared, last.url.count))
-                last.url.append(contentsOf: rest)
+                last.url.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[shared...]))
             }
         }
         let form = entries.contains { $0.settings != nil } ? 2 : 1
@@ -119,7 +127,7 @@ package struct PrefetchJob: Sendable, Equatable {
     private static func entries(in body: UnsafeBufferPointer<UInt8>, count: Int, hasSettings: Bool) -> [Entry]? {
         var entries: [Entry] = []
         entries.reserveCapacity(count)
-        var (at, last): (Int, [UInt8]) = (0, [])
+        var (at, last, tail): (Int, [UInt8], [UInt8]) = (0, [], [])
         while at < body.count {
             let rest = UnsafeBufferPointer(rebasing: body[at...])
             guard let end = rest.firstIndex(of: UInt8(ascii: "\n")),
@@ -134,16 +142,26 @@ package struct PrefetchJob: Sendable, Equatable {
             let (mark, url) = (rest[0], UnsafeBufferPointer(rebasing: rest[(tab + 1)..<urlEnd]))
             let isInvalid = mark == UInt8(ascii: "!")
             let isNext = mark == UInt8(ascii: "+")
-            guard let number = Int(decoding: rest[(isInvalid || isNext ? 1 : 0)..<tab]) else { return nil }
+            let numbers = rest[(isInvalid || isNext ? 1 : 0)..<tab]
+            let comma = isNext ? numbers.firstIndex(of: UInt8(ascii: ",")) : nil
+            guard let number = Int(decoding: numbers[..<(comma ?? numbers.endIndex)]) else { return nil }
             var line = number
+            tail.removeAll(keepingCapacity: true)
             if isNext {
                 guard let before = entries.last, !before.isInvalid, number <= last.count else { return nil }
+                if let comma {
+                    guard let count = Int(decoding: numbers[(comma + 1)...]), number + count <= last.count else {
+                        return nil
+                    }
+                    tail.append(contentsOf: last.suffix(count))
+                }
                 line = before.line + 1
                 last.removeLast(last.count - number)
             } else {
                 last.removeAll(keepingCapacity: true)
             }
             last.append(contentsOf: url)
+            last.append(contentsOf: tail)
             entries.append(
                 Entry(line: line, url: String(decoding: last, as: UTF8.self), isInvalid: isInvalid, settings: settings))
             at += end + 1

@@ -23,6 +23,8 @@ package struct PrefetchKeys: Sendable {
     package func refused(_ id: String) -> String { root + ":b:" + id + ":refused" }
     /// HASH, `worker:code` -> URLs of that outcome the worker was first to settle; `worker:bytes`.
     package func workerCounts(_ id: String) -> String { root + ":b:" + id + ":w" }
+    /// HASH, host -> `finished skipped bytes`, of up to 256 hosts.
+    package func hosts(_ id: String) -> String { root + ":b:" + id + ":hosts" }
     /// HASH, job -> deliveries that ended in a death without a report; `job!` -> deaths under the mark.
     package func tries(_ id: String) -> String { root + ":b:" + id + ":tries" }
     /// LIST of the batch's jobs; the coordinator pushes left, workers pop right.
@@ -55,6 +57,10 @@ package struct PrefetchKeys: Sendable {
     package var deadlines: String { root + ":deadlines" }
     /// LIST of the lists of a batch that was submitted open, in their order.
     package func lists(_ id: String) -> String { root + ":b:" + id + ":lists" }
+    /// HASH, host that gives no answer or asked to be left alone -> since when, until when, why; `#v` counts its changes.
+    package var hosts: String { root + ":hosts" }
+    /// STRING, the first instant in microseconds at which nobody may send a request to the host yet.
+    package func rate(_ host: String) -> String { root + ":rate:" + host }
     /// SET of failed URLs.
     package var failed: String { root + ":failed" }
     /// HASH, failed URL -> since when, how often, why.
@@ -68,6 +74,7 @@ package struct PrefetchKeys: Sendable {
         local function outcomes(id) return batch(id) .. ':o' end
         local function skipped(id) return batch(id) .. ':skipped' end
         local function counts(id) return batch(id) .. ':w' end
+        local function hosts(id) return batch(id) .. ':hosts' end
         local function tries(id) return batch(id) .. ':tries' end
         local function lists(id) return batch(id) .. ':lists' end
         local function own(worker) return K .. ':own:' .. worker end
@@ -130,7 +137,7 @@ package struct PrefetchKeys: Sendable {
         end
         -- What stays of a batch when its run is over.
         local function results(id)
-          return {batch(id), outcomes(id), skipped(id), counts(id), batch(id) .. ':refused', lists(id)}
+          return {batch(id), outcomes(id), skipped(id), counts(id), hosts(id), batch(id) .. ':refused', lists(id)}
         end
         -- Results stay for so many seconds, 0 = for ever; with them those of the batches it retries, whose lines are its lines.
         local function keepFor(id, seconds)

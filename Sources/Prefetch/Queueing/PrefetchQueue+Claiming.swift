@@ -48,20 +48,29 @@ extension PrefetchQueue {
         redis.call('ZADD', K .. ':workers', 'XX', now() + tonumber(ARGV[4]), worker)
         endDue()
         local out = {'OK'}
-        local function give(name, payload)
-          local id, base, n = parts(name)
-          local t = redis.call('HMGET', tries(id), name, name .. '!')
-          local codes = redis.call('GETRANGE', outcomes(id), base, base + n - 1)
+        -- What a worker is told of jobs of one batch: all reads first, so that an error leaves nothing behind.
+        local function about(id, names)
+          local fields, told = {}, {}
+          for _, name in ipairs(names) do
+            fields[#fields + 1] = name
+            fields[#fields + 1] = name .. '!'
+          end
+          local t = redis.call('HMGET', tries(id), unpack(fields))
+          for i, name in ipairs(names) do
+            local start, n = name:match(':(%d+):(%d+)$')
+            told[i] = {redis.call('GETRANGE', outcomes(id), start, start + n - 1), t[2 * i - 1] or '0', t[2 * i] or '0'}
+          end
+          return told
+        end
+        local function give(payload, told)
           out[#out + 1] = payload
-          out[#out + 1] = codes
-          out[#out + 1] = t[1] or '0'
-          out[#out + 1] = t[2] or '0'
+          for _, word in ipairs(told) do out[#out + 1] = word end
         end
         local last = redis.call('HMGET', own(worker), '#seq', '#jobs')
         if last[1] == ARGV[2] then
           for name in last[2]:gmatch('%S+') do
             local payload = redis.call('HGET', own(worker), name)
-            if payload then give(name, payload) end
+            if payload then give(payload, about(parts(name), {name})[1]) end
           end
           return out
         end
@@ -84,27 +93,41 @@ extension PrefetchQueue {
           end
         end
         local names, told = {}, {}
-        -- One job of a batch, where its next element is one.
-        local function take(id, credit, held)
+        -- Jobs of a batch, where its next elements are some.
+        local function take(id, credit, held, most)
           local m = redis.call('HMGET', batch(id), 'state', 'order', 'pushed')
           held.order = m[2]
-          held.payload = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id))
+          held.payloads = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id), most) or {}
           if redis.call('LLEN', jobs(id)) == 0 then unready(id) end
-          if not held.payload or m[1] ~= 'running' then return end
-          local name = held.payload:sub(1, 200):match('^prefetch%-job 1 (%S+) ')
-          local of, base, n
-          if name then of, base, n = parts(name) end
-          if of == id and n >= 1 and n <= 256 and base + n <= tonumber(m[3] or '0') then
-            give(name, held.payload)
-            redis.call('HSET', own(worker), name, held.payload)
-            if credit then redis.call('HSET', batch(id), 'credit', credit - n) end
+          if #held.payloads == 0 or m[1] ~= 'running' then return end
+          local good, fields, size = {}, {}, 0
+          for _, payload in ipairs(held.payloads) do
+            local name = payload:sub(1, 200):match('^prefetch%-job 1 (%S+) ')
+            local of, base, n
+            if name then of, base, n = parts(name) end
+            if of == id and n >= 1 and n <= 256 and base + n <= tonumber(m[3] or '0') then
+              good[#good + 1] = name
+              fields[#fields + 1] = name
+              fields[#fields + 1] = payload
+              size = size + n
+            else
+              bury(payload)
+              for _, word in ipairs({'DEAD', id, payload:sub(1, 64)}) do told[#told + 1] = word end
+            end
+          end
+          if #good == 0 then return end
+          local each = about(id, good)
+          redis.call('HSET', own(worker), unpack(fields))
+          if credit then redis.call('HSET', batch(id), 'credit', credit - size) end
+          for i, name in ipairs(good) do
+            give(fields[2 * i], each[i])
             names[#names + 1] = name
-          else
-            bury(held.payload)
-            for _, word in ipairs({'DEAD', id, held.payload:sub(1, 64)}) do told[#told + 1] = word end
           end
         end
-        while #names < wanted and #told < 48 do
+        -- A batch that is alone need not take turns with itself.
+        local lists = 0
+        for _, p in ipairs({'high', 'normal', 'low'}) do lists = lists + redis.call('LLEN', K .. ':ready:' .. p) end
+        while lists > 0 and #names < wanted and #told < 48 do
           local turn = redis.call('INCR', K .. ':wheel') % 16
           local first = turn < 11 and 'high' or turn < 15 and 'normal' or 'low'
           local id, credit
@@ -114,9 +137,12 @@ extension PrefetchQueue {
           end
           if not id then break end
           local held = {}
-          local ok, err = pcall(take, id, credit, held)
+          local ok, err = pcall(take, id, credit, held, lists == 1 and wanted - #names or 1)
           if not ok then
-            if held.payload then redis.pcall(held.order == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), held.payload) end
+            -- In the order in which they were, whichever end they came from.
+            for i = #(held.payloads or {}), 1, -1 do
+              redis.pcall(held.order == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), held.payloads[i])
+            end
             takeOut(id)
             redis.pcall('HSET', batch(id), 'broken', words(err))
             for _, word in ipairs({'BROKEN', id, words(err)}) do told[#told + 1] = word end

@@ -132,7 +132,7 @@ extension PrefetchQueue {
           local most = tonumber(ARGV[3]) or math.max(64, math.floor(1024 / math.max(1, redis.call('SCARD', K .. ':running'))))
           if redis.call('LLEN', jobs(id)) >= most then return {'FULL', m[1]} end
         end
-        for i = 6, #ARGV do redis.call('LPUSH', jobs(id), ARGV[i]) end
+        for i = 6, #ARGV, 500 do redis.call('LPUSH', jobs(id), unpack(ARGV, i, math.min(i + 499, #ARGV))) end
         local pushed = redis.call('HINCRBY', batch(id), 'pushed', ARGV[4])
         if ARGV[6] then ready(id) end
         sealIfFed(id)

@@ -50,78 +50,112 @@ extension PrefetchQueue {
         }
     }
 
-    // REPORT: outcomes of one job.
-    // ARGV: worker, job, "1" where the job has ended, most details kept, one byte per URL (0 = nothing to say), 4 bytes big endian
-    // per URL that is not 0 (its length; nothing where all are 0), number of details, {position, detail}…, number of URLs to list, {position, URL, meta
-    // tail}…, {position, URL}… to take off the list.
-    // Result: {OK, one byte per URL: the outcome where this call was first to settle it, else 0} or {state, ""}.
+    // REPORT: outcomes of jobs of one batch.
+    // ARGV: worker, batch, most details kept; then for each job: its name, "1" where it has ended, one byte per URL (0 = nothing to say),
+    // 4 bytes big endian per URL that is not 0 (its length; nothing where all are 0), number of details, {position, detail}…, number of
+    // URLs to list, {position, URL, meta tail}…, number of URLs to take off the list, {position, URL}….
+    // Result: {OK, then for each job 1 where this call was first to settle all it says, else one byte per URL: the outcome where it was
+    // first, else 0} or {state}.
     // For exactly the URLs it is first to settle it writes the outcome, adds to the counts of the batch and of the worker, keeps
     // the detail and changes the failed set; then it completes the batch if that was the last one. Again, or from a worker that
-    // was reaped in between: changes nothing more. Cost: O(URLs).
+    // was reaped in between: changes nothing more. Cost: O(URLs). Jobs together: a call from Lua costs Redis more than what it does, and
+    // most of them are for the batch.
     // While a repair counts the outcomes anew, piece by piece up to the index `recount`, it adds to that count as well.
     // A job that has ended for its worker and has open URLs goes back: Redis was started anew without its last second, in which they were
     // reported.
     private static let report = script(
         "REPORT",
         #"""
-        local worker, name = ARGV[1], ARGV[2]
-        local id, base, n = parts(name)
-        local payload = ARGV[3] == '1' and redis.call('HGET', own(worker), name)
-        if payload then
-          redis.call('HDEL', own(worker), name)
-          redis.call('HDEL', tries(id), name, name .. '!')
-        end
+        local worker, id, most, at = ARGV[1], ARGV[2], tonumber(ARGV[3]), 4
         local m = redis.call('HMGET', batch(id), 'state', 'recount')
-        local state, recounted, recount = m[1], tonumber(m[2] or '0'), {}
-        if state ~= 'running' then return {state or 'gone', ''} end
+        local isRunning, recounted, recount = m[1] == 'running', tonumber(m[2] or '0'), {}
+        local count, new, skippedNew, bytes = {}, 0, 0, 0
+        local ended, heard, back, notes, out = {}, {}, {}, {}, {'OK'}
+        local rows = {}
+        -- So many bytes of a code. In two steps: string.rep costs a call for each repetition.
+        local function all(code, n)
+          rows[code] = rows[code] or string.rep(string.rep(string.char(code), 16), 16)
+          return n == 256 and rows[code] or rows[code]:sub(1, n)
+        end
         -- As strings, and byte by byte only where somebody was there before: most reports are the first of all their URLs, and many
         -- have one code.
-        local old, said, first = redis.call('GETRANGE', outcomes(id), base, base + n - 1), ARGV[5], ARGV[5]
-        -- In two steps: string.rep costs a call for each repetition.
-        local function all(code) return string.rep(string.rep(string.char(code), 16), 16) end
-        local untouched = old == all(0):sub(1, #old)
-        if not untouched then
-          local was, new = {old:byte(1, -1)}, {said:byte(1, -1)}
-          for i = 1, n do if (was[i] or 0) ~= 0 then new[i] = 0 end end
-          first = string.char(unpack(new))
-        end
-        local count, new, skippedNew, bytes = {}, 0, 0, 0
-        local code = first:byte(1)
-        if first == all(code):sub(1, n) then
-          count[code] = n
-        else
-          for _, code in ipairs({first:byte(1, -1)}) do count[code] = (count[code] or 0) + 1 end
-        end
-        count[0] = nil
-        for code, c in pairs(count) do
-          new = new + c
-          if code > 3 then skippedNew = skippedNew + c end
-        end
-        if new > 0 and ARGV[6] ~= '' then
-          local at = 1
-          for i = 1, n do
-            if said:byte(i) ~= 0 then
-              if untouched or first:byte(i) ~= 0 then bytes = bytes + struct.unpack('>I4', ARGV[6], at) end
-              at = at + 4
-            end
+        local function settle(name, start, n, isFinal, said, lengths)
+          local base = tonumber(start)
+          local old, first = redis.call('GETRANGE', outcomes(id), start, base + n - 1), said
+          local untouched = old == all(0, #old)
+          if not untouched then
+            local was, mine = {old:byte(1, -1)}, {said:byte(1, -1)}
+            for i = 1, n do if (was[i] or 0) ~= 0 then mine[i] = 0 end end
+            first = string.char(unpack(mine))
           end
-        end
-        if new > 0 then
-          if untouched then
-            old = said
+          local codes, c = {}, 0
+          local code = first:byte(1)
+          if first == all(code, n) then
+            codes[code] = n
           else
-            local both = {old:byte(1, -1)}
-            for i = 1, n do both[i] = (both[i] or 0) ~= 0 and both[i] or first:byte(i) end
-            old = string.char(unpack(both))
+            for _, code in ipairs({first:byte(1, -1)}) do codes[code] = (codes[code] or 0) + 1 end
           end
-          redis.call('SETRANGE', outcomes(id), base, old)
-          -- What a repair has counted already, it has to hear of.
-          if base < recounted then
-            for i = 1, math.min(n, recounted - base) do
-              local code = first:byte(i) or 0
-              if code ~= 0 then recount[code] = (recount[code] or 0) + 1 end
+          codes[0] = nil
+          for code, k in pairs(codes) do
+            c = c + k
+            count[code] = (count[code] or 0) + k
+            if code > 3 then skippedNew = skippedNew + k end
+          end
+          new = new + c
+          if c > 0 and lengths ~= '' then
+            local at = 1
+            for i = 1, n do
+              if said:byte(i) ~= 0 then
+                if untouched or first:byte(i) ~= 0 then bytes = bytes + struct.unpack('>I4', lengths, at) end
+                at = at + 4
+              end
             end
           end
+          if c > 0 then
+            if untouched then
+              old = said
+            else
+              local both = {old:byte(1, -1)}
+              for i = 1, n do both[i] = (both[i] or 0) ~= 0 and both[i] or first:byte(i) end
+              old = string.char(unpack(both))
+            end
+            redis.call('SETRANGE', outcomes(id), start, old)
+            -- What a repair has counted already, it has to hear of.
+            if base < recounted then
+              for i = 1, math.min(n, recounted - base) do
+                local code = first:byte(i) or 0
+                if code ~= 0 then recount[code] = (recount[code] or 0) + 1 end
+              end
+            end
+          end
+          if c > 0 or isFinal and redis.call('HEXISTS', own(worker), name) == 1 then
+            heard[#heard + 1] = name
+            heard[#heard + 1] = name .. '!'
+          end
+          if isFinal and (#old < n or old:find('\0', 1, true)) then
+            back[#back + 1] = redis.call('HGET', own(worker), name) or nil
+          end
+          out[#out + 1] = untouched and 1 or first
+          return first
+        end
+        while ARGV[at] do
+          local name, isFinal, details = ARGV[at], ARGV[at + 1] == '1', tonumber(ARGV[at + 4])
+          local start, n = name:match(':(%d+):(%d+)$')
+          if isFinal then ended[#ended + 1] = name end
+          local note = {base = tonumber(start), details = at + 5, listed = at + 6 + 2 * details}
+          local listed = tonumber(ARGV[note.listed - 1])
+          note.unlisted = note.listed + 3 * listed + 1
+          local unlisted = tonumber(ARGV[note.unlisted - 1])
+          if isRunning then
+            note.first = settle(name, start, tonumber(n), isFinal, ARGV[at + 2], ARGV[at + 3])
+            if details + listed + unlisted > 0 then notes[#notes + 1] = note end
+          end
+          at = note.unlisted + 2 * unlisted
+        end
+        if #ended > 0 then redis.call('HDEL', own(worker), unpack(ended)) end
+        if #heard > 0 then redis.call('HDEL', tries(id), unpack(heard)) end
+        if not isRunning then return {m[1] or 'gone'} end
+        if new > 0 then
           for code, c in pairs(count) do
             redis.call('HINCRBY', batch(id), 'o' .. code, c)
             redis.call('HINCRBY', counts(id), worker .. ':' .. code, c)
@@ -133,56 +167,56 @@ extension PrefetchQueue {
             redis.call('HINCRBY', batch(id), 'bytes', bytes)
             redis.call('HINCRBY', counts(id), worker .. ':bytes', bytes)
           end
-          redis.call('HDEL', tries(id), name, name .. '!')
-          local t, a = now(), 8
+          local t = string.format('%d', now())
           redis.call('HSET', batch(id), 'last', t)
-          local function isFirst(position) return first:byte(position + 1) ~= 0 end
-          -- All of a kind in one command: a call from Lua costs more than what it does.
-          local details, entries = tonumber(ARGV[7]), {}
-          local room = details > 0 and tonumber(ARGV[4]) - redis.call('HLEN', skipped(id)) or 0
-          for i = a, a + 2 * details - 2, 2 do
-            if room <= 0 then break end
-            if isFirst(ARGV[i]) then
-              entries[#entries + 1] = string.format('%d', base + ARGV[i])
-              entries[#entries + 1] = ARGV[i + 1]
-              room = room - 1
+          for _, note in ipairs(notes) do
+            local function isFirst(position) return note.first:byte(position + 1) ~= 0 end
+            -- All of a kind in one command.
+            local entries, room = {}, 0
+            if note.listed > note.details + 1 then room = most - redis.call('HLEN', skipped(id)) end
+            for i = note.details, note.listed - 3, 2 do
+              if room <= 0 then break end
+              if isFirst(ARGV[i]) then
+                entries[#entries + 1] = string.format('%d', note.base + ARGV[i])
+                entries[#entries + 1] = ARGV[i + 1]
+                room = room - 1
+              end
             end
-          end
-          if #entries > 0 then redis.call('HSET', skipped(id), unpack(entries)) end
-          a = a + 2 * details
-          local urls, tails = {}, {}
-          for i = a + 1, a + 3 * tonumber(ARGV[a]) - 2, 3 do
-            if isFirst(ARGV[i]) then
-              urls[#urls + 1] = ARGV[i + 1]
-              tails[#tails + 1] = ARGV[i + 2]
+            if #entries > 0 then redis.call('HSET', skipped(id), unpack(entries)) end
+            local urls, tails = {}, {}
+            for i = note.listed, note.unlisted - 4, 3 do
+              if isFirst(ARGV[i]) then
+                urls[#urls + 1] = ARGV[i + 1]
+                tails[#tails + 1] = ARGV[i + 2]
+              end
             end
-          end
-          a = a + 1 + 3 * tonumber(ARGV[a])
-          if #urls > 0 then
-            local known, metas, latest = {}, {}, {}
-            t = string.format('%d', t)
-            local new = t .. ' ' .. t .. ' 1 '
-            -- Of a list that is new to the set nothing is known; that is one look.
-            local added = redis.call('SADD', K .. ':failed', unpack(urls))
-            if added < #urls then known = redis.call('HMGET', K .. ':failed:meta', unpack(urls)) end
-            for i, url in ipairs(urls) do
-              local since, times = (latest[url] or known[i] or ''):match('^(%d+) %d+ (%d+) ')
-              latest[url] = (since and since .. ' ' .. t .. ' ' .. (times + 1) .. ' ' or new) .. tails[i]
-              metas[2 * i - 1] = url
-              metas[2 * i] = latest[url]
+            if #urls > 0 then
+              local known, metas, latest = {}, {}, {}
+              local fresh = t .. ' ' .. t .. ' 1 '
+              -- Of a list that is new to the set nothing is known; that is one look.
+              local added = redis.call('SADD', K .. ':failed', unpack(urls))
+              if added < #urls then known = redis.call('HMGET', K .. ':failed:meta', unpack(urls)) end
+              for i, url in ipairs(urls) do
+                local since, times = (latest[url] or known[i] or ''):match('^(%d+) %d+ (%d+) ')
+                latest[url] = (since and since .. ' ' .. t .. ' ' .. (times + 1) .. ' ' or fresh) .. tails[i]
+                metas[2 * i - 1] = url
+                metas[2 * i] = latest[url]
+              end
+              redis.call('HSET', K .. ':failed:meta', unpack(metas))
             end
-            redis.call('HSET', K .. ':failed:meta', unpack(metas))
-          end
-          local taken = {}
-          for i = a, #ARGV - 1, 2 do if isFirst(ARGV[i]) then taken[#taken + 1] = ARGV[i + 1] end end
-          if #taken > 0 then
-            redis.call('SREM', K .. ':failed', unpack(taken))
-            redis.call('HDEL', K .. ':failed:meta', unpack(taken))
+            local taken = {}
+            for i = note.unlisted, note.unlisted + 2 * tonumber(ARGV[note.unlisted - 1]) - 2, 2 do
+              if isFirst(ARGV[i]) then taken[#taken + 1] = ARGV[i + 1] end
+            end
+            if #taken > 0 then
+              redis.call('SREM', K .. ':failed', unpack(taken))
+              redis.call('HDEL', K .. ':failed:meta', unpack(taken))
+            end
           end
           closeIfComplete(id)
         end
-        if payload and (#old < n or old:find('\0', 1, true)) then giveBack(id, payload) end
-        return {'OK', first}
+        for _, payload in ipairs(back) do giveBack(id, payload) end
+        return out
         """#)
 
     /// Reports groups of outcomes in one round trip. Returns for each the outcomes this call was first to settle, by position; nil
@@ -197,43 +231,55 @@ extension PrefetchQueue {
     func report(
         _ reports: [Report], worker: String, namesServer: Bool
     ) async throws(RedisError) -> (first: [[(position: Int, outcome: PrefetchOutcome)]?], server: String) {
-        let parts = reports.map { Self.parts(of: $0) }
-        let calls = parts.joined().map { report in
+        let groups = Self.groups(of: reports)
+        let calls = groups.map { group in
             RedisScriptCall(
-                Self.report, keys: [RedisArgument(keys.root)], arguments: Self.arguments(of: report, worker: worker))
+                Self.report, keys: [RedisArgument(keys.root)], arguments: Self.arguments(of: group, worker: worker))
         }
         let answer = try await patiently { () async throws(RedisError) in
             let (replies, server) =
                 namesServer ? try await connection.runNamingServer(calls) : (try await connection.run(calls), "")
             return (try Self.withoutTransient(replies), server)
         }
-        var values = answer.0[...]
-        var results: [[(position: Int, outcome: PrefetchOutcome)]?] = []
-        for (group, report) in zip(parts, reports) {
-            // Nil where every part found the batch over; where it was cancelled between two parts, the first one counts.
-            var first: [(position: Int, outcome: PrefetchOutcome)]?
-            for _ in group {
-                let value = values.removeFirst()
-                if let error = value.error?.asError, error.code == .reply {
-                    // A key of this batch is not what it must be. The other reports count.
-                    notice(.broken(batch: report.batch, message: error.message))
-                    continue
-                }
-                let reply = try value.get().array ?? []
-                guard reply.first?.string == "OK", let codes = reply.last?.bytes else { continue }
-                first =
-                    (first ?? [])
-                    + codes.enumerated().compactMap { position, code in
-                        PrefetchOutcome(rawValue: code).map { (position, $0) }
-                    }
+        // Nil where every part found the batch over; where it was cancelled between two parts, the first one counts.
+        var results = [[(position: Int, outcome: PrefetchOutcome)]?](repeating: nil, count: reports.count)
+        for (group, value) in zip(groups, answer.0) {
+            if let error = value.error?.asError, error.code == .reply {
+                // A key of this batch is not what it must be. The reports of other batches count.
+                notice(.broken(batch: group[0].report.batch, message: error.message))
+                continue
             }
-            results.append(first)
+            let reply = try value.get().array ?? []
+            guard reply.first?.string == "OK" else { continue }
+            for ((number, report), said) in zip(group, reply.dropFirst()) {
+                results[number] = (results[number] ?? []) + report.first(said)
+            }
         }
         return (results, answer.1)
     }
 
-    /// A report in as many calls as it takes that none keeps Redis from everybody else for milliseconds: what is written beside an outcome
-    /// costs some 10 us a URL. Only the last call ends the job.
+    /// The reports in as many calls as it takes that none keeps Redis from everybody else for milliseconds: up to 16 jobs of one batch,
+    /// and of what is written beside an outcome, which costs some 10 us a URL, up to 64. Only the last part of a report ends its job.
+    private static func groups(of reports: [Report]) -> [[(number: Int, report: Report)]] {
+        var groups: [[(number: Int, report: Report)]] = []
+        var last: [String: (group: Int, heavy: Int)] = [:]
+        for (number, report) in reports.enumerated() {
+            for part in parts(of: report) {
+                let count = part.settled.count { $0.isHeavy }
+                if let (group, heavy) = last[part.batch], groups[group].count < 16, heavy + count <= Self.heavy,
+                    groups[group][0].report.keepDetails == part.keepDetails
+                {
+                    groups[group].append((number, part))
+                    last[part.batch] = (group, heavy + count)
+                } else {
+                    last[part.batch] = (groups.count, count)
+                    groups.append([(number, part)])
+                }
+            }
+        }
+        return groups
+    }
+
     private static func parts(of report: Report) -> [Report] {
         guard report.settled.count > heavy, report.settled.count(where: { $0.isHeavy }) > heavy else { return [report] }
         let starts = Array(stride(from: 0, to: report.settled.count, by: heavy))
@@ -262,24 +308,37 @@ extension PrefetchQueue {
         return fields.map { ($0.key, $0.value.string ?? "") }.sorted { $0.host < $1.host }
     }
 
-    private static func arguments(of report: Report, worker: String) -> [RedisArgument] {
-        var codes = [UInt8](repeating: 0, count: report.count)
-        var sizes = [Int](repeating: 0, count: report.count)
+    private static func arguments(of group: [(number: Int, report: Report)], worker: String) -> [RedisArgument] {
+        let first = group[0].report
+        var arguments = [RedisArgument(worker), RedisArgument(first.batch), RedisArgument(first.keepDetails)]
+        for (_, report) in group { arguments += report.arguments() }
+        return arguments
+    }
+}
+
+extension PrefetchQueue.Report {
+    /// What REPORT gets for this job.
+    fileprivate func arguments() -> [RedisArgument] {
+        var codes = [UInt8](repeating: 0, count: count)
+        var sizes = [Int](repeating: 0, count: count)
         var details: [RedisArgument] = []
         var listed: [RedisArgument] = []
         var unlisted: [RedisArgument] = []
-        for item in report.settled {
+        for item in settled {
             codes[item.position] = item.outcome.rawValue
             sizes[item.position] = item.bytes
+            guard item.isHeavy else { continue }
             let position = RedisArgument(item.position)
             if let failure = item.failure { details += [position, RedisArgument(failure.encoded())] }
             if let url = item.list {
                 let status = item.failure?.httpStatus ?? 0
-                let tail = "\(item.outcome.name) \(status) \(report.batch) \(item.failure?.detail ?? "")"
+                let tail = "\(item.outcome.name) \(status) \(batch) \(item.failure?.detail ?? "")"
                 listed += [position, RedisArgument(url), RedisArgument(tail)]
             }
             if let url = item.unlist { unlisted += [position, RedisArgument(url)] }
         }
+        // Nothing is kept of a batch that keeps no details.
+        if keepDetails == 0 { details = [] }
         var lengths: [UInt8] = []
         // What fetched nothing has no lengths, and Redis need not add them up.
         let hasFetched = sizes.contains { $0 > 0 }
@@ -288,9 +347,16 @@ extension PrefetchQueue {
             lengths += [UInt8(size >> 24), UInt8(size >> 16 & 255), UInt8(size >> 8 & 255), UInt8(size & 255)]
         }
         return [
-            RedisArgument(worker), RedisArgument(report.job), report.isFinal ? "1" : "0",
-            RedisArgument(report.keepDetails),
-            RedisArgument(codes), RedisArgument(lengths), RedisArgument(details.count / 2),
-        ] + details + [RedisArgument(listed.count / 3)] + listed + unlisted
+            RedisArgument(job), isFinal ? "1" : "0", RedisArgument(codes), RedisArgument(lengths),
+            RedisArgument(details.count / 2),
+        ] + details + [RedisArgument(listed.count / 3)] + listed + [RedisArgument(unlisted.count / 2)] + unlisted
+    }
+
+    /// The outcomes REPORT was first to settle.
+    fileprivate func first(_ said: RedisValue) -> [(position: Int, outcome: PrefetchOutcome)] {
+        if said.int == 1 { return settled.map { ($0.position, $0.outcome) }.sorted { $0.position < $1.position } }
+        return (said.bytes ?? []).enumerated().compactMap { position, code in
+            PrefetchOutcome(rawValue: code).map { (position, $0) }
+        }
     }
 }

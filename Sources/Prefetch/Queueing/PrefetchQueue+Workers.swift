@@ -31,7 +31,7 @@ extension PrefetchQueue {
     // late for the same reason: nobody is reaped for two leases), number of batches, batches, fields and values about it.
     // Result: {LOST} or {OK, {name, value …}, {state, paused} of each batch}, as they are once those whose deadline has
     // passed are ended. The names are orders to the worker: `paused` and `wanted`
-    // (transfers in flight) to itself, `queue_paused` and `concurrency` to all; one that is not there was not given. A worker passes
+    // (transfers in flight) to itself, `queue_paused` and `concurrency` to all, `hosts` (changes of what is known of hosts); one that is not there was not given. A worker passes
     // over names that it does not know. Cost: O(log workers + batches).
     private static let beat = script(
         "BEAT",
@@ -55,6 +55,7 @@ extension PrefetchQueue {
         order('wanted', own[2])
         order('queue_paused', all[1])
         order('concurrency', all[2])
+        order('hosts', redis.call('HGET', K .. ':hosts', '#v'))
         local out = {'OK', orders}
         for i = 5, 4 + n do
           local m = redis.call('HMGET', batch(ARGV[i]), 'state', 'paused')
@@ -79,6 +80,8 @@ extension PrefetchQueue {
         package var isQueuePaused = false
         /// Transfers in flight, said to it alone, and said to all.
         package var ownConcurrency: Int?, queueConcurrency: Int?
+        /// How often what is known of hosts has changed; nil: nothing is known.
+        package var hostsVersion: Int?
         /// The batches it asked about, in the same order.
         package var batches: [Batch] = []
     }
@@ -102,6 +105,7 @@ extension PrefetchQueue {
         return WorkerOrders(
             isWorkerPaused: named["paused"]?.string == "1", isQueuePaused: named["queue_paused"] != nil,
             ownConcurrency: number("wanted"), queueConcurrency: number("concurrency"),
+            hostsVersion: named["hosts"]?.int,
             batches: reply.dropFirst(2).map { value in
                 let words = value.array ?? []
                 return WorkerOrders.Batch(
@@ -152,9 +156,13 @@ extension PrefetchQueue {
                 n = n + 1
               end
             end)
-            if n >= tonumber(ARGV[2]) then return {worker, n} end
+            if n >= tonumber(ARGV[2]) then
+              redis.call('HINCRBY', K .. ':w:' .. worker, 'returned', n)
+              return {worker, n}
+            end
           end
         end
+        if n > 0 then redis.call('HINCRBY', K .. ':w:' .. worker, 'returned', n) end
         redis.call('DEL', own(worker))
         redis.call('ZREM', K .. ':workers', worker)
         redis.call('HSET', K .. ':w:' .. worker, 'state', 'lost', 'ended', now())

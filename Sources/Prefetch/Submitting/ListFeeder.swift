@@ -122,9 +122,13 @@ package struct ListFeeder: Sendable {
     }
 
     /// Asks with nothing in hand until there is room: the same quarter of a MiB again and again would cost Redis more than all the
-    /// pushes that it takes.
+    /// pushes that it takes. Less and less often: a full window is work for a second or more, or a stalled queue.
     private func waitForRoom(at offset: Int) async throws(PrefetchError) {
-        repeat { try await pause() } while try await send(offset, 0, []) == .full
+        var milliseconds = 20
+        repeat {
+            try await pause(milliseconds)
+            milliseconds = min(100, milliseconds + 20)
+        } while try await send(offset, 0, []) == .full
     }
 
     private func send(_ push: borrowing PendingPush) async throws(PrefetchError) -> PrefetchQueue.PushResult {
@@ -166,8 +170,8 @@ package struct ListFeeder: Sendable {
             .unreadableList, "\(name) changed while it was read: \(count) URLs, \(entries.total) before", hint: hint)
     }
 
-    private func pause() async throws(PrefetchError) {
-        do { try await Task.sleep(for: .milliseconds(20)) } catch {
+    private func pause(_ milliseconds: Int) async throws(PrefetchError) {
+        do { try await Task.sleep(for: .milliseconds(milliseconds)) } catch {
             throw PrefetchError(.stopped, "stopped before the whole list was queued")
         }
     }

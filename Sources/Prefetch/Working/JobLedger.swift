@@ -121,8 +121,15 @@ final class JobLedger: Sendable {
 
     /// Nothing more comes of a job.
     func end(_ id: Int) {
-        state.withLock { $0.runs[id]?.hasEnded = true }
-        reports.ring()
+        let isDue = state.withLock { state in
+            guard let index = state.runs.index(forKey: id) else { return false }
+            state.runs.values[index].hasEnded = true
+            // Its last report may have been faster than its task.
+            guard state.runs.values[index].isToldToEnd else { return true }
+            Self.remove(id, from: &state)
+            return false
+        }
+        if isDue { reports.ring() }
         room.ring()
     }
 
@@ -147,10 +154,15 @@ final class JobLedger: Sendable {
     }
 
     /// The first `count` outcomes of a job are reported; one that has ended and has no others leaves.
-    func didReport(_ id: Int, count: Int) {
+    ///
+    /// * `isFinal`: Redis was told that it has ended.
+    func didReport(_ id: Int, count: Int, isFinal: Bool) {
         state.withLock { state in
-            state.runs[id]?.unreported.removeFirst(count)
-            if let run = state.runs[id], run.hasEnded, run.unreported.isEmpty { Self.remove(id, from: &state) }
+            guard let index = state.runs.index(forKey: id) else { return }
+            state.runs.values[index].unreported.removeFirst(count)
+            if isFinal { state.runs.values[index].isToldToEnd = true }
+            let run = state.runs.values[index]
+            if run.hasEnded, run.unreported.isEmpty { Self.remove(id, from: &state) }
         }
     }
 

@@ -17,6 +17,8 @@ struct JobRun {
     var begunThrough = -1
     /// Nothing more comes: all its URLs ended, or the worker leaves some open for others.
     var hasEnded = false
+    /// Whether Redis knows that all its URLs have ended: there is nothing more to say of it.
+    var isToldToEnd = false
     /// How many of its open URLs nobody here will end.
     var left = 0
     /// Whether it is on its batch's list again, while its last transfers end here.

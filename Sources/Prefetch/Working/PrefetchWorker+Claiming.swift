@@ -61,8 +61,10 @@ extension PrefetchWorker {
     /// How many jobs to ask for: enough that the transfers never run dry, and no more, so that others have something to do.
     private func claimable() async -> Int {
         let activity = await manager.downloader.activity
-        // A transfer that is parked or waits for its next try holds no slot of the downloader.
-        let active = jobs.openCount - activity.parked - activity.retrying
+        // What is parked, waits for its next try or for its host holds no slot of the downloader.
+        let allowance = allowance(activity)
+        makeRoom(for: allowance)
+        let active = jobs.openCount - allowance
         // Small jobs are those of a short list: of one, each worker has little more than it can have in flight, or the first to wake has
         // most of it while the others look on; and it asks when that little more is gone, not for each URL.
         let most = concurrency

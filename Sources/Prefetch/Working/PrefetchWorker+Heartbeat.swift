@@ -16,14 +16,15 @@ extension PrefetchWorker {
             isFirst = false
             let activity = await manager.downloader.activity
             let held = Array(jobs.batches)
-            let about = [
-                ("in_flight", String(activity.running + activity.parked)),
-                ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(totals.finished)),
-                ("skipped", String(totals.skipped)), ("bytes", String(totals.bytes)), ("trouble", fault.message ?? ""),
-                ("oldest", await oldestNotes()),
-                ("max_concurrent_downloads", String(concurrency)),
-                ("complaint", complaints.current ?? ""),
-            ]
+            let about =
+                [
+                    ("in_flight", String(activity.running + activity.parked)),
+                    ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(totals.finished)),
+                    ("skipped", String(totals.skipped)), ("bytes", String(totals.bytes)),
+                    ("trouble", fault.message ?? ""), ("oldest", await oldestNotes()),
+                    ("max_concurrent_downloads", String(concurrency)), ("complaint", complaints.current ?? ""),
+                    ("retrying", String(activity.retrying)),
+                ] + Vitals.now
             let worker = name
             let began = ContinuousClock.now
             guard
@@ -41,6 +42,8 @@ extension PrefetchWorker {
                 if order.state != BatchStatus.State.done.rawValue { batches[batch]?.over.open() }
             }
             await obey(orders, held: held)
+            await persist { () async throws(RedisError) in try await tellHosts(through: queue) }
+            await learnOfHosts(orders.hostsVersion)
         }
     }
 

@@ -27,6 +27,7 @@ extension PrefetchWorker {
     private func setConcurrency(_ count: Int) async {
         guard count != concurrency else { return }
         concurrency = count
+        allowed = 0
         slots.limit = Self.slots(for: count)
         await manager.downloader.setMaxConcurrentDownloads(count)
         jobs.setLowWater(2 * count)

@@ -5,6 +5,7 @@ extension PrefetchWorker {
     /// A call to Redis that is made until it succeeds: a worker that runs never ends because Redis is away, full, loading, read-only or
     /// refuses it. Nil where the worker leaves (`end` is open, by default ``drained``), and where Redis takes the command itself for
     /// wrong, as with a key of another type: then others may be all right.
+    @discardableResult
     func persist<Success: Sendable>(
         until end: Latch? = nil, _ body: () async throws(RedisError) -> Success
     ) async -> Success? {

@@ -8,7 +8,7 @@ extension PrefetchWorker {
         while !Task.isCancelled {
             await jobs.reports.wait(atMost: .seconds(1))
             // What ends within the next moment goes in the same round trip; the last URLs of all do not wait.
-            if jobs.openCount > 0 { try? await Task.sleep(for: .milliseconds(10)) }
+            if jobs.openCount > 0 { try? await Task.sleep(for: .milliseconds(25)) }
             await reportAll(through: queue)
         }
     }
@@ -57,18 +57,24 @@ extension PrefetchWorker {
             } else {
                 batches[run.claim.job.batch]?.over.open()
             }
-            jobs.didReport(id, count: run.unreported.count)
+            jobs.didReport(id, count: run.unreported.count, isFinal: run.open <= 0)
         }
         jobs.room.ring()
         forgetBatches()
     }
 
     private func count(_ first: [(position: Int, outcome: PrefetchOutcome)], of run: JobRun) {
-        let bytes = Dictionary(run.unreported.map { ($0.position, $0.bytes) }) { a, _ in a }
-        for (position, outcome) in first {
-            totals[outcome] += 1
-            totals.bytes += bytes[position] ?? 0
+        var mine = run.unreported
+        // Most reports are the first of all they say.
+        if first.count < mine.count {
+            let positions = Set(first.map(\.position))
+            mine.removeAll { !positions.contains($0.position) }
         }
+        for item in mine {
+            totals[item.outcome] += 1
+            totals.bytes += item.bytes
+        }
+        hosts.add(mine, of: run.claim.job)
     }
 
     /// One sync for all files published since the last one; false where the disk fails, and then nothing may be counted.

@@ -35,6 +35,12 @@ public actor PrefetchWorker {
     var batches: [String: BatchContext] = [:]
     /// What this worker was first to settle.
     var totals = PrefetchCounts()
+    /// What was asked of hosts since it was told last; what was told and not confirmed, with its token; how many tokens there were.
+    var hosts = HostTally()
+    var untold: (hosts: HostTally, token: String)?
+    var tallies = 0
+    /// The first part of its tokens: a later process may have the same name.
+    let tallyName = String(UInt64.random(in: .min ... .max), radix: 36)
     var lastJobSize = 64
     /// Transfers at once, as it was started or as it was told since.
     var concurrency: Int
@@ -43,6 +49,10 @@ public actor PrefetchWorker {
     /// When jobs were claimed last, and how many times the usual number they may be.
     var claimedAt = ContinuousClock.now
     var reach = 1
+    /// How many URLs more than usual it has, because their hosts keep them.
+    var allowed = 0
+    /// The news of hosts it has heard.
+    var hostsVersion: Int?
     /// Whether the gate was closed by a failed sync.
     var syncHasFailed = false
     /// What Redis said last instead of doing as told; nil while it does.
@@ -94,12 +104,14 @@ public actor PrefetchWorker {
     ///   waited out.
     public func run() async throws(PrefetchError) -> PrefetchCounts {
         guard try await meetRedis() else { return totals }
+        await manager.downloader.shareHosts()
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.claimLoop() }
             group.addTask { await self.reportLoop() }
             group.addTask { await self.beatLoop() }
             group.addTask { await self.reapLoop() }
             group.addTask { await self.sweepLoop() }
+            if manager.downloader.governsHosts { group.addTask { await self.hostLoop() } }
             // The claim loop ends the run; the others go on until it has.
             await group.next()
             group.cancelAll()
@@ -185,6 +197,7 @@ public actor PrefetchWorker {
         last.patience = .seconds(2)
         await reportAll(through: last)
         do throws(RedisError) {
+            try await tellHosts(through: last)
             try await last.release(worker: name, leaving: true)
             configuration.history?.left(name)
         } catch {

@@ -8,25 +8,65 @@ internal import WebImage
 struct BatchFollower: Sendable {
     let queue: PrefetchQueue
     let id: String
-    /// Whether lines are printed.
-    let isQuiet: Bool
+    /// How progress is told; never `auto`.
+    let mode: ProgressMode
     /// What to type so that refused addresses are opened.
     let allowNetHint: @Sendable (_ address: String) -> String
     /// How long a Redis that is away is waited for; nil = until the task is cancelled.
     var patience: Duration? = .seconds(10)
     /// Whether plain lines begin with the counts of now.
     var saysPresent = false
+    /// Whether events begin with the first URL of the batch, not with the counts of now.
+    var tellsFromStart = false
+    /// Whether lines that are redrawn have colours.
+    var isColoured = false
 
     /// Returns the batch once it is done or cancelled; nil where the task was cancelled first.
     func follow() async throws(PrefetchError) -> BatchStatus? {
-        guard !isQuiet else { return try await look { _, _ in } }
-        guard Terminal.canRedraw else {
+        switch mode {
+        case .none: return try await look { _, _ in }
+        case .json: return try await events()
+        case .plain: return try await plain()
+        case .auto, .tty: return try await inline()
+        }
+    }
+
+    /// Lines now and then, and one for each worker that is lost.
+    private func plain() async throws(PrefetchError) -> BatchStatus? {
+        let end = await withTaskGroup(of: Void.self) { group -> Result<BatchStatus?, PrefetchError> in
+            group.addTask { await LostWorkers(queue: queue, batch: id).tell() }
+            defer { group.cancelAll() }
             var lines = ProgressLines(saysPresent: saysPresent)
-            return try await look { status, _ async in
-                if lines.isDue(status) { Console.note(lines.line(for: status, await load())) }
+            do throws(PrefetchError) {
+                return .success(
+                    try await look { status, _ async in
+                        if lines.isDue(status) { Console.note(lines.line(for: status, await load())) }
+                    })
+            } catch {
+                return .failure(error)
             }
         }
-        let progress = InlineProgress()
+        return try end.get()
+    }
+
+    /// The events of `watch --json`, on standard error.
+    private func events() async throws(PrefetchError) -> BatchStatus? {
+        let following = BatchFollowing(
+            queue: queue, batch: id, from: tellsFromStart ? .beginning : .present, patience: patience, notice: Self.tell
+        )
+        var named: Set<String> = []
+        while let events = try await following.next() {
+            if !events.isEmpty { Console.draw(events.map { EventJSON.object($0).text + "\n" }.joined()) }
+            let status = await following.status
+            let hasEnded = await following.hasEnded
+            if let status, status.counts[.refused] > named.count || hasEnded { try await tellRefusals(&named) }
+            if hasEnded { return status }
+        }
+        return nil
+    }
+
+    private func inline() async throws(PrefetchError) -> BatchStatus? {
+        let progress = InlineProgress(isColoured: isColoured)
         let end = await withTaskGroup(of: Void.self) { group in
             group.addTask { await progress.run() }
             defer { group.cancelAll() }

@@ -51,7 +51,7 @@ struct BatchRun: Sendable {
         if lock.isAlone { try await reapAll(queue) }
         lock.share()
         let stop = StopRequest()
-        let batch: OpenBatch
+        var batch: OpenBatch
         switch try await source.open(queue) {
         case .batch(let opened): batch = opened
         case .nothing(let newest):
@@ -61,12 +61,13 @@ struct BatchRun: Sendable {
         let id = batch.id
         let protection = await protect(queue, id)
         defer { withExtendedLifetime(protection) {} }
+        batch.isFresh = try await queue.status(of: id)?.counts.finished == 0
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         if batch.total == 0 {
             _ = try await batch.feed({})
             return try await finish(queue, id, stop)
         }
-        let output = WorkerOutput(isNeeded: Terminal.canRedraw && !settings.quiet)
+        let output = WorkerOutput(isNeeded: settings.progress == .tty || settings.progress == .json)
         let supervisor = WorkerSupervisor(
             WorkerSupervisor.Configuration(
                 arguments: { arguments(session, worker: $0) }, workers: settings.workers,
@@ -132,8 +133,9 @@ struct BatchRun: Sendable {
         _ redisFailure: Failure
     ) async -> PrefetchError? {
         let follower = BatchFollower(
-            queue: queue, id: batch.id, isQuiet: settings.quiet, allowNetHint: { "add --allow-net \(Self.address($0))" }
-        )
+            queue: queue, id: batch.id, mode: settings.progress,
+            allowNetHint: { "add --allow-net \(Self.address($0))" },
+            tellsFromStart: batch.isFresh, isColoured: settings.isColoured)
         return await withTaskGroup(of: Step.self) { group in
             group.addTask {
                 do throws(PrefetchError) {

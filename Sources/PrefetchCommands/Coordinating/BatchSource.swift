@@ -7,6 +7,8 @@ internal import WebImage
 struct OpenBatch: Sendable {
     let id: String
     let total: Int
+    /// Whether nothing of it had ended when it was opened.
+    var isFresh = false
     /// Feeds until the batch is sealed; the closure hears once when the window is full.
     let feed: @Sendable (_ waiting: @Sendable () -> Void) async throws(PrefetchError) -> ListFeeder.End
 }

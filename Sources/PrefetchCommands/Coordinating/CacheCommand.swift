@@ -15,7 +15,8 @@ struct CacheCommand: AsyncParsableCommand {
             """,
         subcommands: [
             CachePathCommand.self, CacheGetCommand.self, CacheListCommand.self, CacheUsageCommand.self,
-            CacheStatCommand.self, CacheCollectCommand.self, CacheVerifyCommand.self,
+            CacheStatCommand.self, CacheCollectCommand.self, CacheVerifyCommand.self, CachePutCommand.self,
+            CacheExistsCommand.self, CacheRemoveCommand.self, CacheClearCommand.self, CacheDedupeCommand.self,
         ])
 }
 
@@ -35,10 +36,12 @@ struct CacheOptions: ParsableArguments {
 
     var rule: CacheKeyRule { CacheKeyRule(cacheKey) ?? .url }
 
+    /// Which folder.
+    var directory: String { cache ?? getenv("PREFETCH_CACHE").map { String(cString: $0) } ?? "./cache" }
+
     /// The cache, only for reading.
     func open() throws(PrefetchError) -> DiskCache {
-        let named = getenv("PREFETCH_CACHE").map { String(cString: $0) }
-        let folder = cache ?? named ?? "./cache"
+        let folder = directory
         guard access(folder, F_OK) == 0 else {
             throw PrefetchError(.notFound, "there is no folder \(folder)", hint: "name the cache: --cache DIR")
         }
@@ -89,14 +92,7 @@ struct CachePathCommand: ParsableCommand {
                 }
             }
         }
-        if urls == ["-"] {
-            while let line = readLine() {
-                let url = line.trimmingBlanks
-                if !url.isEmpty && !url.hasPrefix("#") { tell(url) }
-            }
-        } else {
-            for url in urls { tell(url) }
-        }
+        URLWords.forEach(urls, tell)
         if missing > 0 { throw ExitCode(66) }
     }
 }
@@ -129,85 +125,5 @@ struct CacheGetCommand: ParsableCommand {
                 .configuration, "an image is no text for a terminal", hint: "send it to a file: … > image")
         }
         Console.print(bytes)
-    }
-}
-
-/// `prefetch-coord cache verify`: every file against its record.
-struct CacheVerifyCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "verify",
-        abstract: "Read every file of the cache and compare it with its record.",
-        usage: "prefetch-coord cache verify [<options>]",
-        discussion: """
-            Examples:
-              prefetch-coord cache verify --cache ./cache
-              prefetch-coord cache verify --decode --json
-
-            Exit code 1 where a file is damaged. Nothing is changed.
-            """)
-
-    @Flag(help: "Decode every image again, too.")
-    var decode = false
-
-    @Flag(help: "One object of JSON.")
-    var json = false
-
-    @OptionGroup(title: "Where") var options: CacheOptions
-
-    func run() throws {
-        let disk = try options.open()
-        let coder = ImageCoder()
-        var damaged: [CacheFinding] = []
-        var unproved = 0
-        let checked = try disk.verify(
-            check: { entry throws(WebImageError) in
-                guard decode else { return nil }
-                let bytes = try entry.bytes()
-                do throws(WebImageError) {
-                    _ = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
-                        try coder.verify(bytes, level: entry.record?.level ?? .structure)
-                    }
-                    return nil
-                } catch {
-                    return error.message
-                }
-            },
-            report: { finding in
-                if finding.isDamaged { damaged.append(finding) } else { unproved += 1 }
-            })
-        if json {
-            Console.print(
-                JSONText.object([
-                    ("v", .int(1)), ("checked", .int(checked)), ("damaged", .array(damaged.map { .string($0.path) })),
-                    ("without_record", .int(unproved)),
-                ]).text)
-        } else {
-            for finding in damaged { Console.print("damaged: \(finding.path): \(Self.text(finding.problem))") }
-            Console.print(
-                "\(Wording.count(checked)) files, \(Wording.count(damaged.count)) damaged"
-                    + (unproved > 0 ? ", \(Wording.count(unproved)) without a record (verified at their next hit)" : "")
-            )
-        }
-        if !damaged.isEmpty { throw ExitCode(1) }
-    }
-
-    private static func text(_ problem: CacheFinding.Problem) -> String {
-        switch problem {
-        case .size(let expected, let found): "\(found) bytes, its record says \(expected)"
-        case .digest: "its bytes have another SHA-256 than its record"
-        case .image(let what), .unreadable(let what): TerminalText.escaped(what)
-        case .noRecord: "no record"
-        case .level(let level): "verified only at \(level.name)"
-        }
-    }
-}
-
-extension String {
-    /// Without blanks around it, as the reader of lists takes a line.
-    fileprivate var trimmingBlanks: String {
-        var text = self[...]
-        while let first = text.first, first == " " || first == "\t" || first == "\r" { text.removeFirst() }
-        while let last = text.last, last == " " || last == "\t" || last == "\r" { text.removeLast() }
-        return String(text)
     }
 }

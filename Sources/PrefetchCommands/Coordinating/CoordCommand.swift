@@ -15,6 +15,7 @@ public struct CoordCommand: AsyncParsableCommand {
         version: "prefetch \(PrefetchVersion)",
         subcommands: [
             RunCommand.self, DemoCommand.self, SubmitCommand.self, StatusCommand.self, WatchCommand.self,
+            DashCommand.self,
             FailuresCommand.self, WhyCommand.self, RetryCommand.self, BlacklistCommand.self, ExportCommand.self,
             CacheCommand.self, CancelCommand.self, BatchCommand.self, WorkersCommand.self, FsckCommand.self,
             AppendCommand.self, SealCommand.self, PauseCommand.self, ResumeCommand.self, ReprioritiseCommand.self,

@@ -52,16 +52,19 @@ struct RetryCommand: AsyncParsableCommand {
     @Flag(name: [.customShort("q"), .long], help: "No progress lines.")
     var quiet = false
 
+    @OptionGroup(title: "Progress") var progress: ProgressArguments
     @OptionGroup(title: "Where") var location: RedisLocation
     @OptionGroup(title: "Fetch options") var fetch: FetchOptions
 
     func validate() throws {
+        try progress.check(isQuiet: quiet)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
         if let maxPerHost, maxPerHost < 0 { throw ValidationError("--max-per-host is a number from 0 on") }
         _ = try RunCommand.outputs(manifest: manifest, out: out)
     }
 
     func run() async throws {
+        if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
         switch try location.place() {
         case .server:
             try refuseOptionsOfWorkers()
@@ -77,7 +80,8 @@ struct RetryCommand: AsyncParsableCommand {
             for warning in try RunCommand.openCache(folder).warnings { Console.note("warning: \(warning)") }
             let settings = RunSettings(
                 cache: folder, queue: location.queue, workers: workers ?? RunCommand.defaultWorkers,
-                maxPerHost: maxPerHost ?? 6, failOver: failOver, json: json, quiet: quiet, fetch: fetch,
+                maxPerHost: maxPerHost ?? 6, failOver: failOver, json: json,
+                progress: progress.mode(isQuiet: quiet), isColoured: progress.isColoured, fetch: fetch,
                 outputs: outputs)
             try await BatchRun(settings: settings, source: .skipped(of: batch, list: list)).run()
         }
@@ -135,8 +139,9 @@ struct RetryCommand: AsyncParsableCommand {
 
     private func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
         let follower = BatchFollower(
-            queue: session.queue, id: id, isQuiet: quiet,
-            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" })
+            queue: session.queue, id: id, mode: progress.mode(isQuiet: quiet),
+            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" },
+            isColoured: progress.isColoured)
         guard let status = try await Self.unless(stop, { try await follower.follow() }) ?? nil else {
             Console.note("the batch runs on: \(Shell.program) status \(id)")
             throw ExitCode(130)

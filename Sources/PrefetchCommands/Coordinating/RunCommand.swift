@@ -52,10 +52,12 @@ struct RunCommand: AsyncParsableCommand {
     @Flag(name: [.customShort("q"), .long], help: "No progress lines.")
     var quiet = false
 
+    @OptionGroup(title: "Progress") var progress: ProgressArguments
     @OptionGroup(title: "Batch options") var batch: BatchArguments
     @OptionGroup(title: "Fetch options") var fetch: FetchOptions
 
     func validate() throws {
+        try progress.check(isQuiet: quiet)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
         guard maxPerHost >= 0 else { throw ValidationError("--max-per-host is a number from 0 on") }
         guard !cache.isEmpty else { throw ValidationError("--cache wants a folder") }
@@ -63,6 +65,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
         // A list that cannot be used leaves no cache folder behind; standard input needs one, to be kept in.
         var list = file == "-" ? nil : try BatchSubmission.list(file, cache: cache, format: batch.inputFormat)
         for target in try Self.outputs(manifest: manifest, out: out) { try target.check() }
@@ -78,7 +81,7 @@ struct RunCommand: AsyncParsableCommand {
     func settings(workers: Int) -> RunSettings {
         RunSettings(
             cache: Shell.path(cache), workers: workers, maxPerHost: maxPerHost, failOver: failOver, json: json,
-            quiet: quiet,
+            progress: progress.mode(isQuiet: quiet), isColoured: progress.isColoured,
             fetch: fetch, outputs: (try? Self.outputs(manifest: manifest, out: out)) ?? [],
             history: history.map(Shell.path))
     }

@@ -12,7 +12,8 @@ struct RunSettings: Sendable {
     var maxPerHost: Int
     var failOver: AllowedSkips?
     var json: Bool
-    var quiet: Bool
+    /// How progress is told, never `auto`; and whether it is coloured.
+    var progress: ProgressMode, isColoured: Bool
     var fetch: FetchOptions
     /// What is written at the end.
     var outputs: [BatchOutput.Target] = []

@@ -12,13 +12,16 @@ struct Session: Sendable {
 
     /// Goes there, and looks whether that Redis can keep a queue.
     /// * `waits`: the caller waits by itself for a Redis that is only away.
+    /// * `makes`: the private Redis of a cache is made where there is none.
     /// - Throws: what is wrong with it, with the exit code.
-    static func open(_ location: RedisLocation, waits: Bool = false) async throws(PrefetchError) -> Session {
+    static func open(
+        _ location: RedisLocation, waits: Bool = false, makes: Bool = false
+    ) async throws(PrefetchError) -> Session {
         switch try location.place() {
         case .server(let configuration):
             return try await Session(configuration, attachment: nil, queue: location.queue, waits: waits)
         case .cache(let folder):
-            guard PrivateRedis.isOurs(cache: folder) else {
+            guard makes || PrivateRedis.isOurs(cache: folder) else {
                 throw PrefetchError(
                     .notFound, "\(folder) has no batches: it is no cache of ours yet",
                     hint: "make one: prefetch-coord run urls.txt --cache \(folder), or name another Redis with --redis")
@@ -64,9 +67,10 @@ struct Session: Sendable {
 
     /// Runs `body` with a session and closes it, however `body` ends.
     static func with<Result>(
-        _ location: RedisLocation, waits: Bool = false, _ body: (Session) async throws -> Result
+        _ location: RedisLocation, waits: Bool = false, makes: Bool = false,
+        _ body: (Session) async throws -> Result
     ) async throws -> Result {
-        let session = try await open(location, waits: waits)
+        let session = try await open(location, waits: waits, makes: makes)
         do {
             let result = try await body(session)
             await session.close()

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Glibc
 internal import Prefetch
 internal import Redis
 internal import WebImage
@@ -21,6 +22,9 @@ struct StatusCommand: AsyncParsableCommand {
     @Flag(help: "One object of JSON.")
     var json = false
 
+    @Option(help: "Colours: auto, always, never.")
+    var color = ColourChoice.auto
+
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {
@@ -42,13 +46,15 @@ struct StatusCommand: AsyncParsableCommand {
             } else {
                 if let line = QueueText.line(orders, words: location.words) { Console.print(line) }
                 if statuses.isEmpty { Console.print("no batches") }
-                for status in statuses { Console.print(BatchText.line(status)) }
+                for status in statuses { Console.print(BatchText.line(status, isColoured: isColoured)) }
                 Self.printWorkers(workers)
             }
             let waits = statuses.contains { $0.state == .running } && workers.isEmpty
             for line in HealthText.lines(health, noWorker: waits) { Console.print(line) }
         }
     }
+
+    private var isColoured: Bool { color.isOn(STDOUT_FILENO) }
 
     /// nil of a batch that is over: it waits for nothing.
     private func oldest(of statuses: [BatchStatus], _ queue: PrefetchQueue) async throws(RedisError) -> [OpenURL]? {
@@ -57,7 +63,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     private func printOne(_ status: BatchStatus, _ queue: PrefetchQueue) async throws {
-        Console.print(BatchText.line(status))
+        Console.print(BatchText.line(status, isColoured: isColoured))
         for line in BatchText.outcomes(status.counts) { Console.print(line) }
         let lists = status.hasLists ? try await queue.lists(of: status.id) : []
         for list in lists.suffix(20) {

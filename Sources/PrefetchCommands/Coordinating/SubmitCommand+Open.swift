@@ -16,7 +16,7 @@ extension SubmitCommand {
         }
         BatchSubmission.warn(of: list, batch)
         if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
-        try await Session.with(location) { session in
+        try await Session.with(location, makes: true) { session in
             let stop = StopRequest()
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
             var new = BatchSubmission.batch(list, batch)

@@ -49,10 +49,13 @@ struct SubmitCommand: AsyncParsableCommand {
     @Flag(name: [.customShort("q"), .long], help: "No progress lines.")
     var quiet = false
 
+    @OptionGroup(title: "Progress") var progress: ProgressArguments
     @OptionGroup(title: "Where") var location: RedisLocation
     @OptionGroup(title: "Batch options") var batch: BatchArguments
 
     func validate() throws {
+        try progress.check(isQuiet: quiet)
+        if progress.progress != nil && !wait { throw ValidationError("--progress goes with --wait") }
         if let slot, !PrefetchQueue.isValidName(slot) {
             throw ValidationError("--slot is 1 to 64 letters, digits, '_' or '-'")
         }
@@ -64,6 +67,7 @@ struct SubmitCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        if wait, progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
         guard let file, !open || resume else { return try await submitOpen() }
         let list = try BatchSubmission.list(file, cache: location.cacheFolder, format: batch.inputFormat)
         if BatchSubmission.asksForHits(list, batch), location.cacheFolder == nil {
@@ -73,7 +77,7 @@ struct SubmitCommand: AsyncParsableCommand {
         BatchSubmission.warn(of: list, batch)
         // With --cache alone the private Redis of that folder is made where it is missing.
         if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
-        try await Session.with(location) { session in
+        try await Session.with(location, makes: true) { session in
             let stop = StopRequest()
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
             if resume, try await resumeOpen(list, session, stop) { return }
@@ -144,8 +148,9 @@ struct SubmitCommand: AsyncParsableCommand {
 
     func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
         let follower = BatchFollower(
-            queue: session.queue, id: id, isQuiet: quiet,
-            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, patience: nil)
+            queue: session.queue, id: id, mode: progress.mode(isQuiet: quiet),
+            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, patience: nil,
+            isColoured: progress.isColoured)
         let status = try await BatchFollower.untilStopped(stop, session) { try await follower.follow() }
         guard let status else {
             Console.note("\(id) runs on; come back with: \(Shell.program) watch \(id)\(location.words)")

@@ -34,14 +34,20 @@ struct WatchCommand: AsyncParsableCommand {
     @Option(help: "Skipped URLs that still mean success: N or N%.")
     var failOver: AllowedSkips?
 
+    @OptionGroup(title: "Progress") var progress: ProgressArguments
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func validate() throws {
         guard json || !fromStart else { throw ValidationError("--from-start goes with --json") }
+        if json, let mode = progress.progress, mode != .none {
+            throw ValidationError(
+                "--json has its events on standard output; --progress \(mode.rawValue) goes without it")
+        }
         guard json || list == nil else { throw ValidationError("--list goes with --json: the counts need no list") }
     }
 
     func run() async throws {
+        if !json, progress.mode(isQuiet: false) == .json { Console.noteAsJSON() }
         try await Session.with(location) { session in
             let stop = StopRequest()
             let signal = Locked<Int32>(0)
@@ -68,9 +74,9 @@ struct WatchCommand: AsyncParsableCommand {
 
     private func counts(of id: String, _ session: Session) async throws -> BatchStatus? {
         try await BatchFollower(
-            queue: session.queue, id: id, isQuiet: false,
+            queue: session.queue, id: id, mode: progress.mode(isQuiet: false),
             allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, patience: nil,
-            saysPresent: true
+            saysPresent: true, isColoured: progress.isColoured
         ).follow()
     }
 

@@ -1,5 +1,6 @@
 internal import Origin
 internal import Threading
+internal import WebImage
 
 /// The server of a demo: a loopback origin in this process that does with each URL what the plan says.
 struct DemoOrigin: Sendable {
@@ -7,14 +8,16 @@ struct DemoOrigin: Sendable {
     private let closed: ClosedPort
 
     /// Makes the images and listens.
+    /// * `address`: of this machine.
+    /// * `port`: 0 for any free one.
     /// - Throws: ``OriginError`` where no port can be had.
-    init(_ plan: DemoPlan) async throws(OriginError) {
-        server = try OriginServer()
+    init(_ plan: DemoPlan, address: String = "127.0.0.1", port: Int = 0) async throws(OriginError) {
+        server = try OriginServer(address: address, port: port)
         server.keepsLog = false
         closed = try ClosedPort()
         let images = await Self.images()
         for entry in plan.entries where entry.behaviour != .closed {
-            let image = images[entry.kind]?[entry.number / GeneratedImage.Kind.allCases.count % Self.sizes.count] ?? []
+            let image = Self.image(of: entry, in: images)
             server.route(entry.path, sequence: Self.answers(entry, image))
         }
     }
@@ -51,6 +54,16 @@ struct DemoOrigin: Sendable {
             ]
         case .missing, .closed: return [OriginResponse(status: 404)]
         }
+    }
+
+    /// What each URL has to leave in a cache: nil where it has to leave nothing.
+    static func bodies(_ plan: DemoPlan) async -> [[UInt8]?] {
+        let images = await images()
+        return plan.entries.map { $0.behaviour.outcome.isSkipped ? nil : image(of: $0, in: images) }
+    }
+
+    private static func image(of entry: DemoPlan.Entry, in images: [GeneratedImage.Kind: [[UInt8]]]) -> [UInt8] {
+        images[entry.kind]?[entry.number / GeneratedImage.Kind.allCases.count % sizes.count] ?? []
     }
 
     private static let sizes = [4_000, 10_000, 20_000, 40_000]

@@ -13,9 +13,12 @@ public struct OriginCommand: AsyncParsableCommand {
             Examples:
               prefetch-origin generate ./corpus --count 5000
               prefetch-origin serve ./corpus --port 8080
+              prefetch-origin misbehave --port 8080
             """,
         version: "prefetch \(PrefetchVersion)",
-        subcommands: [GenerateCommand.self, ServeCommand.self])
+        subcommands: [
+            GenerateCommand.self, ServeCommand.self, MisbehaveCommand.self, ManifestCommand.self,
+        ])
 
     /// The command as its help says.
     public init() {}

@@ -10,6 +10,7 @@ extension FetchOptions {
         downloads.maxConcurrentDownloads = maxConcurrentDownloads
         downloads.maxParkedDownloads = max(64, 2 * maxConcurrentDownloads)
         downloads.maxConnectionsPerHost = maxPerHost > 0 ? maxPerHost : nil
+        downloads.hosts = politeness.policy
         downloads.connectTimeout = connectTimeout.seconds
         downloads.downloadTimeout = timeout.seconds
         downloads.maxTotalTime = maxTime?.seconds
@@ -19,7 +20,7 @@ extension FetchOptions {
         downloads.connectTo = connectTo
         downloads.resolve = resolve
         downloads.caFile = caFile
-        downloads.addressPolicy = AddressPolicy(allow: allowNet.compactMap { CIDR($0) })
+        downloads.addressPolicy = AddressPolicy(allow: try openNetworks())
         if let userAgent { downloads.setValue(userAgent, forHTTPHeaderField: "User-Agent") }
         for header in headers {
             let parts = header.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)

@@ -9,7 +9,8 @@ struct FetchOptions: ParsableArguments {
 
     @Option(
         name: .customLong("allow-net"),
-        help: "Open a private network, as 10.0.0.0/8 or 127.0.0.1:8080; may be repeated.")
+        help: "Open a private network, as 10.0.0.0/8 or 127.0.0.1:8080; may be repeated. PREFETCH_ALLOW_NET opens more."
+    )
     var allowNet: [String] = []
 
     @Option(
@@ -57,6 +58,7 @@ struct FetchOptions: ParsableArguments {
     var drainTimeout = TimeSpan(seconds: 25)
 
     @OptionGroup(title: "Request options") var requests: RequestOptions
+    @OptionGroup(title: "Politeness") var politeness: PolitenessOptions
     @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
 
     func validate() throws {
@@ -90,6 +92,6 @@ struct FetchOptions: ParsableArguments {
             "--max-redirects", String(maxRedirects), "--max-size", maxSize.argument, "--lease", lease.argument,
             "--drain-timeout", drainTimeout.argument,
         ]
-        return words + requests.arguments + cacheLimits.arguments
+        return words + requests.arguments + politeness.arguments + cacheLimits.arguments
     }
 }

@@ -35,10 +35,15 @@ enum BatchText {
     }
 
     /// One line about a batch on its way.
-    static func line(_ status: BatchStatus) -> String {
+    static func line(_ status: BatchStatus, isColoured: Bool = false) -> String {
         var state = status.isOpen ? "open" : ended(status)
         if status.waitsForItsList { state = "waiting for its list" }
         if status.isHeld { state = "paused" }
+        if isColoured {
+            let ink: Ink =
+                status.waitsForItsList || status.isHeld ? .warning : status.state == .cancelled ? .bad : .good
+            state = ink.painted(state, isColoured: true)
+        }
         let counts = status.counts
         return "\(status.id)  \(state)  \(Wording.share(counts.finished, of: status.total))  finished "
             + "\(Wording.count(counts.finished)) of \(Wording.count(status.total))  skipped \(Wording.count(counts.skipped))"

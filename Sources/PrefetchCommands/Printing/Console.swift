@@ -8,6 +8,14 @@ enum Console {
     /// Notes that wait for whoever redraws the last lines of the terminal; nil while nobody does.
     private static let waiting = Locked<[String]?>(nil)
 
+    /// Whether notes and errors are objects of JSON, for who reads standard error as such.
+    private static let isJSON = Locked(false)
+
+    /// From now on notes and errors are objects of JSON, one a line, as the events between which they stand.
+    static func noteAsJSON() {
+        isJSON.withLock { $0 = true }
+    }
+
     /// A line of the result.
     static func print(_ line: String) {
         write(line + "\n", to: STDOUT_FILENO)
@@ -20,6 +28,10 @@ enum Console {
 
     /// A line for the person who watches. While the last lines of the terminal are redrawn, it appears above them with the next frame.
     static func note(_ line: String) {
+        if isJSON.withLock({ $0 }) {
+            let object = JSONText.object([("event", .string("note")), ("message", .string(line))])
+            return write(object.text + "\n", to: STDERR_FILENO)
+        }
         let isKept = waiting.withLock { waiting in
             waiting?.append(line)
             return waiting != nil
@@ -56,6 +68,12 @@ enum Console {
 
     /// Two lines: what, and what to do.
     static func error(_ message: String, hint: String) {
+        if isJSON.withLock({ $0 }) {
+            let object = JSONText.object([
+                ("event", .string("error")), ("message", .string(message)), ("hint", .string(hint)),
+            ])
+            return write(object.text + "\n", to: STDERR_FILENO)
+        }
         let message = TerminalText.escaped(message)
         write("error: \(message)\n" + (hint.isEmpty ? "" : "hint: \(TerminalText.escaped(hint))\n"), to: STDERR_FILENO)
     }

@@ -28,7 +28,7 @@ enum HealthText {
                 "lost within ten minutes: \(names)\(health.lost.count > 5 ? " and others" : ""); others have their jobs"
             )
         }
-        return lines
+        return lines + HostText.lines(health.hosts)
     }
 
     static func object(_ health: QueueHealth, _ statuses: [BatchStatus]) -> JSONText {
@@ -43,6 +43,7 @@ enum HealthText {
                         .object([("batch", .string($0.key)), ("message", .string($0.value))])
                     })
             ),
+            ("hosts", .array(health.hosts.map(HostText.object))),
             ("waiting_for_list", .array(statuses.filter(\.waitsForItsList).map { .string($0.id) })),
         ])
     }

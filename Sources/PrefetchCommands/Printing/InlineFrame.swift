@@ -5,7 +5,8 @@ internal import WebImage
 enum InlineFrame {
     /// * `width`: columns a line may have.
     static func lines(
-        _ status: BatchStatus, _ load: WorkerLoad, _ rate: ProgressRate, width: Int, isUnicode: Bool
+        _ status: BatchStatus, _ load: WorkerLoad, _ rate: ProgressRate, width: Int, isUnicode: Bool,
+        isColoured: Bool = false
     ) -> [String] {
         let counts = status.counts
         var second = "  \(Wording.decimal(rate.urls, digits: 0)) URLs/s  "
@@ -24,18 +25,26 @@ enum InlineFrame {
         if status.isOpen { third += ", open for more lists" }
         if status.waitsForItsList { third += ", waiting for its list" }
         var lines = [
-            first(status, width: width, isUnicode: isUnicode),
+            first(status, width: width, isUnicode: isUnicode, isColoured: isColoured),
             TerminalText.cut(second, to: width, isUnicode: isUnicode),
             TerminalText.cut(third, to: width, isUnicode: isUnicode),
         ]
         if let trouble = load.trouble {
-            lines.append(TerminalText.cut("  " + TerminalText.escaped(trouble), to: width, isUnicode: isUnicode))
+            let text = "  " + TerminalText.cells(trouble, isUnicode: isUnicode)
+            let line = TerminalText.cut(text, to: width, isUnicode: isUnicode)
+            lines.append(isColoured ? Ink.warning.painted(line, isColoured: true) : line)
         }
         return lines
     }
 
+    /// A line about a skipped URL: what became of it stands out.
+    static func failure(_ line: String, isColoured: Bool) -> String {
+        guard isColoured, let gap = line.firstRange(of: "  ") else { return line }
+        return Ink.warning.painted(String(line[..<gap.lowerBound]), isColoured: true) + line[gap.lowerBound...]
+    }
+
     /// Name, share, bar and counts; the bar has what is left of the width, and goes first where there is none.
-    private static func first(_ status: BatchStatus, width: Int, isUnicode: Bool) -> String {
+    private static func first(_ status: BatchStatus, width: Int, isUnicode: Bool, isColoured: Bool) -> String {
         let finished = status.counts.finished
         let head = "\(status.id)  \(Wording.share(finished, of: status.total)) "
         let tail = "  \(Wording.count(finished))/\(Wording.count(status.total))"
@@ -43,7 +52,9 @@ enum InlineFrame {
         guard columns >= 5 else { return TerminalText.cut(head + tail, to: width, isUnicode: isUnicode) }
         let filled = status.total == 0 ? columns : columns * finished / status.total
         let (full, rest) = isUnicode ? ("━", "─") : ("#", "-")
-        return head + String(repeating: full, count: filled) + String(repeating: rest, count: columns - filled) + tail
+        let bar = (String(repeating: full, count: filled), String(repeating: rest, count: columns - filled))
+        guard isColoured else { return head + bar.0 + bar.1 + tail }
+        return head + Ink.good.painted(bar.0, isColoured: true) + Ink.dim.painted(bar.1, isColoured: true) + tail
     }
 }
 

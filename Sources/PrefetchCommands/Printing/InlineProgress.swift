@@ -12,6 +12,7 @@ actor InlineProgress {
     private static let named = 3
 
     private let isUnicode = Terminal.isUnicode
+    private let isColoured: Bool
     private var reading: (status: BatchStatus, load: WorkerLoad)?
     private var isChanged = false
     private var rate = ProgressRate()
@@ -21,7 +22,10 @@ actor InlineProgress {
     private var failures: [String] = []
     private var unnamed = 0
 
-    init() { Console.holdNotes() }
+    init(isColoured: Bool = false) {
+        self.isColoured = isColoured
+        Console.holdNotes()
+    }
 
     /// How many more failures the next frame will name.
     var room: Int { Self.named - failures.count }
@@ -62,7 +66,13 @@ actor InlineProgress {
         rate.add(status.counts)
         // One column stays free: some terminals wrap as soon as the last one is written.
         let columns = max(1, Terminal.width - 1)
-        var above = notes + failures.map { TerminalText.cut($0, to: columns, isUnicode: isUnicode) }
+        var above =
+            notes
+            + failures.map {
+                let line = TerminalText.cut(
+                    TerminalText.cells($0, isUnicode: isUnicode), to: columns, isUnicode: isUnicode)
+                return InlineFrame.failure(line, isColoured: isColoured)
+            }
         if unnamed > 0 {
             let more = "  and \(Wording.count(unnamed)) more skipped"
             above.append(TerminalText.cut(more, to: columns, isUnicode: isUnicode))
@@ -70,7 +80,8 @@ actor InlineProgress {
         (failures, unnamed) = ([], 0)
         // A terminal that has become narrower may have folded the old lines; they stay where they are.
         let start = columns < width ? "\r\u{1B}[J" : erase
-        let lines = InlineFrame.lines(status, load, rate, width: columns, isUnicode: isUnicode)
+        let lines = InlineFrame.lines(
+            status, load, rate, width: columns, isUnicode: isUnicode, isColoured: isColoured)
         (height, width) = (lines.count, columns)
         // Between these two the terminal shows nothing half done; those that do not know them ignore them.
         Console.draw("\u{1B}[?2026h" + start + (above + lines).map { $0 + "\n" }.joined() + "\u{1B}[?2026l")

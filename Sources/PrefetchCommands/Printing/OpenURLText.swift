@@ -25,6 +25,9 @@ enum OpenURLText {
         switch url.state {
         case .transferring: return "in transfer\(elapsed)"
         case .stalled: return "stalled: no byte\(elapsed); parked, it holds no slot"
+        case .waitingForHost where !detail.isEmpty:
+            let time = url.until.map { "; asked again at \(clock($0, at: at))" } ?? ""
+            return "waiting\(elapsed) for \(host): \(detail)\(time)"
         case .waitingForHost: return "waiting\(elapsed) for a slot of \(host) (--max-per-host)"
         case .waitingForSlot: return "waiting\(elapsed) for a slot of its worker (--max-concurrent-downloads)"
         case .retrying:

@@ -5,9 +5,11 @@ internal import Glibc
 enum Terminal {
     /// Whether lines can be redrawn there: it is a terminal, and one that obeys (TERM).
     static var canRedraw: Bool {
-        guard isatty(STDERR_FILENO) == 1, let name = environment("TERM") else { return false }
-        return name != "dumb"
+        isatty(STDERR_FILENO) == 1 && isObedient
     }
+
+    /// Whether TERM names a terminal that obeys.
+    static var isObedient: Bool { environment("TERM").map { $0 != "dumb" } ?? false }
 
     /// Its columns now; 80 where it does not say.
     static var width: Int {

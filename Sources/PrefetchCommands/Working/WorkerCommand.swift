@@ -64,11 +64,23 @@ public struct WorkerCommand: AsyncParsableCommand {
         // Redis may be starting anew at this very moment: that is no reason to end, as it is none later on.
         try await Session.with(location, waits: true) { session in
             let manager = try manager(folder)
+            let service = ServiceManager(environment: ProcessInfo.processInfo.environment)
             let worker = PrefetchWorker(
-                configuration: try configuration(), redis: session.redis, queue: location.queue, manager: manager)
+                configuration: try configuration(service), redis: session.redis, queue: location.queue, manager: manager
+            )
             TerminationSignals.install { signal, count in
                 stop.request(signal: signal, count: count)
-                if count == 1 { worker.drain() } else { worker.stop() }
+                if count == 1 {
+                    service?.tell(.stopping, .status("finishing what is in flight"))
+                    worker.drain()
+                } else {
+                    worker.stop()
+                }
+            }
+            // The loop that transfers and the worker itself answer, or they hang. Redis has no part in it: being away is no reason to be killed.
+            async let _: Void? = service?.watch {
+                _ = await manager.downloader.activity
+                _ = await worker.counts
             }
             let log = try fetch.requests.transferLog.map { path in
                 let (log, events) = (try TransferLog(path: path), manager.downloader.events())
@@ -83,7 +95,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         }
     }
 
-    private func configuration() throws(PrefetchError) -> PrefetchWorker.Configuration {
+    private func configuration(_ service: ServiceManager?) throws(PrefetchError) -> PrefetchWorker.Configuration {
         var configuration = PrefetchWorker.Configuration()
         configuration.lease = Int(fetch.lease.seconds * 1000)
         configuration.maxConcurrentDownloads = fetch.maxConcurrentDownloads
@@ -95,6 +107,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         if !folder.isEmpty { configuration.history = try HistoryLog(folder: folder, queue: location.queue) }
         let isQuiet = quiet
         configuration.onEvent = { event in
+            Self.tell(service, event)
             if let line = Self.text(event, isQuiet: isQuiet) { Console.note("\(ProgressLines.clock) \(line)") }
         }
         return configuration
@@ -129,6 +142,16 @@ public struct WorkerCommand: AsyncParsableCommand {
         // A run names refused hosts itself, once for all its workers.
         case .refused(_, let message):
             isQuiet ? nil : "refused: \(TerminalText.escaped(message)); open it with --allow-net"
+        }
+    }
+
+    /// A worker that waits for Redis is a service that has started: what it waits for is in its status, and an end of the wait is no new start.
+    private static func tell(_ service: ServiceManager?, _ event: PrefetchWorker.Event) {
+        guard let service, let line = text(event, isQuiet: false) else { return }
+        switch event {
+        case .joined, .redisAway: service.tell(.ready, .status(line))
+        case .redisBack, .paused, .resumed, .halted, .lost: service.tell(.status(line))
+        case .complaint, .concurrency, .refused: break
         }
     }
 

@@ -29,22 +29,27 @@ public final class CacheEntry: Sendable {
     let accessedAt: Int
     /// When the bytes were written, in seconds since 1970.
     package let modifiedAt: Int
-    /// Whether it is a file, and as long as its record says; without a record, whether there is anything in it.
+    let isFile: Bool
+    /// Whether its record is that of another key: somebody gave the file this name.
+    let isForeign: Bool
+    /// Whether it is a file of this key, and as long as its record says; without a record, whether there is anything in it.
     let isWhole: Bool
 
     init(
-        key: CacheKey, path: String, record: CacheRecord?, level: ValidationLevel, file: consuming OpenFile,
-        status: stat
+        key: CacheKey, path: String, record: CacheRecord?, isForeign: Bool = false, level: ValidationLevel,
+        file: consuming OpenFile, status: stat
     ) {
         self.key = key
         self.path = path
         self.record = record
+        self.isForeign = isForeign
         size = Int(status.st_size)
         inode = UInt(status.st_ino)
         accessedAt = status.st_atim.tv_sec
         modifiedAt = status.st_mtim.tv_sec
+        isFile = status.st_mode & S_IFMT == S_IFREG
         isWhole =
-            status.st_mode & S_IFMT == S_IFREG
+            isFile && !isForeign
             && (record.map { $0.length == Int(status.st_size) } ?? (status.st_size > 0))
         standing =
             if let record { record.level >= level ? .verified : .lower(record.level) } else { .unverified }
@@ -76,6 +81,12 @@ public final class CacheEntry: Sendable {
             offset += piece.count
         }
         return hash.finalize()
+    }
+
+    /// The digest of its record; of the bytes where that has none.
+    package func knownDigest() throws(WebImageError) -> Digest {
+        if let digest = record?.digest { return digest }
+        return try digest()
     }
 
     private func unreadable() -> WebImageError {

@@ -34,6 +34,9 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
     /// Which one this key has, from 0.
     var leafIndex: Int { Int(digest[0]) }
 
+    /// What a record keeps of it.
+    var check: [UInt8] { (28..<32).map { digest[$0] } }
+
     /// Which lock file has this key's byte.
     var lockFile: Int { Int(digest[31]) % Self.lockFileCount }
 

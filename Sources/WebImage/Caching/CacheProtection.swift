@@ -54,6 +54,10 @@ package final class CacheProtection: Sendable {
 }
 
 extension DiskCache {
+    /// Whether what a running batch fetches is protected.
+    /// - Throws: `localFault`.
+    package func isInUse() throws(WebImageError) -> Bool { try protectedSince(cleans: false) != nil }
+
     /// Since when images are protected, in nanoseconds since 1970; nil where nobody protects any. Removes what the dead left.
     ///
     /// * `cleans`: false leaves even that.

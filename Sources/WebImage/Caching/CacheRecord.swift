@@ -5,8 +5,10 @@
 ///
 ///     0  version, 1           4  width, u32       16  length, u64
 ///     1  level passed         8  height, u32      24  stored at, seconds since 1970, i64
-///     2  flags: 1 = digest   12  0                32  SHA-256, or 0
+///     2  flags: 1 = digest   12  of which key     32  SHA-256, or 0
 ///     3  format (`ImageFormat.recordCode`)
+///
+/// At 12 stand the last four bytes of the key's digest: a file under the name of another key is found out. 0: not known.
 public struct CacheRecord: Sendable, Equatable {
     /// The level the image passed.
     public var level: ValidationLevel
@@ -63,6 +65,21 @@ public struct CacheRecord: Sendable, Equatable {
             storedAt: Int(truncatingIfNeeded: number(24..<32)))
     }
 
+    /// Whether these bytes may be the record of a key's image: nothing says that they are of another one.
+    static func belongs(_ bytes: [UInt8], to key: CacheKey) -> Bool {
+        guard bytes.count == encodedLength, bytes[0] == version else { return true }
+        let check = bytes[12..<16]
+        return check.allSatisfy { $0 == 0 } || check.elementsEqual(key.check)
+    }
+
+    /// The record of a key's image.
+    func encoded(for key: CacheKey) -> [UInt8] {
+        var bytes = encoded
+        bytes.replaceSubrange(12..<16, with: key.check)
+        return bytes
+    }
+
+    /// Without saying of which key.
     var encoded: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Self.encodedLength)

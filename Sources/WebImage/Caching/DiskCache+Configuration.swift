@@ -31,6 +31,8 @@ extension DiskCache {
         public var expireType: ExpireType
         /// Whether the directory is only looked up: nothing is made, stored, raised or moved; default false.
         public var isReadOnly: Bool
+        /// Whether a directory that everybody may write to is refused; default false: it has a warning.
+        public var isStrict = false
 
         /// A configuration of its parts.
         public init(

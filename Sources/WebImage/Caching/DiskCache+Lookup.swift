@@ -50,7 +50,9 @@ extension DiskCache {
         let isFile = status.st_mode & S_IFMT == S_IFREG
         let record = isFile ? try readRecord(of: file.descriptor, path: path) : nil
         return CacheEntry(
-            key: key, path: "\(directory)/\(path)", record: record, level: level, file: file, status: status)
+            key: key, path: "\(directory)/\(path)", record: record.flatMap { CacheRecord($0) },
+            isForeign: record.map { !CacheRecord.belongs($0, to: key) } ?? false, level: level, file: file,
+            status: status)
     }
 
     /// ETag, Last-Modified and key of an entry, where they were kept.
@@ -92,14 +94,15 @@ extension DiskCache {
     func rewrite(_ record: CacheRecord, of entry: CacheEntry) throws(WebImageError) -> Bool {
         guard !configuration.isReadOnly else { return false }
         if current.attributes {
-            let code = replaceAttribute(Self.recordAttribute, record.encoded, of: entry)
+            let code = replaceAttribute(Self.recordAttribute, record.encoded(for: entry.key), of: entry)
             if code == 0 { return true }
             if code == EACCES || code == EPERM || code == EROFS { return false }
             guard lacksAttributes(code) else { throw fault("write a record", code: code) }
         }
         let leaf = try openLeaf(entry.key)
         try writeSidecar(
-            record.encoded + (validators(of: entry)?.encoded ?? []), name: entry.key.name, leaf: leaf.descriptor)
+            record.encoded(for: entry.key) + (validators(of: entry)?.encoded ?? []), name: entry.key.name,
+            leaf: leaf.descriptor)
         return true
     }
 
@@ -114,33 +117,39 @@ extension DiskCache {
         return code
     }
 
-    func moveAside(_ key: CacheKey, inode: UInt) {
+    @discardableResult
+    func moveAside(_ key: CacheKey, inode: UInt) -> Bool {
         guard !configuration.isReadOnly,
             let leaf = OpenFile(clinux_open_beneath(root, key.leaf, clinux_directory_flags(), 0))
-        else { return }
+        else { return false }
         var status = stat()
-        guard fstatat(leaf.descriptor, key.name, &status, AT_SYMLINK_NOFOLLOW) == 0, UInt(status.st_ino) == inode else {
-            return
-        }
-        mkdirat(root, "bad", 0o777)
-        guard let bad = OpenFile(clinux_open_beneath(root, "bad", clinux_directory_flags(), 0)) else { return }
+        guard fstatat(leaf.descriptor, key.name, &status, AT_SYMLINK_NOFOLLOW) == 0, UInt(status.st_ino) == inode,
+            let bad = openBad()
+        else { return false }
         let name = "\(key.digest.hex)-\(String(UInt32.random(in: 0 ... .max), radix: 16))"
-        guard renameat(leaf.descriptor, key.name, bad.descriptor, name) == 0 else { return }
+        guard renameat(leaf.descriptor, key.name, bad.descriptor, name) == 0 else { return false }
         if status.st_mode & S_IFMT == S_IFREG {
             account?.add(images: -1, blocks: -CacheAccount.blocks(Int(status.st_size)), leaf: key.leafIndex)
         }
         renameat(leaf.descriptor, key.name + Self.sidecarSuffix, bad.descriptor, name + Self.sidecarSuffix)
+        return true
     }
 
-    private func readRecord(of descriptor: Int32, path: String) throws(WebImageError) -> CacheRecord? {
+    /// The directory of what was moved aside; nil with `errno`.
+    func openBad() -> OpenFile? {
+        mkdirat(root, "bad", 0o777)
+        return OpenFile(clinux_open_beneath(root, "bad", clinux_directory_flags(), 0))
+    }
+
+    private func readRecord(of descriptor: Int32, path: String) throws(WebImageError) -> [UInt8]? {
         if current.attributes {
             if let bytes = attribute(Self.recordAttribute, of: descriptor, limit: 2 * CacheRecord.encodedLength) {
-                return CacheRecord(bytes)
+                return bytes
             }
             guard errno == ENODATA || errno == ERANGE || lacksAttributes(errno) else { throw fault("read a record") }
         }
         // Also where the file system has attributes: the cache may have been copied here from one that has none.
-        return try readSidecar(path).flatMap { CacheRecord(Array($0.prefix(CacheRecord.encodedLength))) }
+        return try readSidecar(path).map { Array($0.prefix(CacheRecord.encodedLength)) }
     }
 
     private func readSidecar(_ path: String) throws(WebImageError) -> [UInt8]? {

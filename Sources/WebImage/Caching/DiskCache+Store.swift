@@ -47,12 +47,13 @@ extension DiskCache {
     ) throws(WebImageError) -> StoreResult {
         var file = try fill(body, leaf: leaf.descriptor)
         defer { if let name = file.temporaryName { unlinkat(leaf.descriptor, name, 0) } }
-        let isDescribed = try describe(&file, record: record, validators: validators)
+        let encoded = record.encoded(for: key)
+        let isDescribed = try describe(&file, record: encoded, validators: validators)
         if file.mode != publishedMode, fchmod(file.descriptor, publishedMode) != 0 { throw fault("store an image") }
         if configuration.durability == .file, fdatasync(file.descriptor) != 0 { throw fault("store an image") }
         // Two names cannot appear in one step, so only one process at a time publishes a pair of them into this directory.
         let pairLock = isDescribed ? nil : try lockPairs(leaf.descriptor)
-        let sidecar = pairLock == nil ? nil : record.encoded + (validators?.encoded ?? [])
+        let sidecar = pairLock == nil ? nil : encoded + (validators?.encoded ?? [])
         let result = try publish(
             file, in: leaf.descriptor, key: key, record: record, sidecar: sidecar, replacing: replacing,
             hasValidators: validators != nil)
@@ -157,15 +158,15 @@ extension DiskCache {
 
     /// Attaches the record. Returns false where it has to stand in a file of its own.
     private func describe(
-        _ file: inout Filled, record: CacheRecord, validators: HTTPValidators?
+        _ file: inout Filled, record: [UInt8], validators: HTTPValidators?
     ) throws(WebImageError) -> Bool {
         guard current.attributes else { return false }
         let descriptor = file.descriptor
-        var code = setAttribute(Self.recordAttribute, record.encoded, of: descriptor)
+        var code = setAttribute(Self.recordAttribute, record, of: descriptor)
         if code != 0, file.mode & 0o200 == 0, lacksAttributesOfReadOnlyFiles(code) {
             file.mode = 0o600
             guard fchmod(descriptor, file.mode) == 0 else { throw fault("store an image") }
-            code = setAttribute(Self.recordAttribute, record.encoded, of: descriptor)
+            code = setAttribute(Self.recordAttribute, record, of: descriptor)
         }
         if code == 0, let validators {
             code = setAttribute(Self.validatorsAttribute, validators.encoded, of: descriptor)

@@ -14,13 +14,22 @@ extension DiskCache {
         check: (CacheEntry) throws(WebImageError) -> String? = { _ throws(WebImageError) in nil },
         report: (CacheFinding) -> Void
     ) throws(WebImageError) -> Int {
+        try verify(atLeast: level, check: check) { finding, _ throws(WebImageError) in report(finding) }
+    }
+
+    /// The same for whoever does something about it: hears of the file's inode too, 0 where it could not be opened.
+    func verify(
+        atLeast level: ValidationLevel, check: (CacheEntry) throws(WebImageError) -> String?,
+        found: (_ finding: CacheFinding, _ inode: UInt) throws(WebImageError) -> Void
+    ) throws(WebImageError) -> Int {
         var checked = 0
         try walk { key, _, _ throws(WebImageError) in
             guard !Task.isCancelled else { throw WebImageError(.cancelled, "the check of the cache was cancelled") }
-            guard let problem = try examine(key, level: level, check: check) else { return }
+            var inode: UInt = 0
+            guard let problem = try examine(key, level: level, check: check, inode: &inode) else { return }
             checked += 1
             if case .some(let problem) = problem {
-                report(CacheFinding(key: key, path: "\(directory)/\(key.path)", problem: problem))
+                try found(CacheFinding(key: key, path: "\(directory)/\(key.path)", problem: problem), inode)
             }
         }
         return checked
@@ -28,7 +37,8 @@ extension DiskCache {
 
     /// Nil where the file is gone, `.some(nil)` where it is in order.
     private func examine(
-        _ key: CacheKey, level: ValidationLevel, check: (CacheEntry) throws(WebImageError) -> String?
+        _ key: CacheKey, level: ValidationLevel, check: (CacheEntry) throws(WebImageError) -> String?,
+        inode: inout UInt
     ) throws(WebImageError) -> CacheFinding.Problem?? {
         let entry: CacheEntry
         do throws(WebImageError) {
@@ -37,6 +47,9 @@ extension DiskCache {
         } catch {
             return .some(.unreadable(error.message))
         }
+        inode = entry.inode
+        if entry.isForeign { return .some(.key) }
+        guard entry.isFile else { return .some(.notAFile) }
         if let record = entry.record {
             guard record.length == entry.size else { return .some(.size(expected: record.length, found: entry.size)) }
             if let digest = record.digest {

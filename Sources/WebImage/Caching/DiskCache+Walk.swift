@@ -8,12 +8,12 @@ extension DiskCache {
         _ visit: (_ key: CacheKey, _ leaf: Int32, _ name: String) throws(WebImageError) -> Void
     ) throws(WebImageError) {
         for first in try names(in: "v1", length: 1) {
-            for second in try names(in: "v1/\(first)", length: 1) {
+            for second in try namesOfDirectory("v1/\(first)", length: 1) {
                 let path = "v1/\(first)/\(second)"
                 guard let leaf = OpenFile(clinux_open_beneath(root, path, clinux_directory_flags(), 0)) else {
                     continue
                 }
-                for name in try names(in: path, length: 62) {
+                for name in try namesOfDirectory(path, length: 62) {
                     guard let digest = Digest(hex: first + second + name) else { continue }
                     try visit(CacheKey(digest), leaf.descriptor, name)
                 }
@@ -48,6 +48,14 @@ extension DiskCache {
         return removed
     }
 
+    /// The same; none where a symbolic link stands in the directory's place, which ``strays()`` names.
+    private func namesOfDirectory(_ path: String, length: Int?) throws(WebImageError) -> [String] {
+        do throws(WebImageError) { return try names(in: path, length: length) } catch {
+            guard error.underlyingCode == ELOOP || error.underlyingCode == EXDEV else { throw error }
+            return []
+        }
+    }
+
     /// Sorted names of one directory: lower-case hexadecimal ones of a length, or all.
     func names(in path: String, length: Int?) throws(WebImageError) -> [String] {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
@@ -67,7 +75,7 @@ extension DiskCache {
         return names.sorted()
     }
 
-    private static func isHex(_ byte: UInt8) -> Bool {
+    static func isHex(_ byte: UInt8) -> Bool {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
     }
 }

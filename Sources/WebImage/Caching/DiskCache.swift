@@ -42,6 +42,12 @@ public final class DiskCache: Sendable {
         }
         var status = stat()
         guard fstat(file.descriptor, &status) == 0 else { throw Self.fault("open the cache directory \(directory)") }
+        if configuration.isStrict, status.st_mode & 0o002 != 0 {
+            throw WebImageError(
+                .invalidConfiguration,
+                "everybody on this machine can write to the cache directory \(directory): chmod o-w it, or do not ask for a strict "
+                    + "cache")
+        }
         warnings =
             status.st_mode & 0o002 == 0
             ? []
@@ -140,6 +146,7 @@ public final class DiskCache: Sendable {
         for name in ["v1", ".prefetch", ".prefetch/locks"] {
             guard mkdirat(root, name, 0o777) == 0 || errno == EEXIST else { throw fault("make \(name)") }
         }
+        makeID()
         // https://bford.info/cachedir/: backup programs leave a directory with this file out.
         let tag = OpenFile(clinux_open_beneath(root, "CACHEDIR.TAG", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666))
         guard let tag else {
@@ -149,6 +156,11 @@ public final class DiskCache: Sendable {
         let text = "Signature: 8a477f597d28d172789f06886806bc55\n# This directory is a cache of prefetch.\n"
         let code = Array(text.utf8).withUnsafeBytes { OpenFile.write($0, to: tag.descriptor) }
         guard code == 0 else { throw fault("write CACHEDIR.TAG", code: code) }
+    }
+
+    /// An open directory of the cache, or below another open one; nil with `errno`.
+    func directory(_ path: String) -> OpenFile? {
+        OpenFile(clinux_open_beneath(root, path, clinux_directory_flags(), 0))
     }
 
     /// mkdir -p

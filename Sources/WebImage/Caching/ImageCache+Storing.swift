@@ -29,17 +29,44 @@ extension ImageCache {
     }
 
     private func verified(_ data: [UInt8]) throws(WebImageError) -> MemoryImage {
-        let info = try data.span.withUnsafeBytes { bytes throws(WebImageError) in
-            try configuration.coder.verify(bytes, level: configuration.validation)
-        }
-        return MemoryImage(bytes: data, info: info, digest: SHA256.hash(data))
+        try MemoryImage(verifying: data, level: configuration.validation, coder: configuration.coder)
     }
 
     private func write(_ image: MemoryImage, forKey key: String) throws(WebImageError) {
+        try disk.store(image, forKey: key)
+    }
+}
+
+extension MemoryImage {
+    /// Verifies bytes.
+    /// - Throws: `badImageData` where they are no whole image.
+    init(verifying bytes: [UInt8], level: ValidationLevel, coder: ImageCoder) throws(WebImageError) {
+        let info = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
+            try coder.verify(bytes, level: level)
+        }
+        self.init(bytes: bytes, info: info, digest: SHA256.hash(bytes))
+    }
+}
+
+extension DiskCache {
+    /// Verifies an image and stores it, in place of the one under its key. Blocks.
+    /// - Returns: what the check found out.
+    /// - Throws: `badImageData` where it is no whole image, nothing is stored then; `localFault`.
+    @discardableResult
+    package func storeVerified(
+        _ data: [UInt8], forKey key: String, level: ValidationLevel, coder: ImageCoder = ImageCoder(),
+        replacing: Bool = true
+    ) throws(WebImageError) -> ImageInfo {
+        let image = try MemoryImage(verifying: data, level: level, coder: coder)
+        try store(image, forKey: key, replacing: replacing)
+        return image.info
+    }
+
+    func store(_ image: MemoryImage, forKey key: String, replacing: Bool = true) throws(WebImageError) {
         let record = CacheRecord(
             image.info, length: image.bytes.count, digest: image.digest, storedAt: WallClock.seconds)
-        try disk.storeBesideClearing(
+        try storeBesideClearing(
             ImageBody(image.bytes), for: CacheKey(key), record: record, validators: HTTPValidators(key: key),
-            replacing: true)
+            replacing: replacing)
     }
 }

@@ -26,16 +26,6 @@ package final class TransferLock: Sendable {
         files = try TransferLockFiles(cache)
     }
 
-    /// Runs `body` while nobody else transfers this image. Whoever waited looks into the cache first: most often it is there now.
-    /// - Throws: what ``acquire(_:)`` and `body` throw.
-    package nonisolated(nonsending) func withTransfer<Result>(
-        of key: CacheKey, _ body: nonisolated(nonsending) () async throws(WebImageError) -> Result
-    ) async throws(WebImageError) -> Result {
-        let transfer = try await acquire(key)
-        defer { transfer.release() }
-        return try await body()
-    }
-
     /// Waits until nobody else transfers this image, or another process has for longer than the patience.
     /// - Throws: `cancelled` where the task is cancelled while it waits, `localFault` where the lock files do not work.
     package func acquire(_ key: CacheKey) async throws(WebImageError) -> Transfer {

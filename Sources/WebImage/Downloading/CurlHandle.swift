@@ -254,6 +254,9 @@ extension CurlHandle {
     /// The status code of the last response; 0 where none came.
     var status: Int { ccurl_get_long(pointer, CURLINFO_RESPONSE_CODE) }
 
+    /// Seconds from the transfer's begin to the first byte of the answer.
+    var firstByte: Double { Double(ccurl_get_off(pointer, CURLINFO_STARTTRANSFER_TIME_T)) / 1e6 }
+
     /// Seconds of `Retry-After`, as a number or a date (RFC 9110, section 10.2.3).
     var retryAfter: Double? {
         let seconds = ccurl_get_off(pointer, CURLINFO_RETRY_AFTER)

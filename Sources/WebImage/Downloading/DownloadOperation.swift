@@ -28,6 +28,8 @@ final class DownloadOperation {
     private(set) var redirects = 0
     /// Tries begun, those of the caller included.
     private(set) var attempts: Int
+    /// Those of them that only found out that nobody is there: they do not use up the URL's tries.
+    var excused = 0
     /// Whether the operator named the address the hop goes to.
     var isNamedByOperator = false
     /// When it began to wait, for a slot or for its next try.

@@ -13,9 +13,13 @@ struct DownloadQueue<Element> {
         var waiting: [Deque<(sequence: Int, element: Element)>] = [[], [], []]
         var running = 0
         let limit: Int
+        /// Whether it may have none now, although it has fewer out than its limit.
+        var isHeld = false
 
         /// The priority whose queue is next; 0 is the highest.
         var nextPriority: Int? { waiting.firstIndex { !$0.isEmpty } }
+        var count: Int { waiting.reduce(0) { $0 + $1.count } }
+        var hasRoom: Bool { running < limit && !isHeld }
     }
 
     private struct Candidate: Comparable {
@@ -59,13 +63,20 @@ struct DownloadQueue<Element> {
     }
 
     /// Takes the next element out and occupies a slot of its host until ``release(host:)``.
-    mutating func next() -> Element? {
+    /// * `admits`: asked with a host, what it has out and what waits; one it says no to is passed over until it is let go or gets a
+    ///   slot back.
+    mutating func next(admits: ((_ host: String, _ running: Int, _ waiting: Int) -> Bool)? = nil) -> Element? {
         while let candidate = ready.popMin() {
-            guard var entry = hosts[candidate.host], entry.running < entry.limit,
+            guard var entry = hosts[candidate.host], entry.hasRoom,
                 let priority = entry.nextPriority, priority == candidate.priority,
                 rank(entry, priority) == candidate.rank
             else { continue }
             hosts[candidate.host] = nil
+            if let admits, !admits(candidate.host, entry.running, entry.count) {
+                entry.isHeld = true
+                hosts[candidate.host] = entry
+                continue
+            }
             let taken = order == .fifo ? entry.waiting[priority].removeFirst() : entry.waiting[priority].removeLast()
             entry.running += 1
             announce(entry, candidate.host)
@@ -76,12 +87,29 @@ struct DownloadQueue<Element> {
     }
 
     /// Whether a host has as many out as it may.
-    func isAtLimit(host: String) -> Bool { hosts[host].map { $0.running >= $0.limit } ?? false }
+    func isAtLimit(host: String) -> Bool { hosts[host].map { !$0.hasRoom } ?? false }
+
+    /// How many of a host wait.
+    func waitingCount(host: String) -> Int { hosts[host]?.count ?? 0 }
+
+    /// How many of a host are out.
+    func runningCount(host: String) -> Int { hosts[host]?.running ?? 0 }
+
+    /// A host that was passed over is asked for again.
+    mutating func letGo(host: String) {
+        guard var entry = hosts.removeValue(forKey: host) else { return }
+        if entry.isHeld {
+            entry.isHeld = false
+            announce(entry, host)
+        }
+        hosts[host] = entry
+    }
 
     /// Gives a slot of the host back.
     mutating func release(host: String) {
         guard var entry = hosts.removeValue(forKey: host) else { return }
         entry.running -= 1
+        entry.isHeld = false
         guard entry.running > 0 || entry.nextPriority != nil else { return }
         announce(entry, host)
         hosts[host] = entry
@@ -107,7 +135,7 @@ struct DownloadQueue<Element> {
     }
 
     private mutating func announce(_ entry: Host, _ host: String) {
-        guard entry.running < entry.limit, let priority = entry.nextPriority else { return }
+        guard entry.hasRoom, let priority = entry.nextPriority else { return }
         ready.insert(Candidate(priority: priority, rank: rank(entry, priority), host: host))
     }
 

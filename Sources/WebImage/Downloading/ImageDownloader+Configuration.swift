@@ -11,6 +11,8 @@ extension ImageDownloader {
         /// Transfers at once to one host name, nil (no limit) by default. A host that is an address opened by
         /// ``AddressPolicy/allow`` has none.
         public var maxConnectionsPerHost: Int?
+        /// How hosts are treated: asked as often as there are URLs by default.
+        public var hosts = HostPolicy()
         /// Which waiting download is next, first in first out by default.
         public var executionOrder = DownloadExecutionOrder.fifo
         /// Until the request can be sent: name, connection and TLS, 10 by default.
@@ -128,6 +130,7 @@ extension ImageDownloader {
             try check((1...100_000).contains(maxConcurrentDownloads), "maxConcurrentDownloads must be 1 to 100,000")
             try check((0...100_000).contains(maxParkedDownloads), "maxParkedDownloads must be 0 to 100,000")
             try check(maxConnectionsPerHost ?? 1 >= 1, "maxConnectionsPerHost must be at least 1")
+            try hosts.validate()
             let positive = [
                 ("parkAfter", parkAfter), ("connectTimeout", connectTimeout), ("downloadTimeout", downloadTimeout),
                 ("lowSpeedTime", lowSpeedTime), ("maxTime", maxTime ?? 1),
@@ -167,6 +170,9 @@ extension ImageDownloader {
                 maxAttempts: maxAttempts, baseDelay: retryBaseDelay, maxDelay: retryMaxDelay,
                 maxRetryAfter: maxRetryAfter, errors: retriedErrors, statusCodes: retriedStatusCodes)
         }
+
+        /// What keeps to ``hosts``, where there is anything to be kept to.
+        var governor: HostGovernor? { hosts.isIdle ? nil : HostGovernor(hosts, longestWait: maxRetryAfter) }
 
         /// How often running transfers are looked at: at least eight times within the shortest limit.
         var checkInterval: Double {

@@ -16,18 +16,22 @@ extension ImageDownloader {
                 enqueue(retry.operation, goesFirst: true)
             }
         }
+        letHostsGo()
         var admitted = admit()
+        callAboutHosts()
         if running.isEmpty && admitted == 0 { return sleepMilliseconds }
         repeat {
             multi.perform()
             admitted = readMessages() ? admit() : 0
         } while admitted > 0
+        callAboutHosts()
         return sleepMilliseconds
     }
 
     private var sleepMilliseconds: Int32 {
         var next = retries.min?.due ?? .infinity
         if !running.isEmpty { next = min(next, nextCheck) }
+        if let governor { next = min(next, governor.nextWake) }
         guard next < .infinity else { return 3_600_000 }
         return Int32(max(1, min(3_600_000, ((next - monotonicSeconds()) * 1000).rounded(.up))))
     }
@@ -50,12 +54,15 @@ extension ImageDownloader {
     /// Starts what waits while there are slots; returns how many were started.
     private func admit() -> Int {
         var started = 0
-        while !isSuspended, activeDownloadCount < maxConcurrentDownloads, let operation = queue.next() {
-            operation.slotHost = operation.request.host
+        while !isSuspended, activeDownloadCount < maxConcurrentDownloads, let operation = nextToBegin() {
+            operation.slotHost = host(of: operation)
             if operation.isRevoked {
                 // Nobody waits for it any more, or none of those who do may begin anything.
                 releaseSlot(of: operation)
                 complete(operation, .failure(.downloadCancelled))
+            } else if let error = refusal(of: operation) {
+                releaseSlot(of: operation)
+                complete(operation, .failure(error))
             } else if startTransfer(of: operation) {
                 started += 1
             }

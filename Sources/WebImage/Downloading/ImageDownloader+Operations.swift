@@ -5,7 +5,7 @@ extension ImageDownloader {
     func enqueue(_ operation: DownloadOperation, goesFirst: Bool = false) {
         operation.since = monotonicSeconds()
         queue.enqueue(
-            operation, host: operation.request.host, priority: operation.priority,
+            operation, host: host(of: operation), priority: operation.priority,
             limit: configuration.connectionLimit(to: operation.request), goesFirst: goesFirst)
     }
 
@@ -139,14 +139,17 @@ extension ImageDownloader {
         noteEnd(of: operation, on: handle)
         switch TransferEnd(operation: operation, handle: handle, code: code) {
         case .image:
+            noteAnswer(of: operation, nil, firstByte: governor == nil ? nil : handle.firstByte)
             let image = handle.image(for: operation, body: operation.takeBody())
             stopTransfer(of: operation)
             complete(operation, .success(image))
         case .redirect(let location):
+            noteAnswer(of: operation, nil, firstByte: nil)
             stopTransfer(of: operation)
             follow(location, of: operation)
         case .failure(let error):
             operation.keepPartial(handle, least: configuration.resumeFrom, error: error)
+            if error.httpStatus != nil { noteAnswer(of: operation, error, firstByte: nil) }
             stopTransfer(of: operation)
             fail(operation, error)
         }
@@ -167,8 +170,9 @@ extension ImageDownloader {
     }
 
     func fail(_ operation: DownloadOperation, _ error: WebImageError) {
+        if noteSilence(of: operation, error) { operation.excused += 1 }
         let pause = retryPolicy.delay(
-            afterAttempts: operation.attempts, error: error, random: Double.random(in: 0...1))
+            afterAttempts: operation.attempts - operation.excused, error: error, random: Double.random(in: 0...1))
         guard let pause, isInTime(operation, after: pause) else {
             var error = error
             error.attempts = operation.attempts

@@ -18,13 +18,13 @@ package struct DownloadState: Sendable, Equatable {
     package var phase: Phase
     /// Seconds it has done so; for a parked one, seconds without a byte.
     package var elapsed: Double
-    /// Seconds until its next try.
+    /// Seconds until its next try, or until its host may be asked again.
     package var remaining: Double?
     /// The host of the hop it is at.
     package var host: String
     /// Tries begun.
     package var attempts: Int
-    /// Why the last try failed; empty where it does not wait for the next one.
+    /// Why the last try failed, or why its host is not asked; empty where neither keeps it.
     package var reason = ""
 }
 
@@ -55,7 +55,13 @@ extension ImageDownloader {
             waiting.reason = pause.error.message + (pause.error.retryAfter == nil ? "" : " (Retry-After)")
             return waiting
         }
-        return state(
-            queue.isAtLimit(host: operation.request.host) ? .waitingForHost : .waitingForSlot, since: operation.since)
+        let host = host(of: operation)
+        guard queue.isAtLimit(host: host) else { return state(.waitingForSlot, since: operation.since) }
+        var waiting = state(.waitingForHost, since: operation.since)
+        if let reason = governor?.reason(for: host, now: time) {
+            waiting.reason = reason.text
+            waiting.remaining = reason.remaining
+        }
+        return waiting
     }
 }

@@ -19,6 +19,12 @@ public actor ImageDownloader {
     var retryPolicy: RetryPolicy
     var limits: DownloadOperation.Limits
     var named: [NamedPlace]
+    /// When hosts may be asked; nil: whenever there is a slot.
+    let governor: HostGovernor?
+    /// Whether there is anything to share.
+    package nonisolated let governsHosts: Bool
+    /// Who waits for the governor's questions to others.
+    var hostCaller: HostCaller?
 
     /// Transfers at once; ``setMaxConcurrentDownloads(_:)`` changes it.
     public internal(set) var maxConcurrentDownloads: Int
@@ -68,6 +74,8 @@ public actor ImageDownloader {
         retryPolicy = configuration.retryPolicy
         limits = DownloadOperation.Limits(configuration)
         named = (configuration.connectTo + configuration.resolve).compactMap(NamedPlace.init)
+        governor = configuration.governor
+        governsHosts = !configuration.hosts.isIdle
         maxConcurrentDownloads = configuration.maxConcurrentDownloads
         queue = DownloadQueue(order: configuration.executionOrder)
         checkInterval = configuration.checkInterval

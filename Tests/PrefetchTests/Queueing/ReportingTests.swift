@@ -42,6 +42,50 @@ struct ReportingTests {
         #expect(try await f.findings("b") == [])
     }
 
+    @Test("Jobs of several batches are reported together, more of one than fit a call, and each counts by itself")
+    func together() async throws {
+        let f = try await QueueFixture()
+        try await f.fill("a", sizes: Array(repeating: 3, count: 20))
+        try await f.fill("b", sizes: [2, 256])
+        try await f.fill("c", sizes: [2])
+        try await f.join("w", "v")
+        let claims = try await f.claim("w", 1, count: 32)
+        #expect(claims.count == 23)
+        _ = try await f.queue.cancel(batch: "c")
+        // The first job of `a` has an outcome already, the last one keeps an open URL.
+        let early = try #require(claims.first { $0.job.name == "a:0:3" }).job
+        _ = try await f.queue.report([QueueFixture.report(early, [nil, .timeout], isFinal: false)], worker: "v")
+        let reports = claims.map { claim in
+            var outcomes = [PrefetchOutcome?](repeating: .downloaded, count: claim.job.entries.count)
+            if claim.job.batch == "b" { outcomes[1] = .badImage }
+            if claim.job.name == "a:57:3" { outcomes[2] = nil }
+            return QueueFixture.report(claim.job, outcomes) { if $0.outcome == .badImage { $0.list = "http://h/bad" } }
+        }
+        let first = try await f.queue.report(reports, worker: "w")
+        for (claim, first) in zip(claims, first) {
+            switch claim.job.name {
+            case "a:0:3": #expect(first?.map(\.position) == [0, 2])
+            case "a:57:3": #expect(first?.map(\.position) == [0, 1])
+            case "c:0:2": #expect(first == nil)
+            default: #expect(first?.map(\.position) == Array(0..<claim.job.entries.count))
+            }
+        }
+        let again = try await f.queue.report(reports, worker: "w")
+        #expect(zip(claims, again).allSatisfy { $0.job.batch != "a" ? $1 == nil : $1?.isEmpty == true })
+        let a = try #require(try await f.queue.status(of: "a"))
+        #expect(a.state == .running && a.counts.finished == 59 && a.counts.skipped == 1 && a.counts.bytes == 5800)
+        let b = try #require(try await f.queue.status(of: "b"))
+        #expect(b.state == .done && b.counts.finished == 258 && b.counts.skipped == 2 && b.counts.bytes == 25_600)
+        #expect(try await f.queue.workerCounts(of: "a")["w"]?.finished == 58)
+        let listed = try await f.queue.listed(["http://h/bad", "http://h/good"], timeToLive: 0)
+        #expect(listed.keys.sorted() == [0] && listed[0]?.count == 2)
+        // What it has not is somebody else's: the open URL's job is on the list again, no other.
+        #expect(
+            try await f.redis("HKEYS", f.keys.owned(by: "w")).array?.compactMap(\.string).sorted() == ["#jobs", "#seq"])
+        #expect(try await f.claim("v", 1, count: 4).map(\.job.name) == ["a:57:3"])
+        #expect(try await f.findings("a", "b", "c") == [])
+    }
+
     @Test("Sizes go with the URL they belong to, also past 2 GiB")
     func sizes() async throws {
         let f = try await QueueFixture()

@@ -98,6 +98,8 @@ struct PrefetchJobTests {
         arguments: [
             "http://h/\n", "x\thttp://h/\n", "-1\th\n", "\th\n", "1\th", "!\th\n", "+0\th\n", "+\th\n",
             "1\tabc\n+4\td\n", "!1\tabc\n+2\td\n", "1\tabc\n+-1\td\n", "1\tabc\n!+1\td\n",
+            "1\tabc\n+2,2\td\n", "1\tabc\n+2,\td\n", "1\tabc\n+2,-1\td\n", "1\tabc\n+1,1,1\td\n",
+            "1\tabc\n+1,999999999999999999\td\n", "1,1\tabc\n",
         ])
     func lines(body: String) {
         let count = body.count { $0 == "\n" }
@@ -115,7 +117,7 @@ struct PrefetchJobTests {
         let job = PrefetchJob(batch: "b", base: 0, entries: entries)
         let body = """
             1\thttp://h/a/1.jpg
-            +11\t2.jpg
+            +11,4\t2
             +16\t?x
             4\tftp://h/
             5\thttp://ä/

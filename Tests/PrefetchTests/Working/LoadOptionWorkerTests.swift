@@ -1,6 +1,8 @@
 import Glibc
 import Origin
+import TestSupport
 import Testing
+import Threading
 import WebImage
 
 @testable import Prefetch

@@ -48,7 +48,8 @@ struct WorkerFixture {
     func worker(
         queue: String = "default", cache: String = "cache", at url: String? = nil, parksSilent: Bool = true,
         timeout: Duration = .seconds(5), patience: Duration = .seconds(15),
-        configure: (inout PrefetchWorker.Configuration) -> Void = { _ in }
+        configure: (inout PrefetchWorker.Configuration) -> Void = { _ in },
+        downloads change: (inout ImageDownloader.Configuration) -> Void = { _ in }
     ) throws -> PrefetchWorker {
         var configuration = PrefetchWorker.Configuration()
         configuration.burst = true
@@ -59,6 +60,7 @@ struct WorkerFixture {
         downloads.addressPolicy = AddressPolicy(allow: [CIDR("127.0.0.0/8")!])
         downloads.retryBaseDelay = 0.001
         if !parksSilent { downloads.parkAfter = 50 }
+        change(&downloads)
         var images = ImageCache.Configuration()
         images.transferPatience = patience
         let manager = try ImageManager(

@@ -65,8 +65,9 @@ struct DiskCacheClearTests {
         #expect(try cache.clear() == 1)
         let left: Set = [
             "CACHEDIR.TAG", "v1/", "v1/README", "v1/ff", "\(key.path.prefix(4))/", "\(key.leaf)/",
-            "\(key.leaf)/.t-1-abc", ".prefetch/", ".prefetch/account", ".prefetch/locks/", ".prefetch/run.json", "bad/",
-            moved,
+            "\(key.leaf)/.t-1-abc", ".prefetch/", ".prefetch/account", ".prefetch/id", ".prefetch/locks/",
+            ".prefetch/run.json",
+            "bad/", moved,
         ]
         #expect(Set(directory.contents()) == left)
     }

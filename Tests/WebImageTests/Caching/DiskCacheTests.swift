@@ -37,7 +37,9 @@ struct DiskCacheTests {
     private let key = CacheKey("http://example.org/a.png")
     private let bytes = Array("not really a picture".utf8)
 
-    private static let empty = [".prefetch/", ".prefetch/account", ".prefetch/locks/", "CACHEDIR.TAG", "v1/"]
+    private static let empty = [
+        ".prefetch/", ".prefetch/account", ".prefetch/id", ".prefetch/locks/", "CACHEDIR.TAG", "v1/",
+    ]
 
     /// What the directory holds with these images and nothing else.
     private func contents(_ keys: [CacheKey], sidecars: Bool = false) -> [String] {
@@ -236,7 +238,10 @@ struct DiskCacheTests {
         #expect(directory.contents().filter { !$0.hasPrefix("cache/") } == [])
         #expect(
             directory.contents().filter { !$0.hasSuffix("/") }
-                == ["cache/.prefetch/account", "cache/CACHEDIR.TAG", "cache/\(CacheKey(url).path)"])
+                == [
+                    "cache/.prefetch/account", "cache/.prefetch/id", "cache/CACHEDIR.TAG",
+                    "cache/\(CacheKey(url).path)",
+                ])
     }
 
     @Test("A symbolic link in the place of a folder or a file is refused by name", arguments: [2, 4, 6, 69])

@@ -131,3 +131,14 @@ struct TransferLockTests {
         try await third.value.release()
     }
 }
+
+extension TransferLock {
+    /// Runs `body` while nobody else transfers this image.
+    fileprivate nonisolated(nonsending) func withTransfer<Result>(
+        of key: CacheKey, _ body: nonisolated(nonsending) () async throws(WebImageError) -> Result
+    ) async throws(WebImageError) -> Result {
+        let transfer = try await acquire(key)
+        defer { transfer.release() }
+        return try await body()
+    }
+}

@@ -1,0 +1,70 @@
+package import WebImage
+internal import Redis
+
+/// A batch, its workers, its hosts and its causes as Redis had them at one moment: whatever is added up of it agrees.
+package struct BatchLook: Sendable {
+    /// What one host of the batch came to.
+    package struct Host: Sendable, Equatable {
+        package var finished: Int, skipped: Int, bytes: Int
+
+        package init(finished: Int, skipped: Int, bytes: Int) {
+            (self.finished, self.skipped, self.bytes) = (finished, skipped, bytes)
+        }
+    }
+
+    /// A registered worker as it said itself last.
+    package struct Worker: Sendable, Equatable {
+        /// The fields of its record.
+        package var facts: [String: String]
+        /// Milliseconds until others may take its jobs, negative where they may.
+        package var leaseLeft: Int
+
+        package init(facts: [String: String], leaseLeft: Int) {
+            (self.facts, self.leaseLeft) = (facts, leaseLeft)
+        }
+    }
+
+    /// Milliseconds since 1970 by the clock of Redis.
+    package var at: Int
+    package var status: BatchStatus
+    /// Answers that ended as `httpError`, by their status; may be fewer than there were.
+    package var httpStatuses: [Int: Int]
+    /// First-write counts in this batch by worker, also of those that are gone.
+    package var counts: [String: PrefetchCounts]
+    /// The hosts that are counted, at most 256, by what was asked of them; what is missing to the batch's counts are other hosts, those of
+    /// the last second, and what needed no request.
+    package var hosts: [String: Host]
+    /// Jobs that wait in Redis.
+    package var waitingJobs: Int
+    /// Whoever is registered, by name.
+    package var workers: [String: Worker]
+
+    package init(
+        at: Int, status: BatchStatus, httpStatuses: [Int: Int] = [:], counts: [String: PrefetchCounts] = [:],
+        hosts: [String: Host] = [:], waitingJobs: Int = 0, workers: [String: Worker] = [:]
+    ) {
+        self.at = at
+        self.status = status
+        self.httpStatuses = httpStatuses
+        self.counts = counts
+        self.hosts = hosts
+        self.waitingJobs = waitingJobs
+        self.workers = workers
+    }
+}
+
+/// What a dashboard shows beside its batch, read less often.
+package struct QueueLook: Sendable {
+    /// The newest batches, newest first.
+    package var batches: [BatchStatus]
+    /// Whether nothing of any batch begins.
+    package var isPaused = false
+    /// URLs on the list of failed ones.
+    package var failedURLs: Int
+    /// Bytes that Redis uses.
+    package var memory: Int
+
+    package init(batches: [BatchStatus] = [], failedURLs: Int = 0, memory: Int = 0) {
+        (self.batches, self.failedURLs, self.memory) = (batches, failedURLs, memory)
+    }
+}

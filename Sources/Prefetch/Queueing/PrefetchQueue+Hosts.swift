@@ -1,0 +1,150 @@
+package import Redis
+package import WebImage
+
+extension PrefetchQueue {
+    // RESERVE: instants at which requests to hosts may begin, for one worker alone. An instant that nobody uses is lost.
+    // ARGV: for each host its name, microseconds between two instants, how many are wanted, microseconds ahead up to which there are any.
+    // Result: for each host {microseconds from now to the first, how many}; {-1, 0} where all up to there are others'. Nothing within two
+    // seconds of the server's start: what it forgot may still be in use. Again: other instants, those of the lost reply are nobody's.
+    // Cost: O(hosts).
+    private static let reserve = script(
+        "RESERVE",
+        #"""
+        local t = redis.call('TIME')
+        local at = t[1] * 1000000 + t[2]
+        local ok, info = pcall(redis.call, 'INFO', 'server')
+        local uptime = ok and type(info) == 'string' and tonumber(info:match('uptime_in_seconds:(%d+)')) or 2
+        local out = {}
+        for i = 1, #ARGV, 4 do
+          local key, interval = K .. ':rate:' .. ARGV[i], tonumber(ARGV[i + 1])
+          local first = math.max(tonumber(redis.call('GET', key) or '0'), at)
+          local n = math.min(tonumber(ARGV[i + 2]), math.ceil((at + tonumber(ARGV[i + 3]) - first) / interval))
+          if n < 1 or uptime < 2 then
+            out[#out + 1] = {-1, 0}
+          else
+            local after = first + n * interval
+            redis.call('SET', key, string.format('%.0f', after), 'PX', math.ceil((after - at) / 1000) + 10000)
+            out[#out + 1] = {string.format('%.0f', first - at), n}
+          end
+        end
+        return out
+        """#)
+
+    /// Reserves instants of several hosts: in the order of the wishes, nil where there are none now. Their times are seconds by the
+    /// monotonic clock of this machine.
+    package func reserve(_ wishes: [HostWish]) async throws(RedisError) -> [HostReservation?] {
+        var arguments: [RedisArgument] = []
+        for wish in wishes {
+            let interval = RateSchedule.interval(wish.rate)
+            let numbers = [interval * 1e6, Double(wish.count), RateSchedule.horizon(wish.rate) * 1e6]
+            arguments.append(RedisArgument(Self.keyPart(wish.host)))
+            arguments += numbers.map { RedisArgument(Int($0.rounded(.up))) }
+        }
+        let before = ImageDownloader.monotonicTime
+        let reply = try await run(Self.reserve, arguments).array ?? []
+        // Redis read its clock in between: never before the call, so that no instant comes too early, whatever held up the reply.
+        let after = ImageDownloader.monotonicTime
+        let now = after - before < 0.01 ? (before + after) / 2 : after
+        return zip(wishes, reply).map { wish, value in
+            guard let parts = value.array, parts.count == 2, let first = parts[0].int, let count = parts[1].int,
+                first >= 0, count > 0
+            else { return nil }
+            return HostReservation(
+                first: now + Double(first) / 1e6, interval: RateSchedule.interval(wish.rate), count: count)
+        }
+    }
+
+    // NOTE: what a worker found out about hosts, for all.
+    // ARGV: for each host its name, `silent`, `busy` or `good`, milliseconds from now until which nothing begins, since when it is so,
+    // failures in a row, code of the last error, its sentence. Result: 1. A host that is good is taken out; of those beyond 1,000 the ones
+    // whose time is long over go. `#v` counts the changes: the beat tells it to all. Again: the same, and told once more.
+    // Cost: O(hosts).
+    private static let note = script(
+        "NOTE",
+        #"""
+        local key, t = K .. ':hosts', now()
+        for i = 1, #ARGV, 7 do
+          if ARGV[i + 1] == 'good' then
+            redis.call('HDEL', key, ARGV[i])
+          else
+            redis.call('HSET', key, ARGV[i], table.concat({ARGV[i + 1], t + tonumber(ARGV[i + 2]), t - tonumber(ARGV[i + 3]),
+              ARGV[i + 4], ARGV[i + 5], ARGV[i + 6]}, ' '))
+          end
+        end
+        if redis.call('HLEN', key) > 1000 then
+          local all = redis.call('HGETALL', key)
+          for i = 1, #all, 2 do
+            local till = tonumber(all[i + 1]:match('^%a+ (%d+) '))
+            if all[i] ~= '#v' and (not till or till + 120000 < t) then redis.call('HDEL', key, all[i]) end
+          end
+        end
+        redis.call('HINCRBY', key, '#v', 1)
+        redis.call('EXPIRE', key, 3600)
+        return 1
+        """#)
+
+    /// Tells all workers what one found out about hosts. Times of the news are seconds by this machine's monotonic clock.
+    package func note(_ news: [HostNews]) async throws(RedisError) {
+        guard !news.isEmpty else { return }
+        let now = ImageDownloader.monotonicTime
+        func milliseconds(_ seconds: Double) -> RedisArgument { RedisArgument(Int(max(0, seconds * 1000))) }
+        var arguments: [RedisArgument] = []
+        for item in news {
+            arguments += [
+                RedisArgument(Self.keyPart(item.host)), RedisArgument(item.state.rawValue),
+                milliseconds(item.until - now), milliseconds(now - item.since), RedisArgument(item.failures),
+                RedisArgument(item.error.code.rawValue), RedisArgument(String(item.error.message.prefix(200))),
+            ]
+        }
+        _ = try await run(Self.note, arguments)
+    }
+
+    /// What all workers know of hosts that are not as they should be, as of one moment.
+    package func troubledHosts() async throws(RedisError) -> [TroubledHost] {
+        let reply = try await read([["TIME"], ["HGETALL", RedisArgument(keys.hosts)]])
+        let time = reply[0].array ?? []
+        let now = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
+        return (reply[1].fields ?? [:]).compactMap { host, value in
+            value.string.flatMap { TroubledHost(host: host, note: $0, now: now) }
+        }.sorted { ($0.remaining, $0.host) > ($1.remaining, $1.host) }
+    }
+
+    /// Nothing that is no name is longer.
+    private static func keyPart(_ host: String) -> String { String(host.prefix(300)) }
+}
+
+/// A host that gives no answer, or asked to be left alone.
+package struct TroubledHost: Sendable, Equatable {
+    package var host: String
+    package var state: HostNews.State
+    /// Seconds until it is asked again; negative where that is over.
+    package var remaining: Double
+    /// Seconds it has been so.
+    package var elapsed: Double
+    package var failures: Int
+    package var code: WebImageError.Code
+    package var reason: String
+
+    /// Reads an entry of `hosts`; nil for what is none.
+    init?(host: String, note: String, now: Int) {
+        let parts = note.split(separator: " ", maxSplits: 5, omittingEmptySubsequences: false)
+        guard parts.count == 6, let state = HostNews.State(rawValue: String(parts[0])), let until = Int(parts[1]),
+            let since = Int(parts[2]), let failures = Int(parts[3]), let code = Int(parts[4])
+        else { return nil }
+        self.host = host
+        self.state = state
+        remaining = Double(until - now) / 1000
+        elapsed = Double(max(0, now - since)) / 1000
+        self.failures = failures
+        self.code = WebImageError.Code(rawValue: code)
+        reason = String(parts[5])
+    }
+
+    /// The same by this machine's monotonic clock.
+    var news: HostNews {
+        let now = ImageDownloader.monotonicTime
+        return HostNews(
+            host: host, state: state, until: now + remaining, since: now - elapsed, failures: failures,
+            error: WebImageError(code, reason, isTransient: true))
+    }
+}

@@ -1,0 +1,44 @@
+internal import Redis
+internal import WebImage
+
+extension PrefetchWorker {
+    /// Asks and tells Redis what the downloader wants to know and has to say of hosts: one call for all of them, and none while there is
+    /// neither a rate nor trouble.
+    func hostLoop() async {
+        while !Task.isCancelled, let calls = await manager.downloader.nextHostCalls() {
+            if !calls.news.isEmpty {
+                _ = await persist { () async throws(RedisError) in try await queue.note(calls.news) }
+            }
+            guard !calls.wishes.isEmpty else { continue }
+            let granted = await persist { () async throws(RedisError) in try await queue.reserve(calls.wishes) }
+            let answers = calls.wishes.enumerated().map { index, wish in
+                (host: wish.host, reservation: granted.flatMap { index < $0.count ? $0[index] : nil })
+            }
+            await manager.downloader.grant(answers)
+        }
+    }
+
+    /// Learns what others found out about hosts, where a sign of life brought the news that they did.
+    func learnOfHosts(_ version: Int?) async {
+        guard let version, version != hostsVersion, manager.downloader.governsHosts else { return }
+        let hosts = await persist { () async throws(RedisError) in try await queue.troubledHosts() }
+        guard let hosts else { return }
+        hostsVersion = version
+        await manager.downloader.adoptHosts(hosts.map(\.news))
+    }
+
+    /// How many URLs that wait for their host, or for an answer, do not count as work in hand: so many more are claimed, or a slow host
+    /// would keep those of others from being asked. Bounded, since each costs some kilobytes.
+    func allowance(_ activity: ImageDownloader.Activity) -> Int {
+        min(4096, activity.waitingForHost + activity.parked + activity.retrying)
+    }
+
+    /// Makes room for so many more URLs under way.
+    func makeRoom(for allowance: Int) {
+        let step = max(16, concurrency / 2)
+        guard abs(allowance - allowed) >= step || allowance == 0 && allowed > 0 else { return }
+        allowed = allowance
+        slots.limit = Self.slots(for: concurrency) + allowance
+        jobs.setLowWater(2 * concurrency + allowance)
+    }
+}

@@ -1,0 +1,97 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Prefetch
+internal import WebImage
+
+/// `prefetch-coord cache put`: an image by hand.
+struct CachePutCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "put",
+        abstract: "Verify an image and store it as that of a URL.",
+        usage: "prefetch-coord cache put <url> <file> [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord cache put https://example.org/a.jpg a.jpg --cache ./cache
+              curl -s https://example.org/a.jpg | prefetch-coord cache put https://example.org/a.jpg -
+
+            What is no whole image is not stored, exit code 65. An image that the URL has
+            already is replaced. The path in the cache goes to standard output.
+            """)
+
+    @Argument(help: "The URL.")
+    var url: String
+
+    @Argument(help: "The image, or - for standard input.")
+    var file: String
+
+    @Option(name: .customLong("validate"), help: "How far it is checked: none, header, structure, decode.")
+    var level = "decode"
+
+    @Option(help: "The largest image.")
+    var maxSize = ByteSize(bytes: 64 << 20)
+
+    @OptionGroup(title: "Where") var options: CacheOptions
+
+    func validate() throws {
+        guard ValidationLevel(name: level) != nil else {
+            throw ValidationError("--validate is none, header, structure or decode, not '\(level)'")
+        }
+        guard URLLines.isURL(url) else { throw ValidationError("'\(TerminalText.escaped(url))' is no URL of a list") }
+    }
+
+    func run() throws {
+        let bytes = try Self.read(file, most: maxSize.bytes)
+        let disk = try options.openForWriting(makes: true)
+        let key = options.rule.key(for: url)
+        do throws(WebImageError) {
+            try disk.storeVerified(bytes, forKey: key, level: ValidationLevel(name: level) ?? .decode)
+        } catch {
+            guard error.code == .badImageData else { throw error }
+            throw PrefetchError(
+                .unreadableList, "\(TerminalText.escaped(file)) is no whole image: \(error.message)",
+                hint: "nothing was stored; --validate none stores anything")
+        }
+        try disk.sync()
+        Console.print(disk.cachePath(forKey: key))
+    }
+
+    /// A whole file, or what comes on standard input.
+    static func read(_ path: String, most: Int) throws(PrefetchError) -> [UInt8] {
+        let file = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
+        func failed() -> PrefetchError {
+            PrefetchError(
+                errno == ENOENT ? .notFound : .unreadableList,
+                "cannot read \(TerminalText.escaped(path)): \(String(cString: strerror(errno)))")
+        }
+        guard file >= 0 else { throw failed() }
+        defer { close(file) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 18)
+        while true {
+            let count = Glibc.read(file, &buffer, buffer.count)
+            if count == 0 { return bytes }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { throw failed() }
+            bytes += buffer[..<count]
+            guard bytes.count <= most else {
+                throw PrefetchError(
+                    .unreadableList, "\(TerminalText.escaped(path)) has more than \(most) bytes",
+                    hint: "raise the limit: --max-size")
+            }
+        }
+    }
+}
+
+extension CacheOptions {
+    /// The cache for a command that changes it.
+    ///
+    /// * `makes`: whether it is made where it is missing; otherwise it has to be there.
+    func openForWriting(makes: Bool = false) throws(PrefetchError) -> DiskCache {
+        guard makes else {
+            var folder = CacheFolder()
+            folder.cache = cache
+            return try folder.openForRemoving(.modificationDate)
+        }
+        return try RunCommand.openCache(directory)
+    }
+}

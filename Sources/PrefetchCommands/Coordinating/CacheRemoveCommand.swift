@@ -1,0 +1,40 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import WebImage
+
+/// `prefetch-coord cache rm`: removes the images of URLs.
+struct CacheRemoveCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rm",
+        abstract: "Remove the images of URLs from the cache.",
+        usage: "prefetch-coord cache rm <url> ... [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord cache rm https://example.org/a.jpg
+              prefetch-coord cache rm - < urls.txt
+
+            Whoever has such a file open goes on reading it. Exit code 66 where a URL has
+            no image; the others are removed all the same.
+            """)
+
+    @Argument(help: "URLs, or - for one a line on standard input.")
+    var urls: [String]
+
+    @OptionGroup(title: "Where") var options: CacheOptions
+
+    func run() throws {
+        let disk = try options.openForWriting()
+        var removed = 0
+        var missing = 0
+        try URLWords.forEach(urls) { url in
+            if try disk.removeData(forKey: options.rule.key(for: url)) {
+                removed += 1
+            } else {
+                missing += 1
+                Console.note("not in the cache: \(TerminalText.url(url))")
+            }
+        }
+        Console.note("removed \(Wording.count(removed, "image"))")
+        if missing > 0 { throw ExitCode(66) }
+    }
+}

@@ -1,0 +1,140 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import WebImage
+
+/// `prefetch-coord cache verify`: every file against its record.
+struct CacheVerifyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify",
+        abstract: "Read every file of the cache and compare it with its record.",
+        usage: "prefetch-coord cache verify [--repair] [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord cache verify --cache ./cache
+              prefetch-coord cache verify --decode --json
+              prefetch-coord cache verify --repair
+
+            Exit code 1 where a file is damaged, or is none of the cache's. Nothing is
+            changed, unless --repair is given: then such files are moved into the folder
+            bad of the cache and are fetched again by the next run, and what has no record
+            is verified and gets one.
+            """)
+
+    @Flag(help: "Decode every image again, too.")
+    var decode = false
+
+    @Flag(help: "Move aside what is damaged; verify what has no record.")
+    var repair = false
+
+    @Flag(help: "One object of JSON.")
+    var json = false
+
+    @OptionGroup(title: "Where") var options: CacheOptions
+
+    func run() throws {
+        let disk = repair ? try options.openForWriting() : try options.open()
+        let coder = ImageCoder()
+        var tally = Tally()
+        let check = { (entry: CacheEntry) throws(WebImageError) -> String? in
+            decode ? try Self.fault(of: entry, coder) : nil
+        }
+        let checked =
+            repair
+            ? try disk.repair(coder: coder, check: check) { tally.add($0, $1) }
+            : try disk.verify(check: check) { tally.add($0, nil) }
+        try disk.strays(movesAside: repair) { path, isMoved in tally.addStray("\(disk.directory)/\(path)", isMoved) }
+        if json {
+            Console.print(tally.members(checked).text)
+        } else {
+            tally.lines(checked).forEach { Console.print($0) }
+        }
+        if !tally.isClean { throw ExitCode(1) }
+    }
+
+    private static func fault(of entry: CacheEntry, _ coder: ImageCoder) throws(WebImageError) -> String? {
+        let bytes = try entry.bytes()
+        do throws(WebImageError) {
+            _ = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
+                try coder.verify(bytes, level: entry.record?.level ?? .structure)
+            }
+            return nil
+        } catch {
+            return error.message
+        }
+    }
+}
+
+/// What a check of a cache has found.
+private struct Tally {
+    private var damaged: [(finding: CacheFinding, repair: DiskCache.Repair?)] = []
+    private var strays: [(path: String, isMoved: Bool)] = []
+    private var unproved = 0
+    private var recorded = 0
+    private var moved = 0
+    private var isRepair = false
+
+    /// Whether everything is as it should be.
+    var isClean: Bool { damaged.isEmpty && strays.isEmpty }
+
+    mutating func add(_ finding: CacheFinding, _ repair: DiskCache.Repair?) {
+        if repair != nil { isRepair = true }
+        if repair == .recorded {
+            recorded += 1
+        } else if finding.isDamaged {
+            damaged.append((finding, repair))
+        } else {
+            unproved += 1
+        }
+        if repair == .movedAside { moved += 1 }
+    }
+
+    mutating func addStray(_ path: String, _ isMoved: Bool) {
+        strays.append((path, isMoved))
+        if isMoved { moved += 1 }
+    }
+
+    func members(_ checked: Int) -> JSONText {
+        .object([
+            ("v", .int(1)), ("checked", .int(checked)),
+            ("damaged", .array(damaged.map { .string($0.finding.path) })), ("without_record", .int(unproved)),
+            ("foreign", .array(strays.map { .string($0.path) })), ("moved_aside", .int(moved)),
+            ("recorded", .int(recorded)),
+        ])
+    }
+
+    func lines(_ checked: Int) -> [String] {
+        var lines = damaged.map { finding, repair in
+            "damaged: \(TerminalText.escaped(finding.path)): \(Self.text(finding.problem))" + Self.text(repair)
+        }
+        lines += strays.map { path, isMoved in
+            "foreign: \(TerminalText.escaped(path)): nothing of the cache has this name"
+                + (isMoved ? "; moved aside" : "")
+        }
+        var sum = "\(Wording.count(checked)) files, \(Wording.count(damaged.count)) damaged"
+        if !strays.isEmpty { sum += ", \(Wording.count(strays.count)) foreign" }
+        if moved > 0 { sum += ", \(Wording.count(moved)) moved aside" }
+        if recorded > 0 { sum += ", \(Wording.count(recorded)) verified now" }
+        if unproved > 0 { sum += ", \(Wording.count(unproved)) without a record (verified at their next hit)" }
+        return lines + [sum]
+    }
+
+    private static func text(_ repair: DiskCache.Repair?) -> String {
+        switch repair {
+        case .movedAside: "; moved aside"
+        case .left: "; left, it changed meanwhile or this user may not"
+        case .recorded, nil: ""
+        }
+    }
+
+    private static func text(_ problem: CacheFinding.Problem) -> String {
+        switch problem {
+        case .size(let expected, let found): "\(found) bytes, its record says \(expected)"
+        case .digest: "its bytes have another SHA-256 than its record"
+        case .key: "it is the image of another URL"
+        case .notAFile: "it is no file"
+        case .image(let what), .unreadable(let what): TerminalText.escaped(what)
+        case .noRecord: "no record"
+        case .level(let level): "verified only at \(level.name)"
+        }
+    }
+}

@@ -1,0 +1,29 @@
+internal import Prefetch
+internal import Redis
+
+/// Says which workers are lost while a batch is followed in plain lines.
+struct LostWorkers: Sendable {
+    let queue: PrefetchQueue
+    /// What the lines begin with.
+    let batch: String
+
+    /// Looks every second until the task is cancelled.
+    func tell() async {
+        var present: Set<String> = []
+        while !Task.isCancelled {
+            do throws(RedisError) {
+                let now = Set(try await queue.workers())
+                let ends = try await queue.ends(ofWorkers: present.subtracting(now).sorted())
+                for (name, end) in ends.sorted(by: { $0.key < $1.key }) where end.state == .lost {
+                    Console.note(
+                        "\(ProgressLines.clock) \(batch) WARN worker=\(TerminalText.escaped(name)) lost returned=\(end.returned)"
+                    )
+                }
+                present = now
+            } catch {
+                // Redis is away: whoever follows the batch says so.
+            }
+            do { try await Task.sleep(for: .seconds(1)) } catch { return }
+        }
+    }
+}

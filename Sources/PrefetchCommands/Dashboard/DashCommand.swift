@@ -1,0 +1,111 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Prefetch
+internal import Redis
+internal import Threading
+
+/// `prefetch-coord dash`: the whole terminal for a batch, its workers, its failures and its hosts.
+struct DashCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "dash",
+        abstract: "Show a batch, its workers, failures and hosts on the whole terminal.",
+        usage: "prefetch-coord dash [<batch>] [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord dash --cache ./cache
+              prefetch-coord dash urls-7f3a --once --size 80x24
+
+            ? shows the keys. q leaves and the batch goes on. Needs a terminal; without one
+            there are watch and status, or one frame as text with --once.
+            """)
+
+    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    var batch: String?
+
+    @Option(help: "Time between two readings, 0.2s to 60s.")
+    var refresh = TimeSpan(seconds: 0.5)
+
+    @Flag(help: "Take away the keys that change something.")
+    var readonly = false
+
+    @Flag(help: "Print one frame and leave; needs no terminal.")
+    var once = false
+
+    @Option(help: "With --once: columns and rows of the frame. (default: 80x24)")
+    var size: FrameSize?
+
+    @Option(help: "Colours: auto, always, never.")
+    var color = ColourChoice.auto
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func validate() throws {
+        guard (0.2...60).contains(refresh.seconds) else {
+            throw ValidationError("--refresh is a time from 0.2s to 60s")
+        }
+        if size != nil && !once { throw ValidationError("--size goes with --once: a terminal has its own size") }
+    }
+
+    func run() async throws {
+        guard once || DashTerminal.isThere else {
+            throw PrefetchError(
+                .configuration, "dash needs a terminal, and standard input and output are not one",
+                hint: "for a file or a pipe: prefetch-coord watch, prefetch-coord status, or dash --once")
+        }
+        try await Session.with(location) { session in
+            var state = DashState()
+            if batch != nil { state.id = try await session.queue.resolve(batch) }
+            state.refresh = refresh.seconds
+            state.isReadOnly = readonly
+            state.place = Self.place(session.redis.redactedURL)
+            let glyphs = DashGlyphs(isUnicode: Terminal.isUnicode)
+            let isColoured = color.isOn(STDOUT_FILENO)
+            if once {
+                let reader = DashReader(session.queue)
+                state.take(try await reader.read(DashReader.Wish(id: state.id)))
+                let size = size ?? FrameSize(columns: 80, rows: 24)
+                let frame = DashFrame(
+                    state: state, columns: size.columns, rows: size.rows, glyphs: glyphs, clock: Self.clock)
+                // Bold and reverse are for terminals, colours also for who asks for them.
+                let isStyled = isColoured || isatty(STDOUT_FILENO) == 1 && Terminal.isObedient
+                for line in frame.lines() { Console.print(isStyled ? line.painted(isColoured: isColoured) : line.text) }
+                return
+            }
+            let loop = DashLoop(
+                session: session, terminal: DashTerminal(), isColoured: isColoured, clock: Self.clock, glyphs: glyphs)
+            let end = await loop.run(state)
+            if let status = end.state.look?.status, status.state == .running {
+                Console.note(
+                    "\(status.id) runs on; come back with: \(Shell.program) dash \(status.id)\(location.words)")
+            }
+            if let signal = end.signal { throw ExitCode(TerminationSignals.exitCode(signal)) }
+        }
+    }
+
+    /// What is left of an address where there is little room.
+    private static func place(_ url: String) -> String {
+        guard url.hasPrefix("unix:") else { return url.replacing("redis://", with: "redis ") }
+        return "redis unix"
+    }
+
+    /// 12:41:07, local time.
+    @Sendable private static func clock(_ milliseconds: Int) -> String {
+        var seconds = time_t(milliseconds / 1000)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        return [parts.tm_hour, parts.tm_min, parts.tm_sec].map { Wording.padded(Int($0)) }.joined(separator: ":")
+    }
+}
+
+/// `120x40` on the command line.
+struct FrameSize: ExpressibleByArgument, Sendable {
+    var columns: Int, rows: Int
+
+    init(columns: Int, rows: Int) { (self.columns, self.rows) = (columns, rows) }
+
+    init?(argument: String) {
+        let parts = argument.split(separator: "x", omittingEmptySubsequences: false).compactMap { Int($0) }
+        guard parts.count == 2, (1...1_000).contains(parts[0]), (1...1_000).contains(parts[1]) else { return nil }
+        self.init(columns: parts[0], rows: parts[1])
+    }
+}

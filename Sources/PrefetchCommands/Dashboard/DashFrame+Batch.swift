@@ -1,0 +1,220 @@
+internal import Prefetch
+internal import WebImage
+
+// The first view: progress, rates, workers, causes, hosts, and the newest line of the log.
+extension DashFrame {
+    func batchView(_ height: Int) -> [StyledLine] {
+        guard let look = state.look else { return [] }
+        var lines = summary(look, height)
+        guard height - lines.count >= 4 else { return lines }
+        // What is left: batches where the screen is large, workers, causes beside hosts, the log.
+        let logHeight = isLarge ? 5 : height >= 20 ? 1 : 0
+        var left = height - lines.count - logHeight - (logHeight > 1 ? 1 : 0)
+        if isLarge {
+            let count = min(state.queue.batches.count, 5)
+            lines.append(rule)
+            lines += batchTable(count, look)
+            left -= count + 2
+        }
+        let causes = state.causes
+        let workers = state.workerRows
+        let detailHeight = isLarge ? 10 : left >= 9 ? min(max(4, left - 3 - workers.count), 8) : 0
+        let workerHeight = left - 2 - (detailHeight > 0 ? detailHeight + 1 : 0)
+        lines.append(rule)
+        lines += shortened(workers, to: max(1, workerHeight))
+        let used = min(workers.count, max(1, workerHeight)) + 2
+        if detailHeight > 0 {
+            lines.append(rule)
+            lines += details(
+                causes,
+                height: isLarge
+                    ? max(detailHeight, min(left - used - 1, causes.count + 1)) : max(detailHeight, left - used - 1))
+        }
+        guard isLarge else {
+            while lines.count < height - logHeight { lines.append(StyledLine()) }
+            return lines + state.log.suffix(logHeight).map { logLine($0, isShort: true) }
+        }
+        lines.append(rule)
+        return lines + state.log.suffix(max(0, height - lines.count)).map { logLine($0, isShort: false) }
+    }
+
+    /// Bar, counts, outcomes, load, graphs, and what holds the batch up.
+    private func summary(_ look: BatchLook, _ height: Int) -> [StyledLine] {
+        let counts = look.status.counts
+        var lines = [bar(look.status)]
+        var line = StyledLine("   finished ", .dim)
+        line.put("\(Wording.count(counts.finished)) / \(Wording.count(look.status.total))", .bold)
+        line.put(columns >= 60 ? "   skipped " : " skipped ", .dim)
+        line.put(Wording.count(counts.skipped), counts.skipped > 0 ? .warning : .plain)
+        let share = " (\(Self.percent(counts.skipped, of: counts.finished)))"
+        if counts.skipped > 0 && line.width + share.utf8.count <= columns { line.put(share) }
+        lines.append(line)
+        func put(_ parts: [(String, String)]) {
+            var line = StyledLine("  ")
+            for (name, value) in parts {
+                guard line.width + name.utf8.count + DisplayWidth.columns(value) + 2 <= columns else { continue }
+                line.put(" \(name) ", .dim)
+                line.put(value + "  ")
+            }
+            lines.append(line)
+        }
+        put(
+            [.downloaded, .hit, .notModified].map { ($0.name, Wording.count(counts[$0])) } + [
+                ("fetched", Wording.bytes(counts.bytes))
+            ])
+        func sum(_ fact: String) -> Int { look.workers.values.reduce(0) { $0 + (Int($1.facts[fact] ?? "") ?? 0) } }
+        if height >= 12 {
+            put([
+                ("in flight", Wording.count(sum("in_flight"))),
+                ("waiting for host", Wording.count(sum("waiting_for_host"))),
+                ("next try", Wording.count(sum("retrying"))), ("jobs in Redis", Wording.count(look.waitingJobs)),
+            ])
+        }
+        lines += graphs
+        if let hindrance = state.hindrance {
+            lines.append(StyledLine(" ! " + glyphs.cells(hindrance), .warning))
+        } else if height >= 20 {
+            put([
+                ("blacklist", Wording.count(state.queue.failedURLs, "URL")),
+                ("redis", state.queue.memory > 0 ? Wording.bytes(state.queue.memory) : glyphs.none),
+                ("average", averageRate(look.status)),
+                ("peak", state.history.peak > 0 ? "\(Wording.decimal(state.history.peak, digits: 0))/s" : glyphs.none),
+                ("priority", look.status.priority.rawValue),
+            ])
+        }
+        return lines
+    }
+
+    private func averageRate(_ status: BatchStatus) -> String {
+        guard status.elapsed > 0 else { return glyphs.none }
+        return "\(Wording.decimal(Double(status.counts.finished) / status.elapsed, digits: 0))/s"
+    }
+
+    private func bar(_ status: BatchStatus) -> StyledLine {
+        let finished = status.counts.finished
+        var tail = "  " + Wording.share(finished, of: status.total)
+        if status.state == .running {
+            if let eta = state.history.seconds(for: status.total - finished), !state.isStalled, !status.isHeld {
+                tail += "  ETA \(Self.span(eta.seconds))"
+                if eta.spread >= 1 && columns >= 60 { tail += " \(glyphs.about)\(Self.span(eta.spread))" }
+            } else {
+                tail += "  ETA \(glyphs.none)"
+            }
+        }
+        let room = max(5, columns - 2 - DisplayWidth.columns(tail))
+        let share = status.total == 0 ? 1 : Double(finished) / Double(status.total)
+        let parts = glyphs.bar(share, columns: room)
+        var line = StyledLine(" ")
+        line.put(parts.full, status.state == .cancelled ? .bad : .good)
+        line.put(parts.rest, .dim)
+        line.put(tail, .bold)
+        return line
+    }
+
+    private var graphs: [StyledLine] {
+        var first = StyledLine(" images/s ", .dim)
+        first.put(Self.left(rate(state.history), 6), .bold)
+        var second = StyledLine(isWide ? "   MB/s " : " MB/s     ", .dim)
+        second.put(Self.left(megabytes(state.history), 6), .bold)
+        if isWide {
+            let room = (columns - first.width - second.width - 4) / 2
+            first.put(" " + glyphs.spark(state.history.urls, columns: room), .accent)
+            first.put(second)
+            first.put(" " + glyphs.spark(state.history.bytes, columns: room), .accent)
+            return [first]
+        }
+        first.put(" " + glyphs.spark(state.history.urls, columns: columns - first.width - 2), .accent)
+        second.put(" " + glyphs.spark(state.history.bytes, columns: columns - second.width - 2), .accent)
+        return rows >= 20 ? [first, second] : [first]
+    }
+
+    /// A text with blanks behind it.
+    static func left(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - DisplayWidth.columns(text)))
+    }
+
+    /// 0.68%
+    static func percent(_ part: Int, of whole: Int) -> String {
+        guard whole > 0 else { return "0%" }
+        let value = Double(part) * 100 / Double(whole)
+        return "\(Wording.decimal(value, digits: value < 9.95 ? 2 : 1))%"
+    }
+
+    /// Causes, and beside them hosts where there is room. Both add up, whatever is left out of them.
+    private func details(_ all: [DashCause], height: Int) -> [StyledLine] {
+        let leftWidth = isWide ? (columns - 3) / 2 : columns
+        let left = causeLines(all, width: leftWidth, height: height)
+        guard isWide else { return left }
+        let right = hostTable(width: columns - leftWidth - 3).lines(
+            Self.merged(state.hostRows, to: height - 1), cursor: nil)
+        return (0..<min(height, max(left.count, right.count))).map { row in
+            var line = row < left.count ? left[row] : StyledLine()
+            line.move(to: leftWidth + 1)
+            line.put(glyphs.wall, .dim)
+            if row < right.count { line.put(right[row]) }
+            return line
+        }
+    }
+
+    private func causeLines(_ all: [DashCause], width: Int, height: Int) -> [StyledLine] {
+        let total = all.reduce(0) { $0 + $1.count }
+        var causes = all
+        if causes.count > height - 1 {
+            let rest = causes[max(0, height - 2)...].reduce(0) { $0 + $1.count }
+            causes = causes.prefix(max(0, height - 2)) + [DashCause(name: "other", count: rest)]
+        }
+        var head = StyledLine(" SKIPPED BY CAUSE", .dim)
+        let number = Wording.count(total)
+        head.move(to: width - number.utf8.count - 1)
+        head.put(number, .dim)
+        return [head] + causes.map { causeLine($0, total: total, width: width) }
+    }
+
+    func causeLine(_ cause: DashCause, total: Int, width: Int) -> StyledLine {
+        var line = StyledLine(" " + Self.left(glyphs.cells(cause.name), 15))
+        let number = Wording.count(cause.count)
+        let room = width - line.width - number.utf8.count - 4
+        line.put(
+            " " + glyphs.block(total == 0 ? 0 : Double(cause.count) / Double(total), columns: max(0, room)), .warning)
+        line.move(to: width - number.utf8.count - 1)
+        line.put(number, .bold)
+        return line
+    }
+
+    /// So many hosts; those left out are added to the row of the others.
+    static func merged(_ rows: [DashHostRow], to count: Int) -> [DashHostRow] {
+        guard rows.count > count, count > 0 else { return count > 0 ? rows : [] }
+        var other = DashHostRow(
+            name: "other hosts", host: BatchLook.Host(finished: 0, skipped: 0, bytes: 0), isRemainder: true)
+        for row in rows[(count - 1)...] {
+            other.host.finished += row.host.finished
+            other.host.skipped += row.host.skipped
+            other.host.bytes += row.host.bytes
+        }
+        return rows.prefix(count - 1) + [other]
+    }
+
+    private func batchTable(_ count: Int, _ look: BatchLook) -> [StyledLine] {
+        // The row of the batch that is shown says what the rest of the screen says.
+        let batches = state.queue.batches.map { $0.id == look.status.id ? look.status : $0 }
+        let shown = window(batches.count, cursor: state.cursor, height: count)
+        return DashTable<BatchStatus>(
+            glyphs: glyphs, width: columns,
+            columns: [
+                .init("BATCH", 22, isRight: false) { ($0.id, $0.id == look.status.id ? .bold : .plain) },
+                .init("STATE", 9, isRight: false) {
+                    $0.isHeld ? ("paused", .warning) : ($0.state.rawValue, $0.state == .cancelled ? .bad : .plain)
+                },
+                .init("PRIORITY", 8, rank: 1, isRight: false) { ($0.priority.rawValue, .plain) },
+                .init("FINISHED / TOTAL", 23) {
+                    ("\(Wording.count($0.counts.finished)) / \(Wording.count($0.total))", .plain)
+                },
+                .init("DONE", 7) { (Wording.share($0.counts.finished, of: $0.total), .plain) },
+                .init("HIT", 9) { (Wording.count($0.counts[.hit]), .plain) },
+                .init("SKIPPED", 9) { (Wording.count($0.counts.skipped), $0.counts.skipped > 0 ? .warning : .plain) },
+                .init("FETCHED", 8) { (Wording.bytes($0.counts.bytes), .plain) },
+                .init("TOOK", 8) { (Self.span($0.elapsed), .plain) },
+            ]
+        ).lines(batches[shown], cursor: state.cursor - shown.lowerBound)
+    }
+}

@@ -1,0 +1,184 @@
+internal import Prefetch
+internal import WebImage
+
+/// A frame of the dashboard as lines: state in, styled text out, and nothing else. No line is wider than the screen, and there are as
+/// many as it has rows.
+struct DashFrame {
+    var state: DashState
+    var columns: Int
+    var rows: Int
+    var glyphs: DashGlyphs
+    /// A moment as people read it, from milliseconds since 1970.
+    var clock: (Int) -> String
+
+    /// The least a screen must have.
+    static let least = (columns: 40, rows: 10)
+
+    /// Below this width the tables stand one below the other.
+    var isWide: Bool { columns >= 72 }
+    /// Whether there is room for batches and graphs of workers.
+    var isLarge: Bool { columns >= 110 && rows >= 34 }
+
+    /// The lines, one a row.
+    func lines() -> [StyledLine] {
+        guard columns >= Self.least.columns, rows >= Self.least.rows else {
+            let text = "terminal too small: \(columns)x\(rows), 40x10 is the least"
+            return [StyledLine(DisplayWidth.cut(text, to: columns, mark: glyphs.mark), .warning)]
+        }
+        var lines = [header]
+        if state.isHelpShown {
+            lines += help
+        } else if state.look == nil {
+            lines += nothing
+        } else {
+            switch state.view {
+            case .batch: lines += batchView(rows - 2)
+            case .workers: lines += workersView(rows - 2)
+            case .failures: lines += failuresView(rows - 2)
+            case .hosts: lines += hostsView(rows - 2)
+            case .log: lines += logView(rows - 2)
+            }
+        }
+        lines = Array(lines.prefix(rows - 1))
+        while lines.count < rows - 1 { lines.append(StyledLine()) }
+        lines.append(footer)
+        return lines.map { $0.cut(to: columns, mark: glyphs.mark) }
+    }
+
+    var rule: StyledLine { StyledLine(String(repeating: glyphs.rule, count: columns), .dim) }
+
+    private var nothing: [StyledLine] {
+        var lines = [StyledLine()]
+        if let away = state.away {
+            lines.append(StyledLine(" Redis is away, trying again: \(glyphs.cells(away))", .warning))
+        } else if let id = state.id {
+            lines.append(StyledLine(" reading \(glyphs.cells(id)) \(glyphs.mark)", .dim))
+        } else {
+            lines.append(StyledLine(" no batch yet", .bold))
+            lines.append(StyledLine(" make one: prefetch-coord submit urls.txt", .dim))
+        }
+        return lines
+    }
+
+    // MARK: Header and footer
+
+    private var header: StyledLine {
+        var line = StyledLine(" ")
+        if columns >= 60 {
+            line.put("prefetch", .title)
+            line.put(" \(glyphs.wall) ", .dim)
+        }
+        line.put(glyphs.cells(state.id ?? "no batch"), .bold)
+        if let look = state.look {
+            let (word, ink) = stateWord(look.status)
+            line.put(" ")
+            line.put("\(glyphs.dot) \(word)", ink)
+            line.put(" " + Self.span(look.status.elapsed))
+            let lost = state.workerRows.count { $0.state == "LOST" }
+            let workers = Wording.count(look.workers.count, "worker")
+            let missing = lost > 0 ? " +\(lost) LOST" : ""
+            if line.width + 3 + workers.utf8.count + missing.utf8.count <= columns {
+                line.put(" \(glyphs.wall) ", .dim)
+                line.put(workers)
+            }
+            line.put(missing, .bad)
+        }
+        if state.isFrozen { line.put("  FROZEN", .warning) }
+        let time = state.look.map { clock($0.at) } ?? ""
+        var place = glyphs.cells(state.place)
+        if line.width + 2 + DisplayWidth.columns(place) + 1 + time.utf8.count + 1 > columns { place = "" }
+        let right = (place.isEmpty ? "" : place + " ") + time
+        if line.width + 2 + DisplayWidth.columns(right) + 1 <= columns {
+            line.move(to: columns - DisplayWidth.columns(right) - 1)
+            line.put(right, .dim)
+        }
+        return line
+    }
+
+    private func stateWord(_ status: BatchStatus) -> (String, Ink) {
+        switch status.state {
+        case .running where status.isHeld: ("PAUSED", .warning)
+        case .running: state.isStalled ? ("STALLED", .warning) : ("RUNNING", .good)
+        case .done: ("DONE", .good)
+        case .cancelled: ("CANCELLED", .bad)
+        }
+    }
+
+    /// What is asked or said, otherwise views and keys.
+    private var footer: StyledLine {
+        if let question = state.question { return StyledLine(" " + glyphs.cells(question.text), .warning) }
+        if state.isEditingFilter {
+            return StyledLine(" filter: \(glyphs.cells(state.filter))_   Enter keeps it, Esc takes it away", .accent)
+        }
+        if let notice = state.notice { return StyledLine(" " + glyphs.cells(notice), .accent) }
+        var line = StyledLine()
+        for view in DashView.allCases {
+            line.put(" ")
+            let isOpen = view == state.view && !state.isHelpShown
+            line.put("\(view.rawValue)", isOpen ? .title : .dim)
+            // On a narrow screen only the open view has its name.
+            if columns >= 60 || isOpen { line.put(" \(view.title)", isOpen ? .title : .plain) }
+        }
+        if !state.filter.isEmpty { line.put("  filter: \(glyphs.cells(state.filter))", .warning) }
+        var keys = StyledLine()
+        for key in DashKey.table(isReadOnly: state.isReadOnly) {
+            guard let word = key.footer else { continue }
+            var piece = StyledLine()
+            piece.put(" \(key.label)", .accent)
+            piece.put(" \(word) ")
+            if line.width + 2 + keys.width + piece.width <= columns { keys.put(piece) }
+        }
+        line.put(" \(glyphs.wall)", .dim)
+        line.put(keys)
+        return line
+    }
+
+    private var help: [StyledLine] {
+        var lines = [rule]
+        let entries = DashKey.table(isReadOnly: state.isReadOnly).filter { !$0.label.isEmpty }
+        let height = max(1, rows - 4)
+        let width = columns / max(1, (entries.count + height - 1) / height)
+        for row in 0..<min(height, entries.count) {
+            var line = StyledLine()
+            for (number, index) in stride(from: row, to: entries.count, by: height).enumerated() {
+                line.move(to: number * width)
+                line.put(" " + glyphs.cells(entries[index].label), .accent)
+                line.move(to: number * width + 11)
+                line.put(DisplayWidth.cut(entries[index].help, to: max(4, width - 12), mark: glyphs.mark))
+            }
+            lines.append(line)
+        }
+        if state.isReadOnly { lines.append(StyledLine(" read-only: keys that change the queue are not there", .dim)) }
+        return lines
+    }
+
+    // MARK: Pieces of several views
+
+    /// 15m36s, 9.8s: without blanks.
+    static func span(_ seconds: Double) -> String {
+        seconds < 60 ? "\(Int(seconds))s" : Wording.seconds(seconds).filter { $0 != " " }
+    }
+
+    /// A number in at most 7 columns: 199,310, then 4.81M.
+    static func short(_ number: Int) -> String {
+        if abs(number) < 1_000_000 { return Wording.count(number) }
+        let value = Double(number)
+        return abs(number) < 1_000_000_000
+            ? "\(Wording.decimal(value / 1e6, digits: 2))M" : "\(Wording.decimal(value / 1e9, digits: 2))G"
+    }
+
+    func rate(_ history: DashHistory) -> String {
+        history.rate.map { Wording.decimal($0.urls, digits: $0.urls < 9.95 && $0.urls > 0 ? 1 : 0) } ?? glyphs.none
+    }
+
+    func megabytes(_ history: DashHistory) -> String {
+        history.rate.map { Wording.decimal($0.bytes / 1e6, digits: 1) } ?? glyphs.none
+    }
+
+    /// The part of rows that is seen so that the cursor is among them.
+    func window(_ count: Int, cursor: Int, height: Int) -> Range<Int> {
+        guard height > 0, count > 0 else { return 0..<0 }
+        let start = min(max(0, cursor - height + 1), max(0, count - height))
+        return start..<min(count, start + height)
+    }
+}

@@ -1,0 +1,75 @@
+internal import Prefetch
+internal import WebImage
+
+/// A line of the dashboard's log: what it has seen happen since it was opened.
+struct DashLogLine: Sendable {
+    /// How bad it is.
+    enum Level: String, Sendable {
+        case info = "INFO"
+        case good = "OK"
+        case warning = "WARN"
+        case bad = "ERROR"
+    }
+
+    /// Milliseconds since 1970.
+    var at: Int
+    var level: Level
+    var text: String
+}
+
+extension DashState {
+    /// Notes what has changed from one reading of a batch to the next.
+    mutating func tell(from old: BatchLook?, to new: BatchLook) {
+        let status = new.status
+        guard let old else {
+            let counts = status.counts
+            note(
+                new.at, .info,
+                "\(status.id) is \(status.state.rawValue), \(Wording.count(counts.finished)) of "
+                    + "\(Wording.count(status.total)) finished, \(Wording.count(new.workers.count, "worker"))")
+            return
+        }
+        for name in new.workers.keys.sorted() where old.workers[name] == nil { note(new.at, .info, "\(name) joined") }
+        for name in old.workers.keys.sorted() where new.workers[name] == nil {
+            if let end = ends[name], !end.isLost {
+                note(new.at, .info, "\(name) left")
+            } else {
+                let jobs = ends[name].map { ", \(Wording.count($0.returned, "job")) went back to the queue" } ?? ""
+                note(new.at, .warning, "\(name) is lost\(jobs)")
+            }
+        }
+        for (name, worker) in new.workers.sorted(by: { $0.key < $1.key }) {
+            let before = old.workers[name]
+            if worker.leaseLeft <= 0, let before, before.leaseLeft > 0 {
+                note(new.at, .warning, "\(name) gives no sign of life, its lease is over")
+            }
+            let (was, now) = (before?.facts["trouble"] ?? "", worker.facts["trouble"] ?? "")
+            if !now.isEmpty && now != was { note(new.at, .bad, "\(name) waits: \(now)") }
+            if now.isEmpty && !was.isEmpty { note(new.at, .good, "\(name) goes on") }
+            tellPause(of: name, before.map { $0.facts["paused"] == "1" }, worker.facts["paused"] == "1", new.at)
+        }
+        tellPause(of: status.id, old.status.isPaused, status.isPaused, new.at)
+        tellPause(of: "the queue", old.status.isQueuePaused, status.isQueuePaused, new.at)
+        if status.priority != old.status.priority {
+            note(new.at, .info, "\(status.id) has priority \(status.priority.rawValue)")
+        }
+        if status.state != old.status.state {
+            let counts = status.counts
+            note(
+                new.at, status.state == .done ? .good : .warning,
+                "\(status.id) \(status.state.rawValue): finished \(Wording.count(counts.finished)) skipped "
+                    + Wording.count(counts.skipped))
+        }
+        let skipped = status.counts.skipped - old.status.counts.skipped
+        if skipped > 0, status.state == .running {
+            let causes = PrefetchOutcome.allCases.filter { $0.isSkipped && status.counts[$0] > old.status.counts[$0] }
+                .map { "\($0.name) \(Wording.count(status.counts[$0] - old.status.counts[$0]))" }
+            note(new.at, .info, "skipped \(Wording.count(skipped)): \(causes.joined(separator: ", "))")
+        }
+    }
+
+    private mutating func tellPause(of what: String, _ was: Bool?, _ now: Bool, _ at: Int) {
+        guard let was, was != now else { return }
+        note(at, now ? .warning : .good, now ? "\(what) was paused" : "\(what) goes on")
+    }
+}

@@ -1,0 +1,68 @@
+internal import Prefetch
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// What one reading of Redis brought.
+struct DashReading: Sendable {
+    var look: BatchLook?
+    /// The other batches; nil where they were not read this time.
+    var queue: QueueLook?
+    var ends: [String: DashState.WorkerEnd] = [:]
+    var failures: [Int: FailureDetail] = [:]
+}
+
+/// Reads what the dashboard shows: a script for the batch each time, one for the other batches every two seconds, and what few other
+/// commands a view needs. Nothing of it grows with the number of URLs.
+struct DashReader: Sendable {
+    /// What is wanted.
+    struct Wish: Sendable {
+        var id: String?
+        var wantsFailures = false
+        /// Workers whose end is known.
+        var ended: Set<String> = []
+    }
+
+    /// Milliseconds between two looks at the other batches, workers asked after at a time, entries about skipped URLs a reading.
+    private static let (pause, mostEnds, mostFailures) = (Duration.seconds(2), 16, 24)
+
+    let queue: PrefetchQueue
+    /// Who was there at the last look.
+    private let present = Locked<Set<String>>([])
+    private let lastBrowse = Locked<(at: ContinuousClock.Instant, newest: String?)?>(nil)
+
+    /// A Redis that is away is reported, not waited for.
+    init(_ queue: PrefetchQueue) {
+        var queue = queue
+        queue.patience = .zero
+        self.queue = queue
+    }
+
+    func read(_ wish: Wish) async throws(RedisError) -> DashReading {
+        var reading = DashReading()
+        let now = ContinuousClock.now
+        if lastBrowse.withLock({ last in last.map { now - $0.at >= Self.pause } ?? true }) {
+            let look = try await queue.browse()
+            reading.queue = look
+            let newest = look.batches.first?.id
+            lastBrowse.withLock { $0 = (now, newest) }
+        }
+        let newest = lastBrowse.withLock { $0?.newest }
+        guard let id = wish.id ?? newest, let look = try await queue.look(at: id) else { return reading }
+        reading.look = look
+        // Also those who came and went without a count.
+        let before = present.withLock { present in
+            defer { present = Set(look.workers.keys) }
+            return present
+        }
+        let unknown = before.union(look.counts.keys).filter { look.workers[$0] == nil && !wish.ended.contains($0) }
+        for (name, end) in try await queue.ends(ofWorkers: Array(unknown.sorted().prefix(Self.mostEnds))) {
+            reading.ends[name] = DashState.WorkerEnd(
+                isLost: end.state != .left, ended: end.ended, returned: end.returned)
+        }
+        if wish.wantsFailures, look.status.counts.skipped > 0 {
+            reading.failures = try await queue.someFailures(of: id, most: Self.mostFailures)
+        }
+        return reading
+    }
+}

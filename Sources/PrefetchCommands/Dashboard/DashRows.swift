@@ -1,0 +1,175 @@
+internal import Prefetch
+internal import WebImage
+
+/// A line of the table of workers. The rows of all workers, the remainder among them, add up to the batch.
+struct DashWorkerRow: Sendable {
+    var name: String
+    var state: String
+    var ink: Ink
+    var facts: [String: String] = [:]
+    var counts = PrefetchCounts()
+    var history = DashHistory()
+    var cpu: Double?
+    /// Milliseconds since its last sign of life.
+    var silence: Int?
+    var isPresent = false
+}
+
+/// A cause why URLs were skipped; all of them add up to the skipped.
+struct DashCause: Sendable, Equatable {
+    var name: String
+    var count: Int
+}
+
+/// A host; with the remainder they add up to the finished.
+struct DashHostRow: Sendable {
+    var name: String
+    var host: BatchLook.Host
+    var history = DashHistory()
+    /// Whether it stands for those that are not counted one by one.
+    var isRemainder = false
+
+    /// The part that was skipped.
+    var skippedShare: Double { host.finished > 0 ? Double(host.skipped) / Double(host.finished) : 0 }
+}
+
+extension DashState {
+    /// Workers that are there, then those that are gone, then what no worker has counted.
+    var workerRows: [DashWorkerRow] {
+        guard let look else { return [] }
+        var rows: [DashWorkerRow] = []
+        for name in Set(look.counts.keys).union(look.workers.keys) {
+            var row = DashWorkerRow(name: name, state: "LOST", ink: .bad)
+            row.counts = look.counts[name] ?? PrefetchCounts()
+            row.history = workerHistory[name] ?? DashHistory()
+            if let worker = look.workers[name] {
+                row.facts = worker.facts
+                row.isPresent = true
+                row.cpu = cpu[name]?.share
+                row.silence = worker.facts["lease"].flatMap { Int($0) }.map { max(0, $0 - worker.leaseLeft) }
+                (row.state, row.ink) = worker.leaseLeft > 0 ? ("running", .good) : ("OVERDUE", .bad)
+                if worker.facts["paused"] == "1" { (row.state, row.ink) = ("PAUSED", .warning) }
+                if let trouble = worker.facts["trouble"], !trouble.isEmpty { (row.state, row.ink) = ("TROUBLE", .bad) }
+            } else if let end = ends[name] {
+                if !end.isLost { (row.state, row.ink) = ("left", .dim) }
+                row.silence = end.ended > 0 ? max(0, look.at - end.ended) : nil
+            }
+            rows.append(row)
+        }
+        rows = matching(rows, \.name)
+        sort(&rows, of: .workers) { row, order in
+            switch order {
+            case "img/s": (-(row.history.rate?.urls ?? 0), "")
+            case "finished": (-Double(row.counts.finished), "")
+            case "skipped": (-Double(row.counts.skipped), "")
+            default: (row.isPresent ? 0 : 1, row.name)
+            }
+        }
+        let rest = look.status.counts.finished - look.counts.values.reduce(0) { $0 + $1.finished }
+        if rest != 0 && filter.isEmpty {
+            var row = DashWorkerRow(name: "(no worker)", state: "", ink: .dim)
+            let skipped = look.status.counts.skipped - look.counts.values.reduce(0) { $0 + $1.skipped }
+            row.counts[.cancelled] = skipped
+            row.counts[.hit] = rest - skipped
+            rows.append(row)
+        }
+        return rows
+    }
+
+    /// Why URLs were skipped; `httpError` by status, as far as that was counted.
+    var causes: [DashCause] {
+        guard let look else { return [] }
+        var causes: [DashCause] = []
+        for outcome in PrefetchOutcome.allCases where outcome.isSkipped && look.status.counts[outcome] > 0 {
+            let count = look.status.counts[outcome]
+            let known = look.httpStatuses.values.reduce(0, +)
+            guard outcome == .httpError, known > 0, known <= count else {
+                causes.append(DashCause(name: outcome.name, count: count))
+                continue
+            }
+            for (status, number) in look.httpStatuses where number > 0 {
+                causes.append(DashCause(name: "\(outcome.name) \(status)", count: number))
+            }
+            if known < count { causes.append(DashCause(name: outcome.name, count: count - known)) }
+        }
+        sort(&causes, of: .failures) { cause, order in
+            order == "name" ? (0, cause.name) : (-Double(cause.count), cause.name)
+        }
+        return causes
+    }
+
+    /// The hosts by what was asked of them, what the others came to, and what nobody was asked for: together the batch.
+    var hostRows: [DashHostRow] {
+        guard let look else { return [] }
+        var rows = look.hosts.map { name, host in
+            DashHostRow(name: name, host: host, history: hostHistory[name] ?? DashHistory())
+        }
+        rows = matching(rows, \.name)
+        sort(&rows, of: .hosts) { row, order in
+            switch order {
+            case "img/s": (-(row.history.rate?.urls ?? 0), row.name)
+            case "skipped": (-row.skippedShare, row.name)
+            case "name": (0, row.name)
+            default: (-Double(row.host.finished), row.name)
+            }
+        }
+        guard filter.isEmpty else { return rows }
+        let counts = look.status.counts
+        var none = BatchLook.Host(finished: 0, skipped: 0, bytes: 0)
+        for outcome in PrefetchOutcome.allCases where !HostTally.counts(outcome) {
+            none.finished += counts[outcome]
+            if outcome.isSkipped { none.skipped += counts[outcome] }
+        }
+        func rest(_ whole: Int, _ part: KeyPath<BatchLook.Host, Int>) -> Int {
+            whole - none[keyPath: part] - look.hosts.values.reduce(0) { $0 + $1[keyPath: part] }
+        }
+        let other = BatchLook.Host(
+            finished: rest(counts.finished, \.finished), skipped: rest(counts.skipped, \.skipped),
+            bytes: rest(counts.bytes, \.bytes))
+        if other.finished != 0 { rows.append(DashHostRow(name: "other hosts", host: other, isRemainder: true)) }
+        if none.finished != 0 { rows.append(DashHostRow(name: "(no request)", host: none, isRemainder: true)) }
+        return rows
+    }
+
+    /// The entries that were seen of the cause that is open, by line.
+    var openFailures: [FailureDetail] {
+        let all = failures.values.filter { cause == nil || Self.cause(of: $0) == cause }
+        return matching(all.sorted { $0.line < $1.line }, \.url)
+    }
+
+    /// The cause under which an entry is counted.
+    static func cause(of detail: FailureDetail) -> String {
+        guard detail.outcome == .httpError, let status = detail.httpStatus else { return detail.outcome.name }
+        return "\(detail.outcome.name) \(status)"
+    }
+
+    /// The log as the filter leaves it.
+    var logLines: [DashLogLine] { matching(log, \.text) }
+
+    /// How many rows the view has that a cursor can stand on.
+    var rowCount: Int {
+        switch view {
+        case .batch: queue.batches.count
+        case .workers: workerRows.count
+        case .failures: cause == nil ? causes.count : openFailures.count
+        case .hosts: hostRows.count
+        case .log: logLines.count
+        }
+    }
+
+    /// The row that is chosen.
+    var cursor: Int { min(max(0, rowCount - 1), cursors[view] ?? 0) }
+
+    private func matching<Row>(_ rows: [Row], _ text: KeyPath<Row, String>) -> [Row] {
+        let isInverse = filter.hasPrefix("!")
+        let wanted = (isInverse ? String(filter.dropFirst()) : filter).lowercased()
+        guard !wanted.isEmpty else { return rows }
+        return rows.filter { $0[keyPath: text].lowercased().contains(wanted) != isInverse }
+    }
+
+    private func sort<Row>(_ rows: inout [Row], of view: DashView, by key: (Row, String) -> (Double, String)) {
+        let order = view.orders[(orders[view] ?? 0) % view.orders.count]
+        rows.sort { key($0, order) < key($1, order) }
+        if isReversed { rows.reverse() }
+    }
+}

@@ -1,0 +1,159 @@
+internal import Prefetch
+internal import WebImage
+
+/// Everything the dashboard knows and shows: what was read, what was typed. A value; ``DashFrame`` draws it.
+struct DashState: Sendable {
+    /// How a worker that is not registered any more has ended.
+    struct WorkerEnd: Sendable, Equatable {
+        var isLost: Bool
+        /// Milliseconds since 1970, and jobs that went back.
+        var ended: Int, returned: Int
+    }
+
+    /// What is asked before something is changed.
+    struct Question: Sendable {
+        var text: String
+        var effect: DashEffect
+    }
+
+    /// The batch that is shown; nil while there is none.
+    var id: String?
+    var look: BatchLook?
+    var queue = QueueLook()
+    var ends: [String: WorkerEnd] = [:]
+    var history = DashHistory()
+    var workerHistory: [String: DashHistory] = [:]
+    var hostHistory: [String: DashHistory] = [:]
+    /// CPU of workers: what they said last and when, and the share of a core it comes to.
+    var cpu: [String: (at: Int, milliseconds: Int, share: Double?)] = [:]
+    /// Entries about skipped URLs that were seen, by their index.
+    var failures: [Int: FailureDetail] = [:]
+    var log: [DashLogLine] = []
+    /// When a URL ended last, as far as this dashboard has seen.
+    var lastChange: Int?
+
+    var view = DashView.batch
+    var cursors: [DashView: Int] = [:]
+    var orders: [DashView: Int] = [:]
+    var isReversed = false
+    var filter = ""
+    var isEditingFilter = false
+    var isFrozen = false
+    var isHelpShown = false
+    /// Which cause the failures view is about; nil shows the causes.
+    var cause: String?
+    var question: Question?
+    /// The answer to the last key, until the next one.
+    var notice: String?
+    /// Why Redis does not answer, while it does not.
+    var away: String?
+    /// Seconds between two readings.
+    var refresh = 0.5
+    var isReadOnly = false
+    /// Which Redis it is, in short.
+    var place = ""
+
+    /// The most entries about skipped URLs, and lines of the log, that are kept.
+    private static let (mostFailures, mostLines) = (2_000, 500)
+
+    /// Takes a reading.
+    mutating func take(_ reading: DashReading) {
+        if let queue = reading.queue { self.queue = queue }
+        if away != nil, let at = reading.look?.at ?? look?.at { note(at, .good, "Redis is back") }
+        away = nil
+        guard let new = reading.look else { return }
+        // An answer to what was asked before another batch was chosen.
+        if let id, new.status.id != id { return }
+        show(new.status.id)
+        ends.merge(reading.ends) { $1 }
+        tell(from: look, to: new)
+        look = new
+        let counts = new.status.counts
+        if history.urls.isEmpty && lastChange == nil { lastChange = max(new.status.created, new.status.last) }
+        if new.status.last > lastChange ?? 0 { lastChange = new.status.last }
+        history.add(at: new.at, finished: counts.finished, bytes: counts.bytes)
+        for name in Set(new.counts.keys).union(new.workers.keys) {
+            let own = new.counts[name] ?? PrefetchCounts()
+            workerHistory[name, default: DashHistory()].add(at: new.at, finished: own.finished, bytes: own.bytes)
+        }
+        for (name, host) in new.hosts {
+            hostHistory[name, default: DashHistory()].add(at: new.at, finished: host.finished, bytes: host.bytes)
+        }
+        for (name, worker) in new.workers { takeCPU(of: name, worker, at: new.at) }
+        for (index, detail) in reading.failures where failures.count < Self.mostFailures { failures[index] = detail }
+    }
+
+    private mutating func takeCPU(of name: String, _ worker: BatchLook.Worker, at: Int) {
+        guard let said = worker.facts["cpu"].flatMap({ Int($0) }) else { return }
+        guard let last = cpu[name] else {
+            cpu[name] = (at, said, nil)
+            return
+        }
+        // It speaks once a second: in between nothing is new.
+        guard said != last.milliseconds || at - last.at > 3_000, at - last.at > 900 else { return }
+        cpu[name] = (at, said, Double(max(0, said - last.milliseconds)) / Double(at - last.at))
+    }
+
+    /// Turns to another batch.
+    mutating func show(_ batch: String) {
+        guard batch != id else { return }
+        (id, look, lastChange, cause) = (batch, nil, nil, nil)
+        (history, workerHistory, hostHistory, failures) = (DashHistory(), [:], [:], [:])
+        ends = [:]
+    }
+
+    /// Notes that Redis does not answer.
+    mutating func lose(_ reason: String) {
+        if away == nil, let at = look?.at { note(at, .bad, "Redis is away: \(reason)") }
+        away = reason
+    }
+
+    mutating func note(_ at: Int, _ level: DashLogLine.Level, _ text: String) {
+        log.append(DashLogLine(at: at, level: level, text: text))
+        if log.count > Self.mostLines { log.removeFirst(log.count - Self.mostLines) }
+    }
+
+    /// Seconds without a URL that ended.
+    var silence: Double {
+        guard let look, let lastChange else { return 0 }
+        return max(0, Double(look.at - lastChange) / 1000)
+    }
+
+    /// What keeps a running batch from going on; nil where nothing does.
+    var hindrance: String? {
+        if let away { return "Redis is away, trying again: \(away)" }
+        guard let look, look.status.state == .running else { return nil }
+        if let pause { return pause }
+        if look.workers.isEmpty { return "no worker is there" }
+        let troubles = look.workers.compactMap { name, worker in
+            worker.facts["trouble"].flatMap { $0.isEmpty ? nil : "\(name) waits: \($0)" }
+        }
+        if let trouble = troubles.min() { return trouble }
+        if look.workers.values.allSatisfy({ $0.facts["paused"] == "1" }) {
+            return "every worker is paused" + (isReadOnly ? "" : ": p in the workers view lets one go on")
+        }
+        if look.status.waitsForItsList { return "waiting for its list" }
+        func sum(_ fact: String) -> Int { look.workers.values.reduce(0) { $0 + (Int($1.facts[fact] ?? "") ?? 0) } }
+        let waiting = sum("waiting_for_host")
+        if waiting > 0, waiting > sum("in_flight") {
+            return "\(Wording.count(waiting)) wait for their host: --max-per-host"
+        }
+        if isStalled {
+            return sum("retrying") > 0 ? "\(Wording.count(sum("retrying"))) wait for their next try" : "nothing ends"
+        }
+        return nil
+    }
+
+    /// Who told the batch to wait, and the key that ends it; nil where nobody did.
+    private var pause: String? {
+        guard let status = look?.status, status.isHeld else { return nil }
+        let (batch, queue) = isReadOnly ? ("", "") : ("; p lets it go on", "; P lets it go on")
+        if status.isPaused && status.isQueuePaused {
+            return "this batch is paused, and the whole queue too" + (isReadOnly ? "" : ": p and P")
+        }
+        return status.isPaused ? "this batch is paused" + batch : "the whole queue is paused" + queue
+    }
+
+    /// Whether a running batch that nobody has paused has had no end of a URL for a minute.
+    var isStalled: Bool { look?.status.state == .running && look?.status.isHeld == false && silence >= 60 }
+}

@@ -1,0 +1,27 @@
+internal import ArgumentParser
+internal import WebImage
+
+/// `prefetch-origin manifest`: what has to come out where the misbehaving origin is fetched.
+struct ManifestCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "manifest",
+        abstract: "Print each URL of misbehave, how it has to end, and the SHA-256 of its image.",
+        discussion: """
+            Examples:
+              prefetch-origin manifest --count 2000
+              prefetch-origin manifest | cut -f 2 > urls.txt
+
+            A line a URL, in the order of the list: line number, URL, outcome, SHA-256 or -,
+            TAB between. Where the cache has an image already, it ends as a hit.
+            """)
+
+    @OptionGroup var plan: DemoPlanOptions
+
+    func run() async throws {
+        let plan = plan.plan
+        for (index, (entry, body)) in zip(plan.entries, await DemoOrigin.bodies(plan)).enumerated() {
+            let digest = body.map { SHA256.hash($0).hex } ?? "-"
+            Console.print("\(index + 1)\t\(entry.url)\t\(entry.behaviour.outcome.name)\t\(digest)")
+        }
+    }
+}

@@ -1,0 +1,63 @@
+internal import ArgumentParser
+internal import Origin
+internal import Prefetch
+internal import Threading
+
+/// `prefetch-origin misbehave`: the server of the demo, for workers elsewhere.
+struct MisbehaveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "misbehave",
+        abstract: "Serve good and bad images under the URLs of the demo until Ctrl-C.",
+        discussion: """
+            Examples:
+              prefetch-origin misbehave --address 0.0.0.0 --port 80
+              prefetch-origin manifest | cut -f 2 > urls.txt
+
+            Images of every kind, 404, slow answers, cut and stalled bodies, redirect loops,
+            HTML, 503 that heals. \(DemoPlan.host) has to lead to it, and
+            \(DemoPlan.closedHost) to a port where nobody listens. Prints the address on
+            the first line.
+            """)
+
+    @Option(help: "An address of this machine.")
+    var address = "127.0.0.1"
+
+    @Option(help: "The port; 0 = any free one.")
+    var port = 0
+
+    @OptionGroup var plan: DemoPlanOptions
+
+    func validate() throws {
+        guard (0...65_535).contains(port) else { throw ValidationError("--port is a number from 0 to 65535") }
+    }
+
+    func run() async throws {
+        let stop = StopRequest()
+        TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+        let origin: DemoOrigin
+        do throws(OriginError) {
+            origin = try await DemoOrigin(plan.plan, address: address, port: port)
+        } catch {
+            throw PrefetchError(error, hint: "see prefetch-origin misbehave --help")
+        }
+        Console.print(origin.address)
+        await stop.first.wait()
+        await origin.stop()
+    }
+}
+
+/// Which plan a server or its manifest is of: both have to be told the same.
+struct DemoPlanOptions: ParsableArguments {
+    @Option(help: "URLs, from 100 to 100,000.")
+    var count = 2000
+
+    func validate() throws {
+        guard DemoPlan.counts.contains(count) else {
+            throw ValidationError(
+                "--count is a number from \(DemoPlan.counts.lowerBound) to \(DemoPlan.counts.upperBound)")
+        }
+    }
+
+    /// The same plan for the same options.
+    var plan: DemoPlan { DemoPlan(count: count) }
+}

@@ -1,0 +1,54 @@
+internal import ArgumentParser
+internal import FoundationEssentials
+internal import Glibc
+
+/// How progress is told on standard error.
+enum ProgressMode: String, ExpressibleByArgument, CaseIterable, Sendable {
+    /// `tty` where standard error is a terminal that obeys, otherwise `plain`.
+    case auto
+    /// A few lines, redrawn in place.
+    case tty
+    /// A line now and then.
+    case plain
+    /// The events of `watch --json`, one object a line; what else is said becomes such a line too.
+    case json
+    case none
+}
+
+/// `--progress` and `--color`, the same on all commands that follow a batch.
+struct ProgressArguments: ParsableArguments {
+    @Option(help: "Progress on standard error: auto, tty, plain, json, none. (default: PREFETCH_PROGRESS, or auto)")
+    var progress: ProgressMode?
+
+    @Option(help: "Colours: auto, always, never.")
+    var color = ColourChoice.auto
+
+    func validate() throws {
+        if progress == nil, let word = Self.variable, ProgressMode(rawValue: word) == nil {
+            throw ValidationError("PREFETCH_PROGRESS is auto, tty, plain, json or none, not '\(word)'")
+        }
+        if (progress ?? Self.variable.flatMap(ProgressMode.init(rawValue:))) == .tty, !Terminal.canRedraw {
+            throw ValidationError("--progress tty needs a terminal on standard error; plain needs none")
+        }
+    }
+
+    /// Refuses what contradicts `--quiet`.
+    func check(isQuiet: Bool) throws {
+        guard isQuiet, let progress, progress != .none else { return }
+        throw ValidationError("--quiet means --progress none, so --progress \(progress.rawValue) contradicts it")
+    }
+
+    /// What is meant: never `auto`.
+    func mode(isQuiet: Bool) -> ProgressMode {
+        if isQuiet { return .none }
+        let mode = progress ?? Self.variable.flatMap(ProgressMode.init(rawValue:)) ?? .auto
+        return mode == .auto ? (Terminal.canRedraw ? .tty : .plain) : mode
+    }
+
+    /// Whether standard error is coloured.
+    var isColoured: Bool { color.isOn(STDERR_FILENO) }
+
+    private static var variable: String? {
+        ProcessInfo.processInfo.environment["PREFETCH_PROGRESS"].flatMap { $0.isEmpty ? nil : $0 }
+    }
+}

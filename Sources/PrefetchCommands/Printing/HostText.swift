@@ -1,0 +1,34 @@
+internal import Prefetch
+internal import WebImage
+
+/// Hosts that give no answer or asked to be left alone, in words and as JSON.
+enum HostText {
+    /// The most that are named.
+    private static let most = 10
+
+    /// A line for each; none where all is well.
+    static func lines(_ hosts: [TroubledHost]) -> [String] {
+        var lines = hosts.prefix(most).map(line)
+        if hosts.count > most { lines.append("and \(Wording.count(hosts.count - most)) other hosts") }
+        return lines
+    }
+
+    private static func line(_ host: TroubledHost) -> String {
+        let name = TerminalText.escaped(host.host)
+        let reason = TerminalText.escaped(host.reason)
+        let next = host.remaining > 0 ? "asked again in \(Wording.seconds(host.remaining))" : "asked again now"
+        return switch host.state {
+        case .silent:
+            "host \(name) gives no answer, \(Wording.count(host.failures)) failures in a row (\(reason)); its URLs wait, \(next)"
+        case .busy, .good: "host \(name) asked to be left alone (\(reason)); its URLs wait, \(next)"
+        }
+    }
+
+    static func object(_ host: TroubledHost) -> JSONText {
+        .object([
+            ("host", .string(host.host)), ("state", .string(host.state.rawValue)), ("failures", .int(host.failures)),
+            ("reason", .string(host.reason)), ("retry_in_seconds", .int(Int(max(0, host.remaining.rounded(.up))))),
+            ("seconds", .int(Int(host.elapsed))),
+        ])
+    }
+}

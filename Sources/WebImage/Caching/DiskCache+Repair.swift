@@ -1,0 +1,72 @@
+internal import CLinux
+internal import Glibc
+
+extension DiskCache {
+    /// What became of a file that a check found fault with.
+    public enum Repair: Sendable, Equatable {
+        /// It is in `bad/`, and a miss from now on.
+        case movedAside
+        /// It is a whole image, and its record says so from now on.
+        case recorded
+        /// It stays as it is: it changed meanwhile, or this user may not.
+        case left
+    }
+
+    /// Reads every image of the cache as ``verify(atLeast:check:report:)`` does, and mends what it finds: what is damaged is moved into
+    /// `bad/`, so that it is fetched again; what has no record, or passed a lower level, is verified now. Nothing outside of the cache is
+    /// touched, and nothing is deleted.
+    /// - Parameters:
+    ///   - level: what each image should have passed.
+    ///   - coder: looks at images without a record.
+    ///   - check: looks at the bytes of every image, and says what is wrong with them.
+    ///   - report: hears of each finding and of what became of the file.
+    /// - Returns: how many files were looked at.
+    /// - Throws: `localFault` where the cache itself cannot be read or written; `cancelled` where the task is.
+    public func repair(
+        atLeast level: ValidationLevel = .none, coder: ImageCoder = ImageCoder(),
+        check: (CacheEntry) throws(WebImageError) -> String? = { _ throws(WebImageError) in nil },
+        report: (CacheFinding, Repair) -> Void
+    ) throws(WebImageError) -> Int {
+        guard !configuration.isReadOnly else { throw fault("repair", code: EROFS) }
+        let checked = try verify(atLeast: level, check: check) { finding, inode throws(WebImageError) in
+            guard finding.isDamaged else {
+                let (finding, repair) = try proved(finding, inode, level: max(level, .structure), coder)
+                return report(finding, repair)
+            }
+            let inode = inode == 0 ? self.inode(of: finding.key) : inode
+            report(finding, moveAside(finding.key, inode: inode) ? .movedAside : .left)
+        }
+        // What others did to its files by hand is in no account.
+        try recount()
+        return checked
+    }
+
+    /// Verifies what no record vouches for.
+    private func proved(
+        _ finding: CacheFinding, _ inode: UInt, level: ValidationLevel, _ coder: ImageCoder
+    ) throws(WebImageError) -> (CacheFinding, Repair) {
+        guard let entry = try examined(finding.key, level: level), entry.inode == inode else { return (finding, .left) }
+        let bytes = try entry.bytes()
+        let info: ImageInfo
+        do throws(WebImageError) {
+            info = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
+                try coder.verify(bytes, level: level)
+            }
+        } catch {
+            guard error.code != .localFault else { throw error }
+            var finding = finding
+            finding.problem = .image(error.message)
+            return (finding, moveAside(finding.key, inode: inode) ? .movedAside : .left)
+        }
+        return (finding, try raise(entry, to: info) ? .recorded : .left)
+    }
+
+    private func inode(of key: CacheKey) -> UInt {
+        var status = stat()
+        guard let leaf = directory(key.leaf), fstatat(leaf.descriptor, key.name, &status, AT_SYMLINK_NOFOLLOW) == 0
+        else {
+            return 0
+        }
+        return UInt(status.st_ino)
+    }
+}

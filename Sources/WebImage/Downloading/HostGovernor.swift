@@ -1,0 +1,266 @@
+internal import HeapModule
+
+/// Says when a request to a host may begin: by its rate, by whether it answers, and by what it asked for.
+///
+/// Nobody asks it where ``HostPolicy`` is at its defaults. Only the downloader's thread uses it; time comes from outside.
+final class HostGovernor {
+    private struct Record {
+        var health = HostHealth()
+        var slots = HostSlots()
+        /// When this host is looked at again; infinity: never by itself.
+        var wake = Double.infinity
+    }
+
+    private struct Wake: Comparable {
+        let time: Double
+        let host: String
+        static func < (lhs: Self, rhs: Self) -> Bool { lhs.time < rhs.time }
+        static func == (lhs: Self, rhs: Self) -> Bool { lhs.time == rhs.time }
+    }
+
+    let policy: HostPolicy
+    /// Requests a second to a host; nil: as many as there are.
+    var rate: Double?
+    /// Whether others send requests to the same hosts: instants are then reserved where all reserve theirs.
+    var isShared = false
+    private let longestWait: Double
+    private var records: [String: Record] = [:]
+    private var schedules: [String: RateSchedule] = [:]
+    private var wakes = Heap<Wake>()
+    private var wanting: Set<String> = []
+    private var news: [String: HostNews] = [:]
+    private let random: () -> Double
+
+    /// Hosts that are remembered; beyond that, those of which there is nothing to say are forgotten.
+    private static let mostHosts = 16_384
+
+    init(_ policy: HostPolicy, longestWait: Double, random: @escaping () -> Double = { .random(in: 0...1) }) {
+        self.policy = policy
+        self.longestWait = longestWait
+        self.random = random
+        rate = policy.requestsPerSecond
+    }
+
+    /// Whether a request may begin now; if so, it counts.
+    /// * `running`: transfers under way to the host.
+    /// * `waiting`: those that wait, this one included.
+    func mayBegin(_ host: String, running: Int, waiting: Int, now: Double) -> Bool {
+        if rate == nil && records[host] == nil { return true }
+        var record = records.removeValue(forKey: host) ?? Record()
+        defer { records[host] = record }
+        if record.health.isGivenUp(patience: policy.patience, now: now) { return true }
+        guard record.health.mayBegin(running: running, now: now) else {
+            // It is looked at again at the end of its pause or of its URLs' patience, and with the end of each of its transfers.
+            var wake = record.health.holdUntil > now ? record.health.holdUntil : .infinity
+            if let since = record.health.silentSince, since + policy.patience > now {
+                wake = min(wake, since + policy.patience)
+            }
+            look(&record, host, at: wake)
+            return false
+        }
+        if let rate {
+            let (isTaken, next) = record.slots.take(now: now, lateness: RateSchedule.lateness(rate))
+            let share = RateSchedule.share(rate)
+            let stillWaiting = isTaken ? waiting - 1 : waiting
+            if record.slots.count <= share / 2, stillWaiting > record.slots.count, !record.slots.isAsking {
+                if isShared {
+                    if now >= record.slots.askAfter {
+                        record.slots.isAsking = true
+                        wanting.insert(host)
+                    } else if !isTaken && next == nil {
+                        look(&record, host, at: record.slots.askAfter)
+                    }
+                } else if let own = schedules[host, default: RateSchedule()].reserve(share, rate: rate, now: now) {
+                    record.slots.add(own)
+                    if !isTaken && next == nil && own.first <= now {
+                        _ = record.slots.take(now: now, lateness: RateSchedule.lateness(rate))
+                        begin(&record)
+                        return true
+                    }
+                    look(&record, host, at: max(now, own.first))
+                }
+            }
+            guard isTaken else {
+                if let next { look(&record, host, at: next) }
+                return false
+            }
+        }
+        begin(&record)
+        return true
+    }
+
+    private func begin(_ record: inout Record) {
+        if record.health.silentSince != nil { record.health.isProbing = true }
+    }
+
+    private func look(_ record: inout Record, _ host: String, at time: Double) {
+        guard time < .infinity, time < record.wake else { return }
+        record.wake = time
+        wakes.insert(Wake(time: time, host: host))
+    }
+
+    /// The error of a URL of a host that was given up; nil where it may be asked.
+    func refusal(of host: String, now: Double) -> WebImageError? {
+        guard let health = records[host]?.health, health.isGivenUp(patience: policy.patience, now: now),
+            let since = health.silentSince, var error = health.lastError
+        else { return nil }
+        error.message = "the host has given no answer for \(Int(now - since)) s: \(error.message)"
+        error.isTransient = false
+        return error
+    }
+
+    // MARK: What comes back
+
+    /// Whether a failure says that nobody is there.
+    static func isSilence(_ error: WebImageError, bytes: Int) -> Bool {
+        switch error.code {
+        case .cannotFindHost, .cannotConnectToHost: true
+        case .timedOut: bytes == 0
+        default: false
+        }
+    }
+
+    /// The host gave no answer. True where the URL is not to be blamed: it waits for the host with others.
+    func didFail(_ host: String, _ error: WebImageError, began: Double, now: Double) -> Bool {
+        guard policy.failuresInARow != nil else { return false }
+        var record = records.removeValue(forKey: host) ?? Record()
+        let limit = policy.failuresInARow
+        if record.health.didFail(error, began: began, limit: limit, now: now, jitter: random()) {
+            tell(record.health, host, .silent, now)
+            look(&record, host, at: record.health.holdUntil)
+        }
+        records[host] = record
+        guard let since = record.health.silentSince else { return false }
+        return now < since + policy.patience
+    }
+
+    /// The host answered.
+    /// * `error`: of a status that is no success.
+    /// * `running`: transfers under way to it, this one included.
+    func didAnswer(
+        _ host: String, _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, now: Double
+    ) {
+        guard policy.backsOff || records[host] != nil else { return }
+        var record = records.removeValue(forKey: host) ?? Record()
+        let before = record.health
+        let isNews = record.health.didAnswer(
+            error, firstByte: firstByte, began: began, running: running, backsOff: policy.backsOff,
+            longestWait: longestWait, now: now, jitter: random())
+        if isNews {
+            let isHeld = record.health.holdUntil > now
+            tell(record.health, host, isHeld ? .busy : .good, now)
+            // What waited for its answer goes on.
+            look(&record, host, at: isHeld ? record.health.holdUntil : now)
+        } else if before.window != nil && record.health.window == nil {
+            look(&record, host, at: now)
+        }
+        records[host] = record
+        if records.count > Self.mostHosts { forgetGood() }
+    }
+
+    private func forgetGood() {
+        for (host, record) in records where record.health.isGood && record.slots.count == 0 && !record.slots.isAsking {
+            records[host] = nil
+            schedules[host] = nil
+        }
+    }
+
+    private func tell(_ health: HostHealth, _ host: String, _ state: HostNews.State, _ now: Double) {
+        guard isShared else { return }
+        news[host] = HostNews(
+            host: host, state: state, until: health.holdUntil, since: health.silentSince ?? now,
+            failures: health.failures, error: health.lastError ?? WebImageError(.cannotConnectToHost, ""))
+    }
+
+    // MARK: What others have to say
+
+    /// Whether somebody has to be asked or told.
+    var hasCalls: Bool { !wanting.isEmpty || !news.isEmpty }
+
+    /// What to ask and to tell; it is on its way from here on.
+    /// * `waiting`: how many wait for a host.
+    func takeCalls(waiting: (String) -> Int) -> (wishes: [HostWish], news: [HostNews]) {
+        var wishes: [HostWish] = []
+        if let rate {
+            let share = RateSchedule.share(rate)
+            for host in wanting {
+                wishes.append(HostWish(host: host, count: max(1, min(share, waiting(host))), rate: rate))
+            }
+        }
+        defer {
+            wanting = []
+            news = [:]
+        }
+        return (wishes, Array(news.values))
+    }
+
+    /// The answer to a wish; nil where there are none now.
+    func grant(_ host: String, _ reservation: HostReservation?, now: Double) {
+        var record = records.removeValue(forKey: host) ?? Record()
+        record.slots.isAsking = false
+        if let reservation {
+            record.slots.add(reservation)
+        } else {
+            // All instants up to the horizon are others'. Not all who are told so come back together.
+            record.slots.askAfter = now + (0.25 + 0.5 * random()) * RateSchedule.horizon(rate ?? 1) / 2
+        }
+        record.wake = .infinity
+        look(&record, host, at: now)
+        records[host] = record
+    }
+
+    /// What all others know, as a whole: a host that is not in it has given somebody an answer.
+    func adopt(_ all: [HostNews], now: Double) {
+        var known: Set<String> = []
+        for item in all where item.state != .good {
+            known.insert(item.host)
+            var record = records.removeValue(forKey: item.host) ?? Record()
+            if item.state == .silent ? policy.failuresInARow != nil : policy.backsOff {
+                record.health.adopt(item)
+                look(&record, item.host, at: item.until)
+            }
+            records[item.host] = record
+        }
+        for (host, record) in records where news[host] == nil && !known.contains(host) {
+            let isHeld = record.health.silentSince != nil || record.health.holdUntil > now
+            guard isHeld else { continue }
+            var record = record
+            record.health.forgive()
+            look(&record, host, at: now)
+            records[host] = record
+        }
+    }
+
+    // MARK: Time
+
+    /// When a host is to be looked at again; infinity: none.
+    var nextWake: Double { wakes.min?.time ?? .infinity }
+
+    /// The next host whose time has come.
+    func nextDue(now: Double) -> String? {
+        while let wake = wakes.min, wake.time <= now {
+            wakes.removeMin()
+            guard records[wake.host]?.wake == wake.time else { continue }
+            records[wake.host]?.wake = .infinity
+            return wake.host
+        }
+        return nil
+    }
+
+    /// Why requests to a host wait, and for how many seconds more; nil where nothing of this keeps them.
+    func reason(for host: String, now: Double) -> (text: String, remaining: Double?)? {
+        guard let record = records[host] else { return nil }
+        let health = record.health
+        let remaining = health.holdUntil > now ? health.holdUntil - now : nil
+        if health.silentSince != nil {
+            return ("\(health.failures) failures in a row: \(health.lastError?.message ?? "no answer")", remaining)
+        }
+        if let remaining, let error = health.lastError {
+            return (error.message + (error.retryAfter == nil ? "" : " (Retry-After)"), remaining)
+        }
+        if let rate, record.slots.count == 0 || record.wake < .infinity {
+            return ("its rate, \(rate == rate.rounded() ? "\(Int(rate))" : "\(rate)")/s", nil)
+        }
+        return health.window.map { ("at most \(max(1, Int($0))) at once for now", nil) }
+    }
+}

@@ -1,0 +1,194 @@
+/// What a host has shown of itself: whether it answers, whether it asked to be left alone, and how fast it is.
+struct HostHealth {
+    /// Failures in a row: no name, no connection, no answer.
+    private(set) var failures = 0
+    /// Since when it is left alone because of them.
+    private(set) var silentSince: Double?
+    /// Nothing begins before.
+    private(set) var holdUntil = -Double.infinity
+    /// Times in a row that it asked to be left alone.
+    private(set) var refusals = 0
+    /// What it said or did last, where that was no good.
+    private(set) var lastError: WebImageError?
+    /// Whether the one request to a silent host is on its way.
+    var isProbing = false
+    /// Transfers at once, where it is to have fewer than allowed.
+    private(set) var window: Double?
+    private var probes = 0
+    private var unavailable = 0
+    private var refusedAt = -Double.infinity
+    private var fastest = Double.infinity
+    private var smoothed = 0.0
+    private var answersSinceChange = 0
+
+    /// The longest pause that is not asked for by the host, in seconds.
+    static let longestPause = 60.0
+    /// A host that has been quiet for so long begins with the shortest pause again.
+    static let forgivenAfter = 30.0
+    /// First bytes that come sooner are never too slow.
+    private static let slow = 1.0
+    /// More at once are no limit.
+    private static let wide = 64.0
+
+    /// Whether nothing is to be remembered of it.
+    var isGood: Bool { failures == 0 && silentSince == nil && refusals == 0 && window == nil }
+
+    /// Whether more begins than a probe.
+    func mayBegin(running: Int, now: Double) -> Bool {
+        if now < holdUntil { return false }
+        if silentSince != nil { return !isProbing }
+        return window.map { running < max(1, Int($0)) } ?? true
+    }
+
+    /// Whether its URLs have waited long enough, and no probe is due.
+    func isGivenUp(patience: Double, now: Double) -> Bool {
+        guard let silentSince, now >= silentSince + patience else { return false }
+        return now < holdUntil || isProbing
+    }
+
+    /// It gave no answer; true where that changes what others should know.
+    mutating func didFail(_ error: WebImageError, began: Double, limit: Int?, now: Double, jitter: Double) -> Bool {
+        guard let limit else { return false }
+        failures += 1
+        if silentSince != nil {
+            // What had begun before it was left alone says nothing new.
+            guard isProbing else { return false }
+            isProbing = false
+            probes += 1
+            lastError = error
+            holdUntil = now + Self.pause(probes, jitter)
+            return true
+        }
+        lastError = error
+        guard failures >= limit else { return false }
+        silentSince = now
+        probes = 0
+        holdUntil = now + Self.pause(0, jitter)
+        return true
+    }
+
+    /// It answered; true where that changes what others should know.
+    /// * `error`: of a status that is no success.
+    /// * `firstByte`: seconds from the request's begin; nil where nobody measured.
+    /// * `running`: transfers that are under way to it, this one included.
+    mutating func didAnswer(
+        _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, backsOff: Bool, longestWait: Double,
+        now: Double, jitter: Double
+    ) -> Bool {
+        failures = 0
+        isProbing = false
+        var isNews = false
+        if silentSince != nil {
+            silentSince = nil
+            holdUntil = -.infinity
+            lastError = nil
+            // Whoever waited comes back gently: a host that has just started may not bear all at once.
+            window = 2
+            isNews = true
+        }
+        guard backsOff else {
+            window = nil
+            return isNews
+        }
+        let status = error?.httpStatus
+        unavailable = status == 503 ? unavailable + 1 : 0
+        if let error, status == 429 || error.retryAfter != nil || unavailable >= 3 {
+            // Those that were on their way when it first said so say the same.
+            guard began >= refusedAt else { return isNews }
+            refusals += 1
+            refusedAt = now
+            lastError = error
+            let pause = error.retryAfter.map { min($0, longestWait) * (1 + jitter / 10) }
+            holdUntil = max(holdUntil, now + (pause ?? Self.pause(refusals - 1, jitter)))
+            window = max(1, Double(running) / 2)
+            return true
+        }
+        if refusals > 0, now - refusedAt >= Self.forgivenAfter {
+            refusals = 0
+            lastError = nil
+            isNews = true
+        }
+        if let firstByte { measure(firstByte, running: running) }
+        widen()
+        return isNews
+    }
+
+    private mutating func measure(_ firstByte: Double, running: Int) {
+        fastest = min(fastest, firstByte)
+        smoothed = smoothed == 0 ? firstByte : 0.8 * smoothed + 0.2 * firstByte
+        answersSinceChange += 1
+        guard isSlow, running >= 2, answersSinceChange >= running else { return }
+        window = max(2, (window ?? Double(running)) * 0.75)
+        answersSinceChange = 0
+    }
+
+    /// Four times as slow as it can be, and slow.
+    private var isSlow: Bool { smoothed > Self.slow && smoothed > 4 * fastest }
+
+    private mutating func widen() {
+        guard let now = window, !isSlow else { return }
+        // As TCP does: by one for each answer, and by one for each round where it has complained.
+        let wider = now + (refusals > 0 || smoothed > Self.slow ? 1 / now : 1)
+        window = wider > Self.wide ? nil : wider
+    }
+
+    /// What another process knows of it.
+    mutating func adopt(_ news: HostNews) {
+        lastError = news.error
+        holdUntil = max(holdUntil, news.until)
+        switch news.state {
+        case .silent: silentSince = min(silentSince ?? news.since, news.since)
+        case .busy:
+            refusals = max(refusals, 1)
+            refusedAt = max(refusedAt, news.since)
+        case .good: break
+        }
+    }
+
+    /// Another process had an answer.
+    mutating func forgive() {
+        self = HostHealth()
+        window = 2
+    }
+
+    /// 1 s, doubled each time, with up to a tenth more so that processes do not come together.
+    private static func pause(_ times: Int, _ jitter: Double) -> Double {
+        var pause = 1.0
+        for _ in 0..<max(0, times) where pause < longestPause { pause *= 2 }
+        return min(pause, longestPause) * (1 + jitter / 10)
+    }
+}
+
+/// What processes tell each other of a host.
+package struct HostNews: Sendable {
+    /// How it is.
+    package enum State: String, Sendable {
+        /// It gives no answer.
+        case silent
+        /// It asked to be left alone.
+        case busy
+        /// It answers again.
+        case good
+    }
+
+    package var host: String
+    package var state: State
+    /// Nothing begins before, in seconds by CLOCK_MONOTONIC.
+    package var until: Double
+    /// Since when it is so.
+    package var since: Double
+    package var failures: Int
+    /// What it did last.
+    package var error: WebImageError
+
+    package init(
+        host: String, state: State, until: Double, since: Double, failures: Int, error: WebImageError
+    ) {
+        self.host = host
+        self.state = state
+        self.until = until
+        self.since = since
+        self.failures = failures
+        self.error = error
+    }
+}

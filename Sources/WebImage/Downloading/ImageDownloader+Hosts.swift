@@ -1,0 +1,114 @@
+internal import Glibc
+
+// How the downloader keeps to its policy of hosts: what it asks its governor, and what it tells it.
+extension ImageDownloader {
+    /// What counts as the host of an operation's hop.
+    func host(of operation: DownloadOperation) -> String {
+        governor?.policy.host(of: operation.request) ?? operation.request.host
+    }
+
+    /// The next operation whose host may be asked now.
+    func nextToBegin() -> DownloadOperation? {
+        guard let governor else { return queue.next() }
+        let now = monotonicSeconds()
+        return queue.next { governor.mayBegin($0, running: $1, waiting: $2, now: now) }
+    }
+
+    /// Why an operation ends without a request: its host was given up.
+    func refusal(of operation: DownloadOperation) -> WebImageError? {
+        guard let governor, var error = governor.refusal(of: host(of: operation), now: monotonicSeconds()) else {
+            return nil
+        }
+        error.attempts = operation.attempts - 1
+        return error
+    }
+
+    /// Hosts whose time has come are asked for again.
+    func letHostsGo() {
+        guard let governor else { return }
+        while let host = governor.nextDue(now: now) { queue.letGo(host: host) }
+    }
+
+    /// A response came. Before its transfer gives back its slots.
+    func noteAnswer(of operation: DownloadOperation, _ error: WebImageError?, firstByte: Double?) {
+        guard let governor, let host = operation.slotHost else { return }
+        governor.didAnswer(
+            host, error, firstByte: firstByte, began: operation.progress.hopStart,
+            running: queue.runningCount(host: host), now: monotonicSeconds())
+    }
+
+    /// A try failed; true where nobody was there to answer, and the URL is to wait with the others.
+    func noteSilence(of operation: DownloadOperation, _ error: WebImageError) -> Bool {
+        guard let governor, HostGovernor.isSilence(error, bytes: operation.progress.bytes) else { return false }
+        return governor.didFail(
+            host(of: operation), error, began: operation.progress.hopStart, now: monotonicSeconds())
+    }
+}
+
+/// What a downloader wants to know of others, and has to tell them.
+package struct HostCalls: Sendable {
+    /// Instants it wants to reserve.
+    package var wishes: [HostWish]
+    /// What it found out.
+    package var news: [HostNews]
+}
+
+/// Who waits for ``ImageDownloader/nextHostCalls()``.
+struct HostCaller {
+    let continuation: CheckedContinuation<HostCalls?, Never>
+}
+
+// The same hosts are asked by other processes, too.
+extension ImageDownloader {
+    /// From now on instants are reserved where all processes reserve theirs, by whoever takes ``nextHostCalls()``.
+    package func shareHosts() { governor?.isShared = true }
+
+    /// Waits until something is to be asked or told; nil where there never will be, or the task is cancelled. One call at a time.
+    package func nextHostCalls() async -> HostCalls? {
+        guard let governor, hostCaller == nil else { return nil }
+        if governor.hasCalls { return takeHostCalls(governor) }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if Task.isCancelled || isInvalidated {
+                    continuation.resume(returning: nil)
+                } else {
+                    hostCaller = HostCaller(continuation: continuation)
+                }
+            }
+        } onCancel: {
+            Task { await self.endHostCaller() }
+        }
+    }
+
+    private func endHostCaller() {
+        hostCaller?.continuation.resume(returning: nil)
+        hostCaller = nil
+    }
+
+    /// Hands out what has come together.
+    func callAboutHosts() {
+        guard let governor, governor.hasCalls, let caller = hostCaller else { return }
+        hostCaller = nil
+        caller.continuation.resume(returning: takeHostCalls(governor))
+    }
+
+    private func takeHostCalls(_ governor: HostGovernor) -> HostCalls {
+        let (wishes, news) = governor.takeCalls { queue.waitingCount(host: $0) }
+        return HostCalls(wishes: wishes, news: news)
+    }
+
+    /// The answers to wishes, in their order; nil: none now. Times are those of ``monotonicTime``.
+    package func grant(_ answers: [(host: String, reservation: HostReservation?)]) {
+        let now = monotonicSeconds()
+        for answer in answers { governor?.grant(answer.host, answer.reservation, now: now) }
+    }
+
+    /// What is known of all hosts by all processes.
+    package func adoptHosts(_ all: [HostNews]) { governor?.adopt(all, now: monotonicSeconds()) }
+
+    /// Changes how many requests a second a host gets, where any limit was set at the start.
+    package func setRequestsPerSecond(_ rate: Double?) { governor?.rate = rate }
+
+    /// The clock of reservations and news: CLOCK_MONOTONIC in seconds.
+    package static var monotonicTime: Double { monotonicSeconds() }
+}

@@ -1,0 +1,148 @@
+import Glibc
+import Origin
+import Prefetch
+import TestSupport
+import Testing
+
+@testable import WebImage
+
+/// `prefetch-coord cache`, as a user runs it.
+@Suite("The commands of the cache", .timeLimit(.minutes(2)))
+struct CacheCommandTests {
+    private let folder = TemporaryDirectory()
+    private var cache: String { folder.path("cache") }
+
+    private func coord(_ arguments: [String], input: [UInt8]? = nil) async throws -> ChildProcess {
+        let child = try await ChildProcess(
+            builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean, input: input)
+        await child.wait()
+        return child
+    }
+
+    private func ran(_ arguments: [String], exits code: Int32 = 0, input: [UInt8]? = nil) async throws -> ChildProcess {
+        let child = try await coord(arguments, input: input)
+        #expect(await child.wait() == .exited(code), "\(arguments): \(child.stderr)")
+        return child
+    }
+
+    private let url = "https://example.org/a.png"
+
+    @Test("An image that is put by hand is there, is read back, and goes again")
+    func putAndRemove() async throws {
+        let bytes = GeneratedImage.png(seed: 3, width: 20, height: 10)
+        folder.write(bytes, to: "a.png")
+        let put = try await ran(["cache", "put", url, folder.path("a.png"), "--cache", cache])
+        let path = String(put.stdout.dropLast())
+        #expect(readFile(path) == bytes)
+        #expect(try await ran(["cache", "get", url, "--cache", cache]).stdout.utf8.count > 0)
+        #expect(try await ran(["cache", "path", url, "--cache", cache]).stdout == put.stdout)
+        #expect(try await ran(["cache", "exists", url, "--cache", cache]).stdout == "")
+        let list = Array("\(url)\n# no\n\nhttps://example.org/b.png\n".utf8)
+        let missing = try await ran(["cache", "exists", "-", "--cache", cache], exits: 1, input: list)
+        #expect(missing.stdout == "https://example.org/b.png\n")
+        let json = try await ran(["cache", "exists", url, "--json", "--cache", cache])
+        #expect(json.stdout == #"{"url":"\#(url)","exists":true}"# + "\n")
+        // Another image in its place, from a pipe.
+        let other = GeneratedImage.jpeg(seed: 4, width: 20, height: 10)
+        #expect(try await ran(["cache", "put", url, "-", "--cache", cache], input: other).stdout == put.stdout)
+        #expect(readFile(path) == other)
+        let rm = try await ran(["cache", "rm", "-", "--cache", cache], exits: 66, input: list)
+        #expect(rm.stderr == "not in the cache: https://example.org/b.png\nremoved 1 image\n")
+        #expect(access(path, F_OK) != 0)
+    }
+
+    @Test("What is no image, no URL or too large is not stored")
+    func refused() async throws {
+        folder.write(Array("<html>".utf8), to: "page")
+        let page = try await ran(["cache", "put", url, folder.path("page"), "--cache", cache], exits: 65)
+        #expect(page.stderr.contains("is no whole image"))
+        _ = try await ran(["cache", "put", "no url", folder.path("page"), "--cache", cache], exits: 64)
+        _ = try await ran(["cache", "put", url, folder.path("none"), "--cache", cache], exits: 66)
+        let large = try await ran(
+            ["cache", "put", url, folder.path("page"), "--max-size", "3", "--cache", cache], exits: 65)
+        #expect(large.stderr.contains("--max-size"))
+        #expect(try DiskCache(directory: cache).totalCount == 0)
+        for words in [["rm", url], ["clear"], ["dedupe", "--reflink"], ["verify", "--repair"]] {
+            _ = try await ran(["cache"] + words + ["--cache", folder.path("nothing")], exits: 66)
+            #expect(access(folder.path("nothing"), F_OK) != 0)
+        }
+    }
+
+    @Test("clear removes every image, but not while a batch fetches them")
+    func clear() async throws {
+        let disk = try DiskCache(directory: cache)
+        for name in ["a", "b"] {
+            try disk.store(
+                ImageBody([1]), for: CacheKey(name),
+                record: CacheRecord(level: .none, format: .unknown, length: 1, digest: nil, storedAt: 1))
+        }
+        var busy: CacheProtection? = try CacheProtection(disk)
+        try busy?.set(since: Double(time(nil)) - 60)
+        let held = try await ran(["cache", "clear", "--cache", cache], exits: 75)
+        #expect(held.stderr.contains("--force"))
+        #expect(try disk.totalCount == 2)
+        let cleared = try await ran(["cache", "clear", "--force", "--cache", cache])
+        #expect(cleared.stderr == "removed 2 images\n")
+        busy = nil
+        #expect(try await ran(["cache", "clear", "--cache", cache]).stderr == "removed 0 images\n")
+    }
+
+    @Test("verify names what is damaged or foreign, --repair moves it aside, and a run fetches it again")
+    func repair() async throws {
+        let origin = try OriginServer()
+        let urls = (0..<4).map { origin.url("/\($0).png") }
+        for index in 0..<4 {
+            origin.route(
+                "/\(index).png", OriginResponse(body: GeneratedImage.png(seed: UInt64(index), width: 9, height: 9)))
+        }
+        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
+        let run = ["run", folder.path("urls.txt"), "--cache", cache, "-n", "1", "-q", "--allow-net", "127.0.0.0/8"]
+        _ = try await ran(run)
+        let disk = try DiskCache(directory: cache)
+        let paths = urls.map { disk.cachePath(forKey: $0) }
+        // Cut short; other bytes of the same length; a link in its place; the image of another.
+        #expect(chmod(paths[0], 0o644) == 0 && truncate(paths[0], 9) == 0)
+        #expect(chmod(paths[1], 0o644) == 0)
+        let file = try #require(fopen(paths[1], "r+"))
+        fseek(file, 40, SEEK_SET)
+        fputc(0x55, file)
+        fclose(file)
+        #expect(unlink(paths[2]) == 0 && symlink("/etc/hostname", paths[2]) == 0)
+        #expect(rename(paths[3], paths[3] + ".x") == 0)
+        let verify = try await ran(["cache", "verify", "--json", "--cache", cache], exits: 1)
+        #expect(verify.stdout.hasPrefix(#"{"v":1,"checked":3,"damaged":["#))
+        for path in paths[..<3] { #expect(verify.stdout.contains("\"\(path)\""), "\(path)") }
+        #expect(verify.stdout.contains(#""foreign":["\#(paths[3]).x"]"#))
+        let repaired = try await ran(["cache", "verify", "--repair", "--cache", cache], exits: 1)
+        #expect(repaired.stdout.hasSuffix("3 files, 3 damaged, 1 foreign, 4 moved aside\n"), "\(repaired.stdout)")
+        _ = try await ran(["cache", "verify", "--repair", "--cache", cache])
+        let before = origin.requestCount()
+        _ = try await ran(run)
+        #expect(origin.requestCount() == before + 4)
+        #expect(try await ran(["cache", "verify", "--cache", cache]).stdout == "4 files, 0 damaged\n")
+    }
+
+    @Test("stat --duplicates names equal bytes, dedupe says where they cannot be shared")
+    func duplicates() async throws {
+        let shm = TemporaryDirectory(in: "/dev/shm")
+        let bytes = GeneratedImage.png(seed: 3, width: 20, height: 10)
+        for name in ["a", "b"] {
+            _ = try await ran(["cache", "put", "https://\(name)/x.png", "-", "--cache", shm.path("c")], input: bytes)
+        }
+        let stat = try await ran(["cache", "stat", "--duplicates", "--json", "--cache", shm.path("c")])
+        #expect(stat.stdout.hasPrefix(#"{"v":1,"images":2,"excess_bytes":\#(bytes.count),"groups":[{"sha256":""#))
+        let text = try await ran(["cache", "stat", "--duplicates", "--cache", shm.path("c")])
+        #expect(text.stdout.hasPrefix("2 images in 1 group of equal bytes"))
+        let dedupe = try await ran(["cache", "dedupe", "--reflink", "--cache", shm.path("c")], exits: 74)
+        #expect(dedupe.stderr.contains("cannot share blocks"))
+        _ = try await ran(["cache", "dedupe", "--cache", shm.path("c")], exits: 64)
+    }
+
+    @Test("submit to a folder that is no cache yet makes it one")
+    func submitToNew() async throws {
+        folder.write(Array("https://example.org/a.png\n".utf8), to: "urls.txt")
+        let submit = try await ran(["submit", folder.path("urls.txt"), "--cache", cache])
+        #expect(submit.stdout.hasPrefix("urls-"))
+        #expect(try await ran(["status", "--json", "--cache", cache]).stdout.contains(#""total":1"#))
+    }
+}

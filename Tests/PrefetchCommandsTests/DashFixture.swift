@@ -1,0 +1,129 @@
+import Prefetch
+import WebImage
+
+@testable import PrefetchCommands
+
+/// A batch in the middle of its run, with a frozen clock: the same frames for ever.
+enum DashFixture {
+    static let start = 1_795_000_000_000
+
+    /// A million URLs, three workers and one that was lost, six causes, names of every kind.
+    static func state(seconds: Int = 40) -> DashState {
+        var state = DashState()
+        state.id = "laion-art-7"
+        state.place = "redis unix"
+        for second in 0...seconds { state.take(reading(second)) }
+        return state
+    }
+
+    static func reading(_ second: Int) -> DashReading {
+        let at = start + 900_000 + second * 1000
+        var reading = DashReading()
+        reading.look = look(second, at: at)
+        reading.queue = QueueLook(
+            batches: [reading.look?.status, batch("app-icons-v12", 48_000, at: at)].compactMap { $0 },
+            failedURLs: 1_907, memory: 42_991_616)
+        if second >= 20 {
+            reading.ends["node-b:978"] = DashState.WorkerEnd(isLost: true, ended: at - 8_000, returned: 3)
+        }
+        reading.failures = [
+            7: FailureDetail(
+                line: 8, url: "https://pics.c.example/9f/2201.jpg", outcome: .truncated, attempts: 3,
+                detail: "48,211 of 71,004 bytes"),
+            9: FailureDetail(
+                line: 10, url: "https://例え.テスト/絵.jpg\u{202E}\u{1B}[2J", outcome: .httpError, httpStatus: 404,
+                attempts: 1,
+                detail: "HTTP 404"),
+            11: FailureDetail(
+                line: 12, url: "https://xn--r8jz45g.xn--zckzah/\u{05D0}\u{05D1}/e\u{301}👩‍👧🇩🇪.png", outcome: .timeout,
+                attempts: 3,
+                detail: String(decoding: [0x6E, 0x6F, 0xFF, 0xFE, 0x20], as: UTF8.self) + "no byte for 15 s"),
+        ]
+        return reading
+    }
+
+    /// The batch paused with a priority of its own, and a worker beside it.
+    static func paused(_ second: Int) -> DashReading {
+        var reading = reading(second)
+        reading.look?.status.isPaused = true
+        reading.look?.status.priority = .high
+        reading.look?.workers["node-a:4122"]?.facts["paused"] = "1"
+        reading.look?.workers["node-b:977"]?.facts["trouble"] = "no space left on device"
+        return reading
+    }
+
+    private static func look(_ second: Int, at: Int) -> BatchLook {
+        // A wave, so that the graphs have a form.
+        let done = (0..<second).reduce(588_000) { $0 + 600 + ($1 % 7) * 20 }
+        var status = batch("laion-art-7", 1_000_000, at: at)
+        status.state = .running
+        status.ended = 0
+        var counts = PrefetchCounts()
+        let skipped: [(PrefetchOutcome, Int)] = [
+            (.httpError, 2_840), (.timeout, 871), (.truncated, 233), (.badImage, 162), (.tls, 31), (.dns, 27),
+        ]
+        for (outcome, count) in skipped { counts[outcome] = count }
+        counts[.hit] = 38_114
+        counts[.notModified] = 4_410
+        counts[.downloaded] = done - counts.finished
+        counts.bytes = counts[.downloaded] * 94_000
+        status.counts = counts
+        status.last = at
+        var look = BatchLook(at: at, status: status)
+        look.httpStatuses = [404: 2_310, 503: 530]
+        look.waitingJobs = 64
+        look.counts = workers(counts)
+        for (number, name) in ["node-a:4121", "node-a:4122", "node-b:977", "node-b:978"].enumerated() {
+            if number == 3 && second >= 20 { continue }
+            look.workers[name] = BatchLook.Worker(
+                facts: [
+                    "state": "running", "in_flight": "32", "max_concurrent_downloads": "32", "lease": "15000",
+                    "rss": String(148_000_000 - number * 1_000_000), "cpu": String(second * (410 - number * 20)),
+                    "waiting_for_host": "0", "retrying": "70",
+                ], leaseLeft: 14_000 - number * 200)
+        }
+        look.hosts = [
+            "cdn.a.example": .init(finished: done / 3, skipped: 201, bytes: 18_400_000_000),
+            "img.b.example": .init(finished: done / 7, skipped: 353, bytes: 8_400_000_000),
+            "写真.example": .init(finished: done / 10, skipped: 1_160, bytes: 6_100_000_000),
+            "old.e.example": .init(finished: 2_100, skipped: 1_743, bytes: 0),
+        ]
+        return look
+    }
+
+    /// The batch's counts, dealt out to four workers.
+    private static func workers(_ whole: PrefetchCounts) -> [String: PrefetchCounts] {
+        var left = whole
+        var counts: [String: PrefetchCounts] = [:]
+        for (name, part) in [("node-b:978", 5), ("node-b:977", 3), ("node-a:4122", 2)] {
+            var own = PrefetchCounts()
+            for outcome in PrefetchOutcome.allCases {
+                own[outcome] = left[outcome] / part
+                left[outcome] -= own[outcome]
+            }
+            own.bytes = left.bytes / part
+            left.bytes -= own.bytes
+            counts[name] = own
+        }
+        counts["node-a:4121"] = left
+        return counts
+    }
+
+    private static func batch(_ id: String, _ total: Int, at: Int) -> BatchStatus {
+        var counts = PrefetchCounts()
+        counts[.downloaded] = total
+        return BatchStatus(
+            id: id, state: .done, total: total, counts: counts, created: start, ended: start + 61_000, at: at)
+    }
+
+    /// UTC, whatever the machine's zone.
+    static func clock(_ milliseconds: Int) -> String {
+        String(UTCTime.text(milliseconds: milliseconds).dropFirst(11).dropLast())
+    }
+
+    static func frame(_ state: DashState, _ columns: Int, _ rows: Int, isUnicode: Bool = true) -> [StyledLine] {
+        DashFrame(
+            state: state, columns: columns, rows: rows, glyphs: DashGlyphs(isUnicode: isUnicode), clock: clock
+        ).lines()
+    }
+}

@@ -1,0 +1,152 @@
+import Foundation
+import Prefetch
+import Testing
+import WebImage
+
+@testable import PrefetchCommands
+
+@Suite("Frames of the dashboard", .timeLimit(.minutes(1)))
+struct DashFrameTests {
+    private static let sizes = [(80, 24), (120, 40), (60, 20), (40, 10)]
+
+    /// The frame as a file: `Tests/Golden/batch-80x24.txt`. With PREFETCH_GOLDEN=write they are written anew.
+    @Test("A frozen batch looks as it is kept", arguments: DashView.allCases, sizes)
+    func golden(view: DashView, size: (Int, Int)) throws {
+        var state = DashFixture.state()
+        state.view = view
+        try compare(DashFixture.frame(state, size.0, size.1), "\(view.title)-\(size.0)x\(size.1)")
+    }
+
+    @Test("So does what is asked, the help, an open cause, and a terminal without Unicode")
+    func others() throws {
+        var state = DashFixture.state()
+        #expect(state.press(.character("x")) == .none)
+        try compare(DashFixture.frame(state, 80, 24), "cancel-80x24")
+        #expect(state.press(.character("n")) == .none)
+        _ = state.press(.character("?"))
+        try compare(DashFixture.frame(state, 80, 24), "help-80x24")
+        _ = state.press(.escape)
+        _ = state.press(.character("3"))
+        _ = state.press(.enter)
+        try compare(DashFixture.frame(state, 80, 24), "cause-80x24")
+        state = DashFixture.state()
+        try compare(DashFixture.frame(state, 80, 24, isUnicode: false), "ascii-80x24")
+        #expect(DashFixture.frame(state, 80, 24, isUnicode: false).allSatisfy { $0.text.utf8.allSatisfy { $0 < 0x80 } })
+        try compare(DashFixture.frame(state, 39, 24), "small-39x24")
+        state.take(DashFixture.paused(41))
+        try compare(DashFixture.frame(state, 80, 24), "paused-80x24")
+        state.view = .workers
+        try compare(DashFixture.frame(state, 120, 40), "paused-120x40")
+    }
+
+    private func compare(_ lines: [StyledLine], _ name: String) throws {
+        let text =
+            lines.map { $0.text.trimmingCharacters(in: .whitespaces).isEmpty ? "" : $0.text }
+            .joined(separator: "\n") + "\n"
+        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../Golden/\(name).txt")
+            .standardized
+        if ProcessInfo.processInfo.environment["PREFETCH_GOLDEN"] == "write" {
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data(text.utf8).write(to: file)
+        }
+        let kept = try String(contentsOf: file, encoding: .utf8)
+        #expect(text == kept, "\(name):\n\(text)")
+    }
+
+    @Test("No line is wider than the screen, and there are as many as it has rows, at every size")
+    func widths() {
+        var state = DashFixture.state()
+        for view in DashView.allCases {
+            state.view = view
+            for cause in [nil, "timeout"] as [String?] {
+                state.cause = view == .failures ? cause : nil
+                for columns in [1, 20, 39, 40, 41, 59, 60, 71, 72, 79, 80, 109, 110, 133, 250] {
+                    for rows in [1, 9, 10, 11, 19, 24, 33, 34, 60] {
+                        for isUnicode in [true, false] {
+                            let lines = DashFixture.frame(state, columns, rows, isUnicode: isUnicode)
+                            #expect(lines.allSatisfy { $0.width <= columns }, "\(view) \(columns)x\(rows)")
+                            #expect(lines.allSatisfy { DisplayWidth.columns($0.text) == $0.width })
+                            #expect(lines.count == rows || columns < 40 || rows < 10)
+                            #expect(!lines.contains { $0.text.unicodeScalars.contains { TerminalText.isUnsafe($0) } })
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    @Test(
+        "Causes, workers and hosts add up to the batch in every frame, also when a worker goes and when it is cancelled"
+    )
+    func sums() throws {
+        var state = DashState()
+        state.id = "laion-art-7"
+        for second in 0...40 {
+            var reading = DashFixture.reading(second)
+            if second == 40 {
+                reading.look?.status.state = .cancelled
+                let open = 1_000_000 - (reading.look?.status.counts.finished ?? 0)
+                reading.look?.status.counts[.cancelled] += open
+            }
+            state.take(reading)
+            let counts = try #require(state.look?.status.counts)
+            #expect(state.causes.reduce(0) { $0 + $1.count } == counts.skipped)
+            #expect(state.workerRows.reduce(0) { $0 + $1.counts.finished } == counts.finished)
+            #expect(state.workerRows.reduce(0) { $0 + $1.counts.skipped } == counts.skipped)
+            #expect(state.hostRows.reduce(0) { $0 + $1.host.finished } == counts.finished)
+            #expect(state.hostRows.reduce(0) { $0 + $1.host.skipped } == counts.skipped)
+            for height in 1...6 {
+                #expect(
+                    DashFrame.merged(state.hostRows, to: height).reduce(0) { $0 + $1.host.finished } == counts.finished)
+            }
+        }
+        #expect(state.workerRows.contains { $0.name == "node-b:978" && $0.state == "LOST" })
+        #expect(state.log.contains { $0.text == "node-b:978 is lost, 3 jobs went back to the queue" })
+    }
+
+    @Test("The end comes nearer at a steady pace, has a spread at an unsteady one, and is not told while nothing moves")
+    func eta() throws {
+        var steady = DashHistory()
+        for second in 0...30 { steady.add(at: second * 500, finished: second * 50, bytes: 0) }
+        let end = try #require(steady.seconds(for: 1000))
+        #expect(abs(end.seconds - 10) < 0.01 && end.spread < 0.01)
+        #expect(steady.urls.count == 15 && steady.urls.allSatisfy { $0 == 100 } && steady.peak == 100)
+        var unsteady = DashHistory()
+        for second in 0...60 { unsteady.add(at: second * 1000, finished: (second / 2) * 200, bytes: 0) }
+        #expect(try #require(unsteady.seconds(for: 1000)).spread > 0.5)
+        for second in 61...75 { unsteady.add(at: second * 1000, finished: 6000, bytes: 0) }
+        #expect(unsteady.seconds(for: 1000) == nil)
+        var young = DashHistory()
+        for second in 0...4 { young.add(at: second * 1000, finished: second, bytes: 0) }
+        #expect(young.seconds(for: 5) == nil)
+    }
+
+    @Test("A minute without an end is said, with its reason")
+    func stalled() {
+        var state = DashFixture.state()
+        for second in 41...110 {
+            var reading = DashFixture.reading(40)
+            reading.look?.at += (second - 40) * 1000
+            reading.look?.status.at += (second - 40) * 1000
+            state.take(reading)
+        }
+        #expect(state.isStalled)
+        let text = DashFixture.frame(state, 80, 24).map(\.text).joined(separator: "\n")
+        #expect(
+            text.contains("STALLED") && text.contains("ETA –") && text.contains("! 210 wait for their next try"),
+            "\(text)")
+        state.look?.status.isPaused = true
+        #expect(!state.isStalled && state.hindrance == "this batch is paused; p lets it go on")
+        state.look?.status.isQueuePaused = true
+        #expect(state.hindrance == "this batch is paused, and the whole queue too: p and P")
+        state.isReadOnly = true
+        state.look?.status.isPaused = false
+        #expect(state.hindrance == "the whole queue is paused")
+        state.look?.status.isQueuePaused = false
+        for name in ["node-a:4121", "node-a:4122", "node-b:977"] { state.look?.workers[name]?.facts["paused"] = "1" }
+        #expect(state.hindrance == "every worker is paused")
+        state.lose("connection refused")
+        #expect(state.hindrance == "Redis is away, trying again: connection refused")
+    }
+}

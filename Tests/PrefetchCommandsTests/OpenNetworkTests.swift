@@ -1,0 +1,34 @@
+import ArgumentParser
+import Prefetch
+import Testing
+import WebImage
+
+@testable import PrefetchCommands
+
+@Suite("Open networks", .timeLimit(.minutes(1)))
+struct OpenNetworkTests {
+    private func networks(_ words: [String], _ variable: String?) throws -> [CIDR] {
+        try FetchOptions.parse(words).openNetworks(environment: variable.map { ["PREFETCH_ALLOW_NET": $0] } ?? [:])
+    }
+
+    @Test("PREFETCH_ALLOW_NET opens networks beside --allow-net, between commas or blanks")
+    func both() throws {
+        let given = ["10.0.0.0/8", "172.31.0.0/16", "[::1]:80", "127.0.0.1:8080"]
+        #expect(
+            try networks(["--allow-net", "10.0.0.0/8"], "172.31.0.0/16, [::1]:80 127.0.0.1:8080,")
+                == given.compactMap { CIDR($0) })
+        #expect(try networks(["--allow-net", "10.0.0.0/8"], nil).count == 1)
+        #expect(try networks([], "").isEmpty)
+    }
+
+    @Test("What is no network is named, and nothing is opened", arguments: ["everything", "10.0.0.0/8,10.0.0.0/33"])
+    func wrong(variable: String) throws {
+        #expect {
+            try networks([], variable)
+        } throws: { error in
+            guard let error = error as? PrefetchError else { return false }
+            return error.kind == .configuration && error.message.contains("PREFETCH_ALLOW_NET")
+                && !error.message.contains("10.0.0.0/8")
+        }
+    }
+}

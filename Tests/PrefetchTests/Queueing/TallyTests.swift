@@ -1,0 +1,164 @@
+import Origin
+import Redis
+import Testing
+import WebImage
+
+@testable import Prefetch
+
+@Suite("What dashboards add up", .timeLimit(.minutes(1)))
+struct TallyTests {
+    /// Reports outcomes as a worker does, and adds what was new of them to a tally.
+    private func report(
+        _ f: QueueFixture, _ job: PrefetchJob, _ outcomes: [PrefetchOutcome?], status: Int = 404,
+        into tally: inout HostTally
+    ) async throws {
+        let report = QueueFixture.report(job, outcomes, isFinal: false) { item in
+            if item.outcome == .httpError { item.failure?.httpStatus = status }
+        }
+        guard let first = try await f.queue.report([report], worker: "w")[0] else { return }
+        let positions = first.map(\.position)
+        tally.add(report.settled.filter { positions.contains($0.position) }, of: job)
+    }
+
+    @Test("Statuses and hosts are counted once, however often a report or a tally comes; a hit is of no host")
+    func once() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [6], fields: [("keep", "600")])
+        try await f.join("w")
+        let job = try await f.claim("w", 1)[0].job
+        var tally = HostTally()
+        for _ in 0..<3 { try await report(f, job, [.downloaded, .httpError, .httpError], into: &tally) }
+        try await report(f, job, [nil, nil, nil, .httpError, .hit], status: 503, into: &tally)
+        for _ in 0..<3 { try await f.queue.tally(tally, worker: "w", token: "one") }
+        let look = try #require(try await f.queue.look(at: "b"))
+        #expect(look.httpStatuses == [404: 2, 503: 1])
+        #expect(look.hosts == ["h": BatchLook.Host(finished: 4, skipped: 3, bytes: 100)])
+        #expect(
+            look.counts["w"]?.finished == 5 && look.status.counts.finished == 5 && look.status.counts[.httpError] == 3)
+        #expect(
+            look.workers["w"]?.facts["state"] == "running" && look.workers["w"].map { $0.leaseLeft > 50_000 } == true)
+        // The batch ends before its last tally comes, which is counted all the same and leaves Redis with the rest.
+        tally = HostTally()
+        try await report(f, job, [nil, nil, nil, nil, nil, .timeout], into: &tally)
+        #expect(try await f.queue.status(of: "b")?.state == .done)
+        try await f.redis("DEL", f.keys.hosts("b"))
+        try await f.queue.tally(tally, worker: "w", token: "two")
+        #expect(try await f.queue.look(at: "b")?.hosts == ["h": BatchLook.Host(finished: 1, skipped: 1, bytes: 0)])
+        #expect((1...600).contains(try await f.redis("TTL", f.keys.hosts("b")).int ?? 0))
+        #expect(try await f.findings("b") == [])
+        // With the batch it goes, and does not come back.
+        #expect(try await f.queue.remove(batch: "b") == .removed)
+        try await f.queue.tally(tally, worker: "w", token: "three")
+        #expect(try await f.redis("EXISTS", f.keys.hosts("b"), f.keys.batch("b")).int == 0)
+        #expect(try await f.queue.look(at: "b") == nil)
+        // Of a worker nobody knows nothing is counted, and it is not made known by it.
+        try await f.queue.tally(tally, worker: "nobody", token: "one")
+        #expect(try await f.redis("EXISTS", f.keys.worker("nobody")).int == 0)
+    }
+
+    @Test("A report of hits leaves nothing to tell")
+    func hits() {
+        var tally = HostTally()
+        let job = QueueFixture.jobs("b", sizes: [5])[0]
+        let outcomes: [PrefetchOutcome] = [.hit, .blacklisted, .invalidURL, .cancelled, .notCached]
+        let report = QueueFixture.report(job, outcomes)
+        tally.add(report.settled, of: job)
+        #expect(tally.isEmpty && tally.encoded.isEmpty)
+        tally.add([PrefetchQueue.Settled(position: 0, outcome: .mismatch)], of: job)
+        #expect(tally.encoded.map(\.lines) == ["h 1 1 0\n"])
+    }
+
+    @Test("Hosts are told apart whatever stands behind them, and what is no address is of none")
+    func sites() {
+        let urls = [
+            "http://h/a", "http://h/b", "http://h", "http://hello/x", "http://h?x=a/b", "HTTP://H:80/", "https://u@h/c",
+            "http://h/d", "nothing", "a:b/c", "http://ä/", "http:///x",
+        ]
+        let entries = urls.enumerated().map { PrefetchJob.Entry(line: $0 + 1, url: $1) }
+        var tally = HostTally()
+        tally.add(
+            urls.indices.map { PrefetchQueue.Settled(position: $0, outcome: .dns) },
+            of: PrefetchJob(batch: "b", base: 0, entries: entries))
+        #expect(tally.encoded.map(\.lines) == ["h 6 6 0\nh:80 1 1 0\nhello 1 1 0\n"])
+    }
+
+    @Test(
+        "A batch of a thousand hosts keeps 256 of them, and is told 32 at a time; a wrong key is its own batch's fault")
+    func bounded() async throws {
+        let f = try await QueueFixture()
+        try await f.join("w")
+        var tally = HostTally()
+        for id in ["b", "c"] {
+            try await f.fill(id, sizes: [100])
+            var job = QueueFixture.jobs(id, sizes: [100])[0]
+            for index in job.entries.indices { job.entries[index].url = "http://h\(index).example/" }
+            try await report(f, job, Array(repeating: .downloaded, count: 99), into: &tally)
+        }
+        try await f.redis("SET", f.keys.hosts("b"), "mine")
+        for host in 0..<250 { try await f.redis("HSET", f.keys.hosts("c"), "x\(host)", "1 0 0") }
+        try await f.queue.tally(tally, worker: "w", token: "one")
+        #expect(try await f.redis("GET", f.keys.hosts("b")).string == "mine")
+        #expect(try await f.redis("HLEN", f.keys.hosts("c")).int == 256)
+        #expect(tally.encoded.map { $0.lines.split(separator: "\n").count } == [32, 32])
+        try await f.redis("DEL", f.keys.hosts("b"))
+        try await f.queue.tally(tally, worker: "w", token: "two")
+        #expect(try await f.redis("HLEN", f.keys.hosts("b")).int == 32)
+        #expect(try await f.queue.status(of: "b")?.counts.finished == 99)
+    }
+
+    @Test("A worker tells what it asked of hosts with its signs of life and as it leaves, and nothing of hits")
+    func worker() async throws {
+        let f = try await WorkerFixture()
+        f.origin.setFallback { _ in OriginResponse(status: 404) }
+        for index in 0..<20 {
+            f.origin.route(
+                "/\(index).png", OriginResponse(body: GeneratedImage.png(seed: UInt64(index), width: 9, height: 9)))
+        }
+        let urls = (0..<30).map { f.origin.url("/\($0).png") }
+        let queue = try f.queue()
+        let first = try await f.submit(urls, to: queue, jobSize: 4)
+        let counts = try await f.worker { $0.name = "first" }.run()
+        let look = try #require(try await queue.look(at: first))
+        let host = try #require(HostTally.host(of: urls[0]))
+        #expect(look.hosts == [host: BatchLook.Host(finished: 30, skipped: 10, bytes: counts.bytes)])
+        #expect(look.httpStatuses == [404: 10] && look.status.counts == counts)
+        let second = try await f.submit(urls, to: queue, jobSize: 4)
+        let again = try await f.worker { $0.name = "second" }.run()
+        #expect(again[.hit] == 20 && again[.blacklisted] == 10)
+        #expect(try await queue.look(at: second)?.hosts == [:])
+        let told = try await queue.read(
+            ["first", "second"].map { ["HEXISTS", RedisArgument(queue.keys.worker($0)), "tallied"] })
+        #expect(told.map(\.int) == [1, 0])
+    }
+
+    @Test(
+        "The host of a URL, with its port and without its user",
+        arguments: [
+            ("http://A.example/x", "a.example"), ("https://u:p@h:81?q", "h:81"), ("http://[::1]:8/", "[::1]:8"),
+            ("no url", nil), ("http:///x", nil), ("http://ü.example/", nil),
+        ] as [(String, String?)])
+    func host(_ url: String, _ host: String?) {
+        #expect(HostTally.host(of: url) == host)
+    }
+
+    @Test("The commands of a look do not depend on the number of URLs")
+    func cost() async throws {
+        let f = try await QueueFixture()
+        var costs: [Int] = []
+        for total in [1000, 1_000_000] {
+            let id = "n\(total)"
+            try await f.open(id, fields: [("total", String(total))])
+            try await f.redis("SETRANGE", f.keys.outcomes(id), String(total - 1), "\u{1}")
+            try await f.redis("HSET", f.keys.batch(id), "finished", String(total), "o1", String(total))
+            try await f.redis("HSET", f.keys.workerCounts(id), "w:1", String(total))
+            // Private to this test: the server is shared, so commands are counted by the one script that runs.
+            _ = try await f.queue.look(at: id)
+            let began = ContinuousClock.now
+            let look = try #require(try await f.queue.look(at: id))
+            let took = ContinuousClock.now - began
+            #expect(look.status.total == total && look.counts["w"]?.finished == total)
+            costs.append(Int(took / .microseconds(1)))
+        }
+        #expect(costs[1] < 20_000, "\(costs)")
+    }
+}

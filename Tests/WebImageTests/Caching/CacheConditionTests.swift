@@ -1,0 +1,65 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import WebImage
+
+@Suite("What a cache directory is like", .timeLimit(.minutes(1)))
+struct CacheConditionTests {
+    private let directory = TemporaryDirectory()
+
+    @Test("A cache has one id for all who open it, another than any other cache")
+    func identity() throws {
+        let first = try DiskCache(directory: directory.path("a"))
+        let id = try #require(first.id)
+        #expect(id.utf8.count == 32)
+        #expect(try DiskCache(directory: directory.path("a")).id == id)
+        #expect(try DiskCache(directory: directory.path("a"), configuration: .init(isReadOnly: true)).id == id)
+        #expect(try DiskCache(directory: directory.path("b")).id != id)
+        #expect(rename(directory.path("a"), directory.path("c")) == 0)
+        #expect(first.id == id)
+        // Somebody's nonsense is none.
+        #expect(unlink(directory.path("b/.prefetch/id")) == 0)
+        directory.write(Array("zz\n".utf8), to: "b/.prefetch/id")
+        #expect(try DiskCache(directory: directory.path("b")).id == nil)
+    }
+
+    @Test("Processes that open a new cache at the same moment agree on its id")
+    func race() async throws {
+        let path = directory.path("cache")
+        let ids = try await withThrowingTaskGroup(of: String?.self) { group in
+            for _ in 0..<16 { group.addTask { try DiskCache(directory: path).id } }
+            return try await group.reduce(into: Set<String?>()) { $0.insert($1) }
+        }
+        #expect(ids.count == 1 && !ids.contains(nil))
+        #expect(directory.contents().filter { $0.contains(".t-") } == [])
+    }
+
+    @Test("What the file system can do is tried, and nothing stays behind")
+    func abilities() throws {
+        let cache = try DiskCache(directory: directory.path("cache"))
+        let before = directory.contents()
+        let condition = try cache.condition()
+        #expect(condition.hasHardLinks && condition.id == cache.id && condition.warnings == [])
+        #expect(condition.freeSize ?? 0 > 0)
+        #expect(directory.contents() == before)
+        let poor = try DiskCache(directory: directory.path("cache"), configuration: CacheMode.poorest.configuration())
+        #expect(try !poor.condition().hasUnnamedFiles && !poor.condition().hasExtendedAttributes)
+    }
+
+    @Test("A directory that everybody may write to has a warning with the remedy, and is refused where that is asked")
+    func worldWritable() throws {
+        #expect(mkdir(directory.path("open"), 0o777) == 0 && chmod(directory.path("open"), 0o777) == 0)
+        let cache = try DiskCache(directory: directory.path("open"))
+        #expect(cache.warnings.count == 1 && cache.warnings[0].contains("chmod o-w"))
+        #expect(try cache.condition().warnings == cache.warnings)
+        var strict = DiskCache.Configuration()
+        strict.isStrict = true
+        let error = #expect(throws: WebImageError.self) {
+            try DiskCache(directory: directory.path("open"), configuration: strict)
+        }
+        #expect(error?.code == .invalidConfiguration && error?.message.contains("chmod o-w") == true)
+        #expect(chmod(directory.path("open"), 0o775) == 0)
+        #expect(try DiskCache(directory: directory.path("open"), configuration: strict).warnings == [])
+    }
+}

@@ -1,0 +1,234 @@
+import Testing
+
+@testable import WebImage
+
+@Suite("When hosts may be asked, by a clock of the test's own")
+struct HostGovernorTests {
+    private func governor(
+        patience: Double = 30, _ change: (inout HostPolicy) -> Void = { _ in }
+    ) -> HostGovernor {
+        var policy = HostPolicy()
+        policy.failuresInARow = 3
+        policy.backsOff = true
+        policy.patience = patience
+        change(&policy)
+        return HostGovernor(policy, longestWait: 60, random: { 0 })
+    }
+
+    private static let refused = WebImageError(.cannotConnectToHost, "refused", isTransient: true)
+
+    private static func status(_ status: Int, retryAfter: Double? = nil) -> WebImageError {
+        WebImageError(status: status, retryAfter: retryAfter)
+    }
+
+    @Test(
+        "However many share a schedule and however late each is, no second has more than the rate and one",
+        arguments: [0.5, 3, 20, 250])
+    func schedule(rate: Double) {
+        var schedule = RateSchedule()
+        var random = SystemRandomNumberGenerator()
+        var slots = (0..<4).map { _ in HostSlots() }
+        var sent: [Double] = []
+        var now = 100.0
+        let end = now + max(60, 20 / rate)
+        while now < end {
+            for index in slots.indices {
+                if slots[index].count <= RateSchedule.share(rate) / 2,
+                    let more = schedule.reserve(RateSchedule.share(rate), rate: rate, now: now)
+                {
+                    slots[index].add(more)
+                }
+                // About once in two hundred requests one of them dies, with all it has reserved.
+                if Double.random(in: 0..<1, using: &random) < rate * 0.00225 / 800 { slots[index] = HostSlots() }
+                while slots[index].take(now: now, lateness: RateSchedule.lateness(rate)).isTaken { sent.append(now) }
+            }
+            now += Double.random(in: 0.0005...0.004, using: &random)
+        }
+        for (index, first) in sent.enumerated() {
+            let within = sent[index...].prefix { $0 < first + 1 }.count
+            #expect(Double(within) <= rate.rounded(.up) + 1)
+        }
+        let mean = Double(sent.count) / (end - 100)
+        #expect(mean <= rate && mean >= rate * 0.9, "\(mean) of \(rate)")
+    }
+
+    @Test("Without others a governor keeps to its rate by itself")
+    func alone() {
+        let governor = governor { $0.requestsPerSecond = 10 }
+        var begun = 0
+        var now = 5.0
+        while now < 15 {
+            while governor.mayBegin("a", running: 0, waiting: 1000, now: now) { begun += 1 }
+            now += 0.002
+        }
+        #expect((95...100).contains(begun))
+        // What was not used is not saved up.
+        #expect(governor.mayBegin("a", running: 0, waiting: 9, now: 100))
+        #expect(!governor.mayBegin("a", running: 0, waiting: 9, now: 100.01))
+        #expect(!governor.hasCalls)
+    }
+
+    @Test("With others it asks once for a share, and begins at the instants it is given")
+    func shared() throws {
+        let governor = governor { $0.requestsPerSecond = 20 }
+        governor.isShared = true
+        #expect(!governor.mayBegin("a", running: 0, waiting: 3, now: 1))
+        #expect(!governor.mayBegin("a", running: 0, waiting: 3, now: 1.01))
+        let calls = governor.takeCalls { _ in 3 }
+        #expect(calls.wishes == [HostWish(host: "a", count: 3, rate: 20)])
+        #expect(!governor.hasCalls)
+        governor.grant("a", HostReservation(first: 2, interval: 0.05, count: 2), now: 1.1)
+        #expect(governor.nextDue(now: 1.1) == "a")
+        #expect(!governor.mayBegin("a", running: 0, waiting: 3, now: 1.1))
+        #expect(governor.nextWake == 2)
+        #expect(governor.nextDue(now: 2) == "a")
+        #expect(governor.mayBegin("a", running: 0, waiting: 3, now: 2))
+        // The second one has passed by now, and is lost.
+        #expect(!governor.mayBegin("a", running: 1, waiting: 2, now: 2.2))
+        // None now: it is asked again later, not at once.
+        _ = governor.takeCalls { _ in 2 }
+        governor.grant("a", nil, now: 2.3)
+        #expect(governor.nextDue(now: 2.3) == "a")
+        #expect(!governor.mayBegin("a", running: 1, waiting: 2, now: 2.31))
+        #expect(!governor.hasCalls)
+        #expect(governor.nextDue(now: 3) == "a")
+        #expect(!governor.mayBegin("a", running: 1, waiting: 2, now: 3))
+        #expect(governor.hasCalls)
+    }
+
+    @Test(
+        "A host that gives no answer is left alone but for probes ever further apart, and given up after its patience")
+    func silence() throws {
+        let governor = governor(patience: 5)
+        for index in 0..<3 {
+            #expect(governor.mayBegin("a", running: index, waiting: 9, now: 0))
+            // The one that makes it silent already waits with the others.
+            #expect(governor.didFail("a", Self.refused, began: 0, now: 0) == (index == 2))
+        }
+        #expect(!governor.mayBegin("a", running: 0, waiting: 9, now: 0.9))
+        #expect(governor.reason(for: "a", now: 0.5)?.text == "3 failures in a row: refused")
+        #expect(governor.reason(for: "a", now: 0.5)?.remaining == 0.5)
+        #expect(governor.nextDue(now: 1) == "a")
+        #expect(governor.mayBegin("a", running: 0, waiting: 9, now: 1))
+        #expect(!governor.mayBegin("a", running: 1, waiting: 8, now: 1))
+        #expect(governor.didFail("a", Self.refused, began: 1, now: 1.1))
+        #expect(!governor.mayBegin("a", running: 0, waiting: 9, now: 3))
+        #expect(governor.mayBegin("a", running: 0, waiting: 9, now: 3.1))
+        #expect(governor.refusal(of: "a", now: 4.9) == nil)
+        // The probe is still on its way when the patience ends: others end as the last one did.
+        #expect(governor.mayBegin("a", running: 1, waiting: 8, now: 5))
+        let refusal = try #require(governor.refusal(of: "a", now: 5))
+        #expect(refusal.code == .cannotConnectToHost && !refusal.isTransient)
+        #expect(refusal.message == "the host has given no answer for 5 s: refused")
+        #expect(!governor.didFail("a", Self.refused, began: 3.1, now: 5.1))
+        #expect(governor.refusal(of: "a", now: 9) != nil)
+        // Four seconds later one of them may look again.
+        #expect(governor.refusal(of: "a", now: 9.2) == nil)
+        #expect(governor.mayBegin("a", running: 0, waiting: 1, now: 9.2))
+        governor.didAnswer("a", nil, firstByte: 0.1, began: 9.2, running: 1, now: 9.3)
+        #expect(governor.refusal(of: "a", now: 9.3) == nil)
+        #expect(governor.nextDue(now: 9.3) == "a")
+        #expect(governor.mayBegin("a", running: 0, waiting: 9, now: 9.3))
+    }
+
+    @Test("An answer in between begins the count anew, and other hosts are not concerned")
+    func answersReset() {
+        let governor = governor()
+        for _ in 0..<5 {
+            #expect(!governor.didFail("a", Self.refused, began: 0, now: 0))
+            #expect(!governor.didFail("a", Self.refused, began: 0, now: 0))
+            governor.didAnswer("a", Self.status(404), firstByte: nil, began: 0, running: 1, now: 0)
+        }
+        #expect(governor.mayBegin("a", running: 0, waiting: 1, now: 0))
+        for _ in 0..<3 { _ = governor.didFail("b", Self.refused, began: 0, now: 0) }
+        #expect(!governor.mayBegin("b", running: 0, waiting: 1, now: 0))
+        #expect(governor.mayBegin("a", running: 0, waiting: 1, now: 0))
+    }
+
+    @Test("429 and Retry-After hold the host back for as long as they say; of those on their way only the first counts")
+    func busy() {
+        let governor = governor()
+        governor.didAnswer("a", Self.status(429, retryAfter: 7), firstByte: nil, began: 0, running: 8, now: 1)
+        governor.didAnswer("a", Self.status(429, retryAfter: 50), firstByte: nil, began: 0.5, running: 7, now: 1.1)
+        #expect(!governor.mayBegin("a", running: 0, waiting: 9, now: 7.9))
+        #expect(governor.reason(for: "a", now: 7)?.text == "HTTP 429 (Retry-After)")
+        #expect(governor.mayBegin("a", running: 3, waiting: 9, now: 8))
+        // Half as many at once as before, and one more for each round that goes well.
+        #expect(!governor.mayBegin("a", running: 4, waiting: 9, now: 8))
+        for _ in 0..<5 { governor.didAnswer("a", nil, firstByte: 0.1, began: 8, running: 4, now: 9) }
+        #expect(governor.mayBegin("a", running: 4, waiting: 9, now: 9))
+        // A longer wait than allowed is shortened, and without one they double.
+        governor.didAnswer("a", Self.status(429, retryAfter: 5000), firstByte: nil, began: 9, running: 1, now: 10)
+        #expect(
+            !governor.mayBegin("a", running: 0, waiting: 9, now: 69)
+                && governor.mayBegin("a", running: 0, waiting: 9, now: 70))
+        governor.didAnswer("b", Self.status(429), firstByte: nil, began: 0, running: 1, now: 0)
+        #expect(
+            !governor.mayBegin("b", running: 0, waiting: 9, now: 0.9)
+                && governor.mayBegin("b", running: 0, waiting: 9, now: 1))
+        governor.didAnswer("b", Self.status(429), firstByte: nil, began: 1, running: 1, now: 1)
+        #expect(
+            !governor.mayBegin("b", running: 0, waiting: 9, now: 2.9)
+                && governor.mayBegin("b", running: 0, waiting: 9, now: 3))
+    }
+
+    @Test("A single 503 is one URL's trouble, three in a row are the host's; other statuses are none")
+    func unavailable() {
+        let governor = governor()
+        for status in [503, 200, 503, 503, 500, 502, 404, 503, 503] {
+            governor.didAnswer(
+                "a", status == 200 ? nil : Self.status(status), firstByte: nil, began: 0, running: 1, now: 0)
+        }
+        #expect(governor.mayBegin("a", running: 0, waiting: 1, now: 0))
+        governor.didAnswer("a", Self.status(503), firstByte: nil, began: 0, running: 1, now: 0)
+        #expect(!governor.mayBegin("a", running: 0, waiting: 1, now: 0.5))
+    }
+
+    @Test("A host that grows slow is asked by fewer at once, one that is always slow is not")
+    func latency() {
+        let governor = governor()
+        for _ in 0..<100 { governor.didAnswer("slow", nil, firstByte: 3, began: 0, running: 32, now: 0) }
+        #expect(governor.mayBegin("slow", running: 32, waiting: 1, now: 0))
+        for _ in 0..<10 { governor.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 32, now: 0) }
+        for _ in 0..<100 { governor.didAnswer("a", nil, firstByte: 3, began: 0, running: 32, now: 1) }
+        #expect(!governor.mayBegin("a", running: 20, waiting: 1, now: 1))
+        #expect(governor.mayBegin("a", running: 1, waiting: 1, now: 1))
+        for _ in 0..<200 { governor.didAnswer("a", nil, firstByte: 0.1, began: 1, running: 2, now: 2) }
+        #expect(governor.mayBegin("a", running: 32, waiting: 1, now: 2))
+    }
+
+    @Test("What one finds out is told to others, who leave the host alone as well and go on with it")
+    func news() throws {
+        let (first, second) = (governor(), governor())
+        first.isShared = true
+        second.isShared = true
+        for _ in 0..<3 { _ = first.didFail("a", Self.refused, began: 0, now: 0) }
+        first.didAnswer("b", Self.status(503, retryAfter: 9), firstByte: nil, began: 0, running: 2, now: 0)
+        let news = first.takeCalls { _ in 0 }.news
+        #expect(Set(news.map(\.host)) == ["a", "b"])
+        second.adopt(news, now: 0)
+        #expect(!second.mayBegin("a", running: 0, waiting: 1, now: 0.5))
+        #expect(!second.mayBegin("b", running: 0, waiting: 1, now: 8.5))
+        #expect(!second.hasCalls)
+        #expect(second.mayBegin("a", running: 0, waiting: 1, now: 1.5))
+        second.didAnswer("a", nil, firstByte: 0.1, began: 1.5, running: 1, now: 1.6)
+        #expect(second.takeCalls { _ in 0 }.news.map(\.state) == [.good])
+        first.adopt(news.filter { $0.host == "b" }, now: 1.7)
+        #expect(first.nextDue(now: 1.7) != nil)
+        #expect(first.mayBegin("a", running: 1, waiting: 1, now: 1.7))
+        #expect(!first.mayBegin("b", running: 0, waiting: 1, now: 1.7))
+    }
+
+    @Test("A host is a name with an unusual port, or a whole domain where that is wanted")
+    func names() throws {
+        var policy = HostPolicy()
+        policy.groups = ["example.org"]
+        func host(_ url: String) throws -> String { policy.host(of: try RequestURL(url)) }
+        #expect(try host("http://A.test/1") == "a.test")
+        #expect(try host("https://a.test/1") == "a.test")
+        #expect(try host("http://a.test:8080/") == "a.test:8080")
+        #expect(try host("http://cdn7.example.org:8080/") == "example.org")
+        #expect(try host("https://example.org/") == "example.org")
+        #expect(try host("https://notexample.org/") == "notexample.org")
+    }
+}

@@ -1,0 +1,113 @@
+import Origin
+import Testing
+
+@testable import WebImage
+
+@Suite("ImageDownloader and hosts in trouble", .timeLimit(.minutes(1)))
+struct ImageDownloaderHostTests {
+    @Test("URLs of a host that is away wait, while others go on, and end well when it is back")
+    func waitsForAHost() async throws {
+        let closed = try ClosedPort()
+        let good = try OriginServer()
+        good.setFallback { _ in OriginResponse(body: [1]) }
+        let downloader = try makeDownloader {
+            $0.hosts.failuresInARow = 3
+            $0.hosts.patience = 50
+            $0.maxConcurrentDownloads = 2
+        }
+        let dead = (0..<20).map { index in
+            Task { try await downloader.download("http://127.0.0.1:\(closed.port)/\(index)") }
+        }
+        let url = "http://127.0.0.1:\(closed.port)/19"
+        try await until { await downloader.states(of: [url])[url]?.reason.contains("failures in a row") == true }
+        #expect(await downloader.states(of: [url])[url]?.phase == .waitingForHost)
+        for index in 0..<50 { _ = try await downloader.download(good.url("/\(index)")) }
+        #expect(await downloader.currentDownloadCount == 20)
+        for task in dead { task.cancel() }
+        for task in dead { await #expect(throws: WebImageError.self) { try await task.value } }
+    }
+
+    @Test("A host that answers again is asked for all that waited; none of them was lost by its tries")
+    func comesBack() async throws {
+        let first = try OriginServer()
+        let port = first.port
+        await first.stop()
+        let downloader = try makeDownloader {
+            $0.hosts.failuresInARow = 3
+            $0.hosts.patience = 50
+            $0.maxAttempts = 2
+        }
+        let url = "http://127.0.0.1:\(port)/a/19"
+        let waiting = (0..<20).map { index in
+            Task { try await downloader.download("http://127.0.0.1:\(port)/a/\(index)") }
+        }
+        try await until { await downloader.states(of: [url])[url]?.reason.contains("failures in a row") == true }
+        let second = try OriginServer(port: port)
+        second.setFallback { _ in OriginResponse(body: [7]) }
+        var lost = 0
+        for task in waiting {
+            do { #expect(try await task.value.body.bytes == [7]) } catch { lost += 1 }
+        }
+        // Those that found nobody twice before anything was known of the host.
+        #expect(lost <= 1, "\(lost)")
+    }
+
+    @Test("After its patience a host is given up: what waits and what comes ends at once, as its last request did")
+    func givesUp() async throws {
+        let closed = try ClosedPort()
+        let downloader = try makeDownloader {
+            $0.hosts.failuresInARow = 2
+            $0.hosts.patience = 0.3
+        }
+        let errors = await withTaskGroup(of: WebImageError?.self) { group in
+            for index in 0..<30 {
+                group.addTask { await downloader.failure("http://127.0.0.1:\(closed.port)/\(index)") }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(errors.count == 30)
+        for error in errors { #expect(error?.code == .cannotConnectToHost) }
+        #expect(errors.contains { $0?.message.hasPrefix("the host has given no answer for 0 s: ") == true })
+        let late = await downloader.failure("http://127.0.0.1:\(closed.port)/late")
+        #expect(late?.code == .cannotConnectToHost)
+    }
+
+    @Test("Retry-After holds back every request to the host, and no other host's")
+    func retryAfter() async throws {
+        let (busy, good) = (try OriginServer(), try OriginServer())
+        busy.route("/busy", sequence: [OriginResponse.busy(retryAfter: 1), OriginResponse(body: [1])])
+        busy.setFallback { _ in OriginResponse(body: [2]) }
+        good.setFallback { _ in OriginResponse(body: [3]) }
+        let downloader = try makeDownloader { $0.hosts.backsOff = true }
+        let first = Task { try await downloader.download(busy.url("/busy")) }
+        let url = busy.url("/busy")
+        try await until { await downloader.states(of: [url])[url]?.phase == .retrying }
+        let second = Task { try await downloader.download(busy.url("/other")) }
+        let other = busy.url("/other")
+        try await until { await downloader.states(of: [other])[other]?.phase == .waitingForHost }
+        #expect(await downloader.states(of: [other])[other]?.reason == "HTTP 503 (Retry-After)")
+        for index in 0..<20 { _ = try await downloader.download(good.url("/\(index)")) }
+        #expect(busy.requestCount() == 1)
+        #expect(try await second.value.body.bytes == [2])
+        #expect(try await first.value.body.bytes == [1])
+        let times = busy.requests.map(\.time)
+        #expect(times[1] - times[0] >= 0.99)
+    }
+
+    @Test("A rate holds for redirects and further tries as for any request")
+    func rate() async throws {
+        let server = try OriginServer()
+        server.route("/moved", .redirect(to: "/again"))
+        server.route("/again", sequence: [OriginResponse(status: 500), OriginResponse(body: [1])])
+        server.setFallback { _ in OriginResponse(body: [1]) }
+        let downloader = try makeDownloader { $0.hosts.requestsPerSecond = 50 }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { _ = try await downloader.download(server.url("/moved")) }
+            for index in 0..<40 { group.addTask { _ = try await downloader.download(server.url("/\(index)")) } }
+            try await group.waitForAll()
+        }
+        let times = server.requests.map(\.time)
+        #expect(times.count == 44)
+        #expect(times[43] - times[0] >= 43 / 50.0 - 0.05)
+    }
+}

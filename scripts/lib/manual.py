@@ -1,0 +1,86 @@
+"""Manual pages from what a program says of its own options (--experimental-dump-help of swift-argument-parser), one for the program
+and one for each of its commands: manual.py HELP.json VERSION FOLDER"""
+import json
+import sys
+from pathlib import Path
+
+
+def text(words):
+    """Plain text of roff: no line begins a request, no dash becomes a hyphen."""
+    words = words.replace("\\", "\\e").replace("-", "\\-")
+    return "\n".join("\\&" + line if line[:1] in ".'" else line for line in words.splitlines())
+
+
+def name(argument):
+    """How an option is typed: -n, --workers <workers>."""
+    words = []
+    for one in argument.get("names") or []:
+        dash = "--" if one["kind"] == "long" else "-"
+        words.append(f"\\fB{text(dash + one['name'])}\\fR")
+    value = argument.get("valueName") or ""
+    if argument["kind"] == "option":
+        return ", ".join(words) + f" \\fI{text(value)}\\fR"
+    if argument["kind"] == "flag":
+        return ", ".join(words)
+    return f"\\fI{text(value)}\\fR"
+
+
+def options(command):
+    """The arguments by their sections, in the order of the help."""
+    sections = {}
+    for argument in command.get("arguments") or []:
+        if not argument.get("shouldDisplay", True):
+            continue
+        default = "ARGUMENTS" if argument["kind"] == "positional" else "OPTIONS"
+        sections.setdefault((argument.get("sectionTitle") or default).upper(), []).append(argument)
+    lines = []
+    for title, arguments in sections.items():
+        lines.append(f".SH {text(title)}")
+        for argument in arguments:
+            lines += [".TP", name(argument)]
+            words = [argument.get("abstract") or "", argument.get("discussion") or ""]
+            if argument.get("defaultValue") and argument["kind"] != "flag":
+                words.append(f"Default: {argument['defaultValue']}.")
+            lines.append(text(" ".join(word for word in words if word)) or "\\&")
+    return lines
+
+
+def discussion(command):
+    """As it is written: the examples are typed text."""
+    words = command.get("discussion")
+    return [".SH DESCRIPTION", ".nf", text(words), ".fi"] if words else []
+
+
+def pages(command, path, version):
+    """(name, roff) of a command and all below it."""
+    full = path + [command["commandName"]]
+    below = [one for one in command.get("subcommands") or [] if one["commandName"] != "help" and one.get("shouldDisplay", True)]
+    lines = [
+        f'.TH "{text("-".join(full)).upper()}" 1 "" "{text(version)}"',
+        ".SH NAME",
+        f"{text('-'.join(full))} \\- {text((command.get('abstract') or '').rstrip('.'))}",
+        ".SH SYNOPSIS",
+        f"\\fB{text(' '.join(full))}\\fR " + ("\\fIcommand\\fR [\\fIoptions\\fR]" if below else "")
+        + " ".join(name(one) if not one.get("isOptional") else f"[{name(one)}]"
+                   for one in command.get("arguments") or [] if not below and one["kind"] == "positional")
+        + ("" if below else " [\\fIoptions\\fR]"),
+    ]
+    lines += discussion(command)
+    if below:
+        lines.append(".SH COMMANDS")
+        for one in below:
+            lines += [".TP", f"\\fB{text(one['commandName'])}\\fR", text(one.get("abstract") or "") or "\\&"]
+    lines += options(command)
+    if path:
+        lines += [".SH SEE ALSO", f"\\fB{text('-'.join(path))}\\fR(1)"]
+    elif below:
+        lines += [".SH SEE ALSO", ", ".join(f"\\fB{text('-'.join(full + [one['commandName']]))}\\fR(1)" for one in below)]
+    yield "-".join(full), "\n".join(lines) + "\n"
+    for one in below:
+        yield from pages(one, full, version)
+
+
+if __name__ == "__main__":
+    source, version, folder = sys.argv[1:]
+    for title, page in pages(json.loads(Path(source).read_text())["command"], [], version):
+        (Path(folder) / f"{title}.1").write_text(page)

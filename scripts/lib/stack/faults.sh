@@ -1,0 +1,101 @@
+# What scripts/stack-test does to a stack that runs, and what it gets wrong on purpose.
+
+# Seconds from the start of the worker's container to its registration, by the clock of the engine.
+start_up_time() {
+    local id started ready
+    stack up -d --force-recreate --no-deps worker >"$work/up.log" 2>&1
+    id=$(stack ps -q worker | head -n 1)
+    await "the worker is ready" 60 worker_says "$id" 'is ready'
+    started=$("$docker" inspect "$id" --format '{{.State.StartedAt}}')
+    ready=$("$docker" logs -t "$id" 2>&1 | sed -nE 's/^([^ ]+) .* is ready$/\1/p' | head -n 1)
+    say "a worker is ready $(awk -v a="$(date -d "$started" +%s.%N)" -v b="$(date -d "$ready" +%s.%N)" 'BEGIN { printf "%.2f", b - a }') s after its container has started"
+    await "its health check passes" 60 is_healthy "$id"
+}
+
+worker_says() { "$docker" logs "$1" 2>&1 | grep -q "$2"; }
+is_healthy() { [ "$("$docker" inspect "$1" --format '{{.State.Health.Status}}')" = healthy ]; }
+
+# Looks until it is so.
+await() { # what, seconds, command…
+    local what=$1 end=$((SECONDS + $2))
+    shift 2
+    until "$@"; do
+        [ $SECONDS -lt $end ] || fail "not within its time: $what" "see the logs" 1
+        sleep 0.2
+    done
+}
+
+# URLs that have ended of the newest batch.
+finished() {
+    stack exec -T redis sh -c 'redis-cli hget "prefetch:{default}:b:$(redis-cli zrange "prefetch:{default}:batches" -1 -1)" finished' 2>/dev/null \
+        | tr -dc 0-9 || true
+}
+has_finished() { local now; now=$(finished); [ "${now:-0}" -ge "$1" ]; }
+
+run_with_faults() {
+    say "up with two workers, $count URLs"
+    stack up -d --scale worker=2 redis origin worker >"$work/up.log" 2>&1
+    stack --profile test run --rm verify >"$work/verify.log" 2>&1 &
+    local verify=$! victim code=0
+    await "a fifth of the URLs" 300 has_finished $((count / 5))
+    victim=$(stack ps -q worker | head -n 1)
+    "$docker" kill -s KILL "$victim" >/dev/null
+    say "killed a worker's container at $(finished) of $count URLs"
+    await "two fifths of the URLs" 300 has_finished $((count * 2 / 5))
+    "$docker" restart -t 5 "$(stack ps -q redis)" >/dev/null
+    say "started Redis anew; it has $(finished) of $count URLs"
+    await "three fifths of the URLs" 300 has_finished $((count * 3 / 5))
+    "$docker" start "$victim" >/dev/null
+    say "started the worker's container again"
+    wait "$verify" || code=$?
+    cat "$work/verify.log"
+    [ $code -eq 0 ] || fail "verify ended with $code after the faults" "see the lines above" 1
+    "$docker" logs "$victim" 2>&1 | tail -n 4 >&2
+}
+
+# A program of the image that has to end with a code and a line; nothing may end in silence.
+ends_with() { # code, pattern, options of docker run… -- program…
+    local code=$1 pattern=$2 got=0 options=()
+    shift 2
+    while [ "$1" != -- ]; do options+=("$1"); shift; done
+    shift
+    timeout 60 "$docker" run --rm --read-only --cap-drop ALL --network "${project}_default" "${options[@]}" "$PREFETCH_IMAGE" "$@" \
+        >"$work/said" 2>&1 || got=$?
+    grep -Eq "$pattern" "$work/said" && [ $got -eq "$code" ] || {
+        cat "$work/said" >&2
+        fail "$*: ended with $got and not with $code and '$pattern'" "see the lines above" 1
+    }
+    say "$(grep -E "$pattern" "$work/said" | head -n 1) (exit code $got)"
+}
+
+bad_inputs() {
+    local redis=(-e PREFETCH_REDIS_URL=redis://redis:6379/0) id
+    say "what may be wrong:"
+    ends_with 73 '^error: .*/cache' "${redis[@]}" -- prefetch-worker
+    ends_with 73 '^error: .*/cache' "${redis[@]}" -v "${project}_cache:/cache:ro" -- prefetch-worker
+    ends_with 78 '^error: .*PREFETCH_ALLOW_NET' "${redis[@]}" -e PREFETCH_ALLOW_NET=everything -v "${project}_cache:/cache" -- prefetch-worker
+    # No authorities: nobody's URL is blamed for that.
+    stack exec -T redis redis-cli flushall >/dev/null
+    stack stop -t 40 worker >"$work/stop.log" 2>&1
+    id=$("$docker" run -d --read-only --network "${project}_default" "${redis[@]}" -e PREFETCH_ALLOW_NET="${PREFETCH_SUBNET:-172.31.99.0/24}" \
+        -v "${project}_cache:/cache" --tmpfs /etc/ssl/certs "$PREFETCH_IMAGE" prefetch-worker)
+    started_containers+=("$id")
+    "$docker" run --rm --network "${project}_default" "${redis[@]}" "$PREFETCH_IMAGE" \
+        sh -c 'echo https://demo.prefetch.example:80/a.jpg | prefetch-coord submit --cache /cache -' >"$work/submit.log" 2>&1
+    await "the worker without authorities says so" 60 worker_says "$id" 'paused: '
+    say "$("$docker" logs "$id" 2>&1 | grep -m 1 'paused: ')"
+    "$docker" rm -f "$id" >/dev/null
+    # Redis that is not there yet.
+    stack exec -T redis redis-cli flushall >/dev/null
+    stack stop -t 5 redis >"$work/stop.log" 2>&1
+    id=$("$docker" run -d --read-only --network "${project}_default" "${redis[@]}" -v "${project}_cache:/cache" "$PREFETCH_IMAGE" prefetch-worker)
+    started_containers+=("$id")
+    await "the worker says what it waits for" 60 worker_says "$id" 'waiting for Redis'
+    say "$("$docker" logs "$id" 2>&1 | grep -m 1 'waiting for Redis')"
+    stack start redis >"$work/start.log" 2>&1
+    await "the worker is ready" 60 worker_says "$id" 'is ready'
+    "$docker" stop -t 40 "$id" >/dev/null
+    [ "$("$docker" inspect "$id" --format '{{.State.ExitCode}}')" -eq 0 ] || fail "docker stop ended the worker with another code than 0" "see its log" 1
+    say "and then: $("$docker" logs "$id" 2>&1 | grep -m 1 'is ready')"
+    "$docker" rm -f "$id" >/dev/null
+}

@@ -10,6 +10,12 @@ final class CurlHandle {
     let keepsCookies: Bool
     /// The operation that runs on it.
     private(set) var operation: DownloadOperation?
+    /// How fast bodies may come; nil: as fast as they do.
+    var bandwidth: BandwidthLimit?
+    /// Whether its transfer stands still until there is room.
+    private(set) var isPaused = false
+    /// Who we are to X-Robots-Tag; nil: it is not looked at.
+    private let robotsAgent: String?
     private let policy: AddressPolicy
     private let errorText: UnsafeMutablePointer<CChar>
     private let share: CurlShare
@@ -33,6 +39,7 @@ final class CurlHandle {
         self.sockets = sockets
         usesHTTP2 = configuration.usesHTTP2
         policy = configuration.addressPolicy
+        robotsAgent = configuration.respectsRobotsTag ? configuration.productToken : nil
         lists = [connectTo, resolve].compactMap { $0 }
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
@@ -57,6 +64,8 @@ final class CurlHandle {
         ccurl_set_string(pointer, CURLOPT_PROTOCOLS_STR, "http,https")
         ccurl_set_string(pointer, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
         ccurl_set_long(pointer, CURLOPT_FOLLOWLOCATION, 0)
+        // What nobody asked for is decoded all the same, all encodings that curl knows; CurlList keeps it from asking for them.
+        ccurl_set_string(pointer, CURLOPT_ACCEPT_ENCODING, "")
         // An empty string, unlike none, keeps curl from asking the environment.
         ccurl_set_string(pointer, CURLOPT_PROXY, configuration.proxy ?? "")
         ccurl_set_string(pointer, CURLOPT_NOPROXY, configuration.proxy == nil ? "*" : "")
@@ -154,7 +163,16 @@ final class CurlHandle {
         ccurl_set_long(pointer, CURLOPT_HTTPAUTH, scheme)
     }
 
-    func end() { operation = nil }
+    func end() {
+        operation = nil
+        isPaused = false
+    }
+
+    /// Lets a transfer that stands still go on; what has come is handed out at once.
+    func goOn() {
+        isPaused = false
+        curl_easy_pause(pointer, CURLPAUSE_CONT)
+    }
 
     /// curl's own words about the failure, where it has any.
     var failureText: String? {
@@ -164,6 +182,10 @@ final class CurlHandle {
     /// The number of bytes taken; anything but all of them ends the transfer.
     private func didReceive(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard let operation else { return 0 }
+        if let bandwidth, !bytes.isEmpty, !bandwidth.take(bytes.count, on: self) {
+            isPaused = true
+            return Int(CURL_WRITEFUNC_PAUSE)
+        }
         if operation.received == 0 {
             let length = ccurl_get_off(pointer, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
             operation.beginBody(
@@ -171,8 +193,26 @@ final class CurlHandle {
                 handle: self)
             // Without a place to put them the first bytes are refused, as any others.
             if case .failure = operation.abort { return 0 }
+            if let robotsAgent, (200..<300).contains(status),
+                let directive = RobotsTag.refusal(of: headers("X-Robots-Tag"), agent: robotsAgent)
+            {
+                operation.refuseBody(WebImageError(.refused, "X-Robots-Tag: \(directive)", httpStatus: status))
+                return 0
+            }
         }
-        return operation.didReceiveBody(bytes) ? bytes.count : 0
+        guard operation.didReceiveBody(bytes) else { return 0 }
+        return isBlownUp(operation) ? 0 : bytes.count
+    }
+
+    /// Ends a body that is more than 20 times what came over the wire, and more than a mebibyte: no image packs so well.
+    private func isBlownUp(_ operation: DownloadOperation) -> Bool {
+        let unpacked = operation.received - operation.resumedFrom
+        guard unpacked > 1 << 20 else { return false }
+        let wire = Int(ccurl_get_off(pointer, CURLINFO_SIZE_DOWNLOAD_T))
+        guard wire > 0, unpacked > 20 * wire else { return false }
+        operation.refuseBody(
+            WebImageError(.tooLarge, "a compressed body of \(wire) bytes is more than 20 times as long unpacked"))
+        return true
     }
 
     /// The one place where a connection begins: the address is judged here, after name resolution, and no packet leaves for a
@@ -274,6 +314,17 @@ extension CurlHandle {
     var retryAfter: Double? {
         let seconds = ccurl_get_off(pointer, CURLINFO_RETRY_AFTER)
         return seconds > 0 ? Double(seconds) : nil
+    }
+
+    /// All values of a header of the last response.
+    func headers(_ name: String) -> [String] {
+        var values: [String] = []
+        var header: UnsafeMutablePointer<curl_header>?
+        while curl_easy_header(pointer, name, values.count, UInt32(CURLH_HEADER), -1, &header) == CURLHE_OK, let header
+        {
+            values.append(String(cString: header.pointee.value))
+        }
+        return values
     }
 
     /// The last value of a header of the last response.

@@ -192,7 +192,10 @@ final class CurlList {
     /// Request headers in curl's notation: `Name;` is a header without a value, `Name:` removes one of curl's own.
     convenience init(headers: [HTTPHeader]) {
         var lines = headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
-        if !headers.contains(where: { $0.name.lowercased() == "accept" }) { lines.append("Accept:") }
+        for name in ["Accept", "Accept-Encoding"]
+        where !headers.contains(where: { $0.name.lowercased() == name.lowercased() }) {
+            lines.append("\(name):")
+        }
         self.init(lines)
     }
 }

@@ -19,6 +19,7 @@ final class CurlHandle {
     private let policy: AddressPolicy
     private let errorText: UnsafeMutablePointer<CChar>
     private let share: CurlShare
+    private let sockets: CurlSockets
     private let lists: [CurlList]
     // What was set for the operation before, so that only differences are set.
     private var headers: CurlList?
@@ -28,13 +29,14 @@ final class CurlHandle {
     private let usesHTTP2: Bool
 
     init(
-        configuration: ImageDownloader.Configuration, share: CurlShare, keepsCookies: Bool, connectTo: CurlList?,
-        resolve: CurlList?
+        configuration: ImageDownloader.Configuration, share: CurlShare, sockets: CurlSockets, keepsCookies: Bool,
+        connectTo: CurlList?, resolve: CurlList?
     ) throws(WebImageError) {
         guard let handle = curl_easy_init() else { throw WebImageError(.localFault, "curl cannot make a handle") }
         pointer = handle
         self.keepsCookies = keepsCookies
         self.share = share
+        self.sockets = sockets
         usesHTTP2 = configuration.usesHTTP2
         policy = configuration.addressPolicy
         robotsAgent = configuration.respectsRobotsTag ? configuration.productToken : nil
@@ -94,6 +96,12 @@ final class CurlHandle {
             CurlHandle.from(context).openSocket(address)
         }
         ccurl_set_pointer(pointer, CURLOPT_OPENSOCKETDATA, context)
+        // A connection keeps both of these from its first transfer on, longer than that one's handle may live.
+        ccurl_set_closesocket(pointer) { context, socket in
+            Unmanaged<CurlSockets>.fromOpaque(context!).takeUnretainedValue().didClose(socket)
+            return close(socket)
+        }
+        ccurl_set_pointer(pointer, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(sockets).toOpaque())
         ccurl_set_prereq(pointer) { context, _, _, _, _ in
             CurlHandle.from(context).operation?.willSendRequest()
             return CURL_PREREQFUNC_OK
@@ -219,7 +227,12 @@ final class CurlHandle {
         }
         let kind = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
         let descriptor = socket(address.pointee.family, kind, address.pointee.protocol)
-        if descriptor < 0 { operation.socketErrno = errno } else { operation.didDial(target, port: port) }
+        if descriptor < 0 {
+            operation.socketErrno = errno
+        } else {
+            operation.didDial(target, port: port)
+            sockets.didOpen(descriptor)
+        }
         return descriptor
     }
 }
@@ -274,8 +287,10 @@ extension CurlHandle {
 
     /// Whether the last response leads elsewhere.
     var isRedirect: Bool {
-        guard [301, 302, 303, 307, 308].contains(status) else { return false }
-        return header("Location")?.isEmpty == false
+        switch status {
+        case 301, 302, 303, 307, 308: header("Location")?.isEmpty == false
+        default: false
+        }
     }
 
     /// All headers of the last response, in order.

@@ -68,8 +68,8 @@ extension ImageDownloader {
             plainShare = share
         }
         let handle = try CurlHandle(
-            configuration: configuration, share: share, keepsCookies: keepsCookies, connectTo: connectTo,
-            resolve: resolve)
+            configuration: configuration, share: share, sockets: multi.sockets, keepsCookies: keepsCookies,
+            connectTo: connectTo, resolve: resolve)
         handle.bandwidth = bandwidth
         return handle
     }

@@ -120,7 +120,8 @@ package struct BatchEntries: Sendable {
                 index += 1
                 guard index > first else { return true }
                 let entry = PrefetchJob.Entry(
-                    line: failure.line, url: failure.url, isInvalid: failure.outcome == .invalidURL)
+                    line: failure.line, url: failure.url, isInvalid: failure.outcome == .invalidURL,
+                    digest: failure.digest)
                 return try await body(entry)
             }
         }

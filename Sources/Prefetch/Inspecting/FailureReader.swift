@@ -75,7 +75,10 @@ package struct FailureReader: Sendable {
             defer { index += 1 }
             guard let (outcome, detail) = known[index] else { return true }
             return try await body(
-                detail ?? FailureDetail(line: entry.line, url: entry.url, outcome: outcome, detail: "no detail kept"))
+                detail
+                    ?? FailureDetail(
+                        line: entry.line, url: entry.url, outcome: outcome, detail: "no detail kept",
+                        digest: entry.digest))
         }
     }
 

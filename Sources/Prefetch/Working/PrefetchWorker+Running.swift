@@ -84,7 +84,8 @@ extension PrefetchWorker {
         open.removeAll { position, entry in
             guard looked < 16 || hits > 0 else { return false }
             looked += 1
-            guard manager.hasCached(key: context.keyRule.key(for: entry.url), atLeast: level) else { return false }
+            let key = context.keyRule.key(for: entry.url)
+            guard manager.hasCached(key: key, atLeast: level, digest: entry.digest) else { return false }
             hits += 1
             settled.append(PrefetchQueue.Settled(position: position, outcome: .hit))
             return true
@@ -107,7 +108,7 @@ extension PrefetchWorker {
                 continue
             }
             let key = context.keyRule.key(for: entry.url)
-            if !context.policy.asksBeforeCache, manager.hasCached(key: key, atLeast: level) {
+            if !context.policy.asksBeforeCache, manager.hasCached(key: key, atLeast: level, digest: entry.digest) {
                 settled.append(PrefetchQueue.Settled(position: position, outcome: .hit))
                 continue
             }
@@ -130,7 +131,7 @@ extension PrefetchWorker {
     private nonisolated func runURL(
         _ id: Int, _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?
     ) async {
-        switch await context.begin(entry.url) {
+        switch await context.begin(entry.transfer) {
         case .ended(let ending):
             var item = PrefetchQueue.Settled(position: position, outcome: ending.outcome)
             item.failure = ending.failure
@@ -138,7 +139,7 @@ extension PrefetchWorker {
             jobs.settle(id, [item])
         case .lead:
             let item = await load(id, position, entry, context, suspect: suspect, permit: jobs.permit(of: id))
-            context.end(entry.url, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
+            context.end(entry.transfer, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
             if let item { jobs.settle(id, [item]) } else { jobs.leave(id) }
         }
     }
@@ -149,6 +150,7 @@ extension PrefetchWorker {
     ) async -> PrefetchQueue.Settled? {
         var request = LoadRequest(url: entry.url, key: context.keyRule.key(for: entry.url))
         request.level = max(context.options.level, configuration.minimumLevel)
+        request.expectedDigest = entry.digest
         request.computesDigest = context.options.digest != "none"
         request.isDurable = context.options.durability == "file"
         request.options = context.loadOptions
@@ -207,7 +209,7 @@ extension PrefetchWorker {
         var item = PrefetchQueue.Settled(position: position, outcome: outcome)
         item.failure = FailureDetail(
             line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts,
-            detail: detail)
+            detail: detail, digest: entry.digest)
         return item
     }
 

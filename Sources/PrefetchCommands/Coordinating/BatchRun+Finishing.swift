@@ -68,12 +68,7 @@ extension BatchRun {
 
     /// The `export` that writes a target.
     private func command(_ id: String, _ target: BatchOutput.Target) -> String {
-        let words =
-            switch target {
-            case .lines(let path): "--to jsonl --output \(Shell.quoted(Shell.path(path ?? "-")))"
-            case .files(let path): "--to files \(Shell.quoted(Shell.path(path)))"
-            }
-        return "\(Shell.program) export \(id) \(settings.location) \(words)"
+        return "\(Shell.program) export \(id) \(settings.location) \(target.words)"
     }
 
     /// Three commands that work as printed.

@@ -7,6 +7,7 @@ extension SubmitCommand {
     /// A batch that takes more lists; its first one may come later.
     func submitOpen() async throws {
         let list = if let file { try BatchSubmission.list(file, cache: location.cacheFolder) } else { nil as URLList? }
+        try list?.check(isLocked: batch.locked)
         if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
         try await Session.with(location, makes: true) { session in
             let stop = StopRequest()

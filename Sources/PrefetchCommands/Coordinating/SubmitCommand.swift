@@ -70,6 +70,7 @@ struct SubmitCommand: AsyncParsableCommand {
         if wait, progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
         guard let file, !open || resume else { return try await submitOpen() }
         let list = try BatchSubmission.list(file, cache: location.cacheFolder)
+        try list.check(isLocked: batch.locked)
         // With --cache alone the private Redis of that folder is made where it is missing.
         if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
         try await Session.with(location, makes: true) { session in

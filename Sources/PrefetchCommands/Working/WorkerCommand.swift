@@ -55,7 +55,8 @@ public struct WorkerCommand: AsyncParsableCommand {
     /// Works until told to leave.
     public func run() async throws {
         let folder = location.cacheFolder ?? "./cache"
-        let disk = try RunCommand.openCache(folder)
+        let storage = fetch.cacheLimits.prepare()
+        let disk = try RunCommand.openCache(folder, storage)
         clinux_keep_freed_memory()
         // Before the cache, which keeps directories open: a limit that cannot be raised costs it speed only.
         _ = clinux_raise_file_limit()
@@ -63,7 +64,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         let stop = StopRequest()
         // Redis may be starting anew at this very moment: that is no reason to end, as it is none later on.
         try await Session.with(location, waits: true) { session in
-            let manager = try manager(folder)
+            let manager = try manager(folder, storage)
             let service = ServiceManager(environment: ProcessInfo.processInfo.environment)
             let worker = PrefetchWorker(
                 configuration: try configuration(service), redis: session.redis, queue: location.queue, manager: manager
@@ -108,12 +109,12 @@ public struct WorkerCommand: AsyncParsableCommand {
         return configuration
     }
 
-    private func manager(_ folder: String) throws(PrefetchError) -> ImageManager {
+    private func manager(_ folder: String, _ storage: DiskCache.Configuration) throws(PrefetchError) -> ImageManager {
         let downloads = try fetch.downloads(maxPerHost: maxPerHost)
         do throws(WebImageError) {
             // Nobody asks this process for an image twice: memory would only cost.
             var cache = ImageCache.Configuration.diskOnly
-            cache.diskCacheExpireType = fetch.cacheLimits.expireBy.type
+            cache.disk = storage
             return try ImageManager(cache: ImageCache(directory: folder, configuration: cache), downloads: downloads)
         } catch {
             throw PrefetchError(.configuration, error.message, hint: "see prefetch-worker --help")

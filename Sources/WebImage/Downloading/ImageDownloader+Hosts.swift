@@ -63,9 +63,6 @@ extension ImageDownloader {
     /// From now on instants are reserved where all processes reserve theirs, by whoever takes ``nextHostCalls()``.
     package func shareHosts() { governor?.isShared = true }
 
-    /// Whether there is anything to share.
-    package nonisolated var governsHosts: Bool { !configuration.hosts.isIdle }
-
     /// Waits until something is to be asked or told; nil where there never will be, or the task is cancelled. One call at a time.
     package func nextHostCalls() async -> HostCalls? {
         guard let governor, hostCaller == nil else { return nil }

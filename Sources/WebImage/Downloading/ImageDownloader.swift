@@ -21,6 +21,8 @@ public actor ImageDownloader {
     var named: [NamedPlace]
     /// When hosts may be asked; nil: whenever there is a slot.
     let governor: HostGovernor?
+    /// Whether there is anything about hosts to share with other processes.
+    package nonisolated let governsHosts: Bool
     /// Who waits for the governor's questions to others.
     var hostCaller: HostCaller?
 
@@ -73,6 +75,7 @@ public actor ImageDownloader {
         limits = DownloadOperation.Limits(configuration)
         named = (configuration.connectTo + configuration.resolve).compactMap(NamedPlace.init)
         governor = configuration.governor
+        governsHosts = !configuration.hosts.isIdle
         maxConcurrentDownloads = configuration.maxConcurrentDownloads
         queue = DownloadQueue(order: configuration.executionOrder)
         checkInterval = configuration.checkInterval

@@ -8,6 +8,13 @@ extension ImageManager {
         if request.isFromCacheOnly {
             if let found = try questioned(key, request) { return try hit(found, request) }
             try request.willLeaveCache?()
+            if let expected = request.expectedDigest, let entry = try cache.disk.lookup(key, atLeast: .none) {
+                let actual = try entry.knownDigest()
+                if actual != expected {
+                    throw WebImageError(
+                        .digestMismatch, "the SHA-256 in the cache is \(actual.hex), and was to be \(expected.hex)")
+                }
+            }
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
         let transfer = try await cache.transfers.acquire(key)

@@ -174,9 +174,14 @@ public final class ImageManager: ImageLoading {
     }
 
     /// Whether the disk has an image that passed at least this level. A file call: microseconds.
-    package func hasCached(key: String, atLeast level: ValidationLevel) -> Bool {
+    ///
+    /// * `digest`: what its bytes must have; nil: any.
+    package func hasCached(key: String, atLeast level: ValidationLevel, digest: Digest? = nil) -> Bool {
         // A cache that cannot be read now is asked again, and complains, when the image is to be stored.
-        guard let entry = try? cache.disk.lookup(CacheKey(key), atLeast: level) else { return false }
-        return !entry.needsVerification
+        guard let entry = try? cache.disk.lookup(CacheKey(key), atLeast: level), !entry.needsVerification else {
+            return false
+        }
+        guard let digest else { return true }
+        return (try? entry.knownDigest()) == digest
     }
 }

@@ -160,7 +160,7 @@ package struct BatchExport: Sendable {
                 continue
             }
             do throws(WebImageError) {
-                found.append((line, try disk.lookup(CacheKey(rule.key(for: line.url)), atLeast: .none)))
+                found.append((line, try disk.lookup(forKey: rule.key(for: line.url), atLeast: .none)))
             } catch {
                 throw PrefetchError(.inputOutput, error.message)
             }

@@ -9,13 +9,15 @@ struct BatchOutput: Sendable {
     let queue: PrefetchQueue
     /// The cache folder.
     let cache: String
+    /// What is looked up behind it.
+    var readOnly: [String] = []
     /// Where the list is now, if not where it was read.
     var listPath: String?
 
     /// Writes the newest results of the chain that a batch belongs to.
     /// - Throws: `notFound`, `unreadableList`, `cacheUnavailable`, `inputOutput`, `redisUnavailable`, `stopped`.
     func write(_ id: String, to target: Target) async throws(PrefetchError) {
-        let disk = try Self.openCache(cache)
+        let disk = try Self.openCache(cache, readOnly)
         let chain = try await BatchChain.read(id, queue: queue)
         let export = try await BatchExport(chain, queue: queue, cache: disk, listPath: listPath)
         switch target {
@@ -33,12 +35,13 @@ struct BatchOutput: Sendable {
     }
 
     /// The cache folder, only for reading; 66 where there is none.
-    static func openCache(_ folder: String) throws(PrefetchError) -> DiskCache {
+    static func openCache(_ folder: String, _ readOnly: [String] = []) throws(PrefetchError) -> DiskCache {
         guard access(folder, F_OK) == 0 else {
             throw PrefetchError(.notFound, "there is no folder \(folder)", hint: "name the cache: --cache DIR")
         }
         var configuration = DiskCache.Configuration()
         configuration.isReadOnly = true
+        configuration.readOnlyDirectories = readOnly
         do throws(WebImageError) {
             return try DiskCache(directory: folder, configuration: configuration)
         } catch {

@@ -52,6 +52,7 @@ struct ExportCommand: AsyncParsableCommand {
     var list: String?
 
     @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
 
     func validate() throws { _ = try words() }
 
@@ -63,7 +64,9 @@ struct ExportCommand: AsyncParsableCommand {
         }
         try await Session.with(location) { session in
             let id = try await session.queue.resolve(name)
-            try await BatchOutput(queue: session.queue, cache: cache, listPath: list).write(id, to: target)
+            try await BatchOutput(
+                queue: session.queue, cache: cache, readOnly: readOnly.directories, listPath: list
+            ).write(id, to: target)
         }
     }
 

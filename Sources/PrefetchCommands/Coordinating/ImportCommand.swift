@@ -52,6 +52,7 @@ struct ImportCommand: AsyncParsableCommand {
     var json = false
 
     @OptionGroup(title: "Where") var options: CacheOptions
+    @OptionGroup(title: "Cache files") var storage: StorageOptions
 
     func validate() throws {
         guard ValidationLevel(name: level) != nil else {
@@ -76,7 +77,8 @@ struct ImportCommand: AsyncParsableCommand {
     func run() async throws {
         let urls = if let list { try URLList(path: list) } else { nil as URLList? }
         let source = try source()
-        let disk = try options.openForWriting(makes: true)
+        let disk = try RunCommand.openCache(options.directory, storage.prepare())
+        for warning in disk.warnings { Console.note("warning: \(warning)") }
         let work = ImageImport(
             into: disk, rule: options.rule, level: ValidationLevel(name: level) ?? .decode, most: maxSize.bytes
         ) { name, reason in

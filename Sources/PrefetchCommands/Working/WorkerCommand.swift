@@ -63,7 +63,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         if !quiet { for warning in disk.warnings { Console.note("warning: \(warning)") } }
         let stop = StopRequest()
         // Redis may be starting anew at this very moment: that is no reason to end, as it is none later on.
-        try await Session.with(location, waits: true) { session in
+        try await Session.with(location, at: location.placeOfWorker(), waits: true) { session in
             let manager = try manager(folder, storage)
             let service = ServiceManager(environment: ProcessInfo.processInfo.environment)
             let worker = PrefetchWorker(

@@ -8,7 +8,7 @@ internal import Glibc
 public final class SDWebImageFolder: Sendable {
     /// As it was named.
     public let path: String
-    private let folders: [Int32]
+    private let folders: [(descriptor: Int32, below: String)]
     private let layouts: [SDWebImageFileName.Layout]
 
     /// Opens it.
@@ -18,42 +18,49 @@ public final class SDWebImageFolder: Sendable {
     public init(path: String, layout: SDWebImageFileName.Layout? = nil) throws(WebImageError) {
         self.path = path
         layouts = layout.map { [$0] } ?? [.v5, .v4, .v3]
-        var folders: [Int32] = []
+        var folders: [(descriptor: Int32, below: String)] = []
         // The deepest first: beside them the folder itself has no file of such a name.
         for below in Set(layouts.map(\.folder)).sorted().map({ "/\($0)" }) + [""] {
             let folder = clinux_open(path + below, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
-            if folder >= 0 { folders.append(folder) }
+            if folder >= 0 { folders.append((folder, below)) }
         }
         self.folders = folders
         guard !folders.isEmpty else { throw DiskCache.fault("open the folder \(path)") }
     }
 
-    deinit { for folder in folders { close(folder) } }
+    deinit { for (folder, _) in folders { close(folder) } }
 
     /// The bytes under a key: by the name of each version, then by that without its extension, as SDWebImage looks. Nil where there are none.
     ///
     /// * `most`: a longer file is none.
     /// - Throws: `localFault` where a file cannot be read.
     public func data(forKey key: String, most: Int = 1 << 30) throws(WebImageError) -> [UInt8]? {
+        try entry(forKey: key, level: .none, most: most)?.bytes()
+    }
+
+    /// The file under a key, of which nothing is known.
+    /// - Throws: `localFault`.
+    func entry(forKey key: String, level: ValidationLevel, most: Int = .max) throws(WebImageError) -> CacheEntry? {
         var names: [String] = []
         for name in layouts.compactMap({ SDWebImageFileName.name(forKey: key, layout: $0) }) {
             for name in [name, String(name.prefix(32))] where !names.contains(name) { names.append(name) }
         }
         for name in names where name.utf8.count <= Int(NAME_MAX) {
-            for folder in folders {
+            for (folder, below) in folders {
                 let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
                 guard let file = OpenFile(clinux_open_beneath(folder, name, flags, 0)) else {
-                    guard errno == ENOENT || errno == ELOOP else { throw DiskCache.fault("read \(path)/\(name)") }
+                    guard errno == ENOENT || errno == ELOOP else {
+                        throw DiskCache.fault("read \(path)\(below)/\(name)")
+                    }
                     continue
                 }
                 var status = stat()
                 guard fstat(file.descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
-                    status.st_size <= off_t(most)
+                    Int(status.st_size) <= most
                 else { continue }
-                guard let bytes = OpenFile.read(file.descriptor, at: 0, limit: Int(status.st_size)) else {
-                    throw DiskCache.fault("read \(path)/\(name)")
-                }
-                return bytes
+                return CacheEntry(
+                    key: CacheKey(key), path: "\(path)\(below)/\(name)", record: nil, isElsewhere: true, level: level,
+                    file: file, status: status)
             }
         }
         return nil

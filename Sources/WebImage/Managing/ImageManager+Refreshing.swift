@@ -6,9 +6,11 @@ extension ImageManager {
         _ key: CacheKey, _ request: LoadRequest
     ) async throws(WebImageError) -> LoadedImage {
         if request.isFromCacheOnly {
-            if let found = try questioned(key, request) { return try hit(found, request) }
+            if let found = try questioned(request) { return try hit(found, request) }
             try request.willLeaveCache?()
-            if let expected = request.expectedDigest, let entry = try cache.disk.lookup(key, atLeast: .none) {
+            if let expected = request.expectedDigest,
+                let entry = try cache.disk.lookup(forKey: request.key, atLeast: .none)
+            {
                 let actual = try entry.knownDigest()
                 if actual != expected {
                     throw WebImageError(
@@ -19,7 +21,7 @@ extension ImageManager {
         }
         let transfer = try await cache.transfers.acquire(key)
         defer { transfer.release() }
-        let found = try questioned(key, request)
+        let found = try questioned(request)
         let known = found.flatMap { cache.disk.validators(of: $0.entry) }
         if let found, !request.options.refreshes || isFresh(known, request) { return try hit(found, request) }
         try request.willLeaveCache?()
@@ -39,8 +41,8 @@ extension ImageManager {
     }
 
     /// What the disk has, where its bytes are what is wanted; a file whose bytes are not what was stored is moved aside.
-    private func questioned(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> FoundImage? {
-        guard let found = try cache.find(key, atLeast: request.level, coder: coder) else { return nil }
+    private func questioned(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
+        guard let found = try cache.find(request.key, atLeast: request.level, coder: coder) else { return nil }
         var digest = found.entry.record?.digest
         if request.options.contains(.queryDataWhenInMemory), found.bytes == nil {
             let actual = try found.entry.digest()

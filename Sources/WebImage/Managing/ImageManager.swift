@@ -178,7 +178,7 @@ public final class ImageManager: ImageLoading {
     /// * `digest`: what its bytes must have; nil: any.
     package func hasCached(key: String, atLeast level: ValidationLevel, digest: Digest? = nil) -> Bool {
         // A cache that cannot be read now is asked again, and complains, when the image is to be stored.
-        guard let entry = try? cache.disk.lookup(CacheKey(key), atLeast: level), !entry.needsVerification else {
+        guard let entry = try? cache.disk.lookup(forKey: key, atLeast: level), !entry.needsVerification else {
             return false
         }
         guard let digest else { return true }

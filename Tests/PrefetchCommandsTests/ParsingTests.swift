@@ -1,5 +1,8 @@
 import ArgumentParser
+import Prefetch
+import TestSupport
 import Testing
+import WebImage
 
 @testable import PrefetchCommands
 
@@ -45,6 +48,11 @@ struct ParsingTests {
             "--ca-file", "/ca", "--max-time", "1500ms", "--connect-timeout", "2s", "--timeout", "3s", "--tries", "4",
             "--max-redirects", "1", "--max-size", "1MiB", "--lease", "2s", "--drain-timeout", "5s",
             "--cache-max-age", "7d", "--cache-max-size", "2GiB", "--cache-expire-by", "accessed", "--min-free", "1MB",
+            "--low-speed-limit", "5", "--low-speed-time", "3s", "--retry-on", "dns,404", "--no-resume",
+            "--accept-status", "200-299,404", "--accept-type", "image/*", "--netrc", "/n", "--user", "a:b", "--auth",
+            "digest", "--auth-host", "h", "--cert", "/c", "--key", "/k", "--ipv4", "--http1", "--download-order",
+            "lifo",
+            "--header-rule", "h=A: b", "--transfer-log", "/t",
         ]
         let options = try FetchOptions.parse(words)
         let again = try FetchOptions.parse(options.arguments)
@@ -61,10 +69,60 @@ struct ParsingTests {
         ["--priority", "urgent"], ["--order", "random"], ["--keep-details", "-1"],
         ["--deadline", "0"], ["--deadline", "0.0001ms"], ["--deadline", "101y"], ["--deadline", "1e9d"],
         ["--finish-at", "0"], ["--finish-at", "0%"], ["--finish-at", "101%"], ["--finish-at", "1.5"],
+        ["--options", "delayPlaceholder"], ["--options", "retryFailed,nope"], ["--input-format", "csv"],
         ["--finish-at", "%"], ["--finish-at", "1e1%"], ["--finish-at", "0x10"], ["--finish-at", "1.2.3%"],
     ])
     func aBatchOptionThatMakesNoSenseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try BatchArguments.parse(words) }
+    }
+
+    @Test func optionsOfLoadsHaveFlagsOrNames() throws {
+        let flags = try BatchArguments.parse([
+            "--refresh-cached", "--honor-cache-control", "--keep-http-validators", "--cache-memory-only",
+            "--verify-hits",
+            "--handle-cookies", "--allow-invalid-ssl", "--retry-failed", "--from-cache-only",
+        ]).options
+        let names = try BatchArguments.parse([
+            "--options",
+            "refreshCached,honorCacheControl,keepHTTPValidators,cacheMemoryOnly,queryDataWhenInMemory, handleCookies,"
+                + "allowInvalidSSLCertificates,retryFailed,fromCacheOnly",
+        ]).options
+        #expect(flags == names && flags.retryFailed && flags.fromCacheOnly && flags.options.names.count == 7)
+        #expect(BatchOptions(encoded: flags.encoded) == flags)
+        #expect(flags.differences(from: BatchOptions()).contains("option refreshCached"))
+        #expect(BatchOptions().differences(from: flags).contains("no option refreshCached"))
+        // What a later version may write.
+        #expect(BatchOptions(encoded: #"{"options":["later","refreshCached"]}"#).options == .refreshCached)
+    }
+
+    @Test func requestOptionsReachTheDownloader() throws {
+        let folder = TemporaryDirectory()
+        folder.write(Array("machine h login me password pw\n".utf8), to: "netrc")
+        folder.write(Array("secret\nrest\n".utf8), to: "token")
+        let options = try FetchOptions.parse([
+            "--netrc", folder.path("netrc"), "--bearer", "@\(folder.path("token"))", "--auth-host", "B.test",
+            "--retry-on", "dns,404", "--no-resume", "--accept-status", "200-204,404", "--accept-type",
+            "image/png,image/gif",
+            "--header-rule", "h=A: b", "--header-rule", "h=User-Agent:", "--max-time", "5s", "--ipv6", "--http1",
+            "--low-speed-limit", "0", "--proxy", "socks5h://127.0.0.1:1",
+        ])
+        let downloads = try options.downloads(maxPerHost: 0)
+        #expect(
+            downloads.credentials == [
+                Credential(user: "me", password: "pw", hosts: ["h"]), Credential(bearer: "secret", hosts: ["b.test"]),
+            ])
+        #expect(downloads.retriedErrors == [.dns] && downloads.retriedStatusCodes == [404])
+        #expect(downloads.resumeFrom == nil && downloads.acceptableStatusCodes == [200...204, 404...404])
+        #expect(downloads.acceptableContentTypes == ["image/png", "image/gif"])
+        #expect(downloads.maxTotalTime == 5 && downloads.ipVersion == .v6 && !downloads.usesHTTP2)
+        #expect(downloads.lowSpeedLimit == 0 && downloads.proxy == "socks5h://127.0.0.1:1")
+        let filter = try #require(downloads.headersFilter)
+        let agent = HTTPHeader("User-Agent", "x")
+        #expect(filter("http://H/a", [agent]) == [HTTPHeader("A", "b")])
+        #expect(filter("http://other/a", [agent]) == [agent])
+        #expect(throws: PrefetchError.self) {
+            try FetchOptions.parse(["--netrc", folder.path("none")]).downloads(maxPerHost: 0)
+        }
     }
 
     @Test func aBatchMayEndEarly() throws {
@@ -77,7 +135,10 @@ struct ParsingTests {
     @Test(arguments: [
         ["--allow-net", "10.0.0.0/33"], ["--header", "novalue"], ["--tries", "0"], ["--max-concurrent-downloads", "0"],
         ["--lease", "500ms"], ["--max-size", "0"], ["--cache-max-size", "0"], ["--cache-max-age", "-1"],
-        ["--min-free", "x"], ["--cache-expire-by", "size"],
+        ["--min-free", "x"], ["--cache-expire-by", "size"], ["--low-speed-limit", "-1"], ["--retry-on", "dns,ftp"],
+        ["--retry-on", "200"], ["--accept-status", "99"], ["--accept-status", "300-200"], ["--accept-status", "a"],
+        ["--auth", "bearer"], ["--user", "a:b", "--bearer", "t"], ["--auth-host", "h"], ["--key", "/k"],
+        ["--ipv4", "--ipv6"], ["--download-order", "random"], ["--header-rule", "A: b"], ["--header-rule", "h=A"],
     ])
     func aFetchOptionThatMakesNoSenseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try FetchOptions.parse(words) }

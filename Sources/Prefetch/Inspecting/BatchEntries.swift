@@ -121,7 +121,7 @@ package struct BatchEntries: Sendable {
                 guard index > first else { return true }
                 let entry = PrefetchJob.Entry(
                     line: failure.line, url: failure.url, isInvalid: failure.outcome == .invalidURL,
-                    digest: failure.digest)
+                    settings: failure.settings)
                 return try await body(entry)
             }
         }

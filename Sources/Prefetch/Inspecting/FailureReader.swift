@@ -78,7 +78,7 @@ package struct FailureReader: Sendable {
                 detail
                     ?? FailureDetail(
                         line: entry.line, url: entry.url, outcome: outcome, detail: "no detail kept",
-                        digest: entry.digest))
+                        settings: entry.settings))
         }
     }
 

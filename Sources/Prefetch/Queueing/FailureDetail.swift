@@ -1,7 +1,7 @@
 package import WebImage
 
 /// What is kept about a skipped URL: one line of `failures`. Stored as TAB-separated fields:
-/// `line outcome status attempts url detail`; the SHA-256 that a URL's bytes must have stands behind the attempts and a blank.
+/// `line outcome status attempts url detail`, and the settings where the URL has some of its own.
 package struct FailureDetail: Sendable, Equatable {
     /// Line of the list, from 1.
     package var line: Int
@@ -13,12 +13,12 @@ package struct FailureDetail: Sendable, Equatable {
     package var attempts: Int
     /// One sentence.
     package var detail: String
-    /// SHA-256 that the bytes must have; nil: any.
-    package var digest: Digest?
+    /// What its line asks for this URL alone, for whoever tries it again.
+    package var settings: URLSettings?
 
     package init(
         line: Int, url: String, outcome: PrefetchOutcome, httpStatus: Int? = nil, attempts: Int = 0, detail: String,
-        digest: Digest? = nil
+        settings: URLSettings? = nil
     ) {
         self.line = line
         self.url = url
@@ -26,21 +26,27 @@ package struct FailureDetail: Sendable, Equatable {
         self.httpStatus = httpStatus
         self.attempts = attempts
         self.detail = String(detail.prefix(300))
-        self.digest = digest
+        self.settings = settings
     }
 
     func encoded() -> String {
-        "\(line)\t\(outcome.name)\t\(httpStatus ?? 0)\t\(attempts)\(digest.map { " \($0.hex)" } ?? "")\t\(url)\t\(detail)"
+        "\(line)\t\(outcome.name)\t\(httpStatus ?? 0)\t\(attempts)\t\(url)\t\(detail)"
+            + (settings.map { "\t\($0.text)" } ?? "")
     }
 
     init?(encoded text: String) {
         let parts = text.split(separator: "\t", maxSplits: 5, omittingEmptySubsequences: false)
         guard parts.count == 6, let line = Int(parts[0]), let outcome = PrefetchOutcome(name: String(parts[1])),
-            let status = Int(parts[2]), let attempts = Int(parts[3].prefix { $0 != " " })
+            let status = Int(parts[2]), let attempts = Int(parts[3])
         else { return nil }
-        let digest = Digest(hex: parts[3].drop { $0 != " " }.dropFirst())
+        var (detail, settings): (Substring, URLSettings?) = (parts[5], nil)
+        if let tab = detail.lastIndex(of: "\t"), detail[detail.index(after: tab)...].hasPrefix("{"),
+            let read = URLSettings(text: String(detail[detail.index(after: tab)...]))
+        {
+            (detail, settings) = (detail[..<tab], read)
+        }
         self.init(
             line: line, url: String(parts[4]), outcome: outcome, httpStatus: status == 0 ? nil : status,
-            attempts: attempts, detail: String(parts[5]), digest: digest)
+            attempts: attempts, detail: String(detail), settings: settings)
     }
 }

@@ -1,5 +1,3 @@
-package import WebImage
-
 /// One element of a batch's Redis list: 1 to 256 consecutive URLs of the batch, self-contained and readable with `redis-cli`.
 ///
 /// ```
@@ -11,7 +9,8 @@ package import WebImage
 /// rest; every other line is a line number of the list and the URL. A `!` before the number marks a line that is no URL. `+20,4` is the
 /// next line number, and a URL whose first 20 and last 4 bytes are those of the one before, with what is written between them: lists
 /// have many URLs of one site and one form, and what is pushed is copied by Redis four times until it is reported. `+20` has an end of
-/// its own. Where a URL's bytes must have a SHA-256, the form is `prefetch-job 2`, in which that may stand behind another TAB.
+/// its own. A job with a URL that has settings of its own is of form 2, in which a TAB and the settings, as JSON, may follow what is
+/// written of a URL.
 package struct PrefetchJob: Sendable, Equatable {
     /// One URL of a job.
     package struct Entry: Sendable, Equatable {
@@ -21,18 +20,18 @@ package struct PrefetchJob: Sendable, Equatable {
         package var url: String
         /// The list's reader saw that it can be no URL: it ends `invalidURL` without being tried.
         package var isInvalid: Bool
-        /// SHA-256 that the bytes must have, or the URL ends `mismatch`; nil: any.
-        package var digest: Digest?
+        /// What the line asks for this URL alone.
+        package var settings: URLSettings?
 
-        package init(line: Int, url: String, isInvalid: Bool = false, digest: Digest? = nil) {
+        package init(line: Int, url: String, isInvalid: Bool = false, settings: URLSettings? = nil) {
             self.line = line
             self.url = url
             self.isInvalid = isInvalid
-            self.digest = digest
+            self.settings = settings
         }
 
-        /// What two entries have in common where one transfer is enough for both.
-        var transfer: String { digest.map { "\(url)\t\($0.hex)" } ?? url }
+        /// What two entries have in common that one transfer can serve.
+        package var identity: String { settings.map { "\(url)\t\($0.text)" } ?? url }
     }
 
     /// The most URLs one job may have.
@@ -85,9 +84,9 @@ package struct PrefetchJob: Sendable, Equatable {
                 }
                 body.append(UInt8(ascii: "\t"))
                 body.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[shared..<(bytes.count - tail)]))
-                if let digest = entry.digest {
+                if let settings = entry.settings {
                     body.append(UInt8(ascii: "\t"))
-                    body.append(contentsOf: digest.hex.utf8)
+                    body.append(contentsOf: settings.text.utf8)
                 }
                 body.append(UInt8(ascii: "\n"))
                 // An invalid line is no beginning of a URL.
@@ -96,7 +95,7 @@ package struct PrefetchJob: Sendable, Equatable {
                 last.url.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[shared...]))
             }
         }
-        let form = entries.contains { $0.digest != nil } ? 2 : 1
+        let form = entries.contains { $0.settings != nil } ? 2 : 1
         var payload = Array("prefetch-job \(form) \(name) \(CRC32.hex(of: body))\n".utf8)
         payload.append(contentsOf: body)
         return payload
@@ -106,18 +105,17 @@ package struct PrefetchJob: Sendable, Equatable {
     package init?(_ payload: [UInt8]) {
         guard let end = payload.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
         let head = payload[..<end].split(separator: UInt8(ascii: " "))
-        guard head.count == 4, head[0].elementsEqual("prefetch-job".utf8), let form = Int(decoding: head[1]),
-            form == 1 || form == 2
-        else { return nil }
+        guard head.count == 4, head[0].elementsEqual("prefetch-job".utf8) else { return nil }
+        let hasSettings = head[1].elementsEqual("2".utf8)
+        guard hasSettings || head[1].elementsEqual("1".utf8) else { return nil }
         let name = head[2].split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         guard name.count == 3, let base = Int(decoding: name[1]), let count = Int(decoding: name[2]),
             base >= 0, (1...Self.maxCount).contains(count)
         else { return nil }
         let body = payload[(end + 1)...]
         guard head[3].elementsEqual(CRC32.hex(of: body).utf8) else { return nil }
-        let hasDigests = form == 2
-        guard let entries = body.withUnsafeBufferPointer({ Self.entries(in: $0, count: count, hasDigests: hasDigests) })
-        else { return nil }
+        let read = body.withUnsafeBufferPointer { Self.entries(in: $0, count: count, hasSettings: hasSettings) }
+        guard let entries = read else { return nil }
         guard entries.count == count else { return nil }
         self.init(batch: String(decoding: name[0], as: UTF8.self), base: base, entries: entries)
     }
@@ -126,7 +124,7 @@ package struct PrefetchJob: Sendable, Equatable {
     private static let leastShared = 4
 
     /// The lines of a body; nil where one is none.
-    private static func entries(in body: UnsafeBufferPointer<UInt8>, count: Int, hasDigests: Bool) -> [Entry]? {
+    private static func entries(in body: UnsafeBufferPointer<UInt8>, count: Int, hasSettings: Bool) -> [Entry]? {
         var entries: [Entry] = []
         entries.reserveCapacity(count)
         var (at, last, tail): (Int, [UInt8], [UInt8]) = (0, [], [])
@@ -135,14 +133,13 @@ package struct PrefetchJob: Sendable, Equatable {
             guard let end = rest.firstIndex(of: UInt8(ascii: "\n")),
                 let tab = rest[..<end].firstIndex(of: UInt8(ascii: "\t"))
             else { return nil }
-            let mark = rest[0]
-            var url = UnsafeBufferPointer(rebasing: rest[(tab + 1)..<end])
-            var digest: Digest?
-            if hasDigests, let tab = url.firstIndex(of: UInt8(ascii: "\t")) {
-                digest = Digest(hex: String(decoding: url[(tab + 1)...], as: UTF8.self))
-                guard digest != nil else { return nil }
-                url = UnsafeBufferPointer(rebasing: url[..<tab])
+            var (urlEnd, settings): (Int, URLSettings?) = (end, nil)
+            if hasSettings, let next = rest[(tab + 1)..<end].firstIndex(of: UInt8(ascii: "\t")) {
+                settings = URLSettings(text: String(decoding: rest[(next + 1)..<end], as: UTF8.self))
+                guard settings != nil else { return nil }
+                urlEnd = next
             }
+            let (mark, url) = (rest[0], UnsafeBufferPointer(rebasing: rest[(tab + 1)..<urlEnd]))
             let isInvalid = mark == UInt8(ascii: "!")
             let isNext = mark == UInt8(ascii: "+")
             let numbers = rest[(isInvalid || isNext ? 1 : 0)..<tab]
@@ -166,7 +163,7 @@ package struct PrefetchJob: Sendable, Equatable {
             last.append(contentsOf: url)
             last.append(contentsOf: tail)
             entries.append(
-                Entry(line: line, url: String(decoding: last, as: UTF8.self), isInvalid: isInvalid, digest: digest))
+                Entry(line: line, url: String(decoding: last, as: UTF8.self), isInvalid: isInvalid, settings: settings))
             at += end + 1
         }
         return entries

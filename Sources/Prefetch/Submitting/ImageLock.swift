@@ -33,3 +33,13 @@ package struct ImageLock: Sendable, Equatable {
         return (end, digest)
     }
 }
+
+extension URLSettings {
+    /// What a line of a lock asks: nothing but these bytes.
+    package convenience init?(digest: Digest) { self.init(text: "{\"sha256\":\"\(digest.hex)\"}") }
+}
+
+extension PrefetchJob.Entry {
+    /// SHA-256 that the bytes must have, or the URL ends `mismatch`; nil: any.
+    package var digest: Digest? { settings?.sha256.flatMap { Digest(hex: $0) } }
+}

@@ -28,22 +28,29 @@ package struct ListFeeder: Sendable {
     private let jobSize: Int
     /// The list of an open batch that the entries are.
     private let segment: ListSegment?
+    /// Ends what the cache has at once; nil: workers find it.
+    private let hits: CacheHits?
 
     ///
     /// * `window`: `auto`, `all`, or how many jobs wait in Redis before a push has to; one push has up to 64.
     /// * `jobSize`: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers, and at least 4: a job costs
     ///   Redis and its worker as much as ten URLs do.
-    package init(queue: PrefetchQueue, list: URLList, batch: String, window: String = "auto", jobSize: Int? = nil) {
+    package init(
+        queue: PrefetchQueue, list: URLList, batch: String, window: String = "auto", jobSize: Int? = nil,
+        hits: CacheHits? = nil
+    ) {
         self.init(
-            queue: queue, entries: BatchEntries(list), of: list.path, batch: batch, window: window, jobSize: jobSize)
+            queue: queue, entries: BatchEntries(list), of: list.path, batch: batch, window: window, jobSize: jobSize,
+            hits: hits)
     }
 
     /// * `of`: what the entries are of, for a sentence to a person.
     /// * `segment`: the list of an open batch that they are; the batch is not sealed then.
     package init(
         queue: PrefetchQueue, entries: BatchEntries, of name: String, batch: String, window: String = "auto",
-        jobSize: Int? = nil, segment: ListSegment? = nil
+        jobSize: Int? = nil, segment: ListSegment? = nil, hits: CacheHits? = nil
     ) {
+        self.hits = hits
         self.queue = queue
         self.entries = entries
         self.name = name
@@ -72,6 +79,7 @@ package struct ListFeeder: Sendable {
                 while true {
                     switch try await send(push) {
                     case .pushed(let count):
+                        try await settleHits(of: push)
                         pushed(count)
                         push = PendingPush(offset: count)
                         return true
@@ -80,6 +88,7 @@ package struct ListFeeder: Sendable {
                         saidWaiting = true
                         try await waitForRoom(at: push.offset)
                     case .at(let count) where count == push.offset + push.count:
+                        try await settleHits(of: push)
                         push = PendingPush(offset: count)
                         return true
                     case let other:
@@ -146,6 +155,12 @@ package struct ListFeeder: Sendable {
         return status.state == .running ? .full : .closed(status.state.rawValue)
     }
 
+    private func settleHits(of push: borrowing PendingPush) async throws(PrefetchError) {
+        guard let hits else { return }
+        let jobs = push.jobs
+        try await redis { () async throws(RedisError) in try await hits.settle(jobs, in: queue) }
+    }
+
     private func changed(count: Int) -> PrefetchError {
         let hint =
             segment == nil
@@ -173,7 +188,7 @@ private struct PendingPush {
     /// URLs pushed before it.
     let offset: Int
     private(set) var count = 0
-    private var jobs: [PrefetchJob] = []
+    private(set) var jobs: [PrefetchJob] = []
     private var bytes = 0
 
     init(offset: Int) { self.offset = offset }

@@ -40,6 +40,7 @@ package enum URLLines {
         guard !blank(text.utf8.first), !blank(text.utf8.last), text.utf8.count <= LineReader.longest else {
             return false
         }
-        return URLList.entry(Array(text.utf8), isCut: false, number: 1)?.isInvalid == false
+        let entry = URLList.entry(Array(text.utf8), isCut: false, number: 1)
+        return entry?.isInvalid == false && entry?.url == text
     }
 }

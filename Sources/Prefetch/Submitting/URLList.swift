@@ -1,9 +1,9 @@
-internal import WebImage
+package import WebImage
 internal import Glibc
 
-/// A list of URLs in a text file: one a line; blank lines and lines that begin with `#` are no entries; a byte order mark, CR LF
-/// and surrounding blanks are taken off. A line that can be no URL is an entry too: it counts, and ends as `invalidURL`. Behind a TAB a
-/// line may have the SHA-256 that its bytes must have (``ImageLock``).
+/// A list of URLs in a text file: one a line, or a JSON object with one; blank lines and lines that begin with `#` are no entries; a
+/// byte order mark, CR LF and surrounding blanks are taken off. A line that can be no URL is an entry too: it counts, and ends as `invalidURL`.
+/// Behind a TAB a line may have the SHA-256 that its bytes must have (``ImageLock``).
 package struct URLList: Sendable, Equatable {
     /// Where the list is.
     package var path: String
@@ -13,11 +13,13 @@ package struct URLList: Sendable, Equatable {
     package var lines: Int
     /// Hex SHA-256 of the file's bytes.
     package var hash: String
+    /// Every option that one of its lines asks for its URL alone.
+    package private(set) var lineOptions: WebImageOptions = []
 
     /// Reads the whole list once, in constant memory: its total and hash.
     /// - Throws: `notFound`, `unreadableList`; the latter also where none of the first 200 entries is a URL, with a hint that
-    ///   names what the file looks like.
-    package init(path: String) throws(PrefetchError) {
+    ///   names what the file looks like, and where a line is not of the format or asks for what there is not.
+    package init(path: String, format: ListFormat = .auto) throws(PrefetchError) {
         self.path = path
         var reader = try LineReader(path: path)
         let hasher = SHA256Hasher()
@@ -31,6 +33,14 @@ package struct URLList: Sendable, Equatable {
         while let (line, isCut) = try reader.next() {
             guard Self.isEntry(line) else { continue }
             total += 1
+            if format == .jsonl || JSONLine.isOne(line),
+                let objection = format.objection(to: line, number: reader.lineNumber)
+            {
+                throw objection
+            }
+            if JSONLine.isOne(line), let settings = try? JSONLine(line)?.settings() {
+                lineOptions.formUnion(settings.options)
+            }
             // What each line is matters to the next pass; to this one, whether the first ones are URLs at all.
             if total <= 200, Self.entry(line, isCut: isCut, number: 1)?.isInvalid == false { looksLikeURLs = true }
             if total == 200 && !looksLikeURLs { break }
@@ -94,9 +104,10 @@ package struct URLList: Sendable, Equatable {
     /// The entry a line makes; nil for a blank line or a comment.
     static func entry(_ line: [UInt8], isCut: Bool, number: Int) -> PrefetchJob.Entry? {
         guard isEntry(line) else { return nil }
+        if JSONLine.isOne(line), !isCut, let read = JSONLine(line) { return entry(read, number: number) }
         if let (end, digest) = ImageLock.split(line), !isCut {
             guard var entry = entry(Array(line[..<end]), isCut: false, number: number) else { return nil }
-            if !entry.isInvalid { entry.digest = digest }
+            if !entry.isInvalid { entry.settings = URLSettings(digest: digest) }
             return entry
         }
         let hasControl = line.contains { $0 < 0x20 || $0 == 0x7F }
@@ -104,6 +115,19 @@ package struct URLList: Sendable, Equatable {
             return PrefetchJob.Entry(line: number, url: text, isInvalid: !hasScheme(line))
         }
         return PrefetchJob.Entry(line: number, url: escaped(line.prefix(200)) + (isCut ? "…" : ""), isInvalid: true)
+    }
+
+    private static func entry(_ object: JSONLine, number: Int) -> PrefetchJob.Entry? {
+        let text = Array((object.url ?? "").utf8)
+        let isURL = hasScheme(text) && text.count <= LineReader.longest && !text.contains { $0 < 0x20 || $0 == 0x7F }
+        do throws(WebImageError) {
+            let settings = try object.settings()
+            if isURL { return PrefetchJob.Entry(line: number, url: object.url ?? "", settings: settings) }
+        } catch {
+            // The list was refused for it when it was submitted, or has changed since.
+        }
+        return PrefetchJob.Entry(
+            line: number, url: isURL ? object.url ?? "" : escaped(text.prefix(200)), isInvalid: true)
     }
 
     /// RFC 3986 section 3.1, and the `//` that every URL we fetch has.

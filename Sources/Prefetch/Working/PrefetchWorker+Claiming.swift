@@ -10,11 +10,11 @@ extension PrefetchWorker {
             // Discarding: the other kind keeps something of every job that has ended, 5 KB each, as long as the worker lives.
             await withDiscardingTaskGroup { group in
                 await claim(into: &group)
-                // What is in flight has the drain timeout; then it is left open.
-                let (seconds, stopping) = (configuration.drainTimeout, stopping)
+                // What is in flight has the drain timeout; then it is left open, but for what continues in the background.
+                let (seconds, drained) = (configuration.drainTimeout, drained)
                 timer.addTask {
                     try? await Task.sleep(for: .seconds(seconds))
-                    if !Task.isCancelled { stopping.open() }
+                    if !Task.isCancelled { drained.open() }
                 }
             }
             timer.cancelAll()

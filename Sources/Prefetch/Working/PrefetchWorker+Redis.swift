@@ -3,13 +3,13 @@ internal import Threading
 
 extension PrefetchWorker {
     /// A call to Redis that is made until it succeeds: a worker that runs never ends because Redis is away, full, loading, read-only or
-    /// refuses it. Nil where the worker leaves (`end` is open, by default ``stopping``), and where Redis takes the command itself for
+    /// refuses it. Nil where the worker leaves (`end` is open, by default ``drained``), and where Redis takes the command itself for
     /// wrong, as with a key of another type: then others may be all right.
     @discardableResult
     func persist<Success: Sendable>(
         until end: Latch? = nil, _ body: () async throws(RedisError) -> Success
     ) async -> Success? {
-        let end = end ?? stopping
+        let end = end ?? drained
         var ceiling = Duration.milliseconds(50)
         while true {
             do throws(RedisError) {

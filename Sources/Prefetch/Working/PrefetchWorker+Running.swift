@@ -23,14 +23,21 @@ extension PrefetchWorker {
                 await context.over.wait()
                 return false
             }
-            race.addTask { [stopping] in
-                await stopping.wait()
+            let end = goesOn(claim, context) ? stopping : drained
+            race.addTask {
+                await end.wait()
                 return false
             }
             _ = await race.next()
             race.cancelAll()
         }
         jobs.end(id)
+    }
+
+    /// Whether what has begun of a job goes on past the drain timeout.
+    private nonisolated func goesOn(_ claim: PrefetchQueue.Claim, _ context: BatchContext) -> Bool {
+        context.loadOptions.contains(.continueInBackground)
+            || claim.job.entries.contains { $0.settings?.options.contains(.continueInBackground) == true }
     }
 
     private nonisolated func runURLs(_ id: Int, _ claim: PrefetchQueue.Claim, _ context: BatchContext) async {
@@ -83,9 +90,9 @@ extension PrefetchWorker {
         var hits = 0
         open.removeAll { position, entry in
             guard looked < 16 || hits > 0 else { return false }
+            guard entry.settings?.questionsHits != true else { return false }
             looked += 1
-            let key = context.keyRule.key(for: entry.url)
-            guard manager.hasCached(key: key, atLeast: level, digest: entry.digest) else { return false }
+            guard manager.hasCached(key: context.keyRule.key(for: entry.url), atLeast: level) else { return false }
             hits += 1
             settled.append(PrefetchQueue.Settled(position: position, outcome: .hit))
             return true
@@ -103,12 +110,12 @@ extension PrefetchWorker {
         guard let listed = await askListed(urls, timeToLive: timeToLive) else { return }
         var rest: [(Int, PrefetchJob.Entry)] = []
         for (index, (position, entry)) in open.enumerated() {
-            guard let listing = listed[index] else {
+            guard let listing = listed[index], entry.settings?.options.contains(.retryFailed) != true else {
                 rest.append((position, entry))
                 continue
             }
             let key = context.keyRule.key(for: entry.url)
-            if !context.policy.asksBeforeCache, manager.hasCached(key: key, atLeast: level, digest: entry.digest) {
+            if !context.policy.asksBeforeCache, manager.hasCached(key: key, atLeast: level) {
                 settled.append(PrefetchQueue.Settled(position: position, outcome: .hit))
                 continue
             }
@@ -131,7 +138,8 @@ extension PrefetchWorker {
     private nonisolated func runURL(
         _ id: Int, _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?
     ) async {
-        switch await context.begin(entry.transfer) {
+        let identity = entry.identity
+        switch await context.begin(identity) {
         case .ended(let ending):
             var item = PrefetchQueue.Settled(position: position, outcome: ending.outcome)
             item.failure = ending.failure
@@ -139,7 +147,7 @@ extension PrefetchWorker {
             jobs.settle(id, [item])
         case .lead:
             let item = await load(id, position, entry, context, suspect: suspect, permit: jobs.permit(of: id))
-            context.end(entry.transfer, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
+            context.end(identity, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
             if let item { jobs.settle(id, [item]) } else { jobs.leave(id) }
         }
     }
@@ -150,10 +158,10 @@ extension PrefetchWorker {
     ) async -> PrefetchQueue.Settled? {
         var request = LoadRequest(url: entry.url, key: context.keyRule.key(for: entry.url))
         request.level = max(context.options.level, configuration.minimumLevel)
-        request.expectedDigest = entry.digest
         request.computesDigest = context.options.digest != "none"
         request.isDurable = context.options.durability == "file"
         request.options = context.loadOptions
+        entry.settings?.apply(to: &request)
         request.permit = permit
         if configuration.history != nil { request.willLeaveCache = { [jobs] in jobs.noteBeginning(id, position) } }
         if let suspect {
@@ -175,7 +183,9 @@ extension PrefetchWorker {
                 var item = PrefetchQueue.Settled(position: position, outcome: image.outcome)
                 if image.outcome == .downloaded { item.bytes = image.byteCount }
                 // The original takes a URL off its list when it was downloaded; a cached one stays on it.
-                if context.options.retryFailed, !context.policy.asksBeforeCache || image.outcome == .downloaded {
+                if request.options.contains(.retryFailed),
+                    !context.policy.asksBeforeCache || image.outcome == .downloaded
+                {
                     item.unlist = entry.url
                 }
                 return item
@@ -209,7 +219,7 @@ extension PrefetchWorker {
         var item = PrefetchQueue.Settled(position: position, outcome: outcome)
         item.failure = FailureDetail(
             line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts,
-            detail: detail, digest: entry.digest)
+            detail: detail, settings: entry.settings)
         return item
     }
 

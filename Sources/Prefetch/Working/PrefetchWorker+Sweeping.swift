@@ -13,7 +13,7 @@ extension PrefetchWorker {
         // Once at least, however short the worker's life.
         repeat {
             await releaseEnded()
-            let (draining, stopping) = (draining, stopping)
+            let (draining, stopping) = (draining, drained)
             let keeper = keeper
             switch await keeper.look(isOver: { keeper.isOver(isLeaving: draining.isOpen, isStopping: stopping.isOpen) })
             {

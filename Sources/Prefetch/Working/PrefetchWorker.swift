@@ -19,7 +19,9 @@ public actor PrefetchWorker {
     nonisolated let fault = FaultGate()
     /// Opens on the first signal: nothing new begins.
     nonisolated let draining = Latch()
-    /// Opens on the second one, or when the drain timeout has passed: what is in flight is left open.
+    /// Opens when the drain timeout has passed: what is in flight is left open, unless it continues in the background.
+    nonisolated let drained = Latch()
+    /// Opens on the second one: whatever is in flight is left open.
     nonisolated let stopping = Latch()
     nonisolated let jobs: JobLedger
     nonisolated let bellConnection: RedisConnection
@@ -95,6 +97,7 @@ public actor PrefetchWorker {
     /// Leaves at once: what is in flight is cancelled and given back; nothing is lost and nothing is counted.
     public nonisolated func stop() {
         drain()
+        drained.open()
         stopping.open()
     }
 

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Glibc
 internal import Prefetch
 internal import Redis
+internal import WebImage
 
 /// `prefetch-coord append`: one more list for a batch that was submitted open.
 struct AppendCommand: AsyncParsableCommand {
@@ -56,6 +57,10 @@ struct AppendCommand: AsyncParsableCommand {
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
             let id = try await session.queue.resolve(batch)
             let list = try BatchSubmission.list(file, cache: location.cacheFolder)
+            if list.lineOptions.contains(.queryDiskSync) {
+                throw ValidationError(
+                    "queryDiskSync is for a list of its own; a batch that is open has its hits from workers")
+            }
             let appender = ListAppender(queue: session.queue, batch: id, list: list, window: window, jobSize: jobSize)
             let added: ListAppender.Added
             do {

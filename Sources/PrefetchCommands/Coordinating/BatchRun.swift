@@ -24,7 +24,7 @@ struct BatchRun: Sendable {
         report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)? = nil
     ) {
         settings = command.settings(workers: workerCount)
-        source = .list(list, command.batch)
+        source = .list(list, command.batch, cache: command.cache)
         self.report = report
     }
 

@@ -16,15 +16,15 @@ struct OpenBatch: Sendable {
 /// Where the URLs of a `run` come from.
 enum BatchSource: Sendable {
     /// The lines of a list.
-    case list(URLList, BatchArguments)
+    case list(URLList, BatchArguments, cache: String)
     /// What was skipped of a batch, the newest where none is named; and where its list is now, if not where it was read.
     case skipped(of: String?, list: String?)
 
     /// The batch to work on: the unfinished one of the same URLs, or a new one.
     func open(_ queue: PrefetchQueue) async throws -> BatchRetry.Opening {
         switch self {
-        case .list(let list, let arguments):
-            let submission = BatchSubmission(queue: queue, list: list, arguments: arguments)
+        case .list(let list, let arguments, let cache):
+            let submission = BatchSubmission(queue: queue, list: list, arguments: arguments, cache: cache)
             let unfinished = try await continued(queue, list, arguments)
             let id = if let unfinished { unfinished } else { try await submission.open() }
             return .batch(

@@ -9,6 +9,8 @@ struct BatchSubmission: Sendable {
     let queue: PrefetchQueue
     let list: URLList
     let arguments: BatchArguments
+    /// The folder in which hits are looked for while the list is queued, where that is asked.
+    var cache: String?
 
     /// A new batch of the list; tells which batch it has ended where it takes a slot.
     /// - Throws: `configuration` where `--name` names a batch that exists.
@@ -44,8 +46,32 @@ struct BatchSubmission: Sendable {
     /// Feeds a batch until it is sealed.
     func feed(_ id: String, waiting: @Sendable () -> Void = {}) async throws(PrefetchError) -> ListFeeder.End {
         try await ListFeeder(
-            queue: queue, list: list, batch: id, window: arguments.window, jobSize: arguments.jobSize
+            queue: queue, list: list, batch: id, window: arguments.window, jobSize: arguments.jobSize, hits: try hits()
         ).feed(waiting: waiting)
+    }
+
+    private func hits() throws(PrefetchError) -> CacheHits? {
+        guard Self.asksForHits(list, arguments) else { return nil }
+        guard let cache else {
+            throw PrefetchError(
+                .configuration, "queryDiskSync looks into the cache while the list is queued, and none was named",
+                hint: "name the folder the workers have: --cache DIR")
+        }
+        return CacheHits(try RunCommand.openCache(cache), options: arguments.options)
+    }
+
+    /// Whether the batch or one of its lines asks for hits to be ended at once.
+    static func asksForHits(_ list: URLList, _ arguments: BatchArguments) -> Bool {
+        arguments.options.options.union(list.lineOptions).contains(.queryDiskSync)
+    }
+
+    /// What a person should hear of a batch's options before it is made.
+    static func warn(of list: URLList?, _ arguments: BatchArguments) {
+        let options = arguments.options.options.union(list?.lineOptions ?? [])
+        if options.contains(.allowInvalidSSLCertificates) {
+            Console.note(
+                "warning: certificates are not checked: anybody on the way can read and change what is fetched")
+        }
     }
 
     /// Standard input as a file, since a list is read twice: in the cache folder, or where there is none in TMPDIR.
@@ -83,15 +109,17 @@ struct BatchSubmission: Sendable {
     }
 
     /// The list a command was given: a file, or `-`.
-    static func list(_ path: String, cache: String?) throws(PrefetchError) -> URLList {
+    static func list(
+        _ path: String, cache: String?, format: ListFormat = .auto
+    ) throws(PrefetchError) -> URLList {
         if path == "-" {
             if isatty(STDIN_FILENO) == 1 {
                 throw PrefetchError(
                     .unreadableList, "standard input is a terminal", hint: "pipe a list into it: cat urls.txt | …")
             }
-            return try URLList(path: spool(into: cache))
+            return try URLList(path: spool(into: cache), format: format)
         }
-        return try URLList(path: path)
+        return try URLList(path: path, format: format)
     }
 }
 

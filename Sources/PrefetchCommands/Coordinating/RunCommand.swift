@@ -67,16 +67,17 @@ struct RunCommand: AsyncParsableCommand {
     func run() async throws {
         if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
         // A list that cannot be used leaves no cache folder behind; standard input needs one, to be kept in.
-        var list = file == "-" ? nil : try BatchSubmission.list(file, cache: cache)
+        var list = file == "-" ? nil : try BatchSubmission.list(file, cache: cache, format: batch.inputFormat)
         try list?.check(isLocked: batch.locked)
         for target in try Self.outputs(manifest: manifest, out: out) { try target.check() }
         let disk = try Self.openCache(cache, fetch.cacheLimits.prepare())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         if list == nil {
-            list = try BatchSubmission.list(file, cache: cache)
+            list = try BatchSubmission.list(file, cache: cache, format: batch.inputFormat)
             try list?.check(isLocked: batch.locked)
         }
         guard let list else { return }
+        BatchSubmission.warn(of: list, batch)
         try await BatchRun(command: self, list: list, workerCount: workers ?? Self.defaultWorkers).run()
     }
 

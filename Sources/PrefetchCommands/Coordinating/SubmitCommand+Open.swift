@@ -2,12 +2,20 @@ internal import ArgumentParser
 internal import Prefetch
 internal import Redis
 internal import Threading
+internal import WebImage
 
 extension SubmitCommand {
     /// A batch that takes more lists; its first one may come later.
     func submitOpen() async throws {
-        let list = if let file { try BatchSubmission.list(file, cache: location.cacheFolder) } else { nil as URLList? }
+        let list: URLList? = try file.map {
+            try BatchSubmission.list($0, cache: location.cacheFolder, format: batch.inputFormat)
+        }
+        if batch.options.options.union(list?.lineOptions ?? []).contains(.queryDiskSync) {
+            throw ValidationError(
+                "queryDiskSync is for a list of its own; a batch that is open has its hits from workers")
+        }
         try list?.check(isLocked: batch.locked)
+        BatchSubmission.warn(of: list, batch)
         if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
         try await Session.with(location, makes: true) { session in
             let stop = StopRequest()

@@ -69,15 +69,21 @@ struct SubmitCommand: AsyncParsableCommand {
     func run() async throws {
         if wait, progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
         guard let file, !open || resume else { return try await submitOpen() }
-        let list = try BatchSubmission.list(file, cache: location.cacheFolder)
+        let list = try BatchSubmission.list(file, cache: location.cacheFolder, format: batch.inputFormat)
+        if BatchSubmission.asksForHits(list, batch), location.cacheFolder == nil {
+            throw ValidationError(
+                "queryDiskSync looks into the cache while the list is queued: name it with --cache DIR")
+        }
         try list.check(isLocked: batch.locked)
+        BatchSubmission.warn(of: list, batch)
         // With --cache alone the private Redis of that folder is made where it is missing.
         if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
         try await Session.with(location, makes: true) { session in
             let stop = StopRequest()
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
             if resume, try await resumeOpen(list, session, stop) { return }
-            let submission = BatchSubmission(queue: session.queue, list: list, arguments: batch)
+            let submission = BatchSubmission(
+                queue: session.queue, list: list, arguments: batch, cache: location.cacheFolder)
             let id =
                 if resume { try await unfinished(session.queue, list, file) } else {
                     try await submission.open(slot: slot)

@@ -39,6 +39,9 @@ struct BatchArguments: ParsableArguments {
     @Flag(help: "No network: what is not in the cache ends as notCached.")
     var fromCacheOnly = false
 
+    @Option(help: "How the list is written: auto, plain (one URL a line), jsonl (one JSON object a line).")
+    var inputFormat = ListFormat.auto
+
     @OptionGroup(title: "Load options") var load: LoadOptionArguments
 
     @Option(help: "Key in the cache: url, without-query, s/regex/replacement/.")
@@ -150,5 +153,6 @@ struct BatchArguments: ParsableArguments {
     }
 }
 
+extension ListFormat: ExpressibleByArgument {}
 extension PrefetchOrder: ExpressibleByArgument {}
 extension PrefetchPriority: ExpressibleByArgument {}

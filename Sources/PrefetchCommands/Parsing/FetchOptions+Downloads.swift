@@ -13,7 +13,7 @@ extension FetchOptions {
         downloads.hosts = politeness.policy
         downloads.connectTimeout = connectTimeout.seconds
         downloads.downloadTimeout = timeout.seconds
-        downloads.maxTime = maxTime?.seconds
+        downloads.maxTotalTime = maxTime?.seconds
         downloads.maxAttempts = tries
         downloads.maxRedirects = maxRedirects
         downloads.maxBodyBytes = maxSize.bytes
@@ -27,6 +27,7 @@ extension FetchOptions {
             let value = parts[1].drop { $0 == " " }
             downloads.setValue(value.isEmpty ? nil : String(value), forHTTPHeaderField: String(parts[0]))
         }
+        try requests.apply(to: &downloads)
         let environment = ProcessInfo.processInfo.environment
         func variable(_ name: String) -> String? {
             let value = environment[name] ?? environment[name.uppercased()]

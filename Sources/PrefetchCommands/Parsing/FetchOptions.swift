@@ -39,7 +39,7 @@ struct FetchOptions: ParsableArguments {
     @Option(help: "Time without a byte.")
     var timeout = TimeSpan(seconds: 15)
 
-    @Option(help: "Time a URL may take in all; none by default.")
+    @Option(help: "Time a URL may take in all, further tries included; none by default.")
     var maxTime: TimeSpan?
 
     @Option(help: "Requests for a URL before it ends as failed.")
@@ -57,6 +57,7 @@ struct FetchOptions: ParsableArguments {
     @Option(help: "Time for transfers in flight after the first SIGTERM or Ctrl-C.")
     var drainTimeout = TimeSpan(seconds: 25)
 
+    @OptionGroup(title: "Request options") var requests: RequestOptions
     @OptionGroup(title: "Politeness") var politeness: PolitenessOptions
     @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
 
@@ -91,6 +92,6 @@ struct FetchOptions: ParsableArguments {
             "--max-redirects", String(maxRedirects), "--max-size", maxSize.argument, "--lease", lease.argument,
             "--drain-timeout", drainTimeout.argument,
         ]
-        return words + politeness.arguments + cacheLimits.arguments
+        return words + requests.arguments + politeness.arguments + cacheLimits.arguments
     }
 }

@@ -83,9 +83,14 @@ public struct WorkerCommand: AsyncParsableCommand {
                 _ = await manager.downloader.activity
                 _ = await worker.counts
             }
+            let log = try fetch.requests.transferLog.map { path in
+                let (log, events) = (try TransferLog(path: path), manager.downloader.events())
+                return Task { await log.write(events) }
+            }
             let counts = try await worker.run()
             // Before the process ends: TLS must not be taken down under a thread that still uses it.
             await manager.downloader.invalidateSessionAndCancel()
+            await log?.value
             if !quiet || counts.finished > 0 { Console.print(Self.lastLine(counts)) }
             if let signal = stop.forced { throw ExitCode(TerminationSignals.exitCode(signal)) }
         }

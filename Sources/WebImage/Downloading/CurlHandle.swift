@@ -234,8 +234,10 @@ extension CurlHandle {
 
     /// Whether the last response leads elsewhere.
     var isRedirect: Bool {
-        guard [301, 302, 303, 307, 308].contains(status) else { return false }
-        return header("Location")?.isEmpty == false
+        switch status {
+        case 301, 302, 303, 307, 308: header("Location")?.isEmpty == false
+        default: false
+        }
     }
 
     /// All headers of the last response, in order.

@@ -12,7 +12,7 @@ public struct HTTPHeader: Sendable, Hashable {
     }
 
     /// Whether it can be sent without becoming another line.
-    var isValid: Bool {
+    package var isValid: Bool {
         !name.isEmpty && name.utf8.allSatisfy(Self.isTokenByte)
             && value.utf8.allSatisfy { ($0 >= 0x20 || $0 == 9) && $0 != 0x7f }
     }

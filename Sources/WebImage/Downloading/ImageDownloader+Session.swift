@@ -3,7 +3,7 @@ internal import HeapModule
 // What all downloads have in common, and when it changes.
 extension ImageDownloader {
     /// Ends every download with `cancelled`, closes every connection, forgets TLS sessions and cookies, and goes on with a new
-    /// configuration (`createNewSessionWithConfiguration:`).
+    /// configuration (`createNewSessionWithConfiguration:`). How hosts are treated, and what is known of them, stays as it is.
     /// - Parameter new: nil: as it was, with the headers and numbers that were set since.
     /// - Throws: `invalidConfiguration`; then nothing has changed.
     public func createNewSession(configuration new: Configuration? = nil) throws(WebImageError) {
@@ -14,6 +14,7 @@ extension ImageDownloader {
         // What a manager has added for its own sake stays.
         new.openTemporaryFile = new.openTemporaryFile ?? configuration.openTemporaryFile
         new.inspectHeader = new.inspectHeader ?? configuration.inspectHeader
+        new.hosts = configuration.hosts
         configuration = new
         retryPolicy = new.retryPolicy
         limits = DownloadOperation.Limits(new)

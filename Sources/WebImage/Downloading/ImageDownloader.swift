@@ -21,7 +21,7 @@ public actor ImageDownloader {
     var named: [NamedPlace]
     /// When hosts may be asked; nil: whenever there is a slot.
     let governor: HostGovernor?
-    /// Whether there is anything about hosts to share with other processes.
+    /// Whether there is anything to share.
     package nonisolated let governsHosts: Bool
     /// Who waits for the governor's questions to others.
     var hostCaller: HostCaller?

@@ -174,14 +174,9 @@ public final class ImageManager: ImageLoading {
     }
 
     /// Whether the disk has an image that passed at least this level. A file call: microseconds.
-    ///
-    /// * `digest`: what its bytes must have; nil: any.
-    package func hasCached(key: String, atLeast level: ValidationLevel, digest: Digest? = nil) -> Bool {
+    package func hasCached(key: String, atLeast level: ValidationLevel) -> Bool {
         // A cache that cannot be read now is asked again, and complains, when the image is to be stored.
-        guard let entry = try? cache.disk.lookup(forKey: key, atLeast: level), !entry.needsVerification else {
-            return false
-        }
-        guard let digest else { return true }
-        return (try? entry.knownDigest()) == digest
+        guard let entry = try? cache.disk.lookup(forKey: key, atLeast: level) else { return false }
+        return !entry.needsVerification
     }
 }

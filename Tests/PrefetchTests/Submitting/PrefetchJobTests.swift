@@ -78,7 +78,7 @@ struct PrefetchJobTests {
     @Test(
         "A head that is none is refused",
         arguments: [
-            "", "\n", "hello", "hello\n", "prefetch-job 2 b:0:1 %\n", "prefetch-job 1 b:0 %\n",
+            "", "\n", "hello", "hello\n", "prefetch-job 3 b:0:1 %\n", "prefetch-job 1 b:0 %\n",
             "prefetch-job 1 b:0:1:1 %\n",
             "prefetch-job 1 b:-1:1 %\n", "prefetch-job 1 b:0:0 %\n", "prefetch-job 1 b:0:2 %\n",
             "prefetch-job 1 b:0:257 %\n",

@@ -1,0 +1,62 @@
+internal import FoundationEssentials
+package import WebImage
+
+/// What one line of a list asks for its URL alone. A reference, so that the entries of plain lists, which have none, stay small.
+package final class URLSettings: Sendable, Equatable {
+    /// What its load does differently, beside what the batch asks.
+    package let options: WebImageOptions
+    /// Sent with its request.
+    package let headers: [HTTPHeader]
+    /// The digest its bytes have to have, hex.
+    package let sha256: String?
+    /// Where else the image is.
+    package let mirrors: [String]
+    /// All of it in one line of JSON, the same for the same settings.
+    package let text: String
+
+    /// * `text`: as ``text`` of another; nil where it is none.
+    package init?(text: String) {
+        guard let fields = try? JSONDecoder().decode(Fields.self, from: Data(text.utf8)) else { return nil }
+        options = fields.options ?? []
+        headers = (fields.headers ?? [:]).sorted { $0.key < $1.key }.map { HTTPHeader($0.key, $0.value) }
+        sha256 = fields.sha256
+        mirrors = fields.mirrors ?? []
+        self.text = text
+    }
+
+    /// nil where nothing is asked.
+    init?(_ line: JSONLine) throws(WebImageError) {
+        options = try WebImageOptions(names: line.options ?? [])
+        headers = (line.headers ?? [:]).sorted { $0.key < $1.key }.map { HTTPHeader($0.key, $0.value) }
+        sha256 = line.sha256?.lowercased()
+        mirrors = line.mirrors ?? []
+        if options.isEmpty && headers.isEmpty && sha256 == nil && mirrors.isEmpty { return nil }
+        let fields = Fields(
+            options: options.isEmpty ? nil : options, headers: line.headers, sha256: sha256,
+            mirrors: mirrors.isEmpty ? nil : mirrors)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(fields) else { return nil }
+        text = String(decoding: data, as: UTF8.self)
+    }
+
+    private struct Fields: Codable {
+        var options: WebImageOptions?
+        var headers: [String: String]?
+        var sha256: String?
+        var mirrors: [String]?
+    }
+
+    package static func == (lhs: URLSettings, rhs: URLSettings) -> Bool { lhs.text == rhs.text }
+
+    /// Whether a hit is more than a look at the cache.
+    var questionsHits: Bool { sha256 != nil || options.questionsHits }
+
+    /// Adds what it asks to a request.
+    func apply(to request: inout LoadRequest) {
+        request.options.formUnion(options)
+        request.headers = headers
+        request.mirrors = mirrors
+        request.expectedDigest = sha256.flatMap { Digest(hex: $0) }
+    }
+}

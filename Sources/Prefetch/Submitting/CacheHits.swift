@@ -1,0 +1,53 @@
+internal import Glibc
+internal import Redis
+internal import Threading
+package import WebImage
+
+/// Ends what the cache has while a list is queued, before any worker is asked (`queryDiskSync`): a list that is all there is done when it
+/// is sealed.
+///
+/// Not with the policies `sd3` and `sd4`, which ask the failed URLs before the cache. A worker that was faster has found the same.
+package struct CacheHits: Sendable {
+    private let disk: DiskCache
+    private let options: BatchOptions
+    private let policy: FailedURLPolicy
+    private let rule: CacheKeyRule
+    private let threads = ThreadPool(threads: 2, name: "hits")
+
+    /// * `disk`: the cache the batch's workers have.
+    package init(_ disk: DiskCache, options: BatchOptions) {
+        self.disk = disk
+        self.options = options
+        policy = FailedURLPolicy(rawValue: options.blacklist) ?? .smart
+        rule = CacheKeyRule(options.cacheKey) ?? .url
+    }
+
+    /// Reports the hits of jobs that Redis has by now.
+    func settle(_ jobs: [PrefetchJob], in queue: PrefetchQueue) async throws(RedisError) {
+        guard !policy.asksBeforeCache else { return }
+        let reports = await threads.run { [self] in jobs.compactMap(report) }
+        for start in stride(from: 0, to: reports.count, by: 64) {
+            _ = try await queue.report(
+                Array(reports[start..<min(start + 64, reports.count)]), worker: "submit:\(PrefetchWorker.hostAndPID)")
+        }
+    }
+
+    private func report(_ job: PrefetchJob) -> PrefetchQueue.Report? {
+        var settled: [PrefetchQueue.Settled] = []
+        for (position, entry) in job.entries.enumerated() where isAsked(entry) {
+            let key = CacheKey(rule.key(for: entry.url))
+            guard let found = try? disk.lookup(key, atLeast: options.level), !found.needsVerification else { continue }
+            settled.append(PrefetchQueue.Settled(position: position, outcome: .hit))
+        }
+        guard !settled.isEmpty else { return nil }
+        return PrefetchQueue.Report(
+            job: job.name, batch: job.batch, base: job.base, count: job.entries.count, isFinal: false,
+            settled: settled, keepDetails: 0)
+    }
+
+    /// Whether a hit of an entry can be told by a look alone, and is to be.
+    private func isAsked(_ entry: PrefetchJob.Entry) -> Bool {
+        let all = options.ofLoads.union(entry.settings?.options ?? [])
+        return !entry.isInvalid && all.contains(.queryDiskSync) && !all.questionsHits && entry.settings?.sha256 == nil
+    }
+}

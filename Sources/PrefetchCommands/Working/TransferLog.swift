@@ -1,0 +1,58 @@
+internal import Glibc
+internal import Prefetch
+internal import WebImage
+
+/// Writes what happens to each transfer of a worker into a file, one JSON object a line. Several workers may have the same file: a line is
+/// one write(2) at its end.
+final class TransferLog: Sendable {
+    private let file: Int32
+
+    /// - Throws: `inputOutput` where the file cannot be opened.
+    init(path: String) throws(PrefetchError) {
+        file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
+        guard file >= 0 else {
+            throw PrefetchError(
+                .inputOutput, "cannot write \(path): \(String(cString: strerror(errno)))",
+                hint: "choose a file that this user may write: --transfer-log FILE")
+        }
+    }
+
+    deinit { close(file) }
+
+    /// Writes every event until the downloader's session is over. A line that cannot be written is left out: the images matter more.
+    func write(_ events: AsyncStream<DownloadEvent>) async {
+        for await event in events {
+            let line = Array((Self.object(event).text + "\n").utf8)
+            _ = Glibc.write(file, line, line.count)
+        }
+    }
+
+    /// `{"event":"finish","url":…,"time":…,…}`
+    static func object(_ event: DownloadEvent) -> JSONText {
+        var members: [(String, JSONText)] = [
+            ("event", .string(event.name.rawValue)), ("url", .string(event.url)), ("time", .number(event.time)),
+            ("attempts", .int(event.attempts)), ("received", .int(event.receivedBytes)),
+        ]
+        if let expected = event.expectedBytes { members.append(("expected", .int(expected))) }
+        if let status = event.statusCode { members.append(("http_status", .int(status))) }
+        if let version = event.httpVersion { members.append(("http_version", .string(version))) }
+        if let timing = event.timing {
+            func milliseconds(_ seconds: Double) -> JSONText { .number(seconds * 1000) }
+            members.append(
+                (
+                    "milliseconds",
+                    .object([
+                        ("dns", milliseconds(timing.nameLookup)), ("connect", milliseconds(timing.connect)),
+                        ("tls", milliseconds(timing.tls)), ("first_byte", milliseconds(timing.firstByte)),
+                        ("total", milliseconds(timing.total)),
+                    ])
+                ))
+            members.append(("reused", .bool(timing.reusedConnection)))
+        }
+        if let error = event.error {
+            members.append(("error", .string(error.message)))
+            members.append(("outcome", error.outcome.map { .string($0.name) } ?? .null))
+        }
+        return .object(members)
+    }
+}

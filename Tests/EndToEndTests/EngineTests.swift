@@ -1,0 +1,159 @@
+import Glibc
+import Origin
+import TestSupport
+import Testing
+
+/// What a load is told, as a user tells it.
+@Suite("Options on the command line", .timeLimit(.minutes(3)))
+struct EngineTests {
+    private let folder = TemporaryDirectory()
+    private let origin: OriginServer
+    private let clean = [
+        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
+    ]
+
+    init() throws {
+        origin = try OriginServer()
+    }
+
+    @discardableResult
+    private func ran(
+        _ arguments: [String], exits code: Int32 = 0, says text: String = "", input: [UInt8]? = nil
+    ) async throws -> String {
+        let child = try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: clean, input: input)
+        #expect(await child.wait() == .exited(code), "\(arguments): \(child.stderr)")
+        #expect(text.isEmpty || child.stderr.contains(text), "\(arguments): \(child.stderr)")
+        return child.stdout
+    }
+
+    private func list(_ lines: [String], _ name: String = "urls.txt") -> String {
+        folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: name)
+        return folder.path(name)
+    }
+
+    private func png(_ seed: Int, _ headers: [(String, String)] = []) -> OriginResponse {
+        OriginResponse(headers: headers, body: GeneratedImage.png(seed: UInt64(seed), width: 8, height: 8))
+    }
+
+    private var base: [String] {
+        ["--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8", "-n", "1", "-q", "--json"]
+    }
+
+    @Test("--refresh-cached asks again, --honor-cache-control only for what is not fresh any more")
+    func refresh() async throws {
+        origin.route("/a", png(1, [("ETag", "\"a\"")]))
+        origin.route("/b", png(2, [("ETag", "\"b\""), ("Cache-Control", "max-age=3600")]))
+        let file = list([origin.url("/a"), origin.url("/b")])
+        let first = try await ran(["run", file, "--keep-http-validators"] + base)
+        #expect(first.contains(#""downloaded":2"#))
+        let second = try await ran(["run", file, "--refresh-cached"] + base)
+        #expect(second.contains(#""skipped":0,"#) && second.contains(#""notModified":2"#))
+        let third = try await ran(["run", file, "--honor-cache-control"] + base)
+        #expect(third.contains(#""notModified":1"#) && third.contains(#""hit":1"#))
+        origin.route("/a", png(3, [("ETag", "\"c\"")]))
+        let fourth = try await ran(["run", file, "--options", "refreshCached"] + base)
+        #expect(fourth.contains(#""downloaded":1"#) && fourth.contains(#""notModified":1"#))
+        #expect(origin.requestCount() == 7)
+        let path = try await ran(["cache", "path", origin.url("/a"), "--cache", folder.path("cache")])
+        #expect(readFile(String(path.dropLast())) == GeneratedImage.png(seed: 3, width: 8, height: 8))
+    }
+
+    @Test("Two signed URLs of one image under --cache-key without-query are one transfer and a hit")
+    func signedURLs() async throws {
+        origin.setFallback { _ in
+            var response = png(1)
+            response.delay = 0.05
+            return response
+        }
+        let file = list(["/a.png?sig=1", "/a.png?sig=2"].map { origin.url($0) })
+        let json = try await ran(["run", file, "--cache-key", "without-query"] + base)
+        #expect(json.contains(#""downloaded":1"#) && json.contains(#""hit":1"#))
+        #expect(origin.requestCount() == 1)
+    }
+
+    @Test("A list of objects asks for each URL by itself, and a retry still knows what")
+    func objects() async throws {
+        let other = try OriginServer()
+        other.route("/mirror", png(1))
+        origin.route("/b") { request in
+            request.header("X-Token") == "t" && request.number > 1 ? png(2) : OriginResponse(status: 404)
+        }
+        let lines = [
+            #"{"url":"\#(origin.url("/a"))","mirrors":["\#(other.url("/mirror"))"]}"#,
+            #"{"url":"\#(origin.url("/b"))","headers":{"X-Token":"t"}}"#,
+        ]
+        let file = list(lines, "urls.jsonl")
+        let run = try await ran(["run", file, "--input-format", "jsonl"] + base, exits: 3)
+        #expect(run.contains(#""downloaded":1"#) && run.contains(#""httpError":1"#))
+        let cache = ["--cache", folder.path("cache")]
+        let failures = try await ran(["failures", "--json"] + cache)
+        #expect(failures.contains(#""line":2,"url":"\#(origin.url("/b"))","outcome":"httpError","http_status":404"#))
+        let export = try await ran(["export", "--to", "jsonl"] + cache)
+        #expect(export.contains(#""line":1,"url":"\#(origin.url("/a"))","outcome":"downloaded","path":""#))
+        let retry = try await ran(["retry"] + base)
+        #expect(retry.contains(#""downloaded":1"#) && retry.contains(#""skipped":0"#))
+        #expect(origin.requests.filter { $0.path == "/b" }.allSatisfy { $0.header("X-Token") == "t" })
+        #expect(try await ran(["fsck"] + cache) == "2 batches, everything agrees\n")
+        // From standard input too.
+        let again = try await ran(["run", "-"] + base, input: Array((lines.joined(separator: "\n") + "\n").utf8))
+        #expect(again.contains(#""hit":2"#))
+    }
+
+    @Test("What is not asked rightly is refused before anything is queued")
+    func refused() async throws {
+        let plain = list(["http://h/a"])
+        try await ran(
+            ["run", plain, "--options", "delayPlaceholder"] + base, exits: 64,
+            says: "delayPlaceholder has no meaning off a screen: there is no view that could show a placeholder")
+        try await ran(["run", plain, "--input-format", "jsonl"] + base, exits: 65, says: "line 1 is no JSON object")
+        let objects = list([#"{"url":"http://h/a","options":["forceTransition"]}"#], "o.jsonl")
+        try await ran(["run", objects] + base, exits: 65, says: "line 1: forceTransition has no meaning off a screen")
+        try await ran(
+            ["submit", plain, "--options", "queryDiskSync", "--redis", "redis://127.0.0.1:1"], exits: 64,
+            says: "name it with --cache DIR")
+        try await ran(
+            ["run", list([origin.url("/x")], "w.txt"), "--allow-invalid-ssl"] + base, exits: 3,
+            says: "warning: certificates are not checked")
+    }
+
+    @Test("queryDiskSync of submit: what is in the cache is done without a worker")
+    func hitsAtSubmit() async throws {
+        origin.route("/a", png(1))
+        let file = list([origin.url("/a")])
+        try await ran(["run", file] + base)
+        let redis = try await RedisServer()
+        let json = try await ran([
+            "submit", file, "--options", "queryDiskSync", "--redis", redis.url, "--cache", folder.path("cache"),
+            "--json",
+        ])
+        #expect(json.contains(#""state":"done""#) && json.contains(#""hit":1"#), "\(json)")
+    }
+
+    @Test("Credentials by host, accepted types and a log of transfers")
+    func requests() async throws {
+        folder.write(Array("machine 127.0.0.1 login me password pw\n".utf8), to: "netrc")
+        let bytes = png(1).body
+        origin.route("/a") { request in
+            request.header("Authorization") == "Basic bWU6cHc="
+                ? OriginResponse(headers: [("Content-Type", "image/png")], body: bytes) : OriginResponse(status: 401)
+        }
+        origin.route("/b", OriginResponse(headers: [("Content-Type", "text/html")], body: bytes))
+        let log = folder.path("transfers.jsonl")
+        let file = list([origin.url("/a"), origin.url("/b")])
+        let json = try await ran(
+            ["run", file, "--netrc", folder.path("netrc"), "--accept-type", "image/*", "--transfer-log", log] + base,
+            exits: 3)
+        #expect(json.contains(#""downloaded":1"#) && json.contains(#""refused":1"#))
+        let lines = String(decoding: folder.read("transfers.jsonl") ?? [], as: UTF8.self).split(separator: "\n")
+        for (event, path) in [("start", "/a"), ("response", "/a"), ("stop", "/a"), ("finish", "/a"), ("stop", "/b")] {
+            #expect(
+                lines.contains { $0.hasPrefix(#"{"event":"\#(event)","url":"\#(origin.url(path))","time":"#) },
+                "\(event)")
+        }
+        let finish = try #require(lines.first { $0.contains(#""event":"finish""#) })
+        #expect(finish.contains(#""http_status":200,"http_version":"1.1","milliseconds":{"dns":"#))
+        #expect(finish.contains(#""first_byte":"#) && finish.contains(#""reused":"#))
+        #expect(
+            lines.contains { $0.contains(#""error":"Content-Type text/html is not accepted","outcome":"refused""#) })
+    }
+}

@@ -1,0 +1,108 @@
+import Glibc
+import TestSupport
+import Testing
+import WebImage
+
+@testable import Prefetch
+
+/// Lists of JSON objects, and the jobs that carry what they ask.
+@Suite("Settings of a URL", .timeLimit(.minutes(1)))
+struct JSONLineTests {
+    private let folder = TemporaryDirectory()
+    private static let digest = String(repeating: "0a", count: 32)
+
+    private func list(_ lines: [String], format: ListFormat = .auto) throws(PrefetchError) -> URLList {
+        folder.write(Array((lines.joined(separator: "\n") + "\n").utf8), to: "urls.jsonl")
+        return try URLList(path: folder.path("urls.jsonl"), format: format)
+    }
+
+    private func entries(_ lines: [String]) async throws -> [PrefetchJob.Entry] {
+        var entries: [PrefetchJob.Entry] = []
+        try await list(lines).forEach { entry in
+            entries.append(entry)
+            return true
+        }
+        return entries
+    }
+
+    @Test("A line that is an object has its URL and what it asks; one that asks nothing is as a plain line")
+    func objects() async throws {
+        let entries = try await entries([
+            #"{"url":"http://h/a","options":["refreshCached","lowPriority"],"headers":{"Referer":"http://h/"},"#
+                + #""sha256":"\#(Self.digest.uppercased())","mirrors":["http://m/a"],"caption":"anything"}"#,
+            "http://h/b", #"{"caption": 7, "url": "http://h/c"}"#, #"{"url":"no url"}"#, #"{"caption":7}"#, "{",
+        ])
+        #expect(entries.map(\.line) == Array(1...6))
+        #expect(entries.map(\.isInvalid) == [false, false, false, true, true, true])
+        #expect(entries.prefix(3).map(\.url) == ["http://h/a", "http://h/b", "http://h/c"])
+        let settings = try #require(entries[0].settings)
+        #expect(settings.options == [.refreshCached, .lowPriority] && settings.sha256 == Self.digest)
+        #expect(settings.headers == [HTTPHeader("Referer", "http://h/")] && settings.mirrors == ["http://m/a"])
+        #expect(entries.dropFirst().allSatisfy { $0.settings == nil })
+        #expect(
+            settings.text == #"{"headers":{"Referer":"http://h/"},"mirrors":["http://m/a"],"#
+                + #""options":["lowPriority","refreshCached"],"sha256":"\#(Self.digest)"}"#)
+        var request = LoadRequest(url: "http://h/a", key: "k")
+        request.options = .handleCookies
+        settings.apply(to: &request)
+        #expect(request.options == [.refreshCached, .lowPriority, .handleCookies])
+        #expect(request.headers == settings.headers && request.expectedDigest?.hex == Self.digest)
+    }
+
+    @Test(
+        "A list that asks for what there is not is refused with its line",
+        arguments: [
+            (
+                #"{"url":"http://h/a","options":["delayPlaceholder"]}"#,
+                "line 2: delayPlaceholder has no meaning off a screen"
+            ),
+            (#"{"url":"http://h/a","options":["nope"]}"#, "line 2: there is no option 'nope'; there are retryFailed, "),
+            (#"{"url":"http://h/a","sha256":"12"}"#, "line 2: sha256 has to be 64 hexadecimal digits"),
+            (#"{"url":"http://h/a","headers":{"A":"b\r\nC: d"}}"#, "line 2: the header A has a character"),
+            (#"{"url":"http://h/a","mirrors":["x"]}"#, "line 2: a mirror has to be a URL"),
+        ])
+    func refused(line: String, says text: String) {
+        let error = #expect(throws: PrefetchError.self) { try list(["http://h/1", line]) }
+        #expect(error?.kind == .unreadableList && error?.message.hasPrefix(text) == true, "\(error?.message ?? "")")
+    }
+
+    @Test("A format that was named holds for every line")
+    func formats() throws {
+        let (object, plain) = (#"{"url":"http://h/a"}"#, "http://h/a")
+        #expect(try list([object, "", "# comment", object], format: .jsonl).total == 2)
+        #expect(try list([plain, plain], format: .plain).total == 2)
+        let noObject = #expect(throws: PrefetchError.self) { try list([object, plain], format: .jsonl) }
+        #expect(noObject?.message == "line 2 is no JSON object")
+        let noPlain = #expect(throws: PrefetchError.self) { try list([plain, object], format: .plain) }
+        #expect(noPlain?.message == "line 2 begins as a JSON object does, and the list is to be plain")
+        #expect(try list([#"{"url":"http://h/a","options":["queryDiskSync"]}"#, plain]).lineOptions == .queryDiskSync)
+    }
+
+    @Test("A job carries the settings of its URLs, in a form that programs without them do not take for theirs")
+    func job() async throws {
+        let entries = try await entries([
+            "http://host.example/a.jpg", #"{"url":"http://host.example/b.jpg","mirrors":["http://m/b"]}"#,
+            "http://host.example/c.jpg", #"{"url":"http://host.example/d.jpg","options":["retryFailed"]}"#,
+        ])
+        let job = PrefetchJob(batch: "b", base: 0, entries: entries)
+        let payload = job.encoded()
+        #expect(payload.starts(with: "prefetch-job 2 b:0:4 ".utf8))
+        #expect(PrefetchJob(payload) == job)
+        #expect(PrefetchJob(payload)?.entries.map(\.settings) == entries.map(\.settings))
+        for part in job.split(into: 2) { #expect(PrefetchJob(part.encoded()) == part) }
+        // Settings that are none make it no job.
+        let broken = String(decoding: payload, as: UTF8.self).replacing("retryFailed\"]}", with: "retryFailed\"]")
+        let body = broken.utf8[broken.utf8.index(after: broken.utf8.firstIndex(of: 10)!)...]
+        #expect(PrefetchJob(Array("prefetch-job 2 b:0:4 \(CRC32.hex(of: Array(body)))\n".utf8) + Array(body)) == nil)
+    }
+
+    @Test("What was skipped keeps its settings for the next time")
+    func details() async throws {
+        let entry = try #require(try await entries([#"{"url":"http://h/a","options":["retryFailed"]}"#]).first)
+        for (detail, settings) in [("HTTP 404", entry.settings), ("a\tb", entry.settings), ("a\t{", nil), ("", nil)] {
+            let failure = FailureDetail(
+                line: 1, url: entry.url, outcome: .httpError, detail: detail, settings: settings)
+            #expect(FailureDetail(encoded: failure.encoded()) == failure)
+        }
+    }
+}

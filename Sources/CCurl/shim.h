@@ -28,6 +28,10 @@ static inline CURLcode ccurl_set_write(CURL *handle, CURLoption option, curl_wri
 static inline CURLcode ccurl_set_opensocket(CURL *handle, curl_opensocket_callback function) {
     return curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, function);
 }
+/// CURLOPT_CLOSESOCKETFUNCTION.
+static inline CURLcode ccurl_set_closesocket(CURL *handle, curl_closesocket_callback function) {
+    return curl_easy_setopt(handle, CURLOPT_CLOSESOCKETFUNCTION, function);
+}
 /// CURLOPT_PREREQFUNCTION.
 static inline CURLcode ccurl_set_prereq(CURL *handle, curl_prereq_callback function) {
     return curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, function);

@@ -58,7 +58,10 @@ struct CommandTests {
         #expect(failures.stdout.contains(#""line":36,"url":"not a url","outcome":"invalidURL","http_status":null"#))
         let verify = try await coord(["cache", "verify", "--cache", cache, "--json"])
         #expect(await verify.wait() == .exited(0))
-        #expect(verify.stdout == "{\"v\":1,\"checked\":30,\"damaged\":[],\"without_record\":0}\n")
+        #expect(
+            verify.stdout
+                == #"{"v":1,"checked":30,"damaged":[],"without_record":0,"foreign":[],"moved_aside":0,"recorded":0}"#
+                + "\n")
         let fsck = try await coord(["fsck", "--cache", cache])
         #expect(await fsck.wait() == .exited(0))
         let path = try await coord(["cache", "path", origin.url("/7.png"), "--cache", cache])

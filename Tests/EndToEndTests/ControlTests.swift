@@ -149,9 +149,10 @@ struct ControlTests {
     func concurrency() async throws {
         let remote = try await RemoteBatch()
         let origin = try OriginServer()
-        // A byte now and then: one that is silent would be parked, and another begin in its place.
-        let body = [UInt8](repeating: 1, count: 4000)
-        origin.setFallback { _ in OriginResponse(body: body, fault: .drip(bytes: 1, seconds: 0.3)) }
+        // A byte now and then: one that is silent for a second is parked, and another begins in its place. It is an image, for
+        // what is none ends with its first bytes.
+        let body = GeneratedImage.png(seed: 1, width: 64, height: 64)
+        origin.setFallback { _ in OriginResponse(body: body, fault: .drip(bytes: 1, seconds: 0.1)) }
         _ = try await remote.submit((0..<2000).map { origin.url("/\($0).png") }, as: "b")
         let workers = try await remote.workers(2, ["--max-concurrent-downloads", "4"])
         try await until { origin.requestCount() >= 8 }

@@ -48,6 +48,8 @@ struct ParsingTests {
             "--ca-file", "/ca", "--max-time", "1500ms", "--connect-timeout", "2s", "--timeout", "3s", "--tries", "4",
             "--max-redirects", "1", "--max-size", "1MiB", "--lease", "2s", "--drain-timeout", "5s",
             "--cache-max-age", "7d", "--cache-max-size", "2GiB", "--cache-expire-by", "accessed", "--min-free", "1MB",
+            "--rate-per-host", "0.5", "--host-group", "example.org", "--host-failures", "3", "--host-patience", "4s",
+            "--no-back-off",
             "--low-speed-limit", "5", "--low-speed-time", "3s", "--retry-on", "dns,404", "--no-resume",
             "--accept-status", "200-299,404", "--accept-type", "image/*", "--netrc", "/n", "--user", "a:b", "--auth",
             "digest", "--auth-host", "h", "--cert", "/c", "--key", "/k", "--ipv4", "--http1", "--download-order",

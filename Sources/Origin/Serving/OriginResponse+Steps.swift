@@ -12,7 +12,16 @@ extension OriginResponse {
             steps += Array(repeating: .send(hint), count: count)
         default: break
         }
-        steps.append(.send(head))
+        if case .dripHeader(let bytes, let seconds) = fault {
+            let whole = head
+            for start in stride(from: 0, to: whole.count, by: max(1, bytes)) {
+                steps += [
+                    .send(Array(whole[start..<min(start + max(1, bytes), whole.count)])), .wait(seconds: seconds),
+                ]
+            }
+        } else {
+            steps.append(.send(head))
+        }
         if request.method != "HEAD" && status >= 200 && status != 204 && status != 304 { steps += bodySteps }
         if closes { steps.append(.close) }
         return steps

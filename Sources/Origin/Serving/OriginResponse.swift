@@ -30,6 +30,8 @@ package struct OriginResponse: Sendable {
         case stall(after: Int)
         /// The body in pieces of `bytes`, one every `seconds`.
         case drip(bytes: Int, seconds: Double)
+        /// The header in pieces of `bytes`, one every `seconds`.
+        case dripHeader(bytes: Int, seconds: Double)
         /// The body again and again in chunks, without an end.
         case endless
         /// That many more header lines.

@@ -24,14 +24,15 @@ package final class OriginServer: Sendable {
         loop = try OriginLoop(listener: socket, state: state)
     }
 
-    /// A server of a folder's files under their names.
+    /// A server of a folder's files under their names. `change` may make another answer of that.
     /// - Throws: ``OriginError`` where the folder or the address cannot be used.
     package static func serve(
-        directory: String, address: String = "127.0.0.1", port: Int = 0
+        directory: String, address: String = "127.0.0.1", port: Int = 0,
+        change: @escaping @Sendable (OriginRequest, OriginResponse) -> OriginResponse = { $1 }
     ) throws(OriginError) -> OriginServer {
         guard let folder = OriginFolder(path: directory) else { throw OriginError("cannot open \(directory)") }
         let server = try OriginServer(address: address, port: port)
-        server.setFallback { folder.response(to: $0) }
+        server.setFallback { change($0, folder.response(to: $0)) }
         return server
     }
 

@@ -218,7 +218,12 @@ struct BatchRun: Sendable {
             let (limit, count) = (settings.maxPerHost, settings.workers)
             words += ["--max-per-host", String(max(1, limit / count + (index < limit % count ? 1 : 0)))]
         }
-        return words + settings.fetch.arguments
+        var fetch = settings.fetch
+        if let limit = fetch.politeness.limitRate {
+            // Each worker's share.
+            fetch.politeness.limitRate = ByteSize(bytes: max(1024, limit.bytes / settings.workers))
+        }
+        return words + fetch.arguments
     }
 }
 

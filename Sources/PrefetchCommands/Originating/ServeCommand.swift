@@ -26,7 +26,26 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "The port; 0 = any free one.")
     var port = 0
 
+    @Option(help: "Time before each answer, as 50ms, or between two, as 50ms-100ms; none by default.")
+    var delay = ""
+
+    @Flag(
+        help: ArgumentHelp(
+            "Misbehave below /fault/KIND/.", discussion: "KIND: \(ServeFaults.kinds.joined(separator: ", "))."))
+    var faults = false
+
+    private var delays: ClosedRange<Double>? {
+        let parts = delay.split(separator: "-").map { TimeSpan(argument: String($0))?.seconds }
+        guard let least = parts.first ?? nil, let most = parts.last ?? nil, parts.count <= 2, least <= most else {
+            return nil
+        }
+        return least...most
+    }
+
     func validate() throws {
+        guard delay.isEmpty || delays != nil else {
+            throw ValidationError("--delay is a time such as 50ms, or two with - between, not '\(delay)'")
+        }
         guard (0...65_535).contains(port) else { throw ValidationError("--port is a number from 0 to 65535") }
     }
 
@@ -35,7 +54,10 @@ struct ServeCommand: AsyncParsableCommand {
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let server: OriginServer
         do throws(OriginError) {
-            server = try OriginServer.serve(directory: folder, address: address, port: port)
+            let behaviour = ServeFaults(delay: delays, hasFaults: faults)
+            server = try OriginServer.serve(directory: folder, address: address, port: port) {
+                behaviour.response(to: $0, plain: $1)
+            }
         } catch {
             throw PrefetchError(error, hint: "see prefetch-origin serve --help")
         }

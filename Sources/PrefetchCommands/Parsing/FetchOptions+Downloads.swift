@@ -11,6 +11,9 @@ extension FetchOptions {
         downloads.maxParkedDownloads = max(64, 2 * maxConcurrentDownloads)
         downloads.maxConnectionsPerHost = maxPerHost > 0 ? maxPerHost : nil
         downloads.hosts = politeness.policy
+        downloads.asksRobots = politeness.robots
+        downloads.respectsRobotsTag = politeness.respectsRobotsTag
+        downloads.limitRate = politeness.limitRate?.bytes
         downloads.connectTimeout = connectTimeout.seconds
         downloads.downloadTimeout = timeout.seconds
         downloads.maxTotalTime = maxTime?.seconds

@@ -29,7 +29,22 @@ struct PolitenessOptions: ParsableArguments {
         help: "A 429, 503 or Retry-After delays its URL alone, not all requests to the host.")
     var noBackOff = false
 
+    @Flag(help: "Read each site's robots.txt first; what it forbids ends as refused.")
+    var robots = false
+
+    @Flag(
+        name: .customLong("respect-x-robots-tag"),
+        help: "Images whose X-Robots-Tag says noai, noimageai, noindex, noimageindex, noml or none end as refused.")
+    var respectsRobotsTag = false
+
+    @Option(
+        name: .customLong("limit-rate"),
+        help: "Bytes of images a second, as 10MB: of a worker, or of all workers of a run; no limit by default.")
+    var limitRate: ByteSize?
+
     func validate() throws {
+        if let limitRate, limitRate.bytes < 1024 { throw ValidationError("--limit-rate is at least 1K") }
+
         if let rate, !(rate >= 0.001 && rate <= 100_000) {
             throw ValidationError("--rate-per-host is a number from 0.001 to 100000")
         }
@@ -58,6 +73,9 @@ struct PolitenessOptions: ParsableArguments {
         for group in groups { words += ["--host-group", group] }
         words += ["--host-failures", String(failures), "--host-patience", patience.argument]
         if noBackOff { words.append("--no-back-off") }
+        if robots { words.append("--robots") }
+        if respectsRobotsTag { words.append("--respect-x-robots-tag") }
+        if let limitRate { words += ["--limit-rate", limitRate.argument] }
         return words
     }
 }

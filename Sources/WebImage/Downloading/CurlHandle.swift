@@ -10,9 +10,16 @@ final class CurlHandle {
     let keepsCookies: Bool
     /// The operation that runs on it.
     private(set) var operation: DownloadOperation?
+    /// How fast bodies may come; nil: as fast as they do.
+    var bandwidth: BandwidthLimit?
+    /// Whether its transfer stands still until there is room.
+    private(set) var isPaused = false
+    /// Who we are to X-Robots-Tag; nil: it is not looked at.
+    private let robotsAgent: String?
     private let policy: AddressPolicy
     private let errorText: UnsafeMutablePointer<CChar>
     private let share: CurlShare
+    private let sockets: CurlSockets
     private let lists: [CurlList]
     // What was set for the operation before, so that only differences are set.
     private var headers: CurlList?
@@ -22,15 +29,17 @@ final class CurlHandle {
     private let usesHTTP2: Bool
 
     init(
-        configuration: ImageDownloader.Configuration, share: CurlShare, keepsCookies: Bool, connectTo: CurlList?,
-        resolve: CurlList?
+        configuration: ImageDownloader.Configuration, share: CurlShare, sockets: CurlSockets, keepsCookies: Bool,
+        connectTo: CurlList?, resolve: CurlList?
     ) throws(WebImageError) {
         guard let handle = curl_easy_init() else { throw WebImageError(.localFault, "curl cannot make a handle") }
         pointer = handle
         self.keepsCookies = keepsCookies
         self.share = share
+        self.sockets = sockets
         usesHTTP2 = configuration.usesHTTP2
         policy = configuration.addressPolicy
+        robotsAgent = configuration.respectsRobotsTag ? configuration.productToken : nil
         lists = [connectTo, resolve].compactMap { $0 }
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
@@ -55,6 +64,8 @@ final class CurlHandle {
         ccurl_set_string(pointer, CURLOPT_PROTOCOLS_STR, "http,https")
         ccurl_set_string(pointer, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
         ccurl_set_long(pointer, CURLOPT_FOLLOWLOCATION, 0)
+        // What nobody asked for is decoded all the same, all encodings that curl knows; CurlList keeps it from asking for them.
+        ccurl_set_string(pointer, CURLOPT_ACCEPT_ENCODING, "")
         // An empty string, unlike none, keeps curl from asking the environment.
         ccurl_set_string(pointer, CURLOPT_PROXY, configuration.proxy ?? "")
         ccurl_set_string(pointer, CURLOPT_NOPROXY, configuration.proxy == nil ? "*" : "")
@@ -85,6 +96,12 @@ final class CurlHandle {
             CurlHandle.from(context).openSocket(address)
         }
         ccurl_set_pointer(pointer, CURLOPT_OPENSOCKETDATA, context)
+        // A connection keeps both of these from its first transfer on, longer than that one's handle may live.
+        ccurl_set_closesocket(pointer) { context, socket in
+            Unmanaged<CurlSockets>.fromOpaque(context!).takeUnretainedValue().didClose(socket)
+            return close(socket)
+        }
+        ccurl_set_pointer(pointer, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(sockets).toOpaque())
         ccurl_set_prereq(pointer) { context, _, _, _, _ in
             CurlHandle.from(context).operation?.willSendRequest()
             return CURL_PREREQFUNC_OK
@@ -146,7 +163,16 @@ final class CurlHandle {
         ccurl_set_long(pointer, CURLOPT_HTTPAUTH, scheme)
     }
 
-    func end() { operation = nil }
+    func end() {
+        operation = nil
+        isPaused = false
+    }
+
+    /// Lets a transfer that stands still go on; what has come is handed out at once.
+    func goOn() {
+        isPaused = false
+        curl_easy_pause(pointer, CURLPAUSE_CONT)
+    }
 
     /// curl's own words about the failure, where it has any.
     var failureText: String? {
@@ -156,6 +182,10 @@ final class CurlHandle {
     /// The number of bytes taken; anything but all of them ends the transfer.
     private func didReceive(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard let operation else { return 0 }
+        if let bandwidth, !bytes.isEmpty, !bandwidth.take(bytes.count, on: self) {
+            isPaused = true
+            return Int(CURL_WRITEFUNC_PAUSE)
+        }
         if operation.received == 0 {
             let length = ccurl_get_off(pointer, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
             operation.beginBody(
@@ -163,8 +193,26 @@ final class CurlHandle {
                 handle: self)
             // Without a place to put them the first bytes are refused, as any others.
             if case .failure = operation.abort { return 0 }
+            if let robotsAgent, (200..<300).contains(status),
+                let directive = RobotsTag.refusal(of: headers("X-Robots-Tag"), agent: robotsAgent)
+            {
+                operation.refuseBody(WebImageError(.refused, "X-Robots-Tag: \(directive)", httpStatus: status))
+                return 0
+            }
         }
-        return operation.didReceiveBody(bytes) ? bytes.count : 0
+        guard operation.didReceiveBody(bytes) else { return 0 }
+        return isBlownUp(operation) ? 0 : bytes.count
+    }
+
+    /// Ends a body that is more than 20 times what came over the wire, and more than a mebibyte: no image packs so well.
+    private func isBlownUp(_ operation: DownloadOperation) -> Bool {
+        let unpacked = operation.received - operation.resumedFrom
+        guard unpacked > 1 << 20 else { return false }
+        let wire = Int(ccurl_get_off(pointer, CURLINFO_SIZE_DOWNLOAD_T))
+        guard wire > 0, unpacked > 20 * wire else { return false }
+        operation.refuseBody(
+            WebImageError(.tooLarge, "a compressed body of \(wire) bytes is more than 20 times as long unpacked"))
+        return true
     }
 
     /// The one place where a connection begins: the address is judged here, after name resolution, and no packet leaves for a
@@ -179,7 +227,12 @@ final class CurlHandle {
         }
         let kind = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
         let descriptor = socket(address.pointee.family, kind, address.pointee.protocol)
-        if descriptor < 0 { operation.socketErrno = errno } else { operation.didDial(target, port: port) }
+        if descriptor < 0 {
+            operation.socketErrno = errno
+        } else {
+            operation.didDial(target, port: port)
+            sockets.didOpen(descriptor)
+        }
         return descriptor
     }
 }
@@ -261,6 +314,17 @@ extension CurlHandle {
     var retryAfter: Double? {
         let seconds = ccurl_get_off(pointer, CURLINFO_RETRY_AFTER)
         return seconds > 0 ? Double(seconds) : nil
+    }
+
+    /// All values of a header of the last response.
+    func headers(_ name: String) -> [String] {
+        var values: [String] = []
+        var header: UnsafeMutablePointer<curl_header>?
+        while curl_easy_header(pointer, name, values.count, UInt32(CURLH_HEADER), -1, &header) == CURLHE_OK, let header
+        {
+            values.append(String(cString: header.pointee.value))
+        }
+        return values
     }
 
     /// The last value of a header of the last response.

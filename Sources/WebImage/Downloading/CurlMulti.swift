@@ -17,7 +17,9 @@ final class CurlMulti: Sendable {
     }
 
     private let handle: Locked<SendablePointer>
-    private let sockets: Epoll
+    private let epoll: Epoll
+    /// Those it waits for.
+    let sockets: CurlSockets
     /// When curl wants to be called without an event, CLOCK_MONOTONIC in seconds; infinity: never.
     private let due = Locked(Double.infinity)
     /// Sockets with an event since the last round.
@@ -26,8 +28,9 @@ final class CurlMulti: Sendable {
     /// - Throws: `localFault` where curl has no memory or descriptors left.
     init() throws(WebImageError) {
         Self.prepareProcess
-        guard let sockets = Epoll() else { throw WebImageError(.localFault, "no file descriptors are left") }
-        self.sockets = sockets
+        guard let epoll = Epoll() else { throw WebImageError(.localFault, "no file descriptors are left") }
+        self.epoll = epoll
+        sockets = CurlSockets(epoll)
         handle = Locked(try Self.make())
         listen()
     }
@@ -46,8 +49,8 @@ final class CurlMulti: Sendable {
     private func listen() {
         ccurl_multi_set_callbacks(
             pointer,
-            { _, socket, what, context, known in
-                CurlMulti.from(context).watch(socket, what: what, isNew: known == nil)
+            { _, socket, what, context, _ in
+                CurlMulti.from(context).sockets.watch(socket, what: what)
                 return 0
             },
             { _, milliseconds, context in
@@ -60,15 +63,6 @@ final class CurlMulti: Sendable {
 
     private static func from(_ context: UnsafeMutableRawPointer?) -> CurlMulti {
         Unmanaged<CurlMulti>.fromOpaque(context!).takeUnretainedValue()
-    }
-
-    private func watch(_ socket: Int32, what: Int32, isNew: Bool) {
-        guard what != CURL_POLL_REMOVE else { return sockets.forget(socket) }
-        sockets.watch(
-            socket, token: UInt64(socket), reads: what & CURL_POLL_IN != 0, writes: what & CURL_POLL_OUT != 0,
-            isNew: isNew)
-        // Any pointer: it only says that the socket is known.
-        if isNew { curl_multi_assign(pointer, socket, UnsafeMutableRawPointer(bitPattern: 1)) }
     }
 
     /// Closes every connection; no transfer may run. The thread goes on to sleep in a new multi handle without any.
@@ -91,20 +85,22 @@ final class CurlMulti: Sendable {
     }
 
     /// Interrupts the poll; callable from any thread. Remembered until the next one where there is none.
-    func wake() { sockets.wake() }
+    func wake() { epoll.wake() }
 
     /// Sleeps until a transfer can go on, at most that long.
     func poll(milliseconds: Int32) {
         let untilDue = (due.withLock { $0 } - monotonicSeconds()) * 1000
         let most = untilDue < Double(milliseconds) ? Int32(max(0, untilDue.rounded(.up))) : milliseconds
-        let count = sockets.wait(milliseconds: most)
+        let count = epoll.wait(milliseconds: most)
         ready.withLock { ready in
             for index in 0..<count {
-                guard let event = sockets.event(index) else { continue }
+                guard let event = epoll.event(index) else { continue }
+                let socket = Int32(truncatingIfNeeded: event.token)
+                guard sockets.isWanted(socket) else { continue }
                 let mask =
                     (event.isReadable ? CURL_CSELECT_IN : 0) | (event.isWritable ? CURL_CSELECT_OUT : 0)
                     | (event.isBroken ? CURL_CSELECT_ERR : 0)
-                ready.append(Ready(socket: Int32(truncatingIfNeeded: event.token), mask: mask))
+                ready.append(Ready(socket: socket, mask: mask))
             }
         }
     }
@@ -196,7 +192,10 @@ final class CurlList {
     /// Request headers in curl's notation: `Name;` is a header without a value, `Name:` removes one of curl's own.
     convenience init(headers: [HTTPHeader]) {
         var lines = headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
-        if !headers.contains(where: { $0.name.lowercased() == "accept" }) { lines.append("Accept:") }
+        for name in ["Accept", "Accept-Encoding"]
+        where !headers.contains(where: { $0.name.lowercased() == name.lowercased() }) {
+            lines.append("\(name):")
+        }
         self.init(lines)
     }
 }

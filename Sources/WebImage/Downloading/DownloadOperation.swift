@@ -164,6 +164,8 @@ final class DownloadOperation {
         if let limit = limits.maxTotalTime, now - (firstStart ?? now) >= limit {
             return WebImageError(.timedOut, "not done after \(secondsText(limit)) and \(attempts) tries")
         }
+        // It is our own limit that keeps its bytes.
+        if handle?.isPaused == true { progress.wasHeldBack(now: now) }
         return progress.check(now: now, limits: limits)
     }
 
@@ -293,6 +295,9 @@ final class DownloadOperation {
             return false
         }
     }
+
+    /// Ends a transfer whose body is forbidden, or was blown up.
+    func refuseBody(_ error: WebImageError) { abort = .failure(error) }
 
     private func inspect() throws(WebImageError) {
         // Twice as much each time: what is looked at adds up to twice the header. Never in a file.

@@ -27,10 +27,13 @@ public struct DownloadOptions: OptionSet, Sendable, Hashable {
     /// Its headers ask only for a change, so a 304 is an answer: an image with that status and no bytes.
     package static let conditional = DownloadOptions(rawValue: 1 << 7)
 
+    /// No robots.txt is asked: it is one.
+    package static let unasked = DownloadOptions(rawValue: 1 << 8)
+
     /// Those that change what is transferred or told, so that downloads which differ in them cannot share one transfer.
     var ofTransfer: DownloadOptions {
         intersection([
-            .allowInvalidSSLCertificates, .handleCookies, .uninspected, .bodyOnly, .progressive, .conditional,
+            .allowInvalidSSLCertificates, .handleCookies, .uninspected, .bodyOnly, .progressive, .conditional, .unasked,
         ])
     }
 

@@ -26,7 +26,7 @@ public struct DownloadedImage: Sendable {
     public var lastModified: String?
     /// `Content-Type`; a hint only, the bytes tell the format.
     public var contentType: String?
-    /// `Content-Encoding`, which was not asked for: the body is what came over the wire.
+    /// `Content-Encoding`, which was not asked for; the body is without it.
     public var contentEncoding: String?
     /// `X-Robots-Tag`.
     public var robotsTag: String?

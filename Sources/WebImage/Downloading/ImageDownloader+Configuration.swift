@@ -13,6 +13,14 @@ extension ImageDownloader {
         public var maxConnectionsPerHost: Int?
         /// How hosts are treated: asked as often as there are URLs by default.
         public var hosts = HostPolicy()
+        /// Whether a site's robots.txt is read first (RFC 9309), and what it forbids ends as `refused`; false by default. Read once an hour
+        /// and site; one that the server cannot give forbids everything, one that is not there nothing.
+        public var asksRobots = false
+        /// Whether images whose `X-Robots-Tag` says noai, noimageai, noindex, noimageindex, noml or none end as `refused`; false by
+        /// default.
+        public var respectsRobotsTag = false
+        /// Bytes of bodies a second, all transfers together; nil (no limit) by default.
+        public var limitRate: Int?
         /// Which waiting download is next, first in first out by default.
         public var executionOrder = DownloadExecutionOrder.fifo
         /// Until the request can be sent: name, connection and TLS, 10 by default.
@@ -131,6 +139,7 @@ extension ImageDownloader {
             try check((0...100_000).contains(maxParkedDownloads), "maxParkedDownloads must be 0 to 100,000")
             try check(maxConnectionsPerHost ?? 1 >= 1, "maxConnectionsPerHost must be at least 1")
             try hosts.validate()
+            try check(limitRate ?? 1024 >= 1024, "limitRate must be at least 1,024 bytes a second")
             let positive = [
                 ("parkAfter", parkAfter), ("connectTimeout", connectTimeout), ("downloadTimeout", downloadTimeout),
                 ("lowSpeedTime", lowSpeedTime), ("maxTime", maxTime ?? 1),
@@ -170,6 +179,18 @@ extension ImageDownloader {
                 maxAttempts: maxAttempts, baseDelay: retryBaseDelay, maxDelay: retryMaxDelay,
                 maxRetryAfter: maxRetryAfter, errors: retriedErrors, statusCodes: retriedStatusCodes)
         }
+
+        /// What robots.txt and X-Robots-Tag call this program: the first word of its User-Agent.
+        var productToken: String {
+            let agent = headers.first { $0.name.lowercased() == "user-agent" }?.value ?? ""
+            return String(agent.prefix { $0.isLetter || $0 == "-" || $0 == "_" })
+        }
+
+        /// What asks sites, where they are to be asked.
+        var robots: RobotsBook? { asksRobots ? RobotsBook(agent: productToken) : nil }
+
+        /// What keeps to ``limitRate``.
+        var bandwidth: BandwidthLimit? { limitRate.map { BandwidthLimit(bytesPerSecond: $0) } }
 
         /// What keeps to ``hosts``, where there is anything to be kept to.
         var governor: HostGovernor? { hosts.isIdle ? nil : HostGovernor(hosts, longestWait: maxRetryAfter) }

@@ -13,10 +13,11 @@ extension ImageDownloader {
             retries.removeMin()
             if !retry.operation.waiters.isEmpty {
                 retry.operation.beginAttempt()
-                enqueue(retry.operation, goesFirst: true)
+                enter(retry.operation, goesFirst: true)
             }
         }
         letHostsGo()
+        bandwidth?.goOn()
         var admitted = admit()
         callAboutHosts()
         if running.isEmpty && admitted == 0 { return sleepMilliseconds }
@@ -31,6 +32,7 @@ extension ImageDownloader {
     private var sleepMilliseconds: Int32 {
         var next = retries.min?.due ?? .infinity
         if !running.isEmpty { next = min(next, nextCheck) }
+        if let bandwidth { next = min(next, bandwidth.nextTime) }
         if let governor { next = min(next, governor.nextWake) }
         guard next < .infinity else { return 3_600_000 }
         return Int32(max(1, min(3_600_000, ((next - monotonicSeconds()) * 1000).rounded(.up))))

@@ -67,9 +67,11 @@ extension ImageDownloader {
             if let present = plainShare { share = present } else { share = try CurlShare(cookies: false) }
             plainShare = share
         }
-        return try CurlHandle(
-            configuration: configuration, share: share, keepsCookies: keepsCookies, connectTo: connectTo,
-            resolve: resolve)
+        let handle = try CurlHandle(
+            configuration: configuration, share: share, sockets: multi.sockets, keepsCookies: keepsCookies,
+            connectTo: connectTo, resolve: resolve)
+        handle.bandwidth = bandwidth
+        return handle
     }
 
     /// Those of the URL itself, then the first of the configuration's that is for the host of this hop.
@@ -121,9 +123,17 @@ extension ImageDownloader {
     func stopTransfer(of operation: DownloadOperation) {
         if let handle = operation.handle {
             multi.remove(handle)
+            // curl may remember of one that stood still that it does.
+            let isClean = !handle.isPaused
             handle.end()
             operation.handle = nil
-            if handle.keepsCookies { idleCookieHandles.append(handle) } else { idleHandles.append(handle) }
+            if !isClean {
+                // Another one is made where it is needed.
+            } else if handle.keepsCookies {
+                idleCookieHandles.append(handle)
+            } else {
+                idleHandles.append(handle)
+            }
             if operation.isParked { parkedCount -= 1 }
             operation.isParked = false
             let last = running.removeLast()
@@ -166,7 +176,7 @@ extension ImageDownloader {
         } catch {
             return fail(operation, error)
         }
-        enqueue(operation, goesFirst: true)
+        enter(operation, goesFirst: true)
     }
 
     func fail(_ operation: DownloadOperation, _ error: WebImageError) {

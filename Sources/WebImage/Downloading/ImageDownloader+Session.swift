@@ -20,6 +20,8 @@ extension ImageDownloader {
         limits = DownloadOperation.Limits(new)
         named = (new.connectTo + new.resolve).compactMap(NamedPlace.init)
         checkInterval = new.checkInterval
+        robots = new.robots
+        bandwidth = new.bandwidth
         connectTo = new.connectTo.isEmpty ? nil : CurlList(new.connectTo)
         resolve = new.resolve.isEmpty ? nil : CurlList(new.resolve)
         makeHeaders()

@@ -55,6 +55,11 @@ extension ImageDownloader {
             waiting.reason = pause.error.message + (pause.error.retryAfter == nil ? "" : " (Retry-After)")
             return waiting
         }
+        if let robots, robots.isWaiting(operation) {
+            var waiting = state(.waitingForHost, since: operation.since)
+            waiting.reason = "its robots.txt"
+            return waiting
+        }
         let host = host(of: operation)
         guard queue.isAtLimit(host: host) else { return state(.waitingForSlot, since: operation.since) }
         var waiting = state(.waitingForHost, since: operation.since)

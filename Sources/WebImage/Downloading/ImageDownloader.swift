@@ -21,8 +21,12 @@ public actor ImageDownloader {
     var named: [NamedPlace]
     /// When hosts may be asked; nil: whenever there is a slot.
     let governor: HostGovernor?
-    /// Whether there is anything to share.
+    /// Whether there is anything about hosts to share with other processes.
     package nonisolated let governsHosts: Bool
+    /// What sites ask of programs; nil: nobody asks them.
+    var robots: RobotsBook?
+    /// How fast bodies may come; nil: as fast as they do.
+    var bandwidth: BandwidthLimit?
     /// Who waits for the governor's questions to others.
     var hostCaller: HostCaller?
 
@@ -76,6 +80,8 @@ public actor ImageDownloader {
         named = (configuration.connectTo + configuration.resolve).compactMap(NamedPlace.init)
         governor = configuration.governor
         governsHosts = !configuration.hosts.isIdle
+        robots = configuration.robots
+        bandwidth = configuration.bandwidth
         maxConcurrentDownloads = configuration.maxConcurrentDownloads
         queue = DownloadQueue(order: configuration.executionOrder)
         checkInterval = configuration.checkInterval
@@ -134,16 +140,14 @@ public actor ImageDownloader {
                             return call.end(.failure(.downloadCancelled))
                         }
                         progress?(0, -1)
-                        do throws(WebImageError) {
-                            var operation = downloader.operations[key]
-                            if operation == nil {
-                                operation = try downloader.begin(
-                                    key, request: request, priority: options.priority,
-                                    attemptsUsed: max(0, attemptsUsed))
-                            }
-                            guard let operation else { return }
+                        if let operation = downloader.operations[key] {
                             operation.waiters.append(call)
-                            downloader.observe(operation)
+                            return downloader.observe(operation)
+                        }
+                        do throws(WebImageError) {
+                            try downloader.begin(
+                                key, request: request, priority: options.priority, attemptsUsed: max(0, attemptsUsed),
+                                for: call)
                         } catch {
                             call.end(.failure(error))
                         }
@@ -158,16 +162,18 @@ public actor ImageDownloader {
     }
 
     private func begin(
-        _ key: DownloadOperation.Key, request: RequestURL, priority: Int, attemptsUsed: Int
-    ) throws(WebImageError) -> DownloadOperation {
+        _ key: DownloadOperation.Key, request: RequestURL, priority: Int, attemptsUsed: Int, for call: DownloadCall
+    ) throws(WebImageError) {
         let (request, headers) = try modifiedRequest(key, request)
         let operation = DownloadOperation(
             key: key, request: request, priority: priority, attemptsUsed: attemptsUsed, limits: limits)
         operation.requestHeaders = headers
         operations[key] = operation
+        // Before it is let in: where the site forbids it, it ends at once.
+        operation.waiters.append(call)
+        observe(operation)
         operation.beginAttempt()
-        enqueue(operation)
-        return operation
+        enter(operation)
     }
 
     /// Ends every download with `cancelled`.

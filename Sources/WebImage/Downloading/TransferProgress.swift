@@ -24,6 +24,13 @@ struct TransferProgress {
         windowBytes = 0
     }
 
+    /// Nothing comes because we do not let it: neither silence nor slowness counts.
+    mutating func wasHeldBack(now: Double) {
+        lastByte = now
+        windowStart = now
+        windowBytes = bytes
+    }
+
     /// Looks at what came since the last look; the error where a limit is passed.
     mutating func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
         if bytes != seenBytes || requestWasSent != sawRequest {

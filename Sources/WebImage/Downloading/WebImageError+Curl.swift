@@ -42,7 +42,9 @@ extension WebImageError {
         case CURLE_OUT_OF_MEMORY:
             // What curl 7.88 says about a header line over 100 KB, too: memory that ran out before the request was sent is ours.
             self = operation.progress.requestWasSent ? error(.connectionLost) : error(.localFault)
-        case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING:
+        // The bytes came, and are no image in an encoding that anybody knows.
+        case CURLE_BAD_CONTENT_ENCODING: self = error(.badImageData)
+        case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
             // No HTTP/1 or 2: garbage, HTTP/0.9. It was not cut off, so another try is of no use.
             self = error(.connectionLost)
         case CURLcode(rawValue: 100):

@@ -38,8 +38,9 @@ struct HostGovernorTests {
                 {
                     slots[index].add(more)
                 }
-                // About once in two hundred requests one of them dies, with all it has reserved.
-                if Double.random(in: 0..<1, using: &random) < rate * 0.00225 / 800 { slots[index] = HostSlots() }
+                // About once in fifty reservations one of them dies, with all it has reserved.
+                let deaths = rate * 0.00225 / Double(4 * 50 * RateSchedule.share(rate))
+                if Double.random(in: 0..<1, using: &random) < deaths { slots[index] = HostSlots() }
                 while slots[index].take(now: now, lateness: RateSchedule.lateness(rate)).isTaken { sent.append(now) }
             }
             now += Double.random(in: 0.0005...0.004, using: &random)

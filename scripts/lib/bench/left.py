@@ -52,14 +52,16 @@ def count(folder, corpus, queries, thoroughly):
     if not thoroughly:
         return found
     wanted = corpus.good
-    good = broken = other = 0
-    for digest, _ in results:
+    good = broken = other = last = 0
+    for path, (digest, _) in zip(paths, results):
         if wanted.get(digest, 0) > 0:
             wanted[digest] -= 1
             good += 1
+            # When it got its name: what a server says of its age changes the other time.
+            last = max(last, os.stat(path).st_ctime)
         elif digest in corpus.broken:
             broken += 1
         else:
             other += 1
-    found.update(good=good, broken=broken, other=other, missing=sum(wanted.values()))
+    found.update(good=good, broken=broken, other=other, missing=sum(wanted.values()), last=last)
     return found

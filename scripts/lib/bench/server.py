@@ -17,7 +17,8 @@ pid {folder}/nginx.pid;
 error_log {folder}/error.log error;
 events {{ worker_connections 4096; multi_accept on; }}
 http {{
-    access_log off;
+    log_format times '$msec $uri';
+    access_log {access};
     sendfile on;
     tcp_nopush on;
     tcp_nodelay on;
@@ -46,7 +47,7 @@ def free_port():
 
 
 class Server:
-    def __init__(self, folder, root, workers, priority):
+    def __init__(self, folder, root, workers, priority, keeps_times=False):
         os.makedirs(folder)
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         files = min(20_000, hard if hard != resource.RLIM_INFINITY else 20_000)
@@ -56,6 +57,7 @@ class Server:
             # Its workers have to be able to read what this user wrote.
             user="user root;" if os.geteuid() == 0 else "",
             workers=workers,
+            access=f"{folder}/times.log times" if keeps_times else "off",
             files=files,
             cached=files // 3,
             folder=folder,

@@ -1,0 +1,51 @@
+internal import Origin
+
+/// How `prefetch-origin serve` misbehaves where it is asked to: slow answers, and a path for each fault.
+struct ServeFaults: Sendable {
+    /// Seconds before each answer: the least and the most.
+    var delay: ClosedRange<Double>?
+    /// Whether there is `/fault/KIND/…`.
+    var hasFaults: Bool
+
+    /// The kinds, as the help names them.
+    static let kinds = [
+        "stall", "halt", "drip", "reset", "cut", "close", "html", "empty", "endless", "404", "500", "503",
+    ]
+
+    private static let body = GeneratedImage.jpeg(seed: 7, width: 320, height: 240)
+
+    /// The answer instead of `plain`, or the same later.
+    func response(to request: OriginRequest, plain: OriginResponse) -> OriginResponse {
+        var response = plain
+        if hasFaults, request.path.hasPrefix("/fault/") {
+            response = Self.fault(String(request.path.dropFirst(7).prefix { $0 != "/" }))
+        }
+        if let delay {
+            // The same in each run: by the path, spread evenly.
+            let spread = request.path.utf8.reduce(UInt64(14_695_981_039_346_656_037)) {
+                ($0 ^ UInt64($1)) &* 1_099_511_628_211
+            }
+            response.delay += delay.lowerBound + (delay.upperBound - delay.lowerBound) * Double(spread % 1000) / 999
+        }
+        return response
+    }
+
+    private static func fault(_ kind: String) -> OriginResponse {
+        let type = [("Content-Type", "image/jpeg")]
+        func image(_ fault: OriginResponse.Fault) -> OriginResponse {
+            OriginResponse(headers: type, body: body, fault: fault)
+        }
+        switch kind {
+        case "stall": return image(.stallBeforeHeader)
+        case "halt": return image(.stall(after: body.count / 2))
+        case "drip": return image(.drip(bytes: 20, seconds: 0.1))
+        case "reset": return image(.reset(after: body.count / 2))
+        case "cut": return image(.truncated(after: body.count / 2))
+        case "close": return OriginResponse(fault: .closeBeforeHeader)
+        case "html": return OriginResponse(headers: type, body: Array("<!DOCTYPE html><p>No picture.</p>".utf8))
+        case "empty": return OriginResponse(headers: type)
+        case "endless": return OriginResponse(headers: type, body: body, framing: .chunked(size: 8192), fault: .endless)
+        default: return OriginResponse(status: Int(kind) ?? 404)
+        }
+    }
+}

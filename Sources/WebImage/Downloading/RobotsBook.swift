@@ -1,0 +1,128 @@
+internal import Glibc
+
+/// The robots.txt of the sites a downloader asks: read once for each, before anything else of it. Only the downloader's thread uses it.
+final class RobotsBook {
+    private struct Page {
+        var verdict: Verdict
+        var expires: Double
+    }
+
+    private enum Verdict {
+        case rules(RobotsRules)
+        /// It could not be read, with the reason.
+        case unreadable(String)
+    }
+
+    /// What is to be done with a request.
+    enum Answer {
+        case allowed
+        case refused(WebImageError)
+        /// The file is being read; `isFirst`: nobody had asked for it yet.
+        case wait(site: String, isFirst: Bool)
+    }
+
+    /// Seconds a file is kept (RFC 9309, section 2.4: a day at most), and one that could not be read.
+    private static let kept = 3600.0, keptUnreadable = 60.0
+    private static let mostSites = 10_000
+    private let agent: String
+    private var pages: [String: Page] = [:]
+    private var waiting: [String: [(operation: DownloadOperation, goesFirst: Bool)]] = [:]
+
+    init(agent: String) { self.agent = agent }
+
+    func ask(_ request: RequestURL, now: Double) -> Answer {
+        let site = Self.site(of: request)
+        if waiting[site] != nil { return .wait(site: site, isFirst: false) }
+        guard let page = pages[site], page.expires > now else { return .wait(site: site, isFirst: true) }
+        switch page.verdict {
+        case .rules(let rules):
+            guard !rules.allow(request.target) else { return .allowed }
+            return .refused(WebImageError(.refused, "robots.txt of \(request.host) does not allow it"))
+        case .unreadable(let reason):
+            return .refused(WebImageError(.refused, "robots.txt of \(request.host) cannot be read: \(reason)"))
+        }
+    }
+
+    func wait(_ operation: DownloadOperation, goesFirst: Bool, for site: String) {
+        waiting[site, default: []].append((operation, goesFirst))
+    }
+
+    /// Whether an operation waits here.
+    func isWaiting(_ operation: DownloadOperation) -> Bool {
+        waiting[Self.site(of: operation.request)]?.contains { $0.operation === operation } ?? false
+    }
+
+    /// The file came, or did not; who waited for it.
+    func didRead(
+        _ site: String, _ result: Result<DownloadedImage, WebImageError>, now: Double
+    ) -> [(operation: DownloadOperation, goesFirst: Bool)] {
+        if pages.count >= Self.mostSites { pages = [:] }
+        pages[site] = page(result, now: now)
+        return waiting.removeValue(forKey: site) ?? []
+    }
+
+    private func page(_ result: Result<DownloadedImage, WebImageError>, now: Double) -> Page {
+        let allowed = Page(verdict: .rules(.none), expires: now + Self.kept)
+        switch result {
+        case .success(let file):
+            let text: String? = try? file.body.withUnsafeBytes { bytes throws(WebImageError) in
+                String(decoding: bytes.prefix(RobotsRules.mostBytes), as: UTF8.self)
+            }
+            return Page(verdict: .rules(RobotsRules(text: text ?? "", agent: agent)), expires: now + Self.kept)
+        case .failure(let error):
+            // Unavailable (section 2.3.1.3) allows everything, unreachable (2.3.1.4) nothing.
+            if let status = error.httpStatus, status != 429, status < 500 { return allowed }
+            switch error.code {
+            case .tooManyRedirects, .refused, .invalidURL: return allowed
+            case .cannotFindHost, .cannotConnectToHost, .secureConnectionFailed, .localFault, .cancelled:
+                // Whatever else is asked there ends the same way, and says so better.
+                return Page(verdict: .rules(.none), expires: now)
+            default: return Page(verdict: .unreadable(error.message), expires: now + Self.keptUnreadable)
+            }
+        }
+    }
+
+    static func site(of request: RequestURL) -> String { "\(request.scheme)://\(request.host):\(request.port)" }
+}
+
+extension ImageDownloader {
+    /// Lets an operation in at its next hop: once the site's robots.txt allows it, where that is to be asked.
+    func enter(_ operation: DownloadOperation, goesFirst: Bool = false) {
+        guard let robots, !operation.options.contains(.unasked) else { return enqueue(operation, goesFirst: goesFirst) }
+        switch robots.ask(operation.request, now: monotonicSeconds()) {
+        case .allowed: enqueue(operation, goesFirst: goesFirst)
+        case .refused(var error):
+            error.attempts = operation.redirects > 0 ? operation.attempts : operation.attempts - 1
+            complete(operation, .failure(error))
+        case .wait(let site, let isFirst):
+            operation.since = monotonicSeconds()
+            robots.wait(operation, goesFirst: goesFirst, for: site)
+            if isFirst { readRobots(of: site) }
+        }
+    }
+
+    private func readRobots(of site: String) {
+        Task {
+            let result: Result<DownloadedImage, WebImageError>
+            do throws(WebImageError) {
+                result = .success(try await download("\(site)/robots.txt", options: [.unasked, .uninspected]))
+            } catch {
+                result = .failure(error)
+            }
+            didReadRobots(of: site, result)
+        }
+    }
+
+    private func didReadRobots(of site: String, _ result: Result<DownloadedImage, WebImageError>) {
+        guard let robots else { return }
+        for (operation, goesFirst) in robots.didRead(site, result, now: monotonicSeconds())
+        where !operation.waiters.isEmpty {
+            // A file that nobody could read for want of a connection says nothing: the request itself will.
+            if case .wait = robots.ask(operation.request, now: monotonicSeconds()) {
+                enqueue(operation, goesFirst: goesFirst)
+            } else {
+                enter(operation, goesFirst: goesFirst)
+            }
+        }
+    }
+}

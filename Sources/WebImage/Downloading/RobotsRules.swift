@@ -1,0 +1,157 @@
+/// What a robots.txt asks of one program (RFC 9309).
+struct RobotsRules: Sendable, Equatable {
+    private struct Rule: Equatable {
+        var allows: Bool
+        var pattern: [UInt8]
+    }
+
+    private var rules: [Rule] = []
+
+    /// More of a file is not read (RFC 9309, section 2.5: at least 500 KiB).
+    static let mostBytes = 512 << 10
+
+    /// Nothing is forbidden.
+    static let none = RobotsRules(text: "", agent: "")
+
+    /// The rules of the groups that name `agent`, in any case; those of `*` where none does.
+    init(text: String, agent: String) {
+        var own: [Rule] = []
+        var others: [Rule] = []
+        var isNamed = false
+        var appliesToAgent = false
+        var appliesToAll = false
+        var isInAgents = false
+        for line in text.utf8.split(whereSeparator: { $0 == 10 || $0 == 13 }) {
+            let plain = line.prefix { $0 != UInt8(ascii: "#") }
+            guard let colon = plain.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            let key = Self.trimmed(plain[..<colon]).lowercased()
+            let value = Self.trimmed(plain[plain.index(after: colon)...])
+            switch key {
+            case "user-agent":
+                if !isInAgents { (appliesToAgent, appliesToAll) = (false, false) }
+                isInAgents = true
+                if value == "*" { appliesToAll = true }
+                // The product token ends at what no token has: `prefetch/1.0`.
+                let token = value.prefix { $0.isLetter || $0 == "-" || $0 == "_" }
+                if !token.isEmpty && token.lowercased() == agent.lowercased() {
+                    (appliesToAgent, isNamed) = (true, true)
+                }
+            case "allow", "disallow":
+                isInAgents = false
+                // An empty rule forbids nothing.
+                guard !value.isEmpty else { continue }
+                let rule = Rule(allows: key == "allow", pattern: Self.normalised(value.utf8))
+                if appliesToAgent { own.append(rule) }
+                if appliesToAll { others.append(rule) }
+            default: break
+            }
+        }
+        rules = isNamed ? own : others
+    }
+
+    /// Whether a path with its query may be asked for: the longest rule that fits decides, `Allow` among equals.
+    func allow(_ target: String) -> Bool {
+        guard !rules.isEmpty, target != "/robots.txt" else { return true }
+        let path = Self.normalised(target.utf8)
+        var best = (length: -1, allows: true)
+        for rule in rules where Self.matches(rule.pattern[...], path[...]) {
+            if rule.pattern.count > best.length || rule.pattern.count == best.length && rule.allows {
+                best = (rule.pattern.count, rule.allows)
+            }
+        }
+        return best.allows
+    }
+
+    /// `*` is any number of bytes, a `$` at the end is the end; otherwise the beginning is enough.
+    private static func matches(_ pattern: ArraySlice<UInt8>, _ path: ArraySlice<UInt8>) -> Bool {
+        let endsThere = pattern.last == UInt8(ascii: "$")
+        let pattern = endsThere ? pattern.dropLast() : pattern
+        var (p, t) = (pattern.startIndex, path.startIndex)
+        // Where the last star stood, and how much it had taken: the only place to go back to.
+        var star: (pattern: Int, path: Int)?
+        while true {
+            if p == pattern.endIndex {
+                if !endsThere || t == path.endIndex { return true }
+            } else if pattern[p] == UInt8(ascii: "*") {
+                star = (p, t)
+                p += 1
+                continue
+            } else if t < path.endIndex, pattern[p] == path[t] {
+                p += 1
+                t += 1
+                continue
+            }
+            guard let last = star, last.path < path.endIndex else { return false }
+            star = (last.pattern, last.path + 1)
+            p = last.pattern + 1
+            t = last.path + 1
+        }
+    }
+
+    /// One spelling for each path (RFC 9309, section 2.2.2): beyond ASCII percent-encoded, unreserved characters not, hex in capitals.
+    private static func normalised(_ text: some Collection<UInt8>) -> [UInt8] {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var bytes: [UInt8] = []
+        var rest = Array(text)[...]
+        func value(_ byte: UInt8) -> UInt8? { Character(UnicodeScalar(byte)).hexDigitValue.map { UInt8($0) } }
+        while let byte = rest.popFirst() {
+            var plain = byte
+            var wasEncoded = false
+            if byte == UInt8(ascii: "%"), rest.count >= 2, let high = value(rest[rest.startIndex]),
+                let low = value(rest[rest.startIndex + 1])
+            {
+                plain = high << 4 | low
+                wasEncoded = true
+                rest.removeFirst(2)
+            }
+            let isUnreserved =
+                switch plain {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                    UInt8(ascii: "~"):
+                    true
+                default: false
+                }
+            if isUnreserved || !wasEncoded && plain < 0x80 {
+                bytes.append(plain)
+            } else {
+                bytes += [UInt8(ascii: "%"), digits[Int(plain >> 4)], digits[Int(plain & 15)]]
+            }
+        }
+        return bytes
+    }
+
+    private static func trimmed(_ bytes: Substring.UTF8View.SubSequence) -> String {
+        var text = bytes
+        while let first = text.first, first == 32 || first == 9 { text = text.dropFirst() }
+        while let last = text.last, last == 32 || last == 9 { text = text.dropLast() }
+        // A byte order mark before the first line is none of its characters.
+        return String(decoding: text, as: UTF8.self).replacing("\u{FEFF}", with: "")
+    }
+}
+
+/// What `X-Robots-Tag` forbids programs that collect images.
+enum RobotsTag {
+    private static let refused: Set<String> = ["noai", "noimageai", "noindex", "noimageindex", "none", "noml"]
+    /// Directives with a value: what stands before their colon names no program.
+    private static let valued: Set<String> = [
+        "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview",
+    ]
+
+    /// The directive that forbids it, of all such lines of a response; nil where none does.
+    static func refusal(of lines: [String], agent: String) -> String? {
+        for line in lines {
+            var concernsUs = true
+            for part in line.split(separator: ",") {
+                var directive = part.lowercased().filter { $0 != " " && $0 != "\t" }
+                if let colon = directive.firstIndex(of: ":"), !valued.contains(String(directive[..<colon])) {
+                    let name = directive[..<colon]
+                    concernsUs = name == "*" || name == agent.lowercased()
+                    directive = String(directive[directive.index(after: colon)...])
+                }
+                if concernsUs && refused.contains(directive) { return directive }
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,87 @@
+import Origin
+import TestSupport
+import Testing
+
+/// What `run` and `prefetch-worker` ask of hosts, and how much at a time, by their options.
+@Suite("Politeness by options", .timeLimit(.minutes(2)))
+struct PolitenessTests {
+    private let folder = TemporaryDirectory()
+
+    /// `prefetch-coord run` over URLs with two workers, to its end.
+    private func run(_ urls: [String], _ options: [String], exit code: Int32) async throws -> String {
+        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
+        let words = ["run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "2", "--json", "--quiet"]
+        let child = try await ChildProcess(
+            builtProduct("prefetch-coord"), words + ["--allow-net", "127.0.0.0/8"] + options,
+            environment: FaultBench.clean)
+        #expect(await child.wait() == .exited(code), "\(child.stdout)\(child.stderr)")
+        return child.stdout
+    }
+
+    private let picture = GeneratedImage.png(seed: 3, width: 8, height: 8)
+
+    @Test("--robots asks each site first and leaves alone what it forbids; without it nobody asks")
+    func robots() async throws {
+        let origin = try OriginServer()
+        origin.setFallback { [picture] _ in OriginResponse(body: picture) }
+        origin.route("/robots.txt", OriginResponse(body: Array("User-agent: *\nDisallow: /private/".utf8)))
+        let urls = (0..<40).map { origin.url($0 % 2 == 0 ? "/public/\($0).png" : "/private/\($0).png") }
+        let text = try await run(urls, ["--robots"], exit: 3)
+        #expect(text.contains(#""downloaded":20,"#) && text.contains(#""refused":20,"#), "\(text)")
+        // Each worker that fetches anything asks for itself.
+        #expect((1...2).contains(origin.requestCount("/robots.txt")))
+        #expect(origin.requests.allSatisfy { !$0.path.hasPrefix("/private/") })
+        let asked = origin.requestCount("/robots.txt")
+        let careless = try await run(urls, ["--name", "careless"], exit: 0)
+        #expect(careless.contains(#""refused":0,"#), "\(careless)")
+        #expect(origin.requestCount("/robots.txt") == asked)
+    }
+
+    @Test("--respect-x-robots-tag keeps no image that says noai; without it all come")
+    func robotsTag() async throws {
+        let origin = try OriginServer()
+        origin.setFallback { [picture] request in
+            let tag = request.path.hasPrefix("/mine/") ? [("X-Robots-Tag", "noai, noimageai")] : []
+            return OriginResponse(headers: tag, body: picture)
+        }
+        let urls = (0..<20).map { origin.url($0 % 2 == 0 ? "/mine/\($0).png" : "/all/\($0).png") }
+        let text = try await run(urls, ["--respect-x-robots-tag"], exit: 3)
+        #expect(text.contains(#""downloaded":10,"#) && text.contains(#""refused":10,"#), "\(text)")
+        let careless = try await run(urls, ["--name", "careless"], exit: 0)
+        #expect(careless.contains(#""downloaded":10,"hit":10,"#), "\(careless)")
+    }
+
+    @Test("--limit-rate bounds what all workers of a run take together")
+    func limitRate() async throws {
+        let origin = try OriginServer()
+        let large = GeneratedImage.jpeg(seed: 9, width: 900, height: 600)
+        origin.setFallback { _ in OriginResponse(body: large) }
+        let rate = 200 << 10
+        let count = 600 * 1024 / large.count + 1
+        let began = ContinuousClock.now
+        let text = try await run((0..<count).map { origin.url("/\($0).jpg") }, ["--limit-rate", "200K"], exit: 0)
+        #expect(text.contains(#""downloaded":\#(count),"#), "\(text)")
+        // What each worker may take at once: a twentieth of a second's, and the buffer that comes on top.
+        let early = 2 * (rate / 40 + (64 << 10))
+        let least = Double(count * large.count - early) / Double(rate)
+        #expect(least > 1 && ContinuousClock.now - began >= .seconds(least), "\(least)")
+    }
+
+    @Test("--rate-per-host holds over four workers, for a --host-group as for one host")
+    func rate() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        let port = bench.origin.port
+        let urls = (0..<61).map { "http://\($0 % 2 == 0 ? "a" : "b").example.org:\(port)/\($0).png\n" }
+        bench.folder.write(Array(urls.joined().utf8), to: "urls.txt")
+        let words = ["submit", bench.folder.path("urls.txt"), "--name", "urls", "--job-size", "4", "--window", "all"]
+        try await bench.ran(words)
+        let places = ["a", "b"].flatMap { ["--resolve", "\($0).example.org:\(port):127.0.0.1"] }
+        let began = ContinuousClock.now
+        let workers = try await bench.workers(
+            4, places + ["--rate-per-host", "20", "--host-group", "example.org"])
+        try await bench.expectAllThere(61, workers: workers)
+        // Sixty pauses between them; without the group, or without the others' knowledge, it would be half as long or less.
+        #expect(ContinuousClock.now - began >= .seconds(3))
+        #expect(bench.origin.requestCount() == 61)
+    }
+}

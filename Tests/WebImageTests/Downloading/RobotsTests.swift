@@ -1,0 +1,148 @@
+import Origin
+import Testing
+
+@testable import WebImage
+
+@Suite("What sites ask of programs", .timeLimit(.minutes(1)))
+struct RobotsTests {
+    @Test(
+        "The longest rule of our own groups decides (RFC 9309)",
+        arguments: [
+            ("User-agent: *\nDisallow: /", "/a.jpg", false), ("User-agent: *\nDisallow:", "/a.jpg", true),
+            ("", "/a.jpg", true), ("garbage\n\u{0}\u{1}: x", "/a.jpg", true),
+            ("User-agent: *\nDisallow: /\nUser-agent: Prefetch\nAllow: /", "/a.jpg", true),
+            ("User-agent: *\nAllow: /\nUser-agent: PREFETCH/1.0\nDisallow: /", "/a.jpg", false),
+            ("User-agent: prefetchbot\nDisallow: /", "/a.jpg", true),
+            ("user-agent: x\nuser-agent: prefetch\ndisallow: /p", "/p/a", false),
+            ("User-agent: prefetch\nDisallow: /a\n\nUser-agent: prefetch\nDisallow: /b", "/a/1", false),
+            ("User-agent: prefetch\nDisallow: /a\n\nUser-agent: prefetch\nDisallow: /b", "/b/1", false),
+            ("User-agent: *\nDisallow: /p\nAllow: /p/q", "/p/q/a.jpg", true),
+            ("User-agent: *\nAllow: /p\nDisallow: /p", "/p", true),
+            ("User-agent: *\nDisallow: /*.gif$", "/x/y.gif", false),
+            ("User-agent: *\nDisallow: /*.gif$", "/x/y.gif?a", true),
+            ("User-agent: *\nDisallow: /a*b*c", "/axxbxxbyyc/1", false),
+            ("User-agent: *\nDisallow: /a*b*c", "/axxcxxb", true),
+            ("User-agent: *\nDisallow: /%7ejoe/", "/~joe/i.jpg", false),
+            ("User-agent: *\nDisallow: /ä", "/%c3%a4", false),
+            ("User-agent: *\nDisallow: /a%2fb", "/a/b", true), ("User-agent: * # all\rDisallow: /x # no", "/x", false),
+            ("\u{FEFF}User-agent: *\r\nDisallow: /", "/robots.txt", true),
+            ("\u{FEFF}User-agent: *\r\nDisallow: /", "/other", false),
+            (
+                "User-agent: *\nDisallow: /" + String(repeating: "*a", count: 60),
+                "/" + String(repeating: "a", count: 59), true
+            ),
+        ])
+    func rules(text: String, target: String, isAllowed: Bool) {
+        #expect(RobotsRules(text: text, agent: "prefetch").allow(target) == isAllowed)
+    }
+
+    @Test(
+        "X-Robots-Tag concerns us where it names nobody or us",
+        arguments: [
+            (["noai"], "noai"), (["index, NoImageAI"], "noimageai"), (["otherbot: noindex"], nil),
+            (["prefetch: noindex"], "noindex"), (["nofollow", "noindex"], "noindex"), (["none"], "none"), ([], nil),
+            (["unavailable_after: 25 Jun 2030 15:00:00 PST, all"], nil), (["otherbot: noindex, noai"], nil),
+            (["max-snippet: 5, noml"], "noml"),
+        ] as [([String], String?)])
+    func tags(lines: [String], directive: String?) {
+        #expect(RobotsTag.refusal(of: lines, agent: "prefetch") == directive)
+    }
+
+    @Test(
+        "robots.txt is read once a site, before all else, also where a redirect leads; what it forbids is refused unasked"
+    )
+    func asks() async throws {
+        let (server, other) = (try OriginServer(), try OriginServer())
+        server.route("/robots.txt", OriginResponse(body: Array("User-agent: *\nDisallow: /private/".utf8)))
+        other.route("/robots.txt", OriginResponse(body: Array("User-agent: *\nDisallow: /".utf8)))
+        server.route("/moved", .redirect(to: other.url("/x")))
+        server.setFallback { _ in OriginResponse(body: [1]) }
+        let downloader = try makeDownloader { $0.asksRobots = true }
+        let errors = await withTaskGroup(of: (Int, WebImageError?).self) { group in
+            for index in 0..<20 {
+                let path = index % 2 == 0 ? "/private/\(index)" : "/public/\(index)"
+                group.addTask { (index, await downloader.failure(server.url(path))) }
+            }
+            return await group.reduce(into: [:]) { $0[$1.0] = $1.1?.message ?? "" }
+        }
+        for index in 0..<20 {
+            #expect(errors[index] == (index % 2 == 0 ? "robots.txt of 127.0.0.1 does not allow it" : ""))
+        }
+        #expect(server.requests.first?.path == "/robots.txt")
+        #expect(server.requestCount("/robots.txt") == 1 && server.requestCount() == 11)
+        let moved = await downloader.failure(server.url("/moved"))
+        #expect(moved?.outcome == .refused && moved?.attempts == 1)
+        #expect(other.requests.map(\.path) == ["/robots.txt"])
+    }
+
+    @Test(
+        "A site without the file allows all, one that cannot give it nothing",
+        arguments: [(404, true), (403, true), (500, false), (503, false), (429, false)])
+    func unreadable(status: Int, isAllowed: Bool) async throws {
+        let server = try OriginServer()
+        server.route("/robots.txt", OriginResponse(status: status))
+        server.setFallback { _ in OriginResponse(body: [1]) }
+        let downloader = try makeDownloader { $0.asksRobots = true }
+        let error = await downloader.failure(server.url("/a"))
+        #expect(error?.outcome == (isAllowed ? nil : .refused))
+        if !isAllowed { #expect(error?.message == "robots.txt of 127.0.0.1 cannot be read: HTTP \(status)") }
+    }
+
+    @Test("Where nobody answers for robots.txt the request says why itself; a cancelled one leaves nothing behind")
+    func unreachable() async throws {
+        let closed = try ClosedPort()
+        let downloader = try makeDownloader { $0.asksRobots = true }
+        let error = await downloader.failure("http://127.0.0.1:\(closed.port)/a")
+        #expect(error?.outcome == .connect)
+        let server = try OriginServer()
+        server.route("/robots.txt", OriginResponse(body: [], fault: .stallBeforeHeader))
+        let task = Task { try await downloader.download(server.url("/a")) }
+        await server.waitForRequests(1)
+        let url = server.url("/a")
+        #expect(await downloader.states(of: [url])[url]?.reason == "its robots.txt")
+        task.cancel()
+        await #expect(throws: WebImageError.self) { try await task.value }
+        server.release("/robots.txt")
+        try await until { await downloader.currentDownloadCount == 0 }
+        #expect(server.requestCount() == 1)
+    }
+
+    @Test("X-Robots-Tag is looked at only where that is wanted")
+    func tag() async throws {
+        let server = try OriginServer()
+        server.setFallback { _ in OriginResponse(headers: [("X-Robots-Tag", "noai")], body: pseudoImage(5000)) }
+        let careful = try makeDownloader { $0.respectsRobotsTag = true }
+        let error = await careful.failure(server.url("/"))
+        #expect(error?.outcome == .refused && error?.message == "X-Robots-Tag: noai" && error?.attempts == 1)
+        #expect(await (try makeDownloader()).failure(server.url("/")) == nil)
+    }
+
+    @Test(
+        "Bodies come no faster than the limit, large ones and many small ones, and nothing is cut or taken for silence")
+    func bandwidth() async throws {
+        let server = try OriginServer()
+        server.route("/large", OriginResponse(body: pseudoImage(600_000)))
+        server.setFallback { _ in OriginResponse(body: pseudoImage(20_000)) }
+        let downloader = try makeDownloader {
+            $0.limitRate = 1_000_000
+            $0.downloadTimeout = 5
+            $0.lowSpeedTime = 0.3
+            $0.lowSpeedLimit = 900_000
+            $0.maxAttempts = 1
+        }
+        let began = monotonicSeconds()
+        let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+            group.addTask { try await downloader.download(server.url("/large"), options: .uninspected).body.count }
+            for index in 0..<40 {
+                group.addTask {
+                    try await downloader.download(server.url("/\(index)"), options: .uninspected).body.count
+                }
+            }
+            return try await group.reduce(0, +)
+        }
+        #expect(sum == 1_400_000)
+        // What was saved up before the first byte, and one buffer that came too early.
+        let least = (1_400_000 - 50_000 - 65_536) / 1_000_000.0
+        #expect(monotonicSeconds() - began >= least)
+    }
+}

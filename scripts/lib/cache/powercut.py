@@ -8,6 +8,7 @@ import http.server
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -97,6 +98,8 @@ def main():
                 time.sleep(0.005)
             # From here on nothing that is written matters.
             shutil.copyfile(image, work / "cut")
+            # Not before: the copy has to be of a disk that is written to. The next cut is to find it at work again.
+            worker.send_signal(signal.SIGSTOP)
             if options.fs == "xfs":
                 # Two file systems of one id are mounted at the same time.
                 run("mount", "-o", "loop,nouuid", str(work / "cut"), str(copied))
@@ -117,12 +120,14 @@ def main():
             print(f"cut {cut + 1}: {len(counted)} URLs counted, {len(missing)} missing, "
                   f"{len(set(damaged) & set(paths))} damaged; {len(damaged)} files not counted yet were not whole", flush=True)
             run("umount", str(copied))
+            worker.send_signal(signal.SIGCONT)
         worker.wait()
         print("every counted URL survived every cut" if bad == 0 else f"{bad} counted URLs were lost")
         return 1 if bad else 0
     finally:
         for child in reversed(children):
             if child.poll() is None:
+                child.send_signal(signal.SIGCONT)
                 child.terminate()
                 child.wait()
         for place in (copied, mount):

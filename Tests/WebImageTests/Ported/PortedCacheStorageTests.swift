@@ -34,11 +34,11 @@ struct PortedCacheStorageTests {
         try await cache.store(image, forKey: key)
         cache.clearMemory()
         // Where the original calls back once and synchronously, an asynchronous call ends once.
-        let task = Task {
+        let task = Task { () async -> WebImageError.Code? in
             while !Task.isCancelled { await Task.yield() }
             do throws(WebImageError) {
                 _ = try await cache.queryImage(forKey: key)
-                return nil as WebImageError.Code?
+                return nil
             } catch {
                 return error.code
             }

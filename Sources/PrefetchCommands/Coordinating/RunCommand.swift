@@ -70,11 +70,13 @@ struct RunCommand: AsyncParsableCommand {
         // A list that cannot be used leaves no cache folder behind; standard input and what is no list of lines need one, to be kept in.
         let isKept = try file == "-" || BatchSubmission.isLaidOut(file, batch.inputFormat, table)
         var list = isKept ? nil : try BatchSubmission.list(file, cache: cache, format: batch.inputFormat)
+        try list?.check(isLocked: batch.locked)
         for target in try Self.outputs(manifest: manifest, out: out) { try target.check() }
-        let disk = try Self.openCache(cache)
+        let disk = try Self.openCache(cache, fetch.cacheLimits.prepare())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         if list == nil {
             list = try BatchSubmission.list(file, cache: cache, format: batch.inputFormat, table: table)
+            try list?.check(isLocked: batch.locked)
         }
         guard let list else { return }
         BatchSubmission.warn(of: list, batch)
@@ -104,10 +106,13 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// The cache folder, made where it is missing; 73 where that cannot be.
-    static func openCache(_ folder: String) throws(PrefetchError) -> DiskCache {
+    static func openCache(
+        _ folder: String, _ configuration: DiskCache.Configuration = DiskCache.Configuration()
+    ) throws(PrefetchError) -> DiskCache {
         do throws(WebImageError) {
-            return try DiskCache(directory: folder)
+            return try DiskCache(directory: folder, configuration: configuration)
         } catch {
+            if error.code == .invalidConfiguration { throw PrefetchError(.configuration, error.message) }
             throw PrefetchError(
                 .cacheUnavailable, error.message, hint: "choose a folder that this user may write: --cache DIR")
         }

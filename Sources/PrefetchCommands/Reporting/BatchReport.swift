@@ -32,8 +32,8 @@ struct BatchReport: Sendable {
     var causes: [Cause] {
         let counts = look.status.counts
         var causes: [Cause] = []
-        func sample(_ outcome: PrefetchOutcome, _ status: Int?) -> FailureDetail? {
-            failures.first { $0.outcome == outcome && (status == nil || $0.httpStatus == status) }
+        func sample(_ outcome: PrefetchOutcome, _ status: Int) -> FailureDetail? {
+            failures.first { $0.outcome == outcome && $0.httpStatus == status }
         }
         for outcome in PrefetchOutcome.allCases where outcome.isSkipped && counts[outcome] > 0 {
             var rest = counts[outcome]
@@ -49,7 +49,11 @@ struct BatchReport: Sendable {
                 }
             }
             guard rest > 0 else { continue }
-            causes.append(Cause(name: outcome.name, outcome: outcome, count: rest, sample: sample(outcome, nil)))
+            // What has no status among those that were told.
+            let other = failures.first {
+                $0.outcome == outcome && ($0.httpStatus.flatMap { look.httpStatuses[$0] } ?? 0) == 0
+            }
+            causes.append(Cause(name: outcome.name, outcome: outcome, count: rest, sample: other))
         }
         return causes.sorted { ($0.count, $1.name) > ($1.count, $0.name) }
     }

@@ -63,15 +63,16 @@ public struct WorkerCommand: AsyncParsableCommand {
         let folder = location.cacheFolder ?? "./cache"
         // Before the first line: whoever collects them reads JSON and nothing else.
         if try LogFormat.chosen(logFormat) == .json { Console.noteAsJSON() }
-        let disk = try RunCommand.openCache(folder)
+        let storage = fetch.cacheLimits.prepare()
+        let disk = try RunCommand.openCache(folder, storage)
         clinux_keep_freed_memory()
         // Before the cache, which keeps directories open: a limit that cannot be raised costs it speed only.
         _ = clinux_raise_file_limit()
         if !quiet { for warning in disk.warnings { Console.note("warning: \(warning)") } }
         let stop = StopRequest()
         // Redis may be starting anew at this very moment: that is no reason to end, as it is none later on.
-        try await Session.with(location, waits: true) { session in
-            let manager = try manager(folder)
+        try await Session.with(location, at: location.placeOfWorker(), waits: true) { session in
+            let manager = try manager(folder, storage)
             let service = ServiceManager(environment: ProcessInfo.processInfo.environment)
             let limiter = Locked(LogLimiter())
             let worker = PrefetchWorker(
@@ -137,12 +138,12 @@ public struct WorkerCommand: AsyncParsableCommand {
         return configuration
     }
 
-    private func manager(_ folder: String) throws(PrefetchError) -> ImageManager {
+    private func manager(_ folder: String, _ storage: DiskCache.Configuration) throws(PrefetchError) -> ImageManager {
         let downloads = try fetch.downloads(maxPerHost: maxPerHost)
         do throws(WebImageError) {
             // Nobody asks this process for an image twice: memory would only cost.
             var cache = ImageCache.Configuration.diskOnly
-            cache.diskCacheExpireType = fetch.cacheLimits.expireBy.type
+            cache.disk = storage
             return try ImageManager(cache: ImageCache(directory: folder, configuration: cache), downloads: downloads)
         } catch {
             throw PrefetchError(.configuration, error.message, hint: "see prefetch-worker --help")

@@ -26,7 +26,9 @@ PidFile {folder}/httpd.pid
 ErrorLog {folder}/error.log
 User www-data
 Group www-data
+<IfModule !unixd_module>
 LoadModule unixd_module {modules}/mod_unixd.so
+</IfModule>
 LoadModule mpm_event_module {modules}/mod_mpm_event.so
 LoadModule authz_core_module {modules}/mod_authz_core.so
 LoadModule mime_module {modules}/mod_mime.so

@@ -129,6 +129,33 @@ struct EngineTests {
         #expect(json.contains(#""state":"done""#) && json.contains(#""hit":1"#), "\(json)")
     }
 
+    @Test("What a batch asks of its images and of their transfers is what it gets")
+    func limits() async throws {
+        let bytes = GeneratedImage.png(seed: 1, width: 60, height: 60)
+        origin.route("/a", OriginResponse(body: bytes))
+        origin.route("/half", OriginResponse(body: Array(bytes.prefix(bytes.count / 2))))
+        origin.route("/moved", .redirect(to: "/a"))
+        let file = list(["/a", "/half", "/moved"].map { origin.url($0) })
+        let strict = [
+            "--digest", "none", "--max-redirects", "0", "--user-agent", "me", "-H", "X-Own: 1", "--tries", "1",
+        ]
+        let first = try await ran(["run", file] + strict + base, exits: 3)
+        #expect(first.contains(#""downloaded":1"#) && first.contains(#""badImage":1"#), "\(first)")
+        #expect(first.contains(#""httpError":1"#))
+        #expect(origin.requests.allSatisfy { $0.header("User-Agent") == "me" && $0.header("X-Own") == "1" })
+        let cache = ["--cache", folder.path("cache")]
+        #expect(try await ran(["export", "--to", "jsonl"] + cache).contains(#""sha256":null"#))
+        // Of half an image the header is fine; what was checked less is no hit for who asks more.
+        let loose = ["--validate", "header", "--retry-failed", "--blacklist", "none", "--name"]
+        let second = try await ran(["run", file] + loose + ["header"] + base)
+        #expect(second.contains(#""hit":1"#) && second.contains(#""downloaded":2"#), "\(second)")
+        let third = try await ran(["run", file, "--blacklist", "none", "--name", "decode"] + base, exits: 3)
+        #expect(third.contains(#""badImage":1"#) && third.contains(#""hit":2"#), "\(third)")
+        let size = ["--max-size", String(bytes.count - 1), "--name", "size", "--cache", folder.path("other")]
+        let fourth = try await ran(["run", file] + base + size, exits: 3)
+        #expect(fourth.contains(#""tooLarge":2"#), "\(fourth)")
+    }
+
     @Test("Credentials by host, accepted types and a log of transfers")
     func requests() async throws {
         folder.write(Array("machine 127.0.0.1 login me password pw\n".utf8), to: "netrc")

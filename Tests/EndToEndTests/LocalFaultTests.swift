@@ -147,6 +147,8 @@ struct LocalFaultTests {
             ("linkat", "EIO", "Input/output error"), ("linkat", "EROFS", "mounted read-only"),
             ("openat2", "EMFILE", "no file descriptors are left"),
             ("linkat", "EDQUOT", "quota is used up"), ("fsetxattr", "ENOSPC", "the disk is full"),
+            // What a failed sync may have lost is fetched again.
+            ("syncfs", "EIO", "Input/output error"),
         ])
     func injected(call: String, error: String, text: String) async throws {
         let remote = try await RemoteBatch()
@@ -174,30 +176,5 @@ struct LocalFaultTests {
     private func isTraced(_ pid: Int32) -> Bool {
         let text = String(decoding: readFile("/proc/\(pid)/status") ?? [], as: UTF8.self)
         return text.split(separator: "\n").contains { $0.hasPrefix("TracerPid:") && !$0.hasSuffix("\t0") }
-    }
-
-    @Test(
-        "Writes that the kernel reports as failed only later count for nothing",
-        .enabled(if: LoopFileSystem.isPermitted, "this machine permits no mount"))
-    func lateFailure() async throws {
-        // An ext4 in a file that cannot grow: its own files can be written, its disk cannot.
-        let below = TemporaryDirectory()
-        #expect(LoopFileSystem.shell("mount -t tmpfs -o size=1900k none '\(below.path)'"))
-        defer { umount2(below.path, Int32(MNT_DETACH)) }
-        guard
-            let volume = LoopFileSystem(
-                "ext4", megabytes: 64, make: "-O ^has_journal", options: "errors=continue", in: below.path)
-        else { return }
-        let remote = try await RemoteBatch()
-        let origin = try origin()
-        let cache = "\(volume.path)/cache"
-        try await submit(remote, origin)
-        let worker = try await worker(remote, cache: cache)
-        try await check(remote, worker, origin, says: "write out") {
-            #expect(LoopFileSystem.shell("mount -o remount,size=128m '\(below.path)'"))
-        }
-        // From the disk, not from memory.
-        #expect(LoopFileSystem.shell("umount '\(volume.path)' && mount -o loop '\(volume.image)' '\(volume.path)'"))
-        try await verify(cache)
     }
 }

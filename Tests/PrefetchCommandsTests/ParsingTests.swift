@@ -54,7 +54,8 @@ struct ParsingTests {
             "--accept-status", "200-299,404", "--accept-type", "image/*", "--netrc", "/n", "--user", "a:b", "--auth",
             "digest", "--auth-host", "h", "--cert", "/c", "--key", "/k", "--ipv4", "--http1", "--download-order",
             "lifo",
-            "--header-rule", "h=A: b", "--transfer-log", "/t",
+            "--header-rule", "h=A: b", "--transfer-log", "/t", "--retry-delay", "2s", "--max-retry-after", "3s",
+            "--robots", "--respect-x-robots-tag", "--limit-rate", "1MB",
         ]
         let options = try FetchOptions.parse(words)
         let again = try FetchOptions.parse(options.arguments)
@@ -106,7 +107,8 @@ struct ParsingTests {
             "--retry-on", "dns,404", "--no-resume", "--accept-status", "200-204,404", "--accept-type",
             "image/png,image/gif",
             "--header-rule", "h=A: b", "--header-rule", "h=User-Agent:", "--max-time", "5s", "--ipv6", "--http1",
-            "--low-speed-limit", "0", "--proxy", "socks5h://127.0.0.1:1",
+            "--low-speed-limit", "0", "--proxy", "socks5h://127.0.0.1:1", "--retry-delay", "40s", "--max-retry-after",
+            "5m",
         ])
         let downloads = try options.downloads(maxPerHost: 0)
         #expect(
@@ -118,6 +120,7 @@ struct ParsingTests {
         #expect(downloads.acceptableContentTypes == ["image/png", "image/gif"])
         #expect(downloads.maxTotalTime == 5 && downloads.ipVersion == .v6 && !downloads.usesHTTP2)
         #expect(downloads.lowSpeedLimit == 0 && downloads.proxy == "socks5h://127.0.0.1:1")
+        #expect(downloads.retryBaseDelay == 40 && downloads.retryMaxDelay == 40 && downloads.maxRetryAfter == 300)
         let filter = try #require(downloads.headersFilter)
         let agent = HTTPHeader("User-Agent", "x")
         #expect(filter("http://H/a", [agent]) == [HTTPHeader("A", "b")])
@@ -138,7 +141,8 @@ struct ParsingTests {
         ["--allow-net", "10.0.0.0/33"], ["--header", "novalue"], ["--tries", "0"], ["--max-concurrent-downloads", "0"],
         ["--lease", "500ms"], ["--max-size", "0"], ["--cache-max-size", "0"], ["--cache-max-age", "-1"],
         ["--min-free", "x"], ["--cache-expire-by", "size"], ["--low-speed-limit", "-1"], ["--retry-on", "dns,ftp"],
-        ["--retry-on", "200"], ["--accept-status", "99"], ["--accept-status", "300-200"], ["--accept-status", "a"],
+        ["--retry-on", "200"], ["--retry-delay", "-1"], ["--max-retry-after", "x"],
+        ["--accept-status", "99"], ["--accept-status", "300-200"], ["--accept-status", "a"],
         ["--auth", "bearer"], ["--user", "a:b", "--bearer", "t"], ["--auth-host", "h"], ["--key", "/k"],
         ["--ipv4", "--ipv6"], ["--download-order", "random"], ["--header-rule", "A: b"], ["--header-rule", "h=A"],
     ])

@@ -7,10 +7,7 @@ struct ExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
         abstract: "Write a manifest of a batch, or put its images into a folder.",
-        usage: """
-            prefetch-coord export [<batch>] --to jsonl|csv|failed|lock [--output <file>]
-            prefetch-coord export [<batch>] --to files|tree|sdwebimage|webdataset <folder>
-            """,
+        usage: "prefetch-coord export [<batch>] --to <form> [<folder>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord export --to jsonl --cache ./cache | jq -r .path

@@ -17,6 +17,12 @@ struct RequestOptions: ParsableArguments {
     )
     var retryOn: String?
 
+    @Option(help: "The longest first pause between tries, which doubles with each; a random part of it is waited.")
+    var retryDelay = TimeSpan(seconds: 0.5)
+
+    @Option(help: "The longest Retry-After that is waited for.")
+    var maxRetryAfter = TimeSpan(seconds: 60)
+
     @Flag(help: "Begin large images anew where their transfer broke off.")
     var noResume = false
 
@@ -117,6 +123,9 @@ struct RequestOptions: ParsableArguments {
             downloads.retriedErrors = retried.errors
             downloads.retriedStatusCodes = retried.statusCodes
         }
+        downloads.retryBaseDelay = retryDelay.seconds
+        downloads.retryMaxDelay = max(downloads.retryMaxDelay, retryDelay.seconds)
+        downloads.maxRetryAfter = maxRetryAfter.seconds
         if noResume { downloads.resumeFrom = nil }
         downloads.acceptableStatusCodes = acceptStatus.flatMap { try? Self.statusCodes($0) }
         downloads.acceptableContentTypes = acceptType.map { $0.split(separator: ",").map { String($0) } }
@@ -166,6 +175,8 @@ struct RequestOptions: ParsableArguments {
         if lowSpeedLimit != 1000 { add("--low-speed-limit", String(lowSpeedLimit)) }
         if lowSpeedTime.seconds != 20 { add("--low-speed-time", lowSpeedTime.argument) }
         add("--retry-on", retryOn)
+        if retryDelay.seconds != 0.5 { add("--retry-delay", retryDelay.argument) }
+        if maxRetryAfter.seconds != 60 { add("--max-retry-after", maxRetryAfter.argument) }
         if noResume { words.append("--no-resume") }
         add("--accept-status", acceptStatus)
         add("--accept-type", acceptType)

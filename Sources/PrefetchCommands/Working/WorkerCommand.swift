@@ -146,6 +146,10 @@ public struct WorkerCommand: AsyncParsableCommand {
             cache.disk = storage
             return try ImageManager(cache: ImageCache(directory: folder, configuration: cache), downloads: downloads)
         } catch {
+            if error.code == .localFault {
+                throw PrefetchError(
+                    .cacheUnavailable, error.message, hint: "mend the disk, or choose another folder: --cache DIR")
+            }
             throw PrefetchError(.configuration, error.message, hint: "see prefetch-worker --help")
         }
     }

@@ -75,6 +75,7 @@ extension ImageManager {
                 options.formUnion(request.options.ofDownload)
                 if options.contains(.progressive) { options.remove(.uninspected) }
             }
+            if configuration.decryptor != nil { options.insert(.uninspected) }
             var headers = request.headers
             if let present {
                 headers += present.known.conditions
@@ -91,7 +92,7 @@ extension ImageManager {
             }
             if let willDecode = request.willDecode { await willDecode() }
             do throws(WebImageError) {
-                return try store(download, key, request)
+                return try store(try opened(download, of: url), key, request)
             } catch {
                 guard error.code == .badImageData else { throw error }
                 var error = error

@@ -19,6 +19,9 @@ public final class ImageManager: ImageLoading {
         /// Makes what is stored on disk of a downloaded image (`cacheSerializer`); nil from it, and nil (the default): the bytes as they
         /// are. What it makes has to be an image too: a cache has nothing else.
         public var cacheSerializer: (@Sendable (_ image: ImageBody, _ info: ImageInfo, _ url: String) -> [UInt8]?)?
+        /// Makes an image of the bytes that came, where they are not one yet (`downloadDecryptor`); nil from it ends the load with
+        /// `badImageData`. Nothing is looked at before all bytes are there. nil (the default): they are the image.
+        public var decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?
         /// Threads for verification and file calls; 0 (the default): one for each core, at least 2.
         public var threads = 0
 

@@ -8,6 +8,9 @@ import Threading
 
 /// SDWebImage 5.21's tests of SDWebImageDownloader, against a loopback origin. Its downloader hands out decoded images; ours hands out
 /// bytes, and the coder says whether they are one.
+///
+/// 13 is about a whole process and stands with the tests of the programs. Not here are 06 (another class for operations), 09, 18, 19 and 28
+/// (half an image on a screen), 22 (another coder) and 30 (thumbnails): there is nothing of the kind.
 @Suite("Ported SDWebImageDownloaderTests", .timeLimit(.minutes(1)))
 struct PortedDownloaderTests {
     private let origin: OriginServer
@@ -150,6 +153,20 @@ struct PortedDownloaderTests {
         for load in loads { #expect(await load.value?.code.rawValue == 2002) }
     }
 
+    /// The original makes an operation with a session of its own; here the downloader gets a new one.
+    @Test("SDWebImageDownloaderTests 12 ThatWeCanUseAnotherSessionForEachDownloadOperation")
+    func anotherSession() async throws {
+        origin.setFallback { _ in OriginResponse(body: Sample.baselineJPEG.bytes) }
+        var configuration = await downloader.configuration
+        for number in 1...2 {
+            configuration.setValue("\(number)", forHTTPHeaderField: "X-Session")
+            try await downloader.createNewSession(configuration: configuration)
+            #expect(try await image(origin.url("/50x50.jpg")).data == Sample.baselineJPEG.bytes)
+        }
+        #expect(origin.requests.map { $0.header("X-Session") } == ["1", "2"])
+        #expect(origin.connectionCount == 2)
+    }
+
     @Test("SDWebImageDownloaderTests 14 ThatPNGWorks")
     func png() async throws {
         origin.route("/50x50.png", OriginResponse(body: Sample.png.bytes))
@@ -276,6 +293,26 @@ struct PortedDownloaderTests {
         let error = await downloader.failure(origin.url("/a.png"))
         #expect(error?.code.rawValue == 2001 && error?.httpStatus == 404)
         #expect(await downloader.failure(origin.url("/nil.png"))?.code.rawValue == 2003)
+    }
+
+    /// It is the manager that decrypts here: the downloader hands out what came.
+    @Test("SDWebImageDownloaderTests 25 ThatDownloadDecryptorWorks")
+    func decryptor() async throws {
+        let fixture = try ManagerFixture()
+        let plain = Sample.png.bytes
+        fixture.origin.setFallback { _ in OriginResponse(body: plain.map { $0 ^ 0x55 }) }
+        let manager = try fixture.manager(configure: {
+            $0.decryptor = { body, url in
+                guard url.hasSuffix("/a.png"), let bytes = try? body.bytes else { return nil }
+                return bytes.map { $0 ^ 0x55 }
+            }
+        })
+        let image = try await manager.loadImage(with: fixture.origin.url("/a.png"))
+        #expect(readFile(try #require(image.path)) == plain && image.info.width == Sample.width)
+        #expect(await manager.failure(fixture.origin.url("/b.png"))?.code.rawValue == 1001)
+        // Without it the bytes are no image.
+        let other = try fixture.manager(cache: ImageCache(directory: fixture.folder.path("other")))
+        #expect(await other.failure(fixture.origin.url("/a.png"))?.code.rawValue == 1001)
     }
 
     @Test("SDWebImageDownloaderTests 26 DownloadURLSessionMetrics")

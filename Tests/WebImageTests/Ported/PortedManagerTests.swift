@@ -6,6 +6,9 @@ import Testing
 @testable import WebImage
 
 /// SDWebImage 5.21's tests of SDWebImageManager, against a loopback origin.
+///
+/// Not here are 12 to 22: they are about scaled images and thumbnails, and caches of their own for those. One image of a URL is kept, its
+/// bytes as they came.
 @Suite("Ported SDWebImageManagerTests", .timeLimit(.minutes(1)))
 struct PortedManagerTests {
     private let fixture: ManagerFixture

@@ -43,6 +43,7 @@ let package = Package(
         .systemLibrary(name: "CCurl"),
         .systemLibrary(name: "CHiredis"),
         .systemLibrary(name: "CCrypto"),
+        .systemLibrary(name: "CZlib"),
         .target(name: "CLinux", cSettings: cSettings),
         .target(
             name: "CImageCodec", cSettings: cSettings,
@@ -56,7 +57,7 @@ let package = Package(
             name: "Redis", dependencies: ["CHiredis", "CLinux", "Threading"], swiftSettings: redisSettings,
             linkerSettings: redisLibraries),
         .target(
-            name: "Prefetch", dependencies: ["WebImage", "Redis", "Threading", "CLinux", deque],
+            name: "Prefetch", dependencies: ["WebImage", "Redis", "Threading", "CLinux", "CZlib", deque],
             swiftSettings: settings),
         .target(name: "Origin", dependencies: ["CImageCodec", "CLinux", "Threading"], swiftSettings: settings),
         .target(

@@ -25,6 +25,11 @@ struct DashFrameTests {
         #expect(state.press(.character("n")) == .none)
         _ = state.press(.character("?"))
         try compare(DashFixture.frame(state, 80, 24), "help-80x24")
+        try compare(DashFixture.frame(state, 120, 40), "help-120x40")
+        for _ in 0..<5 { _ = state.press(.down) }
+        try compare(DashFixture.frame(state, 40, 10), "help-40x10")
+        _ = state.press(.character("G"))
+        #expect(DashFixture.frame(state, 40, 10).contains { $0.text.contains("quit; the batch goes on") })
         _ = state.press(.escape)
         _ = state.press(.character("3"))
         _ = state.press(.enter)

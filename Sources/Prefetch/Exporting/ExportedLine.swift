@@ -13,12 +13,24 @@ package struct ExportedLine: Sendable, Equatable {
         package var format: ImageFormat?
         /// Pixels; nil where nobody looked.
         package var width: Int?, height: Int?
+        /// Seconds since 1970; nil where nobody wrote it down.
+        package var storedAt: Int?
+
+        package init(
+            path: String, bytes: Int, sha256: String? = nil, format: ImageFormat? = nil, width: Int? = nil,
+            height: Int? = nil, storedAt: Int? = nil
+        ) {
+            (self.path, self.bytes, self.sha256, self.format) = (path, bytes, sha256, format)
+            (self.width, self.height, self.storedAt) = (width, height, storedAt)
+        }
     }
 
     /// The line and how it ended.
     package var result: BatchResults.Line
     /// Nil where it ended without one, or somebody has deleted it since.
     package var image: Image?
+
+    package init(_ result: BatchResults.Line, image: Image? = nil) { (self.result, self.image) = (result, image) }
 
     init(_ result: BatchResults.Line, _ entry: CacheEntry?) {
         self.result = result
@@ -30,6 +42,6 @@ package struct ExportedLine: Sendable, Equatable {
         image = Image(
             path: entry.path, bytes: entry.size, sha256: record?.digest?.hex,
             format: known(record?.format, unless: .unknown), width: known(record?.width, unless: 0),
-            height: known(record?.height, unless: 0))
+            height: known(record?.height, unless: 0), storedAt: known(record?.storedAt, unless: 0))
     }
 }

@@ -12,6 +12,8 @@ package struct BatchResults: Sendable {
         package var url: String
         /// How it ended last; nil while it is open.
         package var outcome: PrefetchOutcome?
+        /// What a table had beside the URL.
+        package var columns: [String: String]?
 
         package init(line: Int, url: String, outcome: PrefetchOutcome?) {
             self.line = line
@@ -42,7 +44,9 @@ package struct BatchResults: Sendable {
                 outcome = try await readers[index].next()
                 guard outcome?.isSkipped == true else { break }
             }
-            return try await body(Line(line: entry.line, url: entry.url, outcome: outcome))
+            var line = Line(line: entry.line, url: entry.url, outcome: outcome)
+            line.columns = entry.columns
+            return try await body(line)
         }
     }
 }

@@ -22,6 +22,8 @@ package struct PrefetchJob: Sendable, Equatable {
         package var isInvalid: Bool
         /// What the line asks for this URL alone.
         package var settings: URLSettings?
+        /// What a table had beside the URL. It stays in the list: no job has it.
+        package var columns: [String: String]?
 
         package init(line: Int, url: String, isInvalid: Bool = false, settings: URLSettings? = nil) {
             self.line = line

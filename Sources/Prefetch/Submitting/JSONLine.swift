@@ -9,6 +9,8 @@ struct JSONLine: Decodable {
     var headers: [String: String]?
     var sha256: String?
     var mirrors: [String]?
+    /// What a table had beside the URL; it is handed on to manifests and asks nothing.
+    var columns: [String: String]?
 
     /// Whether a line can be one: no URL begins so.
     static func isOne(_ line: [UInt8]) -> Bool { line.first == UInt8(ascii: "{") }
@@ -44,6 +46,10 @@ package enum ListFormat: String, Sendable, CaseIterable {
     case plain
     /// One JSON object a line.
     case jsonl
+    /// Tables, which become lines (``ListImport``).
+    case csv, tsv
+    /// A sitemap, which becomes lines.
+    case sitemap
 
     /// Why a line is not written so; nil where it is.
     func objection(to line: [UInt8], number: Int) -> PrefetchError? {

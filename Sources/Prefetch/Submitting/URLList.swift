@@ -122,12 +122,18 @@ package struct URLList: Sendable, Equatable {
         let isURL = hasScheme(text) && text.count <= LineReader.longest && !text.contains { $0 < 0x20 || $0 == 0x7F }
         do throws(WebImageError) {
             let settings = try object.settings()
-            if isURL { return PrefetchJob.Entry(line: number, url: object.url ?? "", settings: settings) }
+            if isURL {
+                var entry = PrefetchJob.Entry(line: number, url: object.url ?? "", settings: settings)
+                entry.columns = object.columns
+                return entry
+            }
         } catch {
             // The list was refused for it when it was submitted, or has changed since.
         }
-        return PrefetchJob.Entry(
+        var entry = PrefetchJob.Entry(
             line: number, url: isURL ? object.url ?? "" : escaped(text.prefix(200)), isInvalid: true)
+        entry.columns = object.columns
+        return entry
     }
 
     /// RFC 3986 section 3.1, and the `//` that every URL we fetch has.

@@ -41,6 +41,10 @@ struct AppendCommand: AsyncParsableCommand {
     @Flag(help: "Print the batch as one line of JSON.")
     var json = false
 
+    @Option(help: "How the list is written: auto, plain, jsonl, csv, tsv, sitemap.")
+    var inputFormat = ListFormat.auto
+
+    @OptionGroup(title: "Lists that are tables") var table: TableOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func validate() throws {
@@ -56,7 +60,8 @@ struct AppendCommand: AsyncParsableCommand {
             let stop = StopRequest()
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
             let id = try await session.queue.resolve(batch)
-            let list = try BatchSubmission.list(file, cache: location.cacheFolder)
+            let list = try BatchSubmission.list(
+                file, cache: location.cacheFolder, format: inputFormat, table: table)
             if list.lineOptions.contains(.queryDiskSync) {
                 throw ValidationError(
                     "queryDiskSync is for a list of its own; a batch that is open has its hits from workers")

@@ -74,8 +74,8 @@ struct BatchSubmission: Sendable {
         }
     }
 
-    /// Standard input as a file, since a list is read twice: in the cache folder, or where there is none in TMPDIR.
-    static func spool(into folder: String?) throws(PrefetchError) -> String {
+    /// Where lists are kept that are no files of the person's own: in the cache folder, or where there is none in TMPDIR.
+    private static func listFolder(_ folder: String?) throws(PrefetchError) -> String {
         let directory =
             folder.map { $0 + "/.prefetch/lists" } ?? (ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp")
         if folder != nil {
@@ -87,6 +87,12 @@ struct BatchSubmission: Sendable {
                     hint: "choose a folder that this user may write: --cache DIR")
             }
         }
+        return directory
+    }
+
+    /// Standard input as a file, since a list is read twice: in the cache folder, or where there is none in TMPDIR.
+    static func spool(into folder: String?) throws(PrefetchError) -> String {
+        let directory = try listFolder(folder)
         let path = "\(directory)/stdin-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).txt"
         let file = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else {
@@ -110,16 +116,37 @@ struct BatchSubmission: Sendable {
 
     /// The list a command was given: a file, or `-`.
     static func list(
-        _ path: String, cache: String?, format: ListFormat = .auto
+        _ path: String, cache: String?, format: ListFormat = .auto, table: TableOptions = TableOptions()
     ) throws(PrefetchError) -> URLList {
         if path == "-" {
             if isatty(STDIN_FILENO) == 1 {
                 throw PrefetchError(
                     .unreadableList, "standard input is a terminal", hint: "pipe a list into it: cat urls.txt | …")
             }
-            return try URLList(path: spool(into: cache), format: format)
+            let file = try spool(into: cache)
+            guard let list = try layOut(file, name: "stdin", cache: cache, format, table) else {
+                return try URLList(path: file, format: format)
+            }
+            unlink(file)
+            return list
         }
+        if let list = try layOut(path, name: path, cache: cache, format, table) { return list }
         return try URLList(path: path, format: format)
+    }
+
+    /// Whether a file is no list of lines, so that one is made of it beside the images.
+    static func isLaidOut(_ path: String, _ format: ListFormat, _ table: TableOptions) throws(PrefetchError) -> Bool {
+        try ListImport(path: path, options: table.options(format)) != nil
+    }
+
+    /// The list that a packed list, a table or a sitemap becomes; nil where it is a list as it is.
+    private static func layOut(
+        _ path: String, name: String, cache: String?, _ format: ListFormat, _ table: TableOptions
+    ) throws(PrefetchError) -> URLList? {
+        guard let found = try ListImport(path: path, name: name, options: table.options(format)) else { return nil }
+        let stem = URLList(path: name, total: 0, hash: "").stem
+        let list = try found.write(into: listFolder(cache), stem: stem)
+        return try URLList(path: list, format: format == .jsonl || format == .plain ? format : .auto)
     }
 }
 

@@ -20,6 +20,7 @@ public struct CoordCommand: AsyncParsableCommand {
             CacheCommand.self, CancelCommand.self, BatchCommand.self, WorkersCommand.self, FsckCommand.self,
             AppendCommand.self, SealCommand.self, PauseCommand.self, ResumeCommand.self, ReprioritiseCommand.self,
             RepairCommand.self, ImportCommand.self, MetricsCommand.self, DoctorCommand.self, ConfigCommand.self,
+            ReportCommand.self,
         ])
 
     /// The command as its help says.

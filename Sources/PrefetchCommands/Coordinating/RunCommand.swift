@@ -22,7 +22,7 @@ struct RunCommand: AsyncParsableCommand {
             skipped, 4 cancelled, 75 stopped before the end.
             """)
 
-    @Argument(help: "The list: one URL a line, or - for standard input.")
+    @Argument(help: "The list: URLs, JSON objects, CSV, TSV, a sitemap; gzip too; - is standard input.")
     var file: String
 
     @Option(help: "The folder of the images.")
@@ -53,6 +53,7 @@ struct RunCommand: AsyncParsableCommand {
     var quiet = false
 
     @OptionGroup(title: "Progress") var progress: ProgressArguments
+    @OptionGroup(title: "Lists that are tables") var table: TableOptions
     @OptionGroup(title: "Batch options") var batch: BatchArguments
     @OptionGroup(title: "Fetch options") var fetch: FetchOptions
 
@@ -66,14 +67,15 @@ struct RunCommand: AsyncParsableCommand {
 
     func run() async throws {
         if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
-        // A list that cannot be used leaves no cache folder behind; standard input needs one, to be kept in.
-        var list = file == "-" ? nil : try BatchSubmission.list(file, cache: cache, format: batch.inputFormat)
+        // A list that cannot be used leaves no cache folder behind; standard input and what is no list of lines need one, to be kept in.
+        let isKept = try file == "-" || BatchSubmission.isLaidOut(file, batch.inputFormat, table)
+        var list = isKept ? nil : try BatchSubmission.list(file, cache: cache, format: batch.inputFormat)
         try list?.check(isLocked: batch.locked)
         for target in try Self.outputs(manifest: manifest, out: out) { try target.check() }
         let disk = try Self.openCache(cache, fetch.cacheLimits.prepare())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         if list == nil {
-            list = try BatchSubmission.list(file, cache: cache, format: batch.inputFormat)
+            list = try BatchSubmission.list(file, cache: cache, format: batch.inputFormat, table: table)
             try list?.check(isLocked: batch.locked)
         }
         guard let list else { return }

@@ -8,7 +8,7 @@ extension SubmitCommand {
     /// A batch that takes more lists; its first one may come later.
     func submitOpen() async throws {
         let list: URLList? = try file.map {
-            try BatchSubmission.list($0, cache: location.cacheFolder, format: batch.inputFormat)
+            try BatchSubmission.list($0, cache: location.cacheFolder, format: batch.inputFormat, table: table)
         }
         if batch.options.options.union(list?.lineOptions ?? []).contains(.queryDiskSync) {
             throw ValidationError(

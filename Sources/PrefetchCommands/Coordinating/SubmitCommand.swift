@@ -25,7 +25,7 @@ struct SubmitCommand: AsyncParsableCommand {
             batch takes more lists (append) until it is closed (seal).
             """)
 
-    @Argument(help: "The list: one URL a line, or - for standard input.")
+    @Argument(help: "The list: URLs, JSON objects, CSV, TSV, a sitemap; gzip too; - is standard input.")
     var file: String?
 
     @Flag(help: "More lists may be added: append; seal says that it has them all.")
@@ -51,6 +51,7 @@ struct SubmitCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Progress") var progress: ProgressArguments
     @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Lists that are tables") var table: TableOptions
     @OptionGroup(title: "Batch options") var batch: BatchArguments
 
     func validate() throws {
@@ -69,7 +70,7 @@ struct SubmitCommand: AsyncParsableCommand {
     func run() async throws {
         if wait, progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
         guard let file, !open || resume else { return try await submitOpen() }
-        let list = try BatchSubmission.list(file, cache: location.cacheFolder, format: batch.inputFormat)
+        let list = try BatchSubmission.list(file, cache: location.cacheFolder, format: batch.inputFormat, table: table)
         if BatchSubmission.asksForHits(list, batch), location.cacheFolder == nil {
             throw ValidationError(
                 "queryDiskSync looks into the cache while the list is queued: name it with --cache DIR")

@@ -42,10 +42,13 @@ extension DashFrame {
     private func summary(_ look: BatchLook, _ height: Int) -> [StyledLine] {
         let counts = look.status.counts
         var lines = [bar(look.status)]
-        var line = StyledLine("   finished ", .dim)
+        // The two numbers that matter most are there on the narrowest screen.
+        var line = StyledLine(columns >= 60 ? "   finished " : " ", .dim)
         line.put("\(Wording.count(counts.finished)) / \(Wording.count(look.status.total))", .bold)
-        line.put(columns >= 60 ? "   skipped " : " skipped ", .dim)
-        line.put(Wording.count(counts.skipped), counts.skipped > 0 ? .warning : .plain)
+        line.put(columns >= 60 ? "   skipped " : ", skipped ", .dim)
+        line.put(
+            columns >= 60 ? Wording.count(counts.skipped) : Self.short(counts.skipped),
+            counts.skipped > 0 ? .warning : .plain)
         let share = " (\(Self.percent(counts.skipped, of: counts.finished)))"
         if counts.skipped > 0 && line.width + share.utf8.count <= columns { line.put(share) }
         lines.append(line)

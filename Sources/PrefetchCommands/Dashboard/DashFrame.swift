@@ -120,33 +120,48 @@ struct DashFrame {
             if columns >= 60 || isOpen { line.put(" \(view.title)", isOpen ? .title : .plain) }
         }
         if !state.filter.isEmpty { line.put("  filter: \(glyphs.cells(state.filter))", .warning) }
-        var keys = StyledLine()
-        for key in DashKey.table(isReadOnly: state.isReadOnly) {
-            guard let word = key.footer else { continue }
-            var piece = StyledLine()
-            piece.put(" \(key.label)", .accent)
-            piece.put(" \(word) ")
-            if line.width + 2 + keys.width + piece.width <= columns { keys.put(piece) }
-        }
         line.put(" \(glyphs.wall)", .dim)
-        line.put(keys)
+        let keys = DashKey.table(isReadOnly: state.isReadOnly).filter { $0.footer != nil }
+        // The first ones there is room for, the key that shows the others before all; between them are two blanks.
+        var room = columns - line.width + 1
+        var shown: Set<String> = []
+        for key in keys.filter({ $0.label == "?" }) + keys {
+            let width = 3 + key.sign.utf8.count + (key.footer ?? "").utf8.count
+            guard !shown.contains(key.label), width <= room else { continue }
+            shown.insert(key.label)
+            room -= width
+        }
+        for (position, key) in keys.filter({ shown.contains($0.label) }).enumerated() {
+            line.put(position > 0 ? "  \(key.sign)" : " \(key.sign)", .accent)
+            line.put(" \(key.footer ?? "")")
+        }
         return line
     }
 
     private var help: [StyledLine] {
         var lines = [rule]
         let entries = DashKey.table(isReadOnly: state.isReadOnly).filter { !$0.label.isEmpty }
-        let height = max(1, rows - 4)
-        let width = columns / max(1, (entries.count + height - 1) / height)
-        for row in 0..<min(height, entries.count) {
+        // As few columns as it takes, and none too narrow to be read; what has no room is scrolled to.
+        var height = max(1, rows - (state.isReadOnly ? 4 : 3))
+        let count = max(1, min((entries.count + height - 1) / height, columns / 38))
+        let isCut = entries.count > count * height
+        if isCut { height -= 1 }
+        let start = isCut ? min(state.helpStart, entries.count - count * height) : 0
+        let shown = entries[start..<min(entries.count, start + count * height)]
+        for row in 0..<min(height, shown.count) {
             var line = StyledLine()
-            for (number, index) in stride(from: row, to: entries.count, by: height).enumerated() {
+            for (number, index) in stride(from: start + row, to: shown.endIndex, by: height).enumerated() {
+                let width = columns / count
                 line.move(to: number * width)
                 line.put(" " + glyphs.cells(entries[index].label), .accent)
                 line.move(to: number * width + 11)
                 line.put(DisplayWidth.cut(entries[index].help, to: max(4, width - 12), mark: glyphs.mark))
             }
             lines.append(line)
+        }
+        if isCut {
+            lines.append(
+                StyledLine(" keys \(start + 1) to \(shown.endIndex) of \(entries.count): j k go through them", .dim))
         }
         if state.isReadOnly { lines.append(StyledLine(" read-only: keys that change the queue are not there", .dim)) }
         return lines

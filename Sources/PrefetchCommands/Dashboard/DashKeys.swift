@@ -30,6 +30,8 @@ struct DashKey: Sendable {
     var footer: String?
     /// Whether it changes the queue: gone with `--readonly`.
     var changes = false
+    /// The key alone, for the footer.
+    var sign: String { String(label.prefix { $0 != " " }) }
     var act: @Sendable (inout DashState) -> DashEffect
 
     static let all: [DashKey] = [
@@ -37,21 +39,23 @@ struct DashKey: Sendable {
         DashKey(keys: [.backTab, .left], label: "", help: "") { $0.turn(by: -1) },
         DashKey(keys: [.character("j"), .down], label: "j k ↑ ↓", help: "row") { $0.move(to: $0.cursor + 1) },
         DashKey(keys: [.character("k"), .up], label: "", help: "") { $0.move(to: $0.cursor - 1) },
-        DashKey(keys: [.character("g"), .home], label: "g G", help: "first, last row") { $0.move(to: 0) },
+        DashKey(keys: [.character("g"), .home], label: "g G", help: "first, last row; PgUp PgDn a page") {
+            $0.move(to: 0)
+        },
         DashKey(keys: [.character("G"), .end], label: "", help: "") { $0.move(to: .max) },
-        DashKey(keys: [.pageDown], label: "PgUp PgDn", help: "page") { $0.move(to: $0.cursor + 10) },
+        DashKey(keys: [.pageDown], label: "", help: "") { $0.move(to: $0.cursor + 10) },
         DashKey(keys: [.pageUp], label: "", help: "") { $0.move(to: $0.cursor - 10) },
         DashKey(keys: [.enter], label: "Enter", help: "open the row: a batch, a cause") { $0.openRow() },
         DashKey(keys: [.escape], label: "Esc", help: "back; takes the filter away") { $0.goBack() },
         DashKey(keys: [.character("]")], label: "[ ]", help: "newer, older batch") { $0.turnBatch(by: 1) },
         DashKey(keys: [.character("[")], label: "", help: "") { $0.turnBatch(by: -1) },
         DashKey(
-            keys: [.character("p")], label: "p", help: "pause this batch, in 2 this worker; go on", footer: "pause",
-            changes: true
+            keys: [.character("p")], label: "p P", help: "pause or go on: this batch, in 2 this worker; P: the queue",
+            footer: "pause", changes: true
         ) {
             $0.togglePause()
         },
-        DashKey(keys: [.character("P")], label: "P", help: "pause the whole queue; go on", changes: true) {
+        DashKey(keys: [.character("P")], label: "", help: "", changes: true) {
             $0.toggleQueue()
         },
         DashKey(keys: [.character("<")], label: "< >", help: "lower, higher priority", changes: true) {
@@ -98,6 +102,7 @@ struct DashKey: Sendable {
         DashKey(keys: [.control("l")], label: "Ctrl-L", help: "read and draw again") { _ in .reread },
         DashKey(keys: [.character("?"), .character("h")], label: "?", help: "this help", footer: "help") { state in
             state.isHelpShown.toggle()
+            state.helpStart = 0
             return .none
         },
         DashKey(keys: [.character("q")], label: "q", help: "quit; the batch goes on", footer: "quit") { _ in .quit },
@@ -152,6 +157,10 @@ extension DashState {
     }
 
     fileprivate mutating func move(to row: Int) -> DashEffect {
+        if isHelpShown {
+            helpStart = max(0, min(DashKey.all.count, row == .max ? .max : helpStart + row - cursor))
+            return .none
+        }
         cursors[view] = min(max(0, row), max(0, rowCount - 1))
         return .none
     }

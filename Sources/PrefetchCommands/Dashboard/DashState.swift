@@ -40,6 +40,8 @@ struct DashState: Sendable {
     var isEditingFilter = false
     var isFrozen = false
     var isHelpShown = false
+    /// The first key of the help, where not all have room.
+    var helpStart = 0
     /// Which cause the failures view is about; nil shows the causes.
     var cause: String?
     var question: Question?

@@ -62,11 +62,15 @@ enum BatchJSON {
         func text(_ value: String?) -> JSONText { value.map { .string($0) } ?? .null }
         func number(_ value: Int?) -> JSONText { value.map { .int($0) } ?? .null }
         let image = line.image
-        return .object([
+        let columns = line.result.columns.map { columns in
+            [("columns", JSONText.object(columns.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }))]
+        }
+        let members: [(String, JSONText)] = [
             ("line", .int(line.result.line)), ("url", .string(line.result.url)),
             ("outcome", text(line.result.outcome?.name)), ("path", text(image?.path)),
             ("bytes", number(image?.bytes)), ("sha256", text(image?.sha256)), ("format", text(image?.format?.rawValue)),
             ("width", number(image?.width)), ("height", number(image?.height)),
-        ])
+        ]
+        return .object(members + (columns ?? []))
     }
 }

@@ -1,0 +1,28 @@
+internal import FoundationEssentials
+
+/// A line of the list that an input becomes: the URL alone, or an object with what belongs to it (``JSONLine``).
+struct ImportedLine: Encodable {
+    var url: String
+    var sha256: String?
+    /// What a table has beside it, by the names of its columns.
+    var columns: [String: String] = [:]
+
+    private enum CodingKeys: CodingKey {
+        case url, sha256, columns
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(url, forKey: .url)
+        try container.encodeIfPresent(sha256, forKey: .sha256)
+        if !columns.isEmpty { try container.encode(columns, forKey: .columns) }
+    }
+
+    /// With the line's end. What would be another line, or none, is written as an object, so that each input is one entry.
+    var bytes: [UInt8] {
+        if sha256 == nil, columns.isEmpty, URLLines.isURL(url) { return Array(url.utf8) + [UInt8(ascii: "\n")] }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return Array((try? encoder.encode(self)) ?? Data(#"{"url":""}"#.utf8)) + [UInt8(ascii: "\n")]
+    }
+}

@@ -1,0 +1,46 @@
+internal import Glibc
+internal import WebImage
+
+/// Writes a list and takes its digest. Fed by one caller.
+final class LineOutput {
+    private let file: TemporaryFile
+    private let path: String
+    private let hasher = SHA256Hasher()
+    private var buffer: [UInt8] = []
+    /// The number of the next line.
+    private var line = 1
+
+    init(file: TemporaryFile, path: String) { (self.file, self.path) = (file, path) }
+
+    /// Adds bytes as they are.
+    /// - Throws: `inputOutput`.
+    func write(_ bytes: ArraySlice<UInt8>) throws(PrefetchError) {
+        buffer += bytes
+        line += bytes.count { $0 == UInt8(ascii: "\n") }
+        if buffer.count > 1 << 18 { try flush() }
+    }
+
+    /// Blank lines, so that the next one has this number where it has not been passed.
+    /// - Throws: `inputOutput`.
+    func skip(to number: Int) throws(PrefetchError) {
+        while line < number { try write([UInt8(ascii: "\n")]) }
+    }
+
+    /// Writes what is left; hex SHA-256 of all.
+    /// - Throws: `inputOutput`.
+    func finish() throws(PrefetchError) -> String {
+        try flush()
+        return hasher.finishedHex()
+    }
+
+    private func flush() throws(PrefetchError) {
+        buffer.withUnsafeBytes { hasher.update($0) }
+        let code = TemporaryFile.write(buffer, to: file.descriptor)
+        guard code == 0 else {
+            throw PrefetchError(
+                .inputOutput, "cannot write the list into \(path): \(String(cString: strerror(code)))",
+                hint: "make room in \(path)")
+        }
+        buffer.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,178 @@
+internal import FoundationEssentials
+internal import Glibc
+internal import WebImage
+
+/// Lists that are packed, tables and sitemaps, laid out once as the list of lines that everything else reads. The same input makes the same
+/// list, so that the same command goes on with the batch it has begun.
+package struct ListImport: Sendable {
+    /// What a person said of the input.
+    package struct Options: Sendable, Equatable {
+        package var format = ListFormat.auto
+        /// Of a table: name or number of the columns.
+        package var urlColumn: String?
+        package var sha256Column: String?
+        package var keepColumns: [String] = []
+
+        package init() {}
+
+        /// Whether one of them is about tables.
+        var isOfTable: Bool { urlColumn != nil || sha256Column != nil || !keepColumns.isEmpty }
+    }
+
+    private enum Kind: Equatable {
+        case lines
+        case table(separator: UInt8)
+        case sitemap
+    }
+
+    private let path: String
+    private let options: Options
+    private let kind: Kind
+    private let isPacked: Bool
+
+    /// Looks at the beginning of a file; nil where it is a list of lines as it is.
+    ///
+    /// * `name`: what the file is called where it was read from, for its extension.
+    /// - Throws: `notFound`, `unreadableList`; `configuration` where the options are for something else than it is.
+    package init?(path: String, name: String? = nil, options: Options = Options()) throws(PrefetchError) {
+        var bytes = try InputBytes(path: path)
+        let head = try bytes.next()
+        isPacked = bytes.isPacked
+        (self.path, self.options) = (path, options)
+        kind = try Self.kind(head, name: name ?? path, isPacked: isPacked, options)
+        if kind == .lines && options.isOfTable {
+            throw PrefetchError(
+                .configuration, "\(path) is no table, and --url-column, --sha256-column and --keep-columns are for one",
+                hint: "say so where it is: --input-format csv, or tsv")
+        }
+        if kind == .lines && !isPacked { return nil }
+    }
+
+    private static func kind(
+        _ head: ArraySlice<UInt8>, name: String, isPacked: Bool, _ options: Options
+    ) throws(PrefetchError) -> Kind {
+        switch options.format {
+        case .csv: return .table(separator: UInt8(ascii: ","))
+        case .tsv: return .table(separator: UInt8(ascii: "\t"))
+        case .sitemap: return .sitemap
+        case .plain, .jsonl: return .lines
+        case .auto: break
+        }
+        var base = name.lowercased()
+        if isPacked, let dot = base.lastIndex(of: ".") { base = String(base[..<dot]) }
+        if base.hasSuffix(".csv") { return .table(separator: UInt8(ascii: ",")) }
+        if base.hasSuffix(".tsv") || base.hasSuffix(".tab") { return .table(separator: UInt8(ascii: "\t")) }
+        let text = head.drop { [0xEF, 0xBB, 0xBF, 0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        if ["<?xml", "<urlset", "<sitemapindex"].contains(where: { text.starts(with: $0.utf8) }) { return .sitemap }
+        guard options.isOfTable else { return .lines }
+        let first = head.prefix { $0 != UInt8(ascii: "\n") }
+        return .table(separator: first.contains(UInt8(ascii: "\t")) ? UInt8(ascii: "\t") : UInt8(ascii: ","))
+    }
+
+    /// Writes the list into a folder and returns its path; the name has the digest of what is in it.
+    ///
+    /// * `stem`: the beginning of the name, which batches are called by.
+    /// - Throws: `unreadableList` with the line where the input is not what it seemed; `inputOutput`, `cacheUnavailable`.
+    package func write(into folder: String, stem: String) throws(PrefetchError) -> String {
+        guard let open = OpenFolder(folder), let file = TemporaryFile(in: open) else {
+            throw PrefetchError(
+                .cacheUnavailable, "cannot write into \(folder): \(String(cString: strerror(errno)))",
+                hint: "choose a folder that this user may write: --cache DIR")
+        }
+        let output = LineOutput(file: file, path: folder)
+        switch kind {
+        case .lines:
+            var bytes = try InputBytes(path: path)
+            while case let piece = try bytes.next(), !piece.isEmpty { try output.write(piece) }
+        case .table(let separator): try writeTable(separator, to: output)
+        case .sitemap: try writeSitemap(to: output)
+        }
+        let name = "\(stem).\(try output.finish().prefix(16)).list"
+        let code = file.publish(replacing: name)
+        guard code == 0 else {
+            throw PrefetchError(
+                .inputOutput, "cannot write \(folder)/\(name): \(String(cString: strerror(code)))",
+                hint: "make room in \(folder)")
+        }
+        return "\(folder)/\(name)"
+    }
+
+    /// Rows become lines under the numbers they have: what is said of line 7 is said of line 7 of the table.
+    private func writeTable(_ separator: UInt8, to output: LineOutput) throws(PrefetchError) {
+        var columns: TableColumns?
+        var reader = CSVReader(separator: separator)
+        func add(_ record: CSVReader.Record) throws(PrefetchError) {
+            func text(_ column: Int) -> String? {
+                record.fields.indices.contains(column) ? String(decoding: record.fields[column], as: UTF8.self) : nil
+            }
+            let isFirst = columns == nil
+            let layout =
+                if let columns { columns } else {
+                    try TableColumns(record.fields.map { String(decoding: $0, as: UTF8.self) }, options)
+                }
+            columns = layout
+            try output.skip(to: record.line)
+            if isFirst && layout.hasHeader { return }
+            var line = ImportedLine(url: text(layout.url) ?? "")
+            line.sha256 = layout.sha256.flatMap { text($0) }.flatMap { $0.isEmpty ? nil : $0 }
+            for (name, column) in layout.kept { line.columns[name] = text(column) ?? "" }
+            try output.write(line.bytes[...])
+        }
+        var bytes = try InputBytes(path: path)
+        while case let piece = try bytes.next(), !piece.isEmpty { try reader.read(piece, add) }
+        try reader.finish(add)
+    }
+
+    /// The images of a sitemap; its pages where it names no image. Those that an index names are read from beside it.
+    private func writeSitemap(to output: LineOutput) throws(PrefetchError) {
+        var (images, maps) = (0, [String]())
+        try Self.read(path) { kind, address throws(PrefetchError) in
+            if kind == .image { images += 1 }
+            if kind == .sitemap { maps.append(address) }
+        }
+        guard !maps.isEmpty else { return try Self.writeSitemap(path, images > 0 ? .image : .page, to: output) }
+        for address in maps {
+            let file = try local(address)
+            var images = 0
+            try Self.read(file) { kind, _ throws(PrefetchError) in
+                if kind == .image { images += 1 }
+                if kind == .sitemap {
+                    throw PrefetchError(
+                        .unreadableList, "\(file) is an index, and so is \(path) that names it",
+                        hint: "an index names sitemaps only; submit \(file) by itself")
+                }
+            }
+            try Self.writeSitemap(file, images > 0 ? .image : .page, to: output)
+        }
+    }
+
+    private static func writeSitemap(
+        _ path: String, _ wanted: SitemapReader.Kind, to output: LineOutput
+    ) throws(PrefetchError) {
+        try read(path) { kind, address throws(PrefetchError) in
+            if kind == wanted { try output.write(ImportedLine(url: address).bytes[...]) }
+        }
+    }
+
+    private static func read(
+        _ path: String, _ body: (SitemapReader.Kind, String) throws(PrefetchError) -> Void
+    ) throws(PrefetchError) {
+        var reader = SitemapReader()
+        var bytes = try InputBytes(path: path)
+        while case let piece = try bytes.next(), !piece.isEmpty { try reader.read(piece, body) }
+        try reader.finish()
+    }
+
+    /// The file beside the index that has the name of an address.
+    private func local(_ address: String) throws(PrefetchError) -> String {
+        let name = address.prefix { $0 != "?" && $0 != "#" }.split(separator: "/").last.map(String.init) ?? ""
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+        guard !name.isEmpty, name != ".", name != "..", access(folder + name, R_OK) == 0 else {
+            throw PrefetchError(
+                .unreadableList, "\(path) names \(address), and there is no \(folder)\(name)",
+                hint: "fetch all of them to where the index is, for example: "
+                    + "curl -sS \(address.hasPrefix("http") ? "--remote-name-all " : "")URL…")
+        }
+        return folder + name
+    }
+}

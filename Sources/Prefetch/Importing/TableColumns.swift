@@ -1,0 +1,59 @@
+/// Which columns of a table are what.
+struct TableColumns: Equatable {
+    /// Where the URLs are, and the digests the images must have.
+    var url: Int, sha256: Int?
+    /// What is kept, by the name it is kept under.
+    var kept: [(name: String, column: Int)]
+    /// Whether the first row is a URL already.
+    var hasHeader: Bool
+
+    /// Names that a column of URLs has, most telling first.
+    private static let names = [
+        "url", "image_url", "imageurl", "image", "img_url", "img", "image_link", "src", "link", "href", "uri", "loc",
+    ]
+
+    static func == (left: TableColumns, right: TableColumns) -> Bool {
+        left.url == right.url && left.sha256 == right.sha256 && left.hasHeader == right.hasHeader
+            && left.kept.elementsEqual(right.kept) { $0 == $1 }
+    }
+
+    /// Goes by the first row.
+    ///
+    /// - Throws: `unreadableList` where a column is not there, with those that are.
+    init(_ first: [String], _ options: ListImport.Options) throws(PrefetchError) {
+        let isURL = first.map { URLLines.isURL($0) }
+        let isNamed = !isURL.contains(true)
+        hasHeader = isNamed
+        func column(_ word: String, for what: String) throws(PrefetchError) -> Int {
+            if let number = Int(word), (1...first.count).contains(number) { return number - 1 }
+            let place = first.firstIndex { $0 == word } ?? first.firstIndex { $0.lowercased() == word.lowercased() }
+            guard isNamed, let place else {
+                throw PrefetchError(
+                    .unreadableList, "there is no column '\(word)' for \(what)",
+                    hint: isNamed
+                        ? "the first row has \(first.prefix(20).joined(separator: ", "))"
+                        : "the first row is a URL already; give the column's number, from 1")
+            }
+            return place
+        }
+        if let word = options.urlColumn {
+            url = try column(word, for: "the URL")
+        } else if let place = isURL.firstIndex(of: true) {
+            url = place
+        } else {
+            let lower = first.map { $0.lowercased() }
+            guard let place = Self.names.lazy.compactMap({ lower.firstIndex(of: $0) }).first else {
+                throw PrefetchError(
+                    .unreadableList, "no column is called url, and none of the first row is one",
+                    hint: "name it: --url-column; the first row has \(first.prefix(20).joined(separator: ", "))")
+            }
+            url = place
+        }
+        sha256 = if let word = options.sha256Column { try column(word, for: "the SHA-256") } else { nil }
+        kept = []
+        for word in options.keepColumns {
+            let place = try column(word, for: "what is kept")
+            kept.append((isNamed ? first[place] : word, place))
+        }
+    }
+}

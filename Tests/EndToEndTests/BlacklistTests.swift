@@ -139,7 +139,8 @@ struct BlacklistTests {
 
         let found = try await ran(["why", good] + at)
         let lines = found.stdout.split(separator: "\n").map(String.init)
-        #expect(lines.count == 4 && lines[0] == good && lines[1] == "  not on the list of failed URLs")
+        try #require(lines.count == 4)
+        #expect(lines[0] == good && lines[1] == "  not on the list of failed URLs")
         #expect(lines[2].hasPrefix("  in the cache: \(cache)/v1/"))
         #expect(lines[2].contains(", \(image.count) bytes, png 9x7, passed decode, stored 20"))
         #expect(lines[2].contains("Z, sha256 ") && found.stderr == "")

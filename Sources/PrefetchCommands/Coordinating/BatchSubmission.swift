@@ -116,7 +116,7 @@ struct BatchSubmission: Sendable {
 
     /// The list a command was given: a file, or `-`.
     static func list(
-        _ path: String, cache: String?, format: ListFormat = .auto, table: TableOptions = TableOptions()
+        _ path: String, cache: String?, format: ListFormat, table: TableOptions
     ) throws(PrefetchError) -> URLList {
         if path == "-" {
             if isatty(STDIN_FILENO) == 1 {

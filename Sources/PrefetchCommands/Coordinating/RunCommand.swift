@@ -69,7 +69,8 @@ struct RunCommand: AsyncParsableCommand {
         if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
         // A list that cannot be used leaves no cache folder behind; standard input and what is no list of lines need one, to be kept in.
         let isKept = try file == "-" || BatchSubmission.isLaidOut(file, batch.inputFormat, table)
-        var list = isKept ? nil : try BatchSubmission.list(file, cache: cache, format: batch.inputFormat)
+        var list =
+            isKept ? nil : try BatchSubmission.list(file, cache: cache, format: batch.inputFormat, table: table)
         try list?.check(isLocked: batch.locked)
         for target in try Self.outputs(manifest: manifest, out: out) { try target.check() }
         let disk = try Self.openCache(cache, fetch.cacheLimits.prepare())

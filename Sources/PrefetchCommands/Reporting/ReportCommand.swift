@@ -14,10 +14,10 @@ struct ReportCommand: AsyncParsableCommand {
               prefetch-coord report --cache ./cache --output report.html
               prefetch-coord report urls-7f3a --transfers worker.log > report.html
 
-            One file without scripts that asks for nothing from outside, light or dark as the
-            reader has it, and fit for printing. Sizes, formats and the curve come from the
-            images: they are there where --cache is. How long transfers took comes from what
-            workers wrote with --transfer-log.
+            One file without scripts that asks for nothing from outside, light or dark as
+            the reader has it, and fit for printing. Sizes, formats and the curve come from
+            the images: they are there where --cache is. How long transfers took comes from
+            what workers wrote with --transfer-log.
             """)
 
     @Argument(help: "A batch, or the beginning of its name; the newest by default.")

@@ -107,13 +107,17 @@ struct CommandTests {
         folder.write(Array("PAR1\u{1}\u{2}".utf8), to: "x.parquet")
         folder.write([0x1F, 0x8B, 8, 0], to: "x.gz")
         folder.write(Array("id,url\n1,a.jpg\n".utf8), to: "x.csv")
-        let cache = folder.path("new")
+        // What is no list of lines is laid out as one in the cache.
+        let (cache, laidOut) = (folder.path("new"), folder.path("other"))
         let cases: [([String], Int32, String)] = [
             (["run", folder.path("none.txt"), "--cache", cache], 66, "No such file"),
             (["run", folder.path, "--cache", cache], 65, "directory"),
             (["run", folder.path("x.parquet"), "--cache", cache], 65, "a Parquet file"),
-            (["run", folder.path("x.gz"), "--cache", cache], 65, "gzip data"),
-            (["run", folder.path("x.csv"), "--cache", cache], 65, "CSV with the columns id, url"),
+            (
+                ["run", folder.path("x.gz"), "--cache", laidOut], 65,
+                "x.gz: unexpected end of file\nhint: it is damaged"
+            ),
+            (["run", folder.path("x.csv"), "--cache", laidOut], 65, "x.csv looks like CSV with the columns id, url"),
             (["run", good, "--cache", "/proc/none"], 73, "/proc/none"),
             (["submit", good, "--redis", "redis://127.0.0.1:1"], 69, "Connection refused"),
             (["submit", good, "--redis", "rediss://127.0.0.1"], 78, "TLS"),

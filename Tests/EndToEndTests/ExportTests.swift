@@ -300,7 +300,7 @@ struct ExportTests {
                 words("x", "three"), exits: 66, says: "there is none at all in queue 'three'; --queue names another")
         }
         for words in [
-            ["export"], ["export", "--to", "csv"], ["export", "--to", "files"], ["export", "a", "--to", "jsonl", "b"],
+            ["export"], ["export", "--to", "xlsx"], ["export", "--to", "files"], ["export", "a", "--to", "jsonl", "b"],
         ] {
             try await ran(words + at, exits: 64)
         }

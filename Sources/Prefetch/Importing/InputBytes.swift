@@ -37,7 +37,9 @@ struct InputBytes: ~Copyable {
     mutating func next() throws(PrefetchError) -> ArraySlice<UInt8> {
         let count = buffer.withUnsafeMutableBytes { gzread(file, $0.baseAddress, UInt32($0.count)) }
         var code: Int32 = 0
-        let reason = gzerror(file, &code).map { String(cString: $0) } ?? ""
+        // zlib puts what it calls the file before it, which is the number of a descriptor.
+        let said = gzerror(file, &code).map { String(cString: $0) } ?? ""
+        let reason = said.hasPrefix("<fd:") ? String(said.drop { $0 != " " }.dropFirst()) : said
         // A file that was cut off gives what there is of it and says so at its end.
         guard count >= 0, code == Z_OK || code == Z_STREAM_END else {
             throw PrefetchError(

@@ -29,6 +29,8 @@ package struct ListImport: Sendable {
     private let options: Options
     private let kind: Kind
     private let isPacked: Bool
+    /// How it begins, unpacked: what it looks like is said where it has no URLs.
+    let head: [UInt8]
 
     /// Looks at the beginning of a file; nil where it is a list of lines as it is.
     ///
@@ -36,10 +38,11 @@ package struct ListImport: Sendable {
     /// - Throws: `notFound`, `unreadableList`; `configuration` where the options are for something else than it is.
     package init?(path: String, name: String? = nil, options: Options = Options()) throws(PrefetchError) {
         var bytes = try InputBytes(path: path)
-        let head = try bytes.next()
+        let first = try bytes.next()
         isPacked = bytes.isPacked
+        head = Array(first.prefix(4096))
         (self.path, self.options) = (path, options)
-        kind = try Self.kind(head, name: name ?? path, isPacked: isPacked, options)
+        kind = try Self.kind(first, name: name ?? path, isPacked: isPacked, options)
         if kind == .lines && options.isOfTable {
             throw PrefetchError(
                 .configuration, "\(path) is no table, and --url-column, --sha256-column and --keep-columns are for one",

@@ -33,7 +33,7 @@ enum ListGuess {
             return ("an HTML page", "extract its links first; the list has one URL a line")
         }
         if lower.hasPrefix("<?xml") || lower.hasPrefix("<urlset") {
-            return ("XML", "extract its <loc> elements first; the list has one URL a line")
+            return ("XML", "a sitemap has its URLs in <loc>; of anything else write them one a line")
         }
         if start.hasPrefix("[") { return ("a JSON array", "write one URL a line: jq -r '.[]' \(path) > urls.txt") }
         if start.hasPrefix("{") {
@@ -44,11 +44,12 @@ enum ListGuess {
             let columns = first.split(separator: separator, omittingEmptySubsequences: false).map {
                 $0.trimmingPrefix("\"")
             }
-            let column = columns.firstIndex { $0.lowercased().contains("url") }.map { $0 + 1 }
             let name = separator == "\t" ? "TAB-separated values" : "CSV"
             return (
                 "\(name) with the columns \(columns.prefix(8).map { $0.filter { $0 != "\"" } }.joined(separator: ", "))",
-                "write the column of URLs alone, for example: cut -d'\(separator)' -f\(column ?? 1) \(path) | tail -n +2 > urls.txt"
+                separator == ";"
+                    ? "write the column of URLs alone, for example: cut -d';' -f1 \(path) | tail -n +2 > urls.txt"
+                    : "each URL has its scheme; name their column: --input-format \(separator == "," ? "csv" : "tsv") --url-column NAME"
             )
         }
         return ("text without URLs", "the list has one URL a line, each with its scheme: https://example.org/a.jpg")

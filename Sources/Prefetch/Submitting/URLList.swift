@@ -17,9 +17,13 @@ package struct URLList: Sendable, Equatable {
     package private(set) var lineOptions: WebImageOptions = []
 
     /// Reads the whole list once, in constant memory: its total and hash.
+    ///
+    /// * `origin`: what it was made of, and what that was called; it is named where there are no URLs in it.
     /// - Throws: `notFound`, `unreadableList`; the latter also where none of the first 200 entries is a URL, with a hint that
     ///   names what the file looks like, and where a line is not of the format or asks for what there is not.
-    package init(path: String, format: ListFormat = .auto) throws(PrefetchError) {
+    package init(
+        path: String, format: ListFormat = .auto, origin: (name: String, input: ListImport)? = nil
+    ) throws(PrefetchError) {
         self.path = path
         var reader = try LineReader(path: path)
         let hasher = SHA256Hasher()
@@ -45,7 +49,9 @@ package struct URLList: Sendable, Equatable {
             if total <= 200, Self.entry(line, isCut: isCut, number: 1)?.isInvalid == false { looksLikeURLs = true }
             if total == 200 && !looksLikeURLs { break }
         }
-        if total > 0 && !looksLikeURLs { throw ListGuess.error(path: path, head: head) }
+        if total > 0 && !looksLikeURLs {
+            throw ListGuess.error(path: origin?.name ?? path, head: origin?.input.head ?? head)
+        }
         self.total = total
         lines = reader.lineNumber
         hash = hasher.finishedHex()

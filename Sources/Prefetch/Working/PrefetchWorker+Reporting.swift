@@ -15,6 +15,8 @@ extension PrefetchWorker {
 
     /// Reports everything that is known. Effects in this order: files durable, then counted.
     func reportAll(through queue: PrefetchQueue) async {
+        // With the gate closed nothing may come any more that would be reported.
+        if syncHasFailed, await !sync() { return }
         // One group a call for each registration: after a loss the old jobs are not owned any more, but their outcomes count.
         let ready = jobs.reportable()
         guard !ready.isEmpty else { return }

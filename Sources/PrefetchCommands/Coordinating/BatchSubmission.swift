@@ -146,7 +146,8 @@ struct BatchSubmission: Sendable {
         guard let found = try ListImport(path: path, name: name, options: table.options(format)) else { return nil }
         let stem = URLList(path: name, total: 0, hash: "").stem
         let list = try found.write(into: listFolder(cache), stem: stem)
-        return try URLList(path: list, format: format == .jsonl || format == .plain ? format : .auto)
+        return try URLList(
+            path: list, format: format == .jsonl || format == .plain ? format : .auto, origin: (name, found))
     }
 }
 

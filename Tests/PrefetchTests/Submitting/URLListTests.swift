@@ -104,8 +104,11 @@ struct URLListTests {
         ("xml", Array("<?xml version=\"1.0\"?>\n<urlset>".utf8), "XML", "<loc>"),
         ("array", Array("[\"http://a/1\"]".utf8), "a JSON array", "jq -r '.[]'"),
         ("json", Array("{\"link\": \"http://a/1\"}\n".utf8), "JSON", "jq -r '.url'"),
-        ("csv", Array("id,url,caption\n1,http://a/1,x\n".utf8), "CSV with the columns id, url, caption", "-f2"),
-        ("tsv", Array("url\tcaption\nhttp://a/1\tx\n".utf8), "TAB-separated values", "-f1"),
+        (
+            "csv", Array("id,url,caption\n1,http://a/1,x\n".utf8), "CSV with the columns id, url, caption",
+            "--input-format csv"
+        ),
+        ("tsv", Array("url\tcaption\nhttp://a/1\tx\n".utf8), "TAB-separated values", "--input-format tsv"),
         ("prose", Array("hello\nworld\n".utf8), "text without URLs", "https://example.org/a.jpg"),
     ]
 

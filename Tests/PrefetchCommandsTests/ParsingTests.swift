@@ -72,7 +72,7 @@ struct ParsingTests {
         ["--priority", "urgent"], ["--order", "random"], ["--keep-details", "-1"],
         ["--deadline", "0"], ["--deadline", "0.0001ms"], ["--deadline", "101y"], ["--deadline", "1e9d"],
         ["--finish-at", "0"], ["--finish-at", "0%"], ["--finish-at", "101%"], ["--finish-at", "1.5"],
-        ["--options", "delayPlaceholder"], ["--options", "retryFailed,nope"], ["--input-format", "csv"],
+        ["--options", "delayPlaceholder"], ["--options", "retryFailed,nope"], ["--input-format", "xls"],
         ["--finish-at", "%"], ["--finish-at", "1e1%"], ["--finish-at", "0x10"], ["--finish-at", "1.2.3%"],
     ])
     func aBatchOptionThatMakesNoSenseIsRefused(words: [String]) {

@@ -1,8 +1,13 @@
 """Manual pages from what a program says of its own options (--experimental-dump-help of swift-argument-parser), one for the program
 and one for each of its commands: manual.py HELP.json VERSION FOLDER"""
 import json
+import os
 import sys
+import time
 from pathlib import Path
+
+# Of the pages; the variable is for builds that have to give the same bytes again (reproducible-builds.org).
+DATE = time.strftime("%Y-%m-%d", time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())))
 
 
 def text(words):
@@ -56,7 +61,7 @@ def pages(command, path, version):
     full = path + [command["commandName"]]
     below = [one for one in command.get("subcommands") or [] if one["commandName"] != "help" and one.get("shouldDisplay", True)]
     lines = [
-        f'.TH "{text("-".join(full)).upper()}" 1 "" "{text(version)}"',
+        f'.TH "{text("-".join(full)).upper()}" 1 "{DATE}" "{text(version)}"',
         ".SH NAME",
         f"{text('-'.join(full))} \\- {text((command.get('abstract') or '').rstrip('.'))}",
         ".SH SYNOPSIS",

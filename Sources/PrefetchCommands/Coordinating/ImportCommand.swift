@@ -12,7 +12,7 @@ struct ImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
         abstract: "Take images over into the cache from a folder or an SDWebImage cache.",
-        usage: "prefetch-coord import <path> --from sdwebimage|files|jsonl|folder [<options>]",
+        usage: "prefetch-coord import <path> --from FORM [<options>]",
         discussion: """
             Examples:
               prefetch-coord import Caches --from sdwebimage --list urls.txt

@@ -222,7 +222,7 @@ struct HostileServerTests {
 }
 
 /// A gzip stream of stored blocks (RFC 1951, section 3.2.4; RFC 1952).
-private func gzip(_ bytes: [UInt8]) -> [UInt8] {
+func gzip(_ bytes: [UInt8]) -> [UInt8] {
     var out: [UInt8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]
     var start = 0
     repeat {

@@ -74,10 +74,23 @@ struct ImageDownloaderResumeTests {
         "Where nothing vouches for the bytes, or there are few, the next try begins anew",
         arguments: [
             ([("ETag", "W/\"1\"")], 100_000), ([], 100_000), ([("ETag", "\"1\""), ("Accept-Ranges", "none")], 100_000),
-            ([("ETag", "\"1\""), ("Content-Encoding", "gzip")], 100_000), ([("ETag", "\"1\"")], 60_000),
+            ([("ETag", "\"1\"")], 60_000),
         ] as [([(String, String)], Int)])
     func beginsAnew(headers: [(String, String)], cut: Int) async throws {
         route("/a", cuts: [cut], headers: headers)
+        let image = try await makeDownloader().download(origin.url("/a"))
+        #expect(try image.body.bytes == body)
+        #expect(ranges("/a") == [nil, nil])
+    }
+
+    @Test("A packed body that broke off begins anew: what is there is not what came over the wire")
+    func packed() async throws {
+        let wire = gzip(body)
+        origin.route("/a") { request in
+            OriginResponse(
+                headers: [("ETag", "\"1\""), ("Content-Encoding", "gzip")], body: wire,
+                fault: request.number == 1 ? .truncated(after: 150_000) : nil)
+        }
         let image = try await makeDownloader().download(origin.url("/a"))
         #expect(try image.body.bytes == body)
         #expect(ranges("/a") == [nil, nil])

@@ -1,0 +1,143 @@
+import Foundation
+import Origin
+import TestSupport
+import Testing
+
+/// Lists that are no lines, and what comes out of a batch, with the built programs.
+@Suite("Inputs and pages", .timeLimit(.minutes(2)))
+struct InputTests {
+    private let folder = TemporaryDirectory()
+    private let origin: OriginServer
+    private let net = ["--allow-net", "127.0.0.0/8", "-n", "1", "-q"]
+
+    init() throws {
+        origin = try OriginServer()
+        for index in 0..<4 {
+            origin.route(
+                "/\(index).png", OriginResponse(body: GeneratedImage.png(seed: UInt64(index), width: 16, height: 16)))
+        }
+        origin.setFallback { _ in OriginResponse(status: 404) }
+    }
+
+    private func coord(_ words: [String], input: String? = nil) async throws -> ChildProcess {
+        let child = try await ChildProcess(
+            builtProduct("prefetch-coord"), words, environment: RemoteBatch.clean, input: input.map { Array($0.utf8) })
+        await child.wait()
+        return child
+    }
+
+    private func shell(_ command: String) async throws -> ChildProcess {
+        let child = try await ChildProcess("/usr/bin/env", ["bash", "-c", command], environment: RemoteBatch.clean)
+        await child.wait()
+        return child
+    }
+
+    private func write(_ text: String, _ name: String) -> String {
+        folder.write(Array(text.utf8), to: name)
+        return folder.path(name)
+    }
+
+    @Test("A table keeps its columns up to the manifest, under its own line numbers, and a second run goes on with it")
+    func table() async throws {
+        let file = write(
+            "id,image,caption\n7,\(origin.url("/0.png")),\"a, \"\"b\"\"\"\n8,\(origin.url("/1.png")),\n9,\(origin.url("/none")),gone\n",
+            "my list.csv")
+        let cache = folder.path("cache")
+        let words = ["run", file, "--cache", cache, "--keep-columns", "id,caption"] + net
+        let run = try await coord(words)
+        #expect(await run.wait() == .exited(3), "\(run.stderr)")
+        let export = try await coord(["export", "--to", "jsonl", "--cache", cache])
+        let rows = export.stdout.split(separator: "\n").map(String.init)
+        #expect(rows.count == 3)
+        #expect(rows[0].hasPrefix(#"{"line":2,"url":"\#(origin.url("/0.png"))","outcome":"downloaded""#), "\(rows)")
+        #expect(rows[0].hasSuffix(#","columns":{"caption":"a, \"b\"","id":"7"}}"#), "\(rows)")
+        #expect(rows[2].contains(#""line":4,"#) && rows[2].contains(#""outcome":"httpError""#))
+        let failures = try await coord(["failures", "--cache", cache])
+        #expect(failures.stdout.hasPrefix("4: \(origin.url("/none"))"))
+        let lists = folder.contents().filter { $0.contains(".prefetch/lists/") && $0.hasSuffix(".list") }
+        #expect(lists.count == 1 && lists[0].contains("/lists/my-list."))
+        // The same input is the same list.
+        #expect(await (try await coord(words)).wait() == .exited(3))
+        #expect(folder.contents().filter { $0.hasSuffix(".list") } == lists)
+        let wrong = try await coord(["run", file, "--cache", cache, "--url-column", "picture"] + net)
+        #expect(await wrong.wait() == .exited(65))
+        #expect(wrong.stderr.contains("hint: the first row has id, image, caption"), "\(wrong.stderr)")
+    }
+
+    @Test("Packed lists, sitemaps and tables come through standard input too, and half a file queues nothing")
+    func packed() async throws {
+        let cache = folder.path("cache")
+        let map = write(
+            "<?xml version=\"1.0\"?><urlset><url><loc>\(origin.url("/"))</loc><image:image><image:loc>\(origin.url("/2.png"))</image:loc></image:image></url></urlset>",
+            "sitemap.xml")
+        let program = builtProduct("prefetch-coord")
+        for (command, count) in [
+            ("gzip -c '\(map)' | '\(program)' run - --cache '\(cache)'", 1),
+            ("'\(program)' run '\(map)' --cache '\(cache)'", 1),
+            (
+                "printf '\(origin.url("/0.png"))\\n\(origin.url("/1.png"))\\n' | gzip | '\(program)' run - --cache '\(cache)'",
+                2
+            ),
+            (
+                "printf 'x\\tu\\n1\\t\(origin.url("/3.png"))\\n' | '\(program)' run - --cache '\(cache)' --url-column u",
+                1
+            ),
+        ] {
+            let run = try await shell("\(command) --allow-net 127.0.0.0/8 -n 1 -q")
+            #expect(await run.wait() == .exited(0), "\(command): \(run.stderr)")
+            #expect(run.stdout.contains("finished \(count) skipped 0 of \(count)"), "\(command): \(run.stdout)")
+        }
+        let half = try await shell(
+            "seq 9999 | sed 's|^|https://a.example/|' | gzip | head -c 9000 | '\(program)' run - --cache '\(cache)' -q")
+        #expect(await half.wait() == .exited(65))
+        #expect(half.stderr.contains("cannot read"), "\(half.stderr)")
+        // Parquet comes through a pipe, where its reader is there.
+        let parquet = try await shell(
+            """
+            cd '\(folder.path(""))' && python3 -c 'import pyarrow' 2>/dev/null || exit 9
+            python3 -c 'import pyarrow as a, pyarrow.parquet as p; p.write_table(a.table({"url": ["\(origin.url("/0.png"))"], "caption": ["c"]}), "i.parquet")'
+            python3 -c 'import sys, csv, pyarrow.parquet as p
+            w = csv.writer(sys.stdout); f = p.ParquetFile(sys.argv[1]); c = sys.argv[2:]; w.writerow(c)
+            for b in f.iter_batches(columns=c): w.writerows(zip(*(b[n].to_pylist() for n in c)))' i.parquet url caption |
+                '\(program)' run - --input-format csv --cache '\(cache)' --keep-columns caption --allow-net 127.0.0.0/8 -n 1 -q
+            """)
+        #expect([.exited(0), .exited(9)].contains(await parquet.wait()), "\(parquet.stderr)")
+    }
+
+    @Test("report writes a page of a real batch, with and without its images, and refuses a terminal and a folder")
+    func report() async throws {
+        let cache = folder.path("cache")
+        let list = write((0..<5).map { origin.url("/\($0).png?<b>&\"'") + "\n" }.joined(), "urls.txt")
+        // As they are asked for, which is not as they are written.
+        origin.setFallback { request in
+            request.path.hasPrefix("/4")
+                ? OriginResponse(status: 404)
+                : OriginResponse(
+                    body: GeneratedImage.png(
+                        seed: UInt64(request.path.utf8.dropFirst().first ?? 0), width: 16, height: 16))
+        }
+        let log = folder.path("log")
+        let run = try await coord(["run", list, "--cache", cache, "--transfer-log", log] + net)
+        #expect([.exited(0), .exited(3)].contains(await run.wait()), "\(run.stderr)")
+        let file = folder.path("r.html")
+        let report = try await coord(["report", "--cache", cache, "--output", file, "--transfers", log])
+        #expect(await report.wait() == .exited(0), "\(report.stderr)")
+        #expect(report.stdout.isEmpty && report.stderr.hasPrefix("\(file): "))
+        let page = String(decoding: try #require(folder.read("r.html")), as: UTF8.self)
+        #expect(page.contains("<h2>Downloads over time</h2>") && page.contains("<h2>Slowest transfers</h2>"))
+        #expect(page.contains("?&lt;b&gt;&amp;&quot;&#39;") && !page.contains("?<b>"))
+        let piped = try await coord(["report", "--cache", cache])
+        #expect(piped.stdout.hasPrefix("<!DOCTYPE html>") && piped.stderr.isEmpty, "\(piped.stderr)")
+        for (words, code) in [
+            (["--output", folder.path("none/r.html")], 73), (["--output", cache], 73), (["--transfers", list], 65),
+            (["--transfers", "none"], 66), (["nothing"], 66), (["--output", ""], 64),
+        ] as [([String], Int32)] {
+            let bad = try await coord(["report", "--cache", cache] + words)
+            #expect(await bad.wait() == .exited(code), "\(words): \(bad.stderr)")
+        }
+        let terminal = try await shell(
+            "script -qec \"'\(builtProduct("prefetch-coord"))' report --cache '\(cache)'\" /dev/null </dev/null; echo $?"
+        )
+        #expect(terminal.stdout.contains("name a file: --output report.html") && terminal.stdout.hasSuffix("78\n"))
+    }
+}

@@ -1,0 +1,185 @@
+import Prefetch
+import TestSupport
+import Testing
+import WebImage
+
+@testable import PrefetchCommands
+
+@Suite("The page of a report", .timeLimit(.minutes(1)))
+struct ReportTests {
+    /// What somebody would write who wants the page to do something.
+    private let hostile = "https://a.example/\"><script>alert(1)</script><img src=x onerror='x'>&amp;\u{202E}\u{1B}[2J"
+
+    private func status(_ set: (inout PrefetchCounts) -> Void) -> BatchStatus {
+        var counts = PrefetchCounts()
+        set(&counts)
+        return BatchStatus(
+            id: "urls-7f3a", state: .done, total: counts.finished, counts: counts, created: 1_800_000_000_000,
+            ended: 1_800_000_060_000, at: 1_800_000_070_000)
+    }
+
+    private func report() -> BatchReport {
+        let status = status { counts in
+            counts[.downloaded] = 90
+            counts[.hit] = 5
+            counts[.httpError] = 9
+            counts[.timeout] = 3
+            counts.bytes = 4_500_000
+        }
+        var look = BatchLook(at: status.at, status: status, httpStatuses: [404: 6, 503: 2])
+        look.hosts = [
+            "a.example": .init(finished: 70, skipped: 12, bytes: 4_000_000),
+            "b\"<i>": .init(finished: 32, skipped: 0, bytes: 500_000),
+        ]
+        look.counts = ["host:1": status.counts]
+        var report = BatchReport(look: look)
+        report.failures = [
+            FailureDetail(
+                line: 7, url: hostile, outcome: .httpError, httpStatus: 404, attempts: 1, detail: "<b>no</b>"),
+            FailureDetail(
+                line: 9, url: "https://u:secret@a.example/", outcome: .timeout, attempts: 3, detail: "no byte"),
+        ]
+        var images = ImageFigures()
+        for index in 0..<95 {
+            var line = ExportedLine(
+                .init(line: index, url: hostile, outcome: index < 90 ? .downloaded : .hit))
+            line.image = .init(
+                path: "p", bytes: 1 << (index % 23), sha256: nil, format: index % 3 == 0 ? .png : .jpeg, width: 8,
+                height: 4,
+                storedAt: 1_800_000_000 + index % 60)
+            images.add(line)
+        }
+        report.images = images
+        return report
+    }
+
+    @Test("Nothing from outside becomes markup, moves text, or is fetched; passwords are left out")
+    func escaping() throws {
+        let page = ReportPage(report: report()).html.text
+        #expect(page.hasPrefix("<!DOCTYPE html>") && page.hasSuffix("</html>\n"))
+        #expect(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && page.contains("\\u{202e}\\x1b[2J"))
+        let tags = Set(page.matches(of: /<\/?([a-zA-Z!][a-zA-Z0-9]*)/).map { String($0.1) })
+        let known: Set = [
+            "!DOCTYPE", "html", "head", "meta", "title", "style", "body", "main", "header", "h1", "h2", "p", "span",
+            "bdi", "dl", "div",
+            "dt", "dd", "small", "section", "i", "ul", "li", "b", "figure", "figcaption", "svg", "line", "text", "path",
+            "table",
+            "thead", "tbody", "tr", "th", "td", "code", "footer", "/",
+        ]
+        #expect(tags.subtracting(known) == [])
+        for word in [
+            "<script", "<img", "<link", "<iframe", "url(", "@import", "onerror='", "secret",
+            "\u{1B}",
+        ] {
+            #expect(!page.contains(word), "\(word)")
+        }
+        // As an attribute; as text they may stand in a URL.
+        #expect(page.firstMatch(of: /<[a-z][^>]*\s(src|href|on[a-z]+)\s*=/) == nil)
+        #expect(page.contains("default-src 'none'; style-src 'unsafe-inline'"))
+        #expect(page.contains("https://u:***@a.example/"))
+        #expect(page.utf8.count < 2_000_000)
+    }
+
+    @Test("Each element that is opened is closed, in its order")
+    func wellFormed() throws {
+        let page = ReportPage(report: report()).html.text
+        var open: [Substring] = []
+        for match in page.matches(of: /<(\/?)([a-z][a-z0-9]*)[^>]*?(\/?)>/) {
+            let (isEnd, name, isEmpty) = (!match.1.isEmpty, match.2, !match.3.isEmpty)
+            if name == "meta" || isEmpty { continue }
+            if isEnd {
+                try #require(open.popLast() == name, "</\(name)> at \(page[match.range.lowerBound...].prefix(80))")
+            } else {
+                open.append(name)
+            }
+        }
+        #expect(open == [])
+    }
+
+    @Test("Causes add up to the skipped, statuses are told apart, and what is not known of them is left over")
+    func causes() {
+        let causes = report().causes
+        #expect(
+            causes.map { "\($0.name) \($0.count)" } == [
+                "httpError 404 6", "timeout 3", "httpError 503 2", "httpError 1",
+            ])
+        #expect(causes[0].sample?.line == 7 && causes[2].sample == nil)
+        var look = report().look
+        look.httpStatuses = [404: 50]
+        #expect(BatchReport(look: look).causes.reduce(0) { $0 + $1.count } == 12)
+    }
+
+    @Test("A batch of which nothing is known but that it is there has a page too")
+    func empty() {
+        let page = ReportPage(report: BatchReport(look: BatchLook(at: 1, status: status { _ in }))).html.text
+        #expect(page.contains("urls-7f3a") && !page.contains("nan") && !page.contains("<table"))
+    }
+
+    @Test("Figures of images: every one is in one class, one format, and the curve; the biggest are in order")
+    func figures() {
+        let images = report().images ?? ImageFigures()
+        #expect(images.all.images == 95 && images.sizes.reduce(0, +) == 95)
+        #expect(images.formats.values.reduce(0) { $0 + $1.images } == 95)
+        #expect(images.stored.values.reduce(0) { $0 + $1.images } == 90)
+        let sizes = images.largest.compactMap { $0.image?.bytes }
+        #expect(sizes.count == 20 && sizes == sizes.sorted(by: >) && sizes[0] == 1 << 22)
+        var missing = ImageFigures()
+        missing.add(ExportedLine(.init(line: 1, url: "u", outcome: .downloaded)))
+        missing.add(ExportedLine(.init(line: 2, url: "u", outcome: .timeout)))
+        #expect(missing.missing == 1 && missing.all.images == 0)
+    }
+
+    @Test(
+        "A curve has as much below it as was stored, whatever its steps",
+        arguments: [1, 59, 119, 120, 121, 4_000, 90_000])
+    func curve(seconds: Int) {
+        let start = 1_800_000_000
+        var stored: [Int: ImageFigures.Sum] = [:]
+        for second in 0..<seconds { stored[start + second] = .init(images: second % 7, bytes: 1_000_000) }
+        stored[start - 500] = .init(images: 1_000, bytes: 1)
+        let window = (start * 1000)...((start + seconds) * 1000 - 1)
+        let (images, bytes) = ReportCurve.pair(stored, window: window)
+        #expect(images.rates.count <= ReportCurve.mostSteps)
+        func area(_ curve: ReportCurve) -> Double {
+            curve.rates.enumerated().reduce(0) {
+                $0 + $1.element * min(Double(curve.step), curve.duration - Double($1.offset * curve.step))
+            }
+        }
+        let expected = (0..<seconds).reduce(0) { $0 + $1 % 7 }
+        #expect(abs(area(images) - Double(expected)) < 0.001 && abs(area(bytes) - Double(seconds)) < 0.001)
+    }
+
+    @Test(
+        "Axes end at a round number that is not below the curve",
+        arguments: [
+            (0, 1), (0.004, 0.004), (0.7, 0.8), (1, 1), (1.01, 1.5), (9.9, 10), (11, 15), (656, 800),
+            (1_000_000, 1_000_000),
+        ])
+    func scale(most: Double, top: Double) {
+        let scale = ReportCurve.scale(most)
+        #expect(abs(scale.top - top) < 1e-9 && scale.parts >= 2)
+    }
+
+    @Test("Logs of transfers give percentiles and the slowest; another file is refused")
+    func transfers() throws {
+        let folder = TemporaryDirectory()
+        let lines = (1...100).map { index in
+            #"{"event":"finish","url":"https://a/\#(index)","time":50,"attempts":1,"received":10,"http_status":200,"milliseconds":{"dns":1,"connect":2,"tls":0,"first_byte":\#(index),"total":\#(index * 10)},"reused":\#(index > 50)}"#
+        }
+        let others = [
+            #"{"event":"start","url":"https://a/1","time":50,"attempts":1,"received":0}"#, "half a li",
+            #"{"event":"finish","url":"https://other/","time":900,"attempts":1,"received":1,"milliseconds":{"dns":1,"connect":2,"tls":0,"first_byte":3,"total":99999}}"#,
+        ]
+        folder.write(Array((lines + others).map { $0 + "\n" }.joined().utf8), to: "log")
+        var figures = TransferFigures()
+        try figures.read(folder.path("log"), window: 40...60)
+        #expect(figures.totals.count == 100 && figures.reused == 50)
+        #expect(
+            figures.percentile(0.5) == 510 && figures.percentile(0.99) == 1_000 && figures.slowest.first?.total == 1_000
+        )
+        #expect(figures.slowest.count == 20 && figures.slowest.last?.total == 810)
+        folder.write(Array("https://a/1.jpg\n".utf8), to: "list")
+        #expect(throws: PrefetchError.self) { try figures.read(folder.path("list"), window: 40...60) }
+        #expect(throws: PrefetchError.self) { try figures.read(folder.path("none"), window: 40...60) }
+    }
+}

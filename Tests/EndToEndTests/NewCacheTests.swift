@@ -36,17 +36,22 @@ struct NewCacheTests {
     }
 
     @Test(
-        "A worker with --cache takes the Redis of its environment where the folder has none of its own",
+        "submit and worker with --cache take the Redis of their environment where the folder has none of its own",
         arguments: ["PREFETCH_REDIS_URL", "REDIS_URL"])
     func worker(variable: String) async throws {
         let remote = try await RemoteBatch()
         let origin = try OriginServer()
         origin.route("/a.png", OriginResponse(body: picture))
-        _ = try await remote.submit([origin.url("/a.png")], as: "b")
+        let environment = RemoteBatch.clean.merging([variable: remote.redis.url]) { $1 }
+        let cache = remote.folder.path("new")
+        let submit = try await ChildProcess(
+            builtProduct("prefetch-coord"),
+            ["submit", remote.list([origin.url("/a.png")]), "--name", "b", "--cache", cache], environment: environment)
+        #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
+        #expect(try await remote.queue.status(of: "b")?.total == 1)
         let worker = try await ChildProcess(
-            builtProduct("prefetch-worker"),
-            ["--cache", remote.folder.path("new"), "--burst", "--allow-net", "127.0.0.0/8"],
-            environment: RemoteBatch.clean.merging([variable: remote.redis.url]) { $1 })
+            builtProduct("prefetch-worker"), ["--cache", cache, "--burst", "--allow-net", "127.0.0.0/8"],
+            environment: environment)
         #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
         #expect(try await remote.queue.status(of: "b")?.counts[.downloaded] == 1)
     }

@@ -16,8 +16,9 @@ extension SubmitCommand {
         }
         try list?.check(isLocked: batch.locked)
         BatchSubmission.warn(of: list, batch)
-        if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
-        try await Session.with(location, makes: true) { session in
+        let place = try location.placeOfWorker()
+        if case .cache(let folder) = place { _ = try RunCommand.openCache(folder) }
+        try await Session.with(location, at: place, makes: true) { session in
             let stop = StopRequest()
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
             var new = BatchSubmission.batch(list, batch)

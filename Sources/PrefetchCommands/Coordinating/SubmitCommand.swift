@@ -78,8 +78,9 @@ struct SubmitCommand: AsyncParsableCommand {
         try list.check(isLocked: batch.locked)
         BatchSubmission.warn(of: list, batch)
         // With --cache alone the private Redis of that folder is made where it is missing.
-        if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
-        try await Session.with(location, makes: true) { session in
+        let place = try location.placeOfWorker()
+        if case .cache(let folder) = place { _ = try RunCommand.openCache(folder) }
+        try await Session.with(location, at: place, makes: true) { session in
             let stop = StopRequest()
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
             if resume, try await resumeOpen(list, session, stop) { return }

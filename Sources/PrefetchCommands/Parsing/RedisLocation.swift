@@ -56,8 +56,8 @@ struct RedisLocation: ParsableArguments {
         return place
     }
 
-    /// The same for a worker, for which `--cache` is first of all where images go: where that folder has no Redis of its own, those that the
-    /// environment names come next.
+    /// The same for a worker and for who gives it a list, to whom `--cache` is first of all where images are: where that folder has no Redis
+    /// of its own, those that the environment names come next.
     func placeOfWorker() throws(PrefetchError) -> Place {
         let place = try place()
         guard case .cache(let folder) = place, !PrivateRedis.isOurs(cache: folder) else { return place }

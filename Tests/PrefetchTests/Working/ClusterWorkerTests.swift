@@ -78,7 +78,8 @@ struct ClusterWorkerTests {
                 group.addTask { try await worker.run() }
             }
             try await self.until(part, finished: 50)
-            while try await !(controls[1].command(["INFO", "replication"]).string ?? "").contains("link_status:up") {
+            // The link is up for the replica before its master counts it as online, and only then hands over to it.
+            while try await !(controls[0].command(["INFO", "replication"]).string ?? "").contains("state=online") {
                 try await Task.sleep(for: .milliseconds(5))
             }
             try await controls[0].command(["FAILOVER", "TO", "127.0.0.1", RedisArgument(ports[1])])

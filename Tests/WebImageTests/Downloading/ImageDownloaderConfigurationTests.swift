@@ -113,8 +113,10 @@ struct ImageDownloaderConfigurationTests {
         let downloader = try makeDownloader { $0.maxConcurrentDownloads = 1 }
         _ = try await downloader.download(origin.url("/a"))
         let (stalling, waiting) = (origin.url("/stalls"), origin.url("/b"))
-        let loads = [stalling, waiting].map { url in Task { await downloader.failure(url) } }
+        var loads = [Task { await downloader.failure(stalling) }]
         await origin.waitForRequests(2)
+        loads.append(Task { await downloader.failure(waiting) })
+        try await until { await downloader.currentDownloadCount == 2 }
         var configuration = await downloader.configuration
         configuration.setValue("new", forHTTPHeaderField: "X-Session")
         configuration.maxConcurrentDownloads = 4

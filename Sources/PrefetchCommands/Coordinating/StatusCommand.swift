@@ -121,8 +121,11 @@ struct StatusCommand: AsyncParsableCommand {
     private static func printWorkers(_ workers: [[String: String]]) {
         if workers.isEmpty { Console.print("no workers") }
         for facts in workers {
-            var line = "worker \(TerminalText.escaped(facts["id"] ?? ""))  in flight \(facts["in_flight"] ?? "0")"
+            let parked = Int(facts["parked"] ?? "") ?? 0
+            let flight = max(0, (Int(facts["in_flight"] ?? "") ?? 0) - parked)
+            var line = "worker \(TerminalText.escaped(facts["id"] ?? ""))  in flight \(flight)"
             if let most = facts["max_concurrent_downloads"] { line += " of \(TerminalText.escaped(most))" }
+            if parked > 0 { line += ", and \(Wording.count(parked)) from which no byte comes" }
             line += "  finished \(facts["finished"] ?? "0") skipped \(facts["skipped"] ?? "0")"
             if facts["paused"] == "1" { line += "  paused" }
             if let trouble = facts["trouble"], !trouble.isEmpty { line += "  paused: \(TerminalText.escaped(trouble))" }

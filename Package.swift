@@ -94,7 +94,8 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "PrefetchCommandsTests",
-            dependencies: ["PrefetchCommands", "Prefetch", "WebImage", "TestSupport", "Threading"], swiftSettings: settings),
+            dependencies: ["PrefetchCommands", "Prefetch", "WebImage", "TestSupport", "Threading"],
+            swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [

@@ -10,6 +10,7 @@ public import Glibc
 public struct Locked<Value>: @unchecked Sendable {
     @usableFromInline let storage: LockedStorage<Value>
 
+    /// A mutex of its own, and this value.
     @inlinable public init(_ value: sending Value) {
         let buffer = LockedStorage<Value>.create(minimumCapacity: 1) { _ in pthread_mutex_t() }
         storage = unsafeDowncast(buffer, to: LockedStorage<Value>.self)

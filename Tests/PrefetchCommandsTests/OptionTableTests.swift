@@ -46,8 +46,12 @@ struct OptionTableTests {
 
     /// Whether a proof is there: `Suite "Begin of the name…"`, `Suite.function` or `ported downloader 04, 11`.
     private func exists(_ proof: String) -> Bool {
-        if let match = proof.wholeMatch(of: /ported (downloader|manager) ([0-9]{2}(?:, [0-9]{2})*)/) {
-            let suite = match.1 == "downloader" ? "SDWebImageDownloaderTests" : "SDWebImageManagerTests"
+        if let match = proof.wholeMatch(of: /ported (downloader|manager|cache) ([0-9]{2}(?:, [0-9]{2})*)/) {
+            let suites = [
+                "downloader": "SDWebImageDownloaderTests", "manager": "SDWebImageManagerTests",
+                "cache": "SDImageCacheTests",
+            ]
+            let suite = suites[String(match.1)] ?? ""
             return match.2.split(separator: ", ").allSatisfy { number in
                 tests.contains { $0.contains("@Test(\"\(suite) \(number) ") }
             }

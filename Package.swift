@@ -93,12 +93,14 @@ let package = Package(
             dependencies: ["Prefetch", "WebImage", "Redis", "Origin", "TestSupport", "Threading"],
             swiftSettings: settings),
         .testTarget(
-            name: "PrefetchCommandsTests", dependencies: ["PrefetchCommands", "TestSupport"], swiftSettings: settings),
+            name: "PrefetchCommandsTests",
+            dependencies: ["PrefetchCommands", "Prefetch", "WebImage", "TestSupport", "Threading"],
+            swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
                 "prefetch-coord", "prefetch-worker", "DelegateProgram", "Prefetch", "WebImage", "Redis", "Origin",
-                "TestSupport",
+                "TestSupport", "Threading",
             ],
             swiftSettings: settings),
     ],

@@ -1,32 +1,44 @@
-internal import Glibc
+public import Glibc
 
 /// A value behind a pthread mutex. For values only: never hold it around I/O or an `await`.
 ///
-/// Not `Synchronization.Mutex`, because ThreadSanitizer does not understand that one and reports races that are not there.
+/// Not `Synchronization.Mutex`, because ThreadSanitizer does not understand that one and reports races that are not there. A URL takes a
+/// dozen of these locks on its way, in other modules, and an unspecialised `withLock` costs more than its mutex: so it is inlinable, and
+/// public, since of what is `package` the compiler (6.3) does not specialise a generic in another module. No product exports it.
 ///
-/// `@unchecked Sendable`: every access to `value` happens with the mutex held.
-package final class Locked<Value>: @unchecked Sendable {
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    private var value: Value
+/// `@unchecked Sendable`: every access to the value happens with the mutex held.
+public struct Locked<Value>: @unchecked Sendable {
+    @usableFromInline let storage: LockedStorage<Value>
 
-    package init(_ value: sending Value) {
-        self.value = value
-        mutex = .allocate(capacity: 1)
-        mutex.initialize(to: pthread_mutex_t())
-        pthread_mutex_init(mutex, nil)
-    }
-
-    deinit {
-        pthread_mutex_destroy(mutex)
-        mutex.deallocate()
+    /// A mutex of its own, and this value.
+    @inlinable public init(_ value: sending Value) {
+        let buffer = LockedStorage<Value>.create(minimumCapacity: 1) { _ in pthread_mutex_t() }
+        storage = unsafeDowncast(buffer, to: LockedStorage<Value>.self)
+        storage.withUnsafeMutablePointerToHeader { _ = pthread_mutex_init($0, nil) }
+        storage.withUnsafeMutablePointerToElements { $0 }.initialize(to: value)
     }
 
     /// Runs `body` with the value, alone.
-    package func withLock<Result, Failure: Error>(
+    @inlinable public func withLock<Result, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
+        let (mutex, value) = storage.withUnsafeMutablePointers { ($0, $1) }
         pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        return try body(&value)
+        defer {
+            pthread_mutex_unlock(mutex)
+            // The pointers are good as long as this is alive.
+            withExtendedLifetime(storage) {}
+        }
+        return try body(&value.pointee)
+    }
+}
+
+/// Mutex and value in one allocation.
+@usableFromInline final class LockedStorage<Value>: ManagedBuffer<pthread_mutex_t, Value> {
+    deinit {
+        withUnsafeMutablePointers { mutex, value in
+            value.deinitialize(count: 1)
+            _ = pthread_mutex_destroy(mutex)
+        }
     }
 }

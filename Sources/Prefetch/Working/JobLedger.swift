@@ -64,11 +64,8 @@ final class JobLedger: Sendable {
             guard let index = state.runs.index(forKey: id) else { return (false, false) }
             state.runs.values[index].settle(items)
             state.open -= items.count
-            let run = state.runs.values[index]
             // What is on the list again is told at once: whoever claims it then need not do it too.
-            return (
-                run.open <= 0 || run.unreported.count >= 256 || run.isGivenBack, state.open < state.lowWater
-            )
+            return (state.runs.values[index].isDue, state.open < state.lowWater)
         }
         if isDue { reports.ring() }
         if hasRoom { room.ring() }

@@ -27,6 +27,9 @@ struct JobRun {
     /// Whether it is to go back to its batch's list: open URLs of it are left, or it was called back before they began.
     var mustGoBack: Bool { !isGivenBack && open > 0 && (hasEnded || permit.isRevoked && left > 0) }
 
+    /// Whether what is known of it is to be reported now.
+    var isDue: Bool { open <= 0 || unreported.count >= 256 || isGivenBack }
+
     init(claim: PrefetchQueue.Claim, worker: String) {
         self.claim = claim
         self.worker = worker

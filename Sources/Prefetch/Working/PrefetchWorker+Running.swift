@@ -71,7 +71,8 @@ extension PrefetchWorker {
                 let cost = isSuspect ? URLSlots.all : 1
                 granted -= cost
                 group.addTask {
-                    await self.runURL(id, position, entry, context, suspect: isSuspect ? claim.job.name : nil)
+                    await self.runURL(
+                        id, position, entry, context, suspect: isSuspect ? claim.job.name : nil, permit: permit)
                     self.slots.release(cost)
                 }
             }
@@ -136,7 +137,8 @@ extension PrefetchWorker {
 
     /// One URL to its end; left open where the worker leaves first.
     private nonisolated func runURL(
-        _ id: Int, _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?
+        _ id: Int, _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?,
+        permit: DownloadPermit
     ) async {
         let identity = entry.identity
         switch await context.begin(identity) {
@@ -146,7 +148,7 @@ extension PrefetchWorker {
             item.failure?.line = entry.line
             jobs.settle(id, [item])
         case .lead:
-            let item = await load(id, position, entry, context, suspect: suspect, permit: jobs.permit(of: id))
+            let item = await load(id, position, entry, context, suspect: suspect, permit: permit)
             context.end(identity, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
             if let item { jobs.settle(id, [item]) } else { jobs.leave(id) }
         }

@@ -142,7 +142,7 @@ final class HostGovernor {
     ) {
         guard policy.backsOff || records[host] != nil else { return }
         var record = records.removeValue(forKey: host) ?? Record()
-        let before = record.health
+        let hadWindow = record.health.window != nil
         let isNews = record.health.didAnswer(
             error, firstByte: firstByte, began: began, running: running, backsOff: policy.backsOff,
             longestWait: longestWait, now: now, jitter: random())
@@ -151,7 +151,7 @@ final class HostGovernor {
             tell(record.health, host, isHeld ? .busy : .good, now)
             // What waited for its answer goes on.
             look(&record, host, at: isHeld ? record.health.holdUntil : now)
-        } else if before.window != nil && record.health.window == nil {
+        } else if hadWindow && record.health.window == nil {
             look(&record, host, at: now)
         }
         records[host] = record

@@ -73,7 +73,7 @@ struct HostHealth {
     /// * `running`: transfers that are under way to it, this one included.
     mutating func didAnswer(
         _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, backsOff: Bool, longestWait: Double,
-        now: Double, jitter: Double
+        now: Double, jitter: @autoclosure () -> Double
     ) -> Bool {
         failures = 0
         isProbing = false
@@ -98,8 +98,8 @@ struct HostHealth {
             refusals += 1
             refusedAt = now
             lastError = error
-            let pause = error.retryAfter.map { min($0, longestWait) * (1 + jitter / 10) }
-            holdUntil = max(holdUntil, now + (pause ?? Self.pause(refusals - 1, jitter)))
+            let pause = error.retryAfter.map { min($0, longestWait) * (1 + jitter() / 10) }
+            holdUntil = max(holdUntil, now + (pause ?? Self.pause(refusals - 1, jitter())))
             window = max(1, Double(running) / 2)
             return true
         }

@@ -158,7 +158,7 @@ public actor ImageDownloader {
             call.cancel()
             executor.perform { self.assumeIsolated { $0.cancel(call, of: key) } }
         }
-        return try call.result.get()
+        return try call.takeResult().get()
     }
 
     private func begin(
@@ -263,8 +263,14 @@ final class DownloadCall: Sendable {
     }
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
-    /// How it ended.
-    var result: Result<DownloadedImage, WebImageError> { state.withLock { $0.result } }
+    /// How it ended; for its caller, once.
+    func takeResult() -> Result<DownloadedImage, WebImageError> {
+        state.withLock { state in
+            var result: Result<DownloadedImage, WebImageError> = .failure(.downloadCancelled)
+            swap(&result, &state.result)
+            return result
+        }
+    }
 
     func cancel() { state.withLock { $0.isCancelled = true } }
     func begin(_ continuation: UnsafeContinuation<Void, Never>) { state.withLock { $0.continuation = continuation } }

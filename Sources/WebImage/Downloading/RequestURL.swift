@@ -1,6 +1,8 @@
 /// What is sent for a URL. The line itself stays the identity of the image; only this is normalised, by percent-encoding what
 /// RFC 3986 does not allow.
-package struct RequestURL: Sendable, Equatable {
+///
+/// A class: it goes through half a dozen hands, and each copy of a struct of strings would count six references.
+package final class RequestURL: Sendable {
     /// `http` or `https`.
     package let scheme: String
     /// As written, in lower case, brackets of IPv6 included; curl turns odd spellings and international names into what is dialled.

@@ -134,6 +134,20 @@ END
     "$docker" build -q -t "$1" "$work/redis"
 }
 
+make_prometheus() { # name, as prom/prometheus:v3.5.0
+    base_image debian:bookworm-slim make_debian || return
+    mkdir -p "$work/prometheus"
+    cat >"$work/prometheus/Dockerfile" <<'END'
+FROM debian:bookworm-slim
+RUN apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus && rm -rf /var/lib/apt/lists/* \
+    && install -d -o nobody -g nogroup /prometheus
+USER nobody
+WORKDIR /prometheus
+ENTRYPOINT ["/usr/bin/prometheus"]
+END
+    "$docker" build -q -t "$1" "$work/prometheus"
+}
+
 # Where git is told to take packages from this machine instead of github.com, containers get them from here as well.
 git_mirror() {
     local base

@@ -53,6 +53,29 @@ run_with_faults() {
     "$docker" logs "$victim" 2>&1 | tail -n 4 >&2
 }
 
+# A path of Prometheus, by HTTP/1.0 without a client of its own.
+prometheus() { # path
+    local address
+    address=$(stack --profile metrics port prometheus 9090 2>/dev/null) || return 0
+    { exec 3<>"/dev/tcp/${address%:*}/${address##*:}" && printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3 && tr -d '\r' <&3 | sed '1,/^$/d'; } 2>/dev/null || true
+}
+# The one number a query comes to.
+asked() { prometheus "/api/v1/query?query=$1" | sed -nE 's/.*"value":\[[^,]*,"([^"]*)"\].*/\1/p'; }
+says() { [ "$(asked "$1")" = "$2" ]; }
+
+# What the profile `metrics` shows of a batch that is done: as many URLs as it has, and every rule of the alerts.
+look_at_metrics() { # URLs
+    local rules want
+    stack --profile metrics up -d exporter prometheus >"$work/up.log" 2>&1 || { tail -n 5 "$work/up.log" >&2; fail "the profile metrics did not start" "see the lines above" 1; }
+    await "Prometheus reaches the exporter" 60 says 'up{job="prefetch"}' 1
+    await "Prometheus has the counts of the batch" 30 says 'sum(prefetch_images_total)' "$1"
+    await "Prometheus sees the workers" 30 says 'sum(prefetch_workers)' "$(stack ps -q worker | wc -l)"
+    want=$(grep -c -- '- alert:' docs/alerts.yaml)
+    rules=$(prometheus /api/v1/rules | grep -o '"type":"alerting"' | wc -l)
+    [ "$rules" -eq "$want" ] || fail "Prometheus has $rules alerts in place of $want" "see docs/alerts.yaml" 1
+    say "Prometheus: $(asked 'sum(prefetch_images_total)') URLs, $(asked 'sum(prefetch_workers)') workers, $rules alerts"
+}
+
 # A program of the image that has to end with a code and a line; nothing may end in silence.
 ends_with() { # code, pattern, options of docker run… -- program…
     local code=$1 pattern=$2 got=0 options=()

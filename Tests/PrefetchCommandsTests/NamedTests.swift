@@ -41,8 +41,12 @@ struct NamedTests {
         if let match = proof.wholeMatch(of: /`(scripts\/[a-z-]+)`/) {
             return FileManager.default.isExecutableFile(atPath: root.appending(path: String(match.1)).path)
         }
-        if let match = proof.wholeMatch(of: /ported (downloader|manager) ([0-9]{2}(?:, [0-9]{2})*)/) {
-            let suite = match.1 == "downloader" ? "SDWebImageDownloaderTests" : "SDWebImageManagerTests"
+        if let match = proof.wholeMatch(of: /ported (downloader|manager|cache) ([0-9]{2}(?:, [0-9]{2})*)/) {
+            let suites = [
+                "downloader": "SDWebImageDownloaderTests", "manager": "SDWebImageManagerTests",
+                "cache": "SDImageCacheTests",
+            ]
+            let suite = suites[String(match.1)] ?? ""
             return match.2.split(separator: ", ").allSatisfy { number in
                 files.contains { $0.contains("@Test(\"\(suite) \(number) ") }
             }

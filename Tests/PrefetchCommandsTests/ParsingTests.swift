@@ -21,7 +21,8 @@ struct ParsingTests {
     }
 
     @Test(arguments: [
-        ("1", 1), ("64M", 64 << 20), ("64MiB", 64 << 20), ("64MB", 64_000_000), ("2GiB", 2 << 30), ("5kB", 5000),
+        ("1", 1), ("64M", 64 << 20), ("64MiB", 64 << 20), ("64MB", 64_000_000), ("2GiB", 2 << 30), ("3TiB", 3 << 40),
+        ("2TB", 2_000_000_000_000), ("5kB", 5000),
     ])
     func sizesHaveUnits(text: String, bytes: Int) {
         #expect(ByteSize(argument: text)?.bytes == bytes)

@@ -41,7 +41,8 @@ struct ByteSize: ExpressibleByArgument, Sendable {
     init?(argument: String) {
         let units: [(String, Int)] = [
             ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("KB", 1000), ("kB", 1000), ("MB", 1_000_000),
-            ("GB", 1_000_000_000), ("K", 1 << 10), ("k", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("B", 1),
+            ("GB", 1_000_000_000), ("TiB", 1 << 40), ("TB", 1_000_000_000_000), ("T", 1 << 40), ("K", 1 << 10),
+            ("k", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("B", 1),
         ]
         var text = argument[...]
         var factor = 1

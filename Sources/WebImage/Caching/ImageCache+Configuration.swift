@@ -15,11 +15,16 @@ extension ImageCache {
         public var maxDiskAge: Double = 7 * 86_400
         /// Bytes that images may take of the disk, for ``ImageCache/deleteOldFiles()``; 0 (default): no limit.
         public var maxDiskSize = 0
-        /// Which date of a file says how old it is; the modification date by default.
+        /// Which date of a file says how old it is; the modification date by default. A `diskStore` has dates of its own.
         public var diskCacheExpireType: DiskCache.ExpireType {
             get { disk.expireType }
             set { disk.expireType = newValue }
         }
+        /// What keeps the images in place of the cache's directory (`diskCacheClass`); nil by default. The directory then has what processes
+        /// need to agree on one transfer per image, and large bodies on their way, but no image; whatever is done with images
+        /// through ``ImageCache/disk`` is done with that directory. A worker, whose processes rely on what a ``DiskCache`` promises, always uses
+        /// that.
+        public var diskStore: (any DiskImageStore)?
         /// How the directory is used.
         public var disk = DiskCache.Configuration()
         /// How far an image must have been verified to be stored or found by the cache's own calls; `decode` by default. A manager

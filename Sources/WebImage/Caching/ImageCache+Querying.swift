@@ -23,7 +23,7 @@ extension ImageCache {
         try await pool.run { [self] () throws(WebImageError) -> MemoryImage? in
             let removals = memory?.removals
             let found = try find(key, atLeast: configuration.validation, coder: configuration.coder)
-            guard let found, let image = try memoryImage(of: found) else { return nil }
+            guard let found, let image = try memoryImage(of: found, key) else { return nil }
             if let removals { memory?.offer(image, forKey: key, removals: removals) }
             return image
         }
@@ -37,58 +37,22 @@ extension ImageCache {
 
     /// Whether the disk has an image, whole by its record or without one (`diskImageExistsWithKey:completion:`).
     public func diskImageExists(forKey key: String) async -> Bool {
-        await pool.run { [self] in disk.containsData(forKey: key) }
+        await pool.run { [self] in store.contains(key) }
     }
 
-    /// Where the file of a key is, or would be; nil without a key.
-    public func cachePath(forKey key: String?) -> String? { key.map { disk.cachePath(forKey: $0) } }
+    /// Where the file of a key is, or would be; nil without a key, and where the store has no files.
+    public func cachePath(forKey key: String?) -> String? { key.flatMap { store.path(forKey: $0) } }
 
     /// Bytes that all images take of the disk, in blocks of 4 KiB; all processes on the cache keep it together, so nothing is read.
     /// See ``DiskCache/diskUsage()``.
     /// - Throws: `localFault`.
     public func totalDiskSize() async throws(WebImageError) -> Int {
-        try await pool.run { [self] () throws(WebImageError) in try disk.diskUsage().size }
+        try await pool.run { [self] () throws(WebImageError) in try store.diskUsage().size }
     }
 
     /// How many images are on disk; known as ``totalDiskSize()`` is.
     /// - Throws: `localFault`.
     public func totalDiskCount() async throws(WebImageError) -> Int {
-        try await pool.run { [self] () throws(WebImageError) in try disk.diskUsage().count }
-    }
-
-    /// What the disk has under a key, verified. A file that passed less than `level` is verified now, and raised or moved aside. Blocks.
-    func find(
-        _ key: String, atLeast level: ValidationLevel, coder: ImageCoder
-    ) throws(WebImageError) -> FoundImage? {
-        guard let entry = try disk.lookup(forKey: key, atLeast: level) else { return nil }
-        if !entry.needsVerification, let record = entry.record {
-            let info = ImageInfo(
-                format: record.format, width: record.width, height: record.height, level: record.level)
-            return FoundImage(entry: entry, info: info, bytes: nil)
-        }
-        let bytes = try entry.bytes()
-        let info: ImageInfo
-        do throws(WebImageError) {
-            info = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
-                try coder.verify(bytes, level: level)
-            }
-        } catch {
-            if error.code == .localFault { throw error }
-            disk.moveAside(entry)
-            return nil
-        }
-        _ = try disk.raise(entry, to: info)
-        return FoundImage(entry: entry, info: info, bytes: bytes)
-    }
-
-    /// Reads what was found; nil where somebody has cut the file short, which is moved aside. Blocks.
-    func memoryImage(of found: FoundImage) throws(WebImageError) -> MemoryImage? {
-        let bytes: [UInt8]
-        if let read = found.bytes { bytes = read } else { bytes = try found.entry.bytes() }
-        guard bytes.count == found.entry.size else {
-            disk.moveAside(found.entry)
-            return nil
-        }
-        return MemoryImage(bytes: bytes, info: found.info, digest: found.entry.record?.digest)
+        try await pool.run { [self] () throws(WebImageError) in try store.diskUsage().count }
     }
 }

@@ -8,7 +8,7 @@ extension ImageCache {
         guard fromDisk else { return }
         // Again afterwards: a query may have found the file before it went, and put it into memory.
         defer { memory?.remove(forKey: key) }
-        try await pool.run { [self] () throws(WebImageError) in _ = try disk.removeData(forKey: key) }
+        try await pool.run { [self] () throws(WebImageError) in try store.remove(forKey: key) }
     }
 
     /// Removes every image from memory.
@@ -22,21 +22,18 @@ extension ImageCache {
     /// - Throws: `localFault`; `cancelled` where the task is, what was removed until then is gone.
     @discardableResult
     public func deleteOldFiles() async throws(WebImageError) -> SweepReport? {
-        var rules = SweepRules()
-        rules.maxAge = configuration.maxDiskAge < 0 ? nil : configuration.maxDiskAge
-        if configuration.maxDiskSize > 0 {
-            rules.maxSize = configuration.maxDiskSize
-            // SDDiskCache goes on until it is less than half.
-            rules.targetSize = configuration.maxDiskSize / 2 - 1
+        let age = configuration.maxDiskAge < 0 ? nil : configuration.maxDiskAge
+        let size = configuration.maxDiskSize > 0 ? configuration.maxDiskSize : nil
+        return try await pool.run { [self] () throws(WebImageError) in
+            try store.removeExpired(olderThan: age, beyond: size)
         }
-        return try await pool.run { [self, rules] () throws(WebImageError) in try disk.sweep(rules) }
     }
 
-    /// Removes every image from the disk (`clearDiskOnCompletion:`); memory stays. See ``DiskCache/clear()``.
+    /// Removes every image from the disk (`clearDiskOnCompletion:`); memory stays. See ``DiskCache/clear()``, or what the store does.
     /// - Returns: how many.
     /// - Throws: `localFault`; `cancelled` where the task is.
     @discardableResult
     public func clearDisk() async throws(WebImageError) -> Int {
-        try await pool.run { [self] () throws(WebImageError) in try disk.clear() }
+        try await pool.run { [self] () throws(WebImageError) in try store.removeAll() }
     }
 }

@@ -33,7 +33,9 @@ extension ImageCache {
     }
 
     private func write(_ image: MemoryImage, forKey key: String) throws(WebImageError) {
-        try disk.store(image, forKey: key)
+        let body = ImageBody(image.bytes)
+        let record = CacheRecord(image.info, length: body.count, digest: image.digest, storedAt: WallClock.seconds)
+        try publish(body, record, HTTPValidators(key: key), for: CacheKey(key), forKey: key, replacing: true)
     }
 }
 

@@ -7,7 +7,7 @@ public final class ImageCache: Sendable {
     /// Makes a key of an absolute URL; nil leaves the URL as it is.
     public typealias KeyFilter = @Sendable (_ url: String) -> String?
 
-    /// The images on disk.
+    /// The directory: the images on disk, unless the configuration has a `diskStore`, and the locks between processes.
     public let disk: DiskCache
     /// The images in memory; nil where `shouldCacheImagesInMemory` is false.
     public let memory: MemoryCache?
@@ -35,6 +35,9 @@ public final class ImageCache: Sendable {
         self.configuration = configuration
         self.cacheKeyFilter = cacheKeyFilter
     }
+
+    /// What has the images: the configuration's `diskStore`, or ``disk``.
+    public var store: any DiskImageStore { configuration.diskStore ?? disk }
 
     /// The key of an image (SDWebImageManager's `cacheKeyForURL:`).
     public func key(for url: String) -> String { cacheKeyFilter?(url) ?? url }

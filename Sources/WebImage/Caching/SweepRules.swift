@@ -48,6 +48,12 @@ public struct SweepReport: Sendable, Equatable {
         /// What they take of the disk, in blocks of 4 KiB.
         public var size = 0
 
+        /// So many of so many bytes; none by default.
+        public init(count: Int = 0, size: Int = 0) {
+            self.count = count
+            self.size = size
+        }
+
         mutating func add(size: Int) {
             count += 1
             self.size += size
@@ -66,6 +72,9 @@ public struct SweepReport: Sendable, Equatable {
     public var temporaryFiles = 0
     /// Files out of `bad/`.
     public var movedAside = 0
+
+    /// Nothing went, and nothing was there.
+    public init() {}
 }
 
 /// An image that a sweep removes.

@@ -39,7 +39,7 @@ extension ImageManager {
         else { return nil }
         let digest = found.digest ?? (request.computesDigest ? SHA256.hash(found.bytes) : nil)
         return image(
-            request, cache.disk.existingPath(forKey: request.key), found.info, found.bytes.count, digest,
+            request, cache.existingPath(forKey: request.key), found.info, found.bytes.count, digest,
             cacheType: .memory, outcome: .hit)
     }
 
@@ -49,15 +49,15 @@ extension ImageManager {
         guard let found = try cache.find(request.key, atLeast: request.level, coder: coder) else { return nil }
         let digest =
             if let bytes = found.bytes { request.computesDigest ? SHA256.hash(bytes) : nil } else {
-                found.entry.record?.digest
+                found.record?.digest
             }
-        if let removals, let memory = cache.memory, memory.accepts(cost: found.entry.size) {
+        if let removals, let memory = cache.memory, memory.accepts(cost: found.size) {
             // A file that was cut short this very moment is no hit.
-            guard let read = try cache.memoryImage(of: found) else { return nil }
+            guard let read = try cache.memoryImage(of: found, request.key) else { return nil }
             memory.offer(read, forKey: request.key, removals: removals)
         }
         return image(
-            request, found.entry.path, found.info, found.entry.size, digest, cacheType: .disk, outcome: .hit)
+            request, found.path, found.info, found.size, digest, cacheType: .disk, outcome: .hit)
     }
 
     /// * `present`: what the cache has, where its bytes are asked for only if they have changed.
@@ -120,16 +120,16 @@ extension ImageManager {
             return (info, computesDigest ? SHA256.hash(bytes) : nil, goesToMemory ? Array(bytes) : nil)
         }
         let record = CacheRecord(info, length: count, digest: digest, storedAt: WallClock.seconds)
-        try cache.disk.storeBesideClearing(
-            download.body, for: key, record: record, validators: validators(download, request),
+        try cache.publish(
+            download.body, record, validators(download, request), for: key, forKey: request.key,
             replacing: request.questionsHits, keepsValidators: request.options.keepsValidators)
-        if request.isDurable { try cache.disk.sync() }
+        if request.isDurable { try cache.sync() }
         if let copy, let removals {
             // Only now: what could not be stored is to be tried again, not to be a hit.
             keepInMemory(MemoryImage(bytes: copy, info: info, digest: digest), request, removals: removals)
         }
         var loaded = image(
-            request, cache.disk.cachePath(of: key), info, count, digest, cacheType: .none,
+            request, cache.publishedPath(key, forKey: request.key), info, count, digest, cacheType: .none,
             outcome: .downloaded)
         loaded.httpStatus = download.statusCode
         loaded.attempts = download.attempts

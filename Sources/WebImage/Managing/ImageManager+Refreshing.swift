@@ -9,20 +9,17 @@ extension ImageManager {
             if let found = try questioned(request) { return try hit(found, request) }
             try request.willLeaveCache?()
             if let expected = request.expectedDigest,
-                let entry = try cache.disk.lookup(forKey: request.key, atLeast: .none)
+                let actual = try cache.digest(forKey: request.key), actual != expected
             {
-                let actual = try entry.knownDigest()
-                if actual != expected {
-                    throw WebImageError(
-                        .digestMismatch, "the SHA-256 in the cache is \(actual.hex), and was to be \(expected.hex)")
-                }
+                throw WebImageError(
+                    .digestMismatch, "the SHA-256 in the cache is \(actual.hex), and was to be \(expected.hex)")
             }
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
         let transfer = try await cache.transfers.acquire(key)
         defer { transfer.release() }
         let found = try questioned(request)
-        let known = found.flatMap { cache.disk.validators(of: $0.entry) }
+        let known = found.flatMap { cache.validators(of: $0) }
         if let found, !request.options.refreshes || isFresh(known, request) { return try hit(found, request) }
         try request.willLeaveCache?()
         do throws(WebImageError) {
@@ -43,11 +40,11 @@ extension ImageManager {
     /// What the disk has, where its bytes are what is wanted; a file whose bytes are not what was stored is moved aside.
     private func questioned(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
         guard let found = try cache.find(request.key, atLeast: request.level, coder: coder) else { return nil }
-        var digest = found.entry.record?.digest
+        var digest = found.record?.digest
         if request.options.contains(.queryDataWhenInMemory), found.bytes == nil {
-            let actual = try found.entry.digest()
+            let actual = try found.digest()
             if let known = digest, known != actual {
-                cache.disk.moveAside(found.entry)
+                try cache.discard(found, request.key)
                 cache.memory?.remove(forKey: request.key)
                 return nil
             }
@@ -56,12 +53,12 @@ extension ImageManager {
             digest = actual
         }
         guard let expected = request.expectedDigest else { return found }
-        if digest == nil { digest = try found.entry.digest() }
+        if digest == nil { digest = try found.digest() }
         return digest == expected ? found : nil
     }
 
     private func isWhole(_ found: FoundImage, _ request: LoadRequest) throws(WebImageError) -> Bool {
-        let bytes = try found.entry.bytes()
+        let bytes = try found.read()
         do throws(WebImageError) {
             _ = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
                 try coder.verify(bytes, level: request.level)
@@ -69,7 +66,7 @@ extension ImageManager {
             return true
         } catch {
             if error.code == .localFault { throw error }
-            cache.disk.moveAside(found.entry)
+            try cache.discard(found, request.key)
             cache.memory?.remove(forKey: request.key)
             return false
         }
@@ -78,12 +75,12 @@ extension ImageManager {
     private func hit(_ found: FoundImage, _ request: LoadRequest) throws(WebImageError) -> LoadedImage {
         let isInMemory = request.usesMemory && cache.memory?.contains(request.key) == true
         if !isInMemory, let removals = memoryRemovals(request), let memory = cache.memory,
-            memory.accepts(cost: found.entry.size), let read = try cache.memoryImage(of: found)
+            memory.accepts(cost: found.size), let read = try cache.memoryImage(of: found, request.key)
         {
             memory.offer(read, forKey: request.key, removals: removals)
         }
         return image(
-            request, found.entry.path, found.info, found.entry.size, found.entry.record?.digest,
+            request, found.path, found.info, found.size, found.record?.digest,
             cacheType: isInMemory ? .memory : .disk, outcome: .hit)
     }
 
@@ -92,16 +89,15 @@ extension ImageManager {
         _ found: FoundImage, _ known: HTTPValidators, _ download: DownloadedImage, _ key: CacheKey,
         _ request: LoadRequest
     ) throws(WebImageError) -> LoadedImage? {
-        guard try cache.disk.isCurrent(found.entry) else { return nil }
         // A 304 need not repeat what it does not change (RFC 9110, section 15.4.5).
         var validators = validators(download, request)
         validators.etag = validators.etag ?? known.etag
         validators.lastModified = validators.lastModified ?? known.lastModified
         if validators.freshUntil == nil, let end = known.freshUntil {
             // As long as before, from now on: the file's date is that of the last time.
-            validators.freshUntil = WallClock.seconds + min(max(0, end - found.entry.modifiedAt), 10 * Freshness.year)
+            validators.freshUntil = WallClock.seconds + min(max(0, end - found.renewedAt), 10 * Freshness.year)
         }
-        try cache.disk.renew(found.entry, validators: validators)
+        guard try cache.renew(found, validators, forKey: request.key) else { return nil }
         var loaded = try hit(found, request)
         loaded.outcome = .notModified
         loaded.httpStatus = download.statusCode

@@ -71,10 +71,10 @@ extension ImageManager {
         let goesToDisk = !request.options.contains(.cacheMemoryOnly)
         if goesToDisk {
             let record = CacheRecord(fileInfo, length: file.count, digest: digest, storedAt: WallClock.seconds)
-            try cache.disk.storeBesideClearing(
-                file, for: key, record: record, validators: validators(download, request),
+            try cache.publish(
+                file, record, validators(download, request), for: key, forKey: request.key,
                 replacing: request.questionsHits, keepsValidators: request.options.keepsValidators)
-            if request.isDurable { try cache.disk.sync() }
+            if request.isDurable { try cache.sync() }
         }
         if let removals, cache.memory?.accepts(cost: body.count) == true {
             let (bytes, own) = try body.withUnsafeBytes { bytes throws(WebImageError) in
@@ -83,7 +83,8 @@ extension ImageManager {
             keepInMemory(MemoryImage(bytes: bytes, info: info, digest: own), request, removals: removals)
         }
         var loaded = image(
-            request, goesToDisk ? cache.disk.cachePath(of: key) : nil, fileInfo, file.count, digest, cacheType: .none,
+            request, goesToDisk ? cache.publishedPath(key, forKey: request.key) : nil, fileInfo, file.count, digest,
+            cacheType: .none,
             outcome: .downloaded)
         loaded.httpStatus = download.statusCode
         loaded.attempts = download.attempts

@@ -176,10 +176,9 @@ public final class ImageManager: ImageLoading {
         await cache.diskImageExists(forKey: cacheKey(for: url))
     }
 
-    /// Whether the disk has an image that passed at least this level. A file call: microseconds.
+    /// Whether the disk has an image that passed at least this level. In a directory a file call: microseconds.
     package func hasCached(key: String, atLeast level: ValidationLevel) -> Bool {
         // A cache that cannot be read now is asked again, and complains, when the image is to be stored.
-        guard let entry = try? cache.disk.lookup(forKey: key, atLeast: level) else { return false }
-        return !entry.needsVerification
+        (try? cache.has(key, atLeast: level)) ?? false
     }
 }

@@ -85,6 +85,46 @@ struct PortedCacheStorageTests {
         #expect(await cache.diskImageExists(forKey: key))
     }
 
+    @Test("SDImageCacheTests 43 CustomDiskCache")
+    func customDiskCache() async throws {
+        let store = DictionaryStore()
+        var configuration = ImageCache.Configuration()
+        configuration.diskStore = store
+        let cache = try ImageCache(directory: folder.path("cache"), configuration: configuration)
+        #expect(cache.store as? DictionaryStore === store)
+        try await cache.store(image, forKey: key)
+        #expect(store.contains(key))
+        #expect(cache.imageFromMemoryCache(forKey: key)?.bytes == image)
+        try await cache.removeImage(forKey: key)
+        #expect(!store.contains(key))
+        // Without one it is the directory.
+        let usual = try ImageCache(directory: folder.path("cache"))
+        #expect(usual.store as? DiskCache === usual.disk)
+        #expect(await !usual.diskImageExists(forKey: key))
+    }
+
+    /// The original's cache is a class behind SDImageCache's protocol; here both of its sides are.
+    @Test("SDImageCacheTests 58 CustomImageCache")
+    func customImageCache() async throws {
+        let (memory, disk) = (OneImage(), DictionaryStore())
+        var configuration = ImageCache.Configuration()
+        (configuration.memoryStore, configuration.diskStore) = (memory, disk)
+        let cache = try ImageCache(directory: folder.path("cache"), configuration: configuration)
+        #expect(await cache.containsImage(forKey: key) == .none)
+        try await cache.store(image, forKey: key)
+        #expect(await cache.containsImage(forKey: key) == .memory)
+        #expect(try await cache.queryImage(forKey: key)?.image.bytes == image)
+        cache.clearMemory()
+        #expect(await cache.containsImage(forKey: key) == .disk)
+        #expect(try await cache.queryImage(forKey: key)?.cacheType == .disk)
+        try await cache.removeImage(forKey: key)
+        #expect(await cache.containsImage(forKey: key) == .none)
+        try await cache.storeImageDataToDisk(image, forKey: key)
+        #expect(try await cache.clearDisk() == 1)
+        #expect(await cache.containsImage(forKey: key) == .none)
+        #expect(folder.contents().filter { $0.hasPrefix("cache/v1/") } == ["cache/v1/"])
+    }
+
     /// The original has a file manager that fails; here the directory is one in which nothing can be made.
     @Test("SDImageCacheTests 41 StoreImageDataToDiskWithCustomFileManager")
     func failingDirectory() async throws {

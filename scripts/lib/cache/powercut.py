@@ -4,7 +4,6 @@ The order is what makes it a proof: first the outcomes are read, then the image 
 it. What was counted then must be in the copy. What a real disk may do beyond that, losing writes it has confirmed, is not tried.
 """
 import argparse
-import http.server
 import os
 import pathlib
 import shutil
@@ -17,37 +16,11 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from fill import png  # noqa: E402
+from origin import Origin, outcomes, run, trickle  # noqa: E402
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        body = png(int(self.path.strip("/").split(".")[0]))
-        self.send_response(200)
-        self.send_header("Content-Type", "image/png")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *words):
-        pass
-
-
-def run(*words, check=True):
-    result = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if check and result.returncode:
-        sys.exit(f"error: {' '.join(words)}: {result.stderr.strip()}")
-    return result
-
-
-def outcomes(socket, batch):
-    """The outcome bytes as Redis has them now."""
-    raw = subprocess.run(
-        ["redis-cli", "-s", socket, "--raw", "GETRANGE", f"prefetch:{{default}}:b:{batch}:o", "0", "-1"],
-        stdout=subprocess.PIPE, check=True).stdout
-    return raw[:-1] if raw.endswith(b"\n") else raw
+# Requests beyond the number at which a cut is taken: what is in flight and what a worker has not reported yet.
+ROOM = 100
 
 
 def main():
@@ -57,13 +30,15 @@ def main():
     parser.add_argument("--fs", default="ext4", choices=["ext4", "xfs"])
     parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.cuts < 1 or options.count < 4 * ROOM * (options.cuts + 1):
+        parser.error(f"--count wants {4 * ROOM} URLs or more for each part of the run that the cuts make")
     work = pathlib.Path(tempfile.mkdtemp(prefix="powercut-"))
     (mount, copied) = (work / "disk", work / "copied")
     mount.mkdir()
     copied.mkdir()
     image = work / "image"
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    origin = Origin()
+    gate = origin.gate
     children = []
     try:
         run("truncate", "-s", "1G", str(image))
@@ -75,7 +50,7 @@ def main():
         children.append(redis)
         while not (work / "redis.sock").exists():
             time.sleep(0.05)
-        urls = [f"http://127.0.0.1:{server.server_port}/{index}.png" for index in range(options.count)]
+        urls = origin.urls(options.count)
         (work / "urls.txt").write_text("".join(url + "\n" for url in urls))
         location = ["--redis", f"unix://{work}/redis.sock"]
         coord = os.path.join(options.binaries, "prefetch-coord")
@@ -85,9 +60,11 @@ def main():
             [os.path.join(options.binaries, "prefetch-worker"), "--burst", "--quiet", "--cache", str(mount / "cache"),
              "--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", "8", *location], stdout=subprocess.DEVNULL)
         children.append(worker)
-        bad = 0
+        bad = idle = 0
         for cut in range(options.cuts):
+            # The cuts are as far apart as they are from begin and end, in URLs that are counted.
             wanted = (cut + 1) * options.count // (options.cuts + 1)
+            gate.allow(wanted + ROOM)
             while True:
                 codes = outcomes(str(work / "redis.sock"), batch)
                 counted = [index for index, code in enumerate(codes) if 1 <= code <= 3]
@@ -96,8 +73,16 @@ def main():
                 if worker.poll() is not None:
                     sys.exit("error: the worker has ended")
                 time.sleep(0.005)
-            # From here on nothing that is written matters.
-            shutil.copyfile(image, work / "cut")
+            # From here on nothing that is written matters. It goes on writing all the while, though not up to the next cut.
+            before, over = gate.answered, threading.Event()
+            limit = (cut + 2) * options.count // (options.cuts + 1) - ROOM
+            drip = threading.Thread(target=trickle, args=(gate, limit, over))
+            drip.start()
+            run("cp", "--sparse=always", str(image), str(work / "cut"))
+            over.set()
+            drip.join()
+            during = gate.answered - before
+            idle += during == 0
             # Not before: the copy has to be of a disk that is written to. The next cut is to find it at work again.
             worker.send_signal(signal.SIGSTOP)
             if options.fs == "xfs":
@@ -117,11 +102,18 @@ def main():
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.split()
             lost = len(missing) + len(set(damaged) & set(paths))
             bad += lost
-            print(f"cut {cut + 1}: {len(counted)} URLs counted, {len(missing)} missing, "
-                  f"{len(set(damaged) & set(paths))} damaged; {len(damaged)} files not counted yet were not whole", flush=True)
+            print(f"cut {cut + 1}: {len(counted)} of {options.count} URLs counted, {during} more answered during the copy; "
+                  f"{len(missing)} missing, {len(set(damaged) & set(paths))} damaged; {len(damaged)} files not counted yet were not whole", flush=True)
             run("umount", str(copied))
             worker.send_signal(signal.SIGCONT)
+        gate.allow(options.count)
         worker.wait()
+        codes = outcomes(str(work / "redis.sock"), batch)
+        finished = sum(1 for code in codes if 1 <= code <= 3)
+        print(f"the run then ended with {finished} of {options.count} images")
+        if finished != options.count or idle:
+            print(f"error: {idle} cuts fell where nothing was written" if idle else "error: the run did not finish", file=sys.stderr)
+            return 1
         print("every counted URL survived every cut" if bad == 0 else f"{bad} counted URLs were lost")
         return 1 if bad else 0
     finally:

@@ -76,12 +76,15 @@ struct BlacklistTests {
     func refused() async throws {
         let redis = try await RedisServer(appendOnly: true)
         let at = ["--redis", redis.url]
-        folder.write(Array(#"{"url":"http://h/a"}"#.utf8), to: "x.jsonl")
+        folder.write(Array(#"{"page":"http://h/a"}"#.utf8), to: "x.jsonl")
+        folder.write(Array(#"{"url":"http://h/a"}"#.utf8), to: "y.jsonl")
         try await ran(["blacklist", "import", folder.path("none")] + at, exits: 66, says: "No such file")
         try await ran(["blacklist", "import", folder.path] + at, exits: 65, says: "directory")
         try await ran(
             ["blacklist", "import", folder.path("x.jsonl")] + at, exits: 65,
             says: "no URL among 1 line, nothing was added")
+        let objects = try await ran(["blacklist", "import", folder.path("y.jsonl")] + at + ["--queue", "other"])
+        #expect(objects.stdout == "added 1 URL\n")
         try await ran(["blacklist", "add", "a", "b"] + at, exits: 65, says: "no URL among 2 lines")
         try await ran(["blacklist", "export", folder.path("no/such/file")] + at, exits: 73, says: "cannot write")
         try await ran(["blacklist", "export", "/dev/full"] + at)

@@ -130,7 +130,7 @@ struct CacheLimitTests {
         return origin
     }
 
-    @Test("Eight processes that write twenty times the limit stay within it")
+    @Test("Eight processes that write twenty times the limit in forty batches, one after another, stay within it")
     func withinTheLimit() async throws {
         let remote = try await RemoteBatch()
         let origin = try origin()
@@ -141,21 +141,23 @@ struct CacheLimitTests {
         var written = 0
         var largest = 0
         var number = 0
+        let size = 20 * limit / body.count / 40
         while written < 20 * limit {
-            let urls = (0..<50).map { origin.url("/\(number)/\($0).png") }
+            let urls = (0..<size).map { origin.url("/\(number)/\($0).png") }
             _ = try await remote.submit(urls, as: "b\(number)", ["--validate", "none", "--durability", "none"])
             try await until {
                 largest = max(largest, used(remote.folder))
                 return try await remote.queue.status(of: "b\(number)")?.state == .done
             }
             let counts = try #require(try await remote.queue.status(of: "b\(number)")).counts
-            #expect(counts[.downloaded] == 50 && counts.skipped == 0)
+            #expect(counts[.downloaded] == size && counts.skipped == 0)
             // What a batch fetched is there when it ends.
             let disk = try cache(remote.folder)
             #expect(urls.allSatisfy { disk.containsData(forKey: $0) })
-            written += 50 * body.count
+            written += size * body.count
             number += 1
         }
+        #expect(number == 40)
         #expect(largest <= most, "\(largest) bytes at the most, the limit is \(limit)")
         #expect(largest > limit / 2)
         let disk = try cache(remote.folder)

@@ -14,16 +14,20 @@ struct ExportParsingTests {
 
     @Test(arguments: [
         ["--to", "jsonl"], ["a", "--to", "jsonl"], ["--to", "jsonl", "a"], ["--to", "jsonl", "-o", "m", "a"],
-        ["--to", "files", "out"], ["--to", "files", "out", "a"], ["a", "--to", "files", "out", "--cache", "c"],
+        ["--to", "files", "out"], ["--to", "files", "out", "a"], ["--to", "csv"], ["--to", "lock", "-o", "x"],
+        ["--to", "failed"], ["--to", "tree", "d"], ["--to", "sdwebimage", "d", "--layout", "v3"],
+        ["--to", "webdataset", "d", "b", "--per-shard", "9"], ["a", "--to", "files", "out", "--cache", "c"],
     ])
     func aBatchMayStandInFrontOrBehind(words: [String]) throws {
         _ = try ExportCommand.parse(words)
     }
 
     @Test(arguments: [
-        [], ["a"], ["--to", "csv"], ["--to", "files"], ["--to", "files", ""], ["--to", "jsonl", "a", "b"],
+        [], ["a"], ["--to", "xml"], ["--to", "files"], ["--to", "files", ""], ["--to", "jsonl", "a", "b"],
         ["a", "--to", "jsonl", "b"], ["--to", "files", "out", "--output", "x"], ["--to", "jsonl", "--output", ""],
-        ["a", "b", "--to", "jsonl"],
+        ["a", "b", "--to", "jsonl"], ["--to", "webdataset", "d", "--per-shard", "0"],
+        ["--to", "files", "d", "--layout", "v3"], ["--to", "sdwebimage", "d", "--layout", "v2"],
+        ["--to", "csv", "--per-shard", "9"],
     ])
     func anythingElseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try ExportCommand.parse(words) }

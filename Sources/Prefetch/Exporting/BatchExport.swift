@@ -33,20 +33,95 @@ package struct BatchExport: Sendable {
         }
     }
 
-    /// Puts every image into a folder, named by its line number and its format.
+    /// How images are named in a folder.
+    package enum Naming: Sendable {
+        /// By line number and format.
+        case lines
+        /// As the URL is laid out; see ``TreeName``.
+        case tree
+        /// As SDWebImage names the file of the key, in the folders below its cache folder.
+        case sdWebImage(SDWebImageFileName.Layout)
+    }
+
+    /// Puts every image into a folder.
     /// - Throws: what ``ImageFolder/add(_:as:)`` throws, `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
-    package func fill(_ folder: ImageFolder) async throws(PrefetchError) {
+    package func fill(_ folder: ImageFolder, _ naming: Naming = .lines) async throws(PrefetchError) {
         let width = max(6, String(total).count)
+        let rule = rule
         try await forEachEntry { group throws(PrefetchError) in
             for (line, entry) in group {
                 if let entry {
-                    try folder.add(entry, as: Self.name(line.line, entry.format, width: width))
+                    let name =
+                        switch naming {
+                        case .lines: Self.name(line.line, entry.format, width: width)
+                        case .tree: TreeName.path(of: line.url, entry.format)
+                        case .sdWebImage(let layout): try Self.sdWebImageName(rule.key(for: line.url), layout)
+                        }
+                    try folder.add(entry, as: name)
                 } else {
                     folder.skip(isImage: line.outcome?.isSkipped == false)
                 }
             }
             return true
         }
+    }
+
+    /// Puts every image into archives.
+    ///
+    /// * `describe`: the JSON beside an image; nothing in it may differ from one export to the next.
+    /// - Throws: what ``ImageShards`` throws, `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
+    package func fill(
+        _ shards: ImageShards, describe: @escaping @Sendable (ExportedLine) -> [UInt8]
+    ) async throws(PrefetchError) {
+        try await forEachEntry { group throws(PrefetchError) in
+            for (line, entry) in group {
+                if let entry {
+                    let digits = String(line.line)
+                    let key = String(repeating: "0", count: max(0, 9 - digits.count)) + digits
+                    try shards.add(entry, key: key, json: describe(ExportedLine(line, entry)))
+                } else if line.outcome?.isSkipped == false {
+                    shards.skip()
+                }
+            }
+            return true
+        }
+        try await pool.run { () throws(PrefetchError) in try shards.finish() }
+    }
+
+    /// Runs `body` with the lines in groups, each with what a lock says of it: nil where there is no image.
+    /// - Throws: as ``forEachGroup(_:)``.
+    package func forEachLock(
+        _ body: @escaping @Sendable ([ImageLock?]) throws(PrefetchError) -> Bool
+    ) async throws(PrefetchError) {
+        try await forEachEntry { group throws(PrefetchError) in
+            var locks: [ImageLock?] = []
+            for (line, entry) in group {
+                guard let entry else {
+                    locks.append(nil)
+                    continue
+                }
+                do throws(WebImageError) {
+                    locks.append(
+                        ImageLock(
+                            url: line.url, digest: try entry.knownDigest(), size: entry.size,
+                            width: entry.record?.width ?? 0, height: entry.record?.height ?? 0))
+                } catch {
+                    throw PrefetchError(.inputOutput, error.message)
+                }
+            }
+            return try body(locks)
+        }
+    }
+
+    private static func sdWebImageName(
+        _ key: String, _ layout: SDWebImageFileName.Layout
+    ) throws(PrefetchError) -> String {
+        guard let name = SDWebImageFileName.name(forKey: key, layout: layout) else {
+            throw PrefetchError(
+                .configuration, "this machine's OpenSSL has no MD5, of which SDWebImage makes its names",
+                hint: "export on a machine whose OpenSSL is not in FIPS mode")
+        }
+        return "\(layout.folder)/\(name)"
     }
 
     /// `000007.jpg`
@@ -85,7 +160,7 @@ package struct BatchExport: Sendable {
                 continue
             }
             do throws(WebImageError) {
-                found.append((line, try disk.lookup(CacheKey(rule.key(for: line.url)), atLeast: .none)))
+                found.append((line, try disk.lookup(forKey: rule.key(for: line.url), atLeast: .none)))
             } catch {
                 throw PrefetchError(.inputOutput, error.message)
             }

@@ -4,7 +4,7 @@ internal import Threading
 package import WebImage
 
 /// A folder that gets images out of the cache under names of their own: as hard links, which take no room, or as copies where those
-/// cannot be. A file that is there already is never overwritten.
+/// cannot be or are wanted. A file that is there already is never overwritten.
 package final class ImageFolder: Sendable {
     /// What was done.
     package struct Tally: Sendable, Equatable {
@@ -18,11 +18,24 @@ package final class ImageFolder: Sendable {
         package var without = 0
         /// Lines that ended with an image that is not in the cache any more.
         package var missing = 0
+        /// Images whose name no file can have.
+        package var unnamable = 0
+    }
+
+    /// What the new files are.
+    package enum Manner: Sendable {
+        /// The cache's own files under another name.
+        case links
+        /// Files of their own, with the date of now.
+        case copies
     }
 
     /// As it was named.
     package let path: String
     private let folder: OpenFolder
+    private let manner: Manner
+    /// The folder below that was used last: neighbours of a list are most often neighbours there.
+    private let recent = Locked<(path: String, folder: OpenFolder)?>(nil)
     private let state = Locked(Tally())
     private let onFirstCopy: @Sendable (_ reason: String) -> Void
 
@@ -31,9 +44,10 @@ package final class ImageFolder: Sendable {
     /// * `onFirstCopy`: hears once why files are copied.
     /// - Throws: `cacheUnavailable` (73) where it cannot be made or written to.
     package init(
-        path: String, onFirstCopy: @escaping @Sendable (_ reason: String) -> Void = { _ in }
+        path: String, manner: Manner = .links, onFirstCopy: @escaping @Sendable (_ reason: String) -> Void = { _ in }
     ) throws(PrefetchError) {
         self.path = path
+        self.manner = manner
         self.onFirstCopy = onFirstCopy
         guard Self.make(path), let folder = OpenFolder(path), TemporaryFile(in: folder) != nil else {
             throw Self.refused(path, errno)
@@ -44,17 +58,42 @@ package final class ImageFolder: Sendable {
     /// What was done until now.
     package var tally: Tally { state.withLock { $0 } }
 
-    /// Puts an image under a name.
+    /// Puts an image under a name; folders in front of it are made.
     /// - Throws: `cacheUnavailable` where another file has the name, `inputOutput` (74).
     package func add(_ entry: CacheEntry, as name: String) throws(PrefetchError) {
-        let code = entry.link(into: folder.descriptor, as: name)
+        let parts = name.split(separator: "/")
+        guard let last = parts.last else { return }
+        guard parts.allSatisfy({ $0.utf8.count <= Int(NAME_MAX) }) else { return state.withLock { $0.unnamable += 1 } }
+        let place = Place(folder: try folder(parts.dropLast().joined(separator: "/")), name: String(last), path: name)
+        guard manner == .links else { return try copy(entry, place, because: nil) }
+        let code = entry.link(into: place.folder.descriptor, as: place.name)
         switch code {
         case 0: state.withLock { $0.linked += 1 }
-        case EEXIST: try compare(entry, name)
+        case EEXIST: try compare(entry, place)
         // ENOENT: no /proc, or the cache has let the file go since it was opened.
-        case EXDEV, EPERM, EMLINK, EOPNOTSUPP, ENOSYS, ENOENT: try copy(entry, name, because: code)
+        case EXDEV, EPERM, EMLINK, EOPNOTSUPP, ENOSYS, ENOENT: try copy(entry, place, because: code)
         default: throw failed(name, code)
         }
+    }
+
+    private struct Place {
+        let folder: OpenFolder
+        let name: String
+        /// Below the whole folder.
+        let path: String
+    }
+
+    /// A folder below, made where it is missing; no symbolic link is followed.
+    private func folder(_ path: String) throws(PrefetchError) -> OpenFolder {
+        if path.isEmpty { return folder }
+        if let known = recent.withLock({ $0?.path == path ? $0?.folder : nil }) { return known }
+        var folder = folder
+        for part in path.split(separator: "/") {
+            guard let next = OpenFolder(String(part), in: folder) else { throw failed(path, errno) }
+            folder = next
+        }
+        recent.withLock { [folder] in $0 = (path, folder) }
+        return folder
     }
 
     /// Notes a line for which there is no file.
@@ -64,32 +103,38 @@ package final class ImageFolder: Sendable {
         }
     }
 
-    private func copy(_ entry: CacheEntry, _ name: String, because reason: Int32) throws(PrefetchError) {
-        guard let file = TemporaryFile(in: folder) else { throw failed(name, errno) }
+    /// * `reason`: an errno; nil: copies are what was asked for.
+    private func copy(_ entry: CacheEntry, _ place: Place, because reason: Int32?) throws(PrefetchError) {
+        guard let file = TemporaryFile(in: place.folder) else { throw failed(place.path, errno) }
         var code = entry.copy(to: file.descriptor)
-        if code == 0 { code = file.publish(as: name) }
-        if code == EEXIST { return try compare(entry, name) }
-        guard code == 0 else { throw failed(name, code) }
+        if code == 0 { code = file.publish(as: place.name) }
+        if code == EEXIST { return try compare(entry, place) }
+        guard code == 0 else { throw failed(place.path, code) }
         let isFirst = state.withLock { tally in
             tally.copied += 1
             return tally.copied == 1
         }
-        guard isFirst else { return }
+        guard isFirst, let reason else { return }
         onFirstCopy(
             reason == EXDEV
                 ? "\(path) is on another file system than the cache"
                 : "the file system refuses hard links in \(path) (\(String(cString: strerror(reason))))")
     }
 
-    private func compare(_ entry: CacheEntry, _ name: String) throws(PrefetchError) {
-        let file = clinux_open_beneath(folder.descriptor, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
+    private func compare(_ entry: CacheEntry, _ place: Place) throws(PrefetchError) {
+        let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+        let file = clinux_open_beneath(place.folder.descriptor, place.name, flags, 0)
         defer { if file >= 0 { close(file) } }
-        guard file >= 0, entry.isSame(as: file) else {
-            throw PrefetchError(
-                .cacheUnavailable, "\(path)/\(name) is there already and is another file; it was not overwritten",
-                hint: "choose an empty folder, or move that file away")
-        }
+        guard file >= 0, entry.isSame(as: file) else { throw Self.taken("\(path)/\(place.path)") }
+        if manner == .copies, futimens(file, nil) != 0 { throw failed(place.path, errno) }
         state.withLock { $0.present += 1 }
+    }
+
+    /// The error that another file is in the way.
+    static func taken(_ path: String) -> PrefetchError {
+        PrefetchError(
+            .cacheUnavailable, "\(path) is there already and is another file; it was not overwritten",
+            hint: "choose an empty folder, or move that file away")
     }
 
     private func failed(_ name: String, _ code: Int32) -> PrefetchError {
@@ -99,13 +144,13 @@ package final class ImageFolder: Sendable {
     }
 
     /// mkdir -p
-    private static func make(_ path: String) -> Bool {
+    static func make(_ path: String) -> Bool {
         if mkdir(path, 0o777) == 0 || errno == EEXIST { return true }
         guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return false }
         return make(String(path[..<slash])) && (mkdir(path, 0o777) == 0 || errno == EEXIST)
     }
 
-    private static func refused(_ path: String, _ code: Int32) -> PrefetchError {
+    static func refused(_ path: String, _ code: Int32) -> PrefetchError {
         PrefetchError(
             .cacheUnavailable, "cannot put files into \(path): \(String(cString: strerror(code)))",
             hint: "name a folder that this user may write to")

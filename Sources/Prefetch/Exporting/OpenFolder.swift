@@ -11,5 +11,37 @@ final class OpenFolder: Sendable {
         if descriptor < 0 { return nil }
     }
 
+    /// Opens a folder in another one, and makes it where it is missing; nil with `errno`. A symbolic link is not followed.
+    init?(_ name: String, in folder: OpenFolder) {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+        var file = clinux_open_beneath(folder.descriptor, name, flags, 0)
+        if file < 0, errno == ENOENT, mkdirat(folder.descriptor, name, 0o777) == 0 || errno == EEXIST {
+            file = clinux_open_beneath(folder.descriptor, name, flags, 0)
+        }
+        descriptor = file
+        if descriptor < 0 { return nil }
+    }
+
     deinit { if descriptor >= 0 { close(descriptor) } }
+
+    /// Whether a file of this name is there and has the bytes of an open one.
+    func has(_ name: String, sameAs other: Int32) -> Bool {
+        let file = clinux_open_beneath(descriptor, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var (own, known) = (stat(), stat())
+        guard fstat(file, &own) == 0, fstat(other, &known) == 0, own.st_mode & S_IFMT == S_IFREG,
+            own.st_size == known.st_size
+        else { return false }
+        var (one, two) = ([UInt8](repeating: 0, count: 1 << 18), [UInt8](repeating: 0, count: 1 << 18))
+        var offset = 0
+        while offset < Int(own.st_size) {
+            let count = pread(file, &one, one.count, off_t(offset))
+            guard count > 0, pread(other, &two, count, off_t(offset)) == count, one[..<count] == two[..<count] else {
+                return false
+            }
+            offset += count
+        }
+        return true
+    }
 }

@@ -61,6 +61,8 @@ public struct BatchStatus: Sendable, Equatable {
     public var retryOf: String?
     /// The batch that took up this one's skipped URLs; nil also where that is gone.
     public var retriedBy: String?
+    /// The id of the cache its images are in, as the first worker that had a job of it said; nil where none has.
+    public var cache: String?
     /// The slot it has: at most one running batch of a queue has a slot.
     public var slot: String?
     /// Whose turn it has among the batches of its queue.
@@ -130,6 +132,7 @@ public struct BatchStatus: Sendable, Equatable {
         func name(_ field: String) -> String? { fields[field]?.string.flatMap { $0.isEmpty ? nil : $0 } }
         retryOf = name("retry_of")
         retriedBy = name("retried_by")
+        cache = name("cache")
         slot = name("slot")
         priority = fields["priority"]?.string.flatMap(PrefetchPriority.init(rawValue:)) ?? .normal
         options = BatchOptions(encoded: fields["options"]?.string ?? "{}")

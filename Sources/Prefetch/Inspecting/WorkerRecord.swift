@@ -42,6 +42,8 @@ package struct WorkerRecord: Sendable, Equatable {
     package var trouble: String
     /// What it has to say of single batches or keys within half a minute; empty where nothing.
     package var complaint: String
+    /// The id of its cache (``DiskCache/id``); empty where it is gone or did not say.
+    package var cache: String
 
     /// * `leaseEnd`: the end of its lease, nil where it is not registered.
     /// * `counts`: what the batches that Redis still has say of it.
@@ -70,6 +72,17 @@ package struct WorkerRecord: Sendable, Equatable {
         silence = leaseEnd.flatMap { end in fields["lease"]?.int.map { max(0, at - (end - $0)) } }
         trouble = leaseEnd == nil ? "" : text("trouble")
         complaint = leaseEnd == nil ? "" : text("complaint")
+        cache = leaseEnd == nil ? "" : text("cache")
+    }
+}
+
+extension WorkerRecord {
+    /// The caches of workers that are there, by id, with their names: more than one where they do not share a directory, so that none of them
+    /// has all images of a batch.
+    package static func caches(of records: [WorkerRecord]) -> [(id: String, workers: [String])] {
+        Dictionary(grouping: records.filter { !$0.cache.isEmpty }, by: \.cache)
+            .map { (id: $0.key, workers: $0.value.map(\.id).sorted()) }
+            .sorted { ($1.workers.count, $0.id) < ($0.workers.count, $1.id) }
     }
 }
 

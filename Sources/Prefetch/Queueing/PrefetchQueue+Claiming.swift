@@ -102,7 +102,7 @@ extension PrefetchQueue {
           if #held.payloads == 0 or m[1] ~= 'running' then return end
           local good, fields, size = {}, {}, 0
           for _, payload in ipairs(held.payloads) do
-            local name = payload:sub(1, 200):match('^prefetch%-job 1 (%S+) ')
+            local name = payload:sub(1, 200):match('^prefetch%-job [12] (%S+) ')
             local of, base, n
             if name then of, base, n = parts(name) end
             if of == id and n >= 1 and n <= 256 and base + n <= tonumber(m[3] or '0') then
@@ -199,7 +199,7 @@ extension PrefetchQueue {
     private static let bury = script(
         "BURY",
         #"""
-        local name = ARGV[2]:match('^prefetch%-job 1 (%S+) ')
+        local name = ARGV[2]:match('^prefetch%-job [12] (%S+) ')
         local payload = name and redis.call('HGET', own(ARGV[1]), name)
         if not payload then return 0 end
         bury(payload)

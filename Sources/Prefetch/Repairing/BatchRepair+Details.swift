@@ -20,7 +20,7 @@ extension BatchRepair {
                 if missing.contains(index) {
                     made[index] = FailureDetail(
                         line: entry.line, url: entry.url, outcome: .poison, attempts: 3,
-                        detail: "its bytes ended 3 workers")
+                        detail: "its bytes ended 3 workers", settings: entry.settings)
                 }
                 return made.count < missing.count
             }

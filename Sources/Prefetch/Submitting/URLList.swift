@@ -3,6 +3,7 @@ internal import Glibc
 
 /// A list of URLs in a text file: one a line, or a JSON object with one; blank lines and lines that begin with `#` are no entries; a
 /// byte order mark, CR LF and surrounding blanks are taken off. A line that can be no URL is an entry too: it counts, and ends as `invalidURL`.
+/// Behind a TAB a line may have the SHA-256 that its bytes must have (``ImageLock``).
 package struct URLList: Sendable, Equatable {
     /// Where the list is.
     package var path: String
@@ -86,6 +87,17 @@ package struct URLList: Sendable, Equatable {
         }
     }
 
+    /// The first line whose entry has no SHA-256, of a list in which each should have one; nil where all have.
+    /// - Throws: `unreadableList`.
+    package func firstUnlocked() throws(PrefetchError) -> Int? {
+        var reader = try LineReader(path: path)
+        while let (line, isCut) = try reader.next() {
+            guard let entry = Self.entry(line, isCut: isCut, number: reader.lineNumber) else { continue }
+            if entry.digest == nil { return entry.line }
+        }
+        return nil
+    }
+
     /// Whether a line is an entry, good or bad: not blank and no comment.
     private static func isEntry(_ line: [UInt8]) -> Bool { line.first.map { $0 != UInt8(ascii: "#") } ?? false }
 
@@ -93,6 +105,11 @@ package struct URLList: Sendable, Equatable {
     static func entry(_ line: [UInt8], isCut: Bool, number: Int) -> PrefetchJob.Entry? {
         guard isEntry(line) else { return nil }
         if JSONLine.isOne(line), !isCut, let read = JSONLine(line) { return entry(read, number: number) }
+        if let (end, digest) = ImageLock.split(line), !isCut {
+            guard var entry = entry(Array(line[..<end]), isCut: false, number: number) else { return nil }
+            if !entry.isInvalid { entry.settings = URLSettings(digest: digest) }
+            return entry
+        }
         let hasControl = line.contains { $0 < 0x20 || $0 == 0x7F }
         if !isCut, !hasControl, let text = String(validating: line, as: UTF8.self) {
             return PrefetchJob.Entry(line: number, url: text, isInvalid: !hasScheme(line))

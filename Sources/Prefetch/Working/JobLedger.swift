@@ -166,6 +166,22 @@ final class JobLedger: Sendable {
         }
     }
 
+    /// Takes back what was fetched and is not reported: its bytes may be lost. The URLs go back with their job.
+    /// - Returns: the entries whose files were written here.
+    func takeBackDownloads() -> [(batch: String, entry: PrefetchJob.Entry)] {
+        let taken = state.withLock { state in
+            var taken: [(batch: String, entry: PrefetchJob.Entry)] = []
+            for id in state.runs.keys {
+                guard let index = state.runs.index(forKey: id) else { continue }
+                let job = state.runs.values[index].claim.job
+                taken += state.runs.values[index].takeBackDownloads().map { (job.batch, job.entries[$0]) }
+            }
+            return taken
+        }
+        reports.ring()
+        return taken
+    }
+
     private static func remove(_ id: Int, from state: inout State) {
         if let run = state.runs.removeValue(forKey: id) { state.open -= max(0, run.open - run.left) }
     }

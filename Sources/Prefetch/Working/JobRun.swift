@@ -34,6 +34,18 @@ struct JobRun {
         outcomes = claim.outcomes
     }
 
+    /// Opens again what was fetched and is not reported: it is left for others.
+    /// - Returns: the positions whose files were written here.
+    mutating func takeBackDownloads() -> [Int] {
+        let isDoubtful = { (item: PrefetchQueue.Settled) in item.outcome == .downloaded || item.outcome == .hit }
+        let doubtful = unreported.filter(isDoubtful)
+        unreported.removeAll(where: isDoubtful)
+        open += doubtful.count
+        left += doubtful.count
+        for item in doubtful { outcomes[item.position] = 0 }
+        return doubtful.filter { $0.outcome == .downloaded }.map(\.position)
+    }
+
     /// Notes how URLs ended.
     mutating func settle(_ items: [PrefetchQueue.Settled]) {
         unreported += items

@@ -136,6 +136,18 @@ extension PrefetchWorker {
         let context = BatchContext(id: batch, options: status.options, keepDetails: status.keepDetails)
         if status.state != .running { context.over.open() }
         batches[batch] = context
+        if status.cache != cacheID, status.state == .running { await compareCache(with: batch) }
         return context
+    }
+
+    /// Says so where others fetch the same batch into another cache. Both work, but neither has all its images.
+    private func compareCache(with batch: String) async {
+        guard !cacheID.isEmpty else { return }
+        let own = cacheID
+        let reply = await persist { () async throws(RedisError) in try await queue.setCache(of: batch, id: own) }
+        guard let reply, let first = reply, first != own else { return }
+        complaints.say(
+            "the images of \(batch) are in the cache \(first.prefix(8)), and this worker's \(manager.cache.disk.directory) is another, "
+                + "\(own.prefix(8)): none of them has all; give all workers the same --cache")
     }
 }

@@ -23,6 +23,7 @@ extension PrefetchWorker {
                     ("skipped", String(totals.skipped)), ("bytes", String(totals.bytes)),
                     ("trouble", fault.message ?? ""), ("oldest", await oldestNotes()),
                     ("max_concurrent_downloads", String(concurrency)), ("complaint", complaints.current ?? ""),
+                    ("cache", cacheID),
                     ("retrying", String(activity.retrying)),
                 ] + Vitals.now
             let worker = name

@@ -88,6 +88,11 @@ extension PrefetchWorker {
             }
             return true
         } catch {
+            // The kernel tells of a failed write once and forgets it; the next call succeeds, whatever became of the bytes. So what was
+            // written since the last success is fetched again.
+            let lost = jobs.takeBackDownloads()
+            let keys = lost.map { CacheKey(batches[$0.batch]?.keyRule.key(for: $0.entry.url) ?? $0.entry.url) }
+            await pool.run { for key in keys { _ = try? cache.remove(key) } }
             // The report loop tries again every second, and opens the gate that it has closed.
             if fault.close(error.message) {
                 syncHasFailed = true

@@ -26,6 +26,8 @@ public actor PrefetchWorker {
     nonisolated let jobs: JobLedger
     nonisolated let bellConnection: RedisConnection
     nonisolated let keeper: CacheKeeper
+    /// What tells its cache from others; empty where it has no id.
+    nonisolated let cacheID: String
 
     var name = ""
     var sequence = 0
@@ -72,6 +74,7 @@ public actor PrefetchWorker {
         self.queue = queue
         bellConnection = RedisConnection(redis, name: "prefetch-worker-bell", following: queue.keys.root)
         pool = manager.pool
+        cacheID = manager.cache.disk.id ?? ""
         keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)
         jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads, history: configuration.history)
         slots = URLSlots(limit: Self.slots(for: configuration.maxConcurrentDownloads))

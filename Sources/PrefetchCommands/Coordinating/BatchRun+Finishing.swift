@@ -39,8 +39,10 @@ extension BatchRun {
             let error = await withTaskGroup(of: PrefetchError?.self) { group in
                 group.addTask {
                     do throws(PrefetchError) {
-                        try await BatchOutput(queue: queue, cache: settings.cache, listPath: listPath)
-                            .write(id, to: target)
+                        try await BatchOutput(
+                            queue: queue, cache: settings.cache,
+                            readOnly: settings.fetch.cacheLimits.readOnly.directories, listPath: listPath
+                        ).write(id, to: target)
                         return nil
                     } catch {
                         return error
@@ -68,12 +70,7 @@ extension BatchRun {
 
     /// The `export` that writes a target.
     private func command(_ id: String, _ target: BatchOutput.Target) -> String {
-        let words =
-            switch target {
-            case .lines(let path): "--to jsonl --output \(Shell.quoted(Shell.path(path ?? "-")))"
-            case .files(let path): "--to files \(Shell.quoted(Shell.path(path)))"
-            }
-        return "\(Shell.program) export \(id) \(settings.location) \(words)"
+        "\(Shell.program) export \(id) \(settings.location)\(settings.fetch.cacheLimits.readOnly.words) \(target.words)"
     }
 
     /// Three commands that work as printed.
@@ -83,7 +80,7 @@ extension BatchRun {
         let rule = status.options.cacheKey == "url" ? "" : " --cache-key \(Shell.quoted(status.options.cacheKey))"
         return [
             "where the files are:  ls -R \(folder)",
-            "URL -> path:          \(Shell.program) cache path URL \(cache)\(rule)",
+            "URL -> path:          \(Shell.program) cache path URL \(cache)\(rule)\(settings.fetch.cacheLimits.readOnly.words)",
             status.counts.skipped > 0
                 ? "what was skipped:     \(Shell.program) failures \(status.id) \(settings.location)"
                 : "check every file:     \(Shell.program) cache verify \(cache)",

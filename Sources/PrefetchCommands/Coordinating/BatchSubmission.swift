@@ -123,6 +123,17 @@ struct BatchSubmission: Sendable {
     }
 }
 
+extension URLList {
+    /// Refuses a list that is to be a lock and is none.
+    /// - Throws: `unreadableList` with the line that has no digest.
+    func check(isLocked: Bool) throws(PrefetchError) {
+        guard isLocked, let line = try firstUnlocked() else { return }
+        throw PrefetchError(
+            .unreadableList, "line \(line) of \(path) has no SHA-256, so the list is no prefetch.lock",
+            hint: "write one of a batch that is done: prefetch-coord export --to lock --output prefetch.lock")
+    }
+}
+
 extension Session {
     /// The name of this machine.
     static var hostName: String {

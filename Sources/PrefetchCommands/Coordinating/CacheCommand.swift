@@ -40,13 +40,16 @@ struct CacheOptions: ParsableArguments {
     var directory: String { cache ?? getenv("PREFETCH_CACHE").map { String(cString: $0) } ?? "./cache" }
 
     /// The cache, only for reading.
-    func open() throws(PrefetchError) -> DiskCache {
+    ///
+    /// * `tiers`: what is looked up behind it.
+    func open(_ tiers: ReadOnlyCacheOptions? = nil) throws(PrefetchError) -> DiskCache {
         let folder = directory
         guard access(folder, F_OK) == 0 else {
             throw PrefetchError(.notFound, "there is no folder \(folder)", hint: "name the cache: --cache DIR")
         }
         var configuration = DiskCache.Configuration()
         configuration.isReadOnly = true
+        configuration.readOnlyDirectories = tiers?.directories ?? []
         do throws(WebImageError) {
             return try DiskCache(directory: folder, configuration: configuration)
         } catch {
@@ -75,14 +78,14 @@ struct CachePathCommand: ParsableCommand {
     var urls: [String]
 
     @OptionGroup(title: "Where") var options: CacheOptions
+    @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
 
     func run() throws {
-        let disk = try options.open()
+        let disk = try options.open(readOnly)
         var missing = 0
         func tell(_ url: String) {
-            let key = options.rule.key(for: url)
-            if disk.containsData(forKey: key) {
-                Console.print(disk.cachePath(forKey: key))
+            if let path = disk.existingPath(forKey: options.rule.key(for: url)) {
+                Console.print(path)
             } else {
                 missing += 1
                 if urls == ["-"] {
@@ -112,9 +115,10 @@ struct CacheGetCommand: ParsableCommand {
     var url: String
 
     @OptionGroup(title: "Where") var options: CacheOptions
+    @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
 
     func run() throws {
-        let disk = try options.open()
+        let disk = try options.open(readOnly)
         guard let bytes = try disk.data(forKey: options.rule.key(for: url)) else {
             throw PrefetchError(
                 .notFound, "not in the cache: \(TerminalText.url(url))",

@@ -24,9 +24,10 @@ struct CacheExistsCommand: ParsableCommand {
     var json = false
 
     @OptionGroup(title: "Where") var options: CacheOptions
+    @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
 
     func run() throws {
-        let disk = try options.open()
+        let disk = try options.open(readOnly)
         var isComplete = true
         URLWords.forEach(urls) { url in
             let isThere = disk.containsData(forKey: options.rule.key(for: url))

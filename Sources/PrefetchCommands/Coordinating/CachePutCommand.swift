@@ -31,6 +31,7 @@ struct CachePutCommand: ParsableCommand {
     var maxSize = ByteSize(bytes: 64 << 20)
 
     @OptionGroup(title: "Where") var options: CacheOptions
+    @OptionGroup(title: "Cache files") var storage: StorageOptions
 
     func validate() throws {
         guard ValidationLevel(name: level) != nil else {
@@ -41,7 +42,7 @@ struct CachePutCommand: ParsableCommand {
 
     func run() throws {
         let bytes = try Self.read(file, most: maxSize.bytes)
-        let disk = try options.openForWriting(makes: true)
+        let disk = try RunCommand.openCache(options.directory, storage.prepare())
         let key = options.rule.key(for: url)
         do throws(WebImageError) {
             try disk.storeVerified(bytes, forKey: key, level: ValidationLevel(name: level) ?? .decode)
@@ -83,15 +84,10 @@ struct CachePutCommand: ParsableCommand {
 }
 
 extension CacheOptions {
-    /// The cache for a command that changes it.
-    ///
-    /// * `makes`: whether it is made where it is missing; otherwise it has to be there.
-    func openForWriting(makes: Bool = false) throws(PrefetchError) -> DiskCache {
-        guard makes else {
-            var folder = CacheFolder()
-            folder.cache = cache
-            return try folder.openForRemoving(.modificationDate)
-        }
-        return try RunCommand.openCache(directory)
+    /// The cache for a command that changes it: it has to be there.
+    func openForWriting() throws(PrefetchError) -> DiskCache {
+        var folder = CacheFolder()
+        folder.cache = cache
+        return try folder.openForRemoving(.modificationDate)
     }
 }

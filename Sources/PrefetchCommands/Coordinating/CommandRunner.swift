@@ -1,4 +1,5 @@
 public import ArgumentParser
+internal import FoundationEssentials
 internal import Glibc
 internal import Prefetch
 internal import Redis
@@ -9,9 +10,16 @@ public enum CommandRunner {
     /// Runs a program; does not return.
     public static func main(_ root: any AsyncParsableCommand.Type) async -> Never {
         signal(SIGPIPE, SIG_IGN)
-        if let word = CommandLine.arguments.dropFirst().first, let guess = Suggestion.forUnknown(word, of: root) {
-            Console.error("there is no command '\(word)'", hint: guess)
+        let words = Array(CommandLine.arguments.dropFirst())
+        if let unknown = Suggestion.forUnknown(words, of: root) {
+            Console.error("there is no command '\(unknown.words)'", hint: unknown.hint)
             exit(64)
+        }
+        // The workers of a run are quiet: one warning is enough.
+        if !words.contains(where: { ["-q", "--quiet"].contains($0) }) {
+            for line in EnvironmentNames.warnings(ProcessInfo.processInfo.environment) {
+                Console.note("warning: \(line)")
+            }
         }
         do {
             var command = try root.parseAsRoot()

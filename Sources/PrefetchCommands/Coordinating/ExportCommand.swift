@@ -1,5 +1,6 @@
-internal import ArgumentParser
+public import ArgumentParser
 internal import Prefetch
+public import WebImage
 
 /// `prefetch-coord export`: what became of each line, and its image.
 struct ExportCommand: AsyncParsableCommand {
@@ -7,34 +8,51 @@ struct ExportCommand: AsyncParsableCommand {
         commandName: "export",
         abstract: "Write a manifest of a batch, or put its images into a folder.",
         usage: """
-            prefetch-coord export [<batch>] --to jsonl [--output <file>] [<options>]
-            prefetch-coord export [<batch>] --to files <folder> [<options>]
+            prefetch-coord export [<batch>] --to jsonl|csv|failed|lock [--output <file>]
+            prefetch-coord export [<batch>] --to files|tree|sdwebimage|webdataset <folder>
             """,
         discussion: """
             Examples:
               prefetch-coord export --to jsonl --cache ./cache | jq -r .path
               prefetch-coord export urls-7f3a --to files ./images
+              prefetch-coord export --to lock > prefetch.lock
+              prefetch-coord export --to webdataset ./shards --per-shard 1000
 
             jsonl: an object a line, in the order of the list, with line, url, outcome,
             path, bytes, sha256, format, width and height; null where there is none.
+            csv: the same as comma-separated values, behind a line of names.
+            failed: the URLs that were skipped, a list to run again.
+            lock: URL, SHA-256, bytes and pixels of each image; run --locked checks them.
             files: hard links 000001.jpg, 000002.png … by line number and verified format;
             copies where links cannot be. Nothing that is there is overwritten.
+            tree: the same, named as the URLs are: https/example.org/a/b.jpg.
+            sdwebimage: copies with today's date as SDWebImage's cache has them, and the
+            line of code that makes an app read them; --layout v3, v4 or v5.
+            webdataset: archives 000000.tar … of images and their JSON; the same images
+            make the same archives, byte for byte.
             Of a batch that was retried, each line has its newest result.
             """)
 
     @Argument(help: "A batch, or the beginning of its name; the newest by default.")
     var batch: String?
 
-    @Option(parsing: .upToNextOption, help: "jsonl, or files and a folder.")
+    @Option(parsing: .upToNextOption, help: "What, and for images a folder.")
     var to: [String]
 
-    @Option(name: .shortAndLong, help: "The file of jsonl; standard output by default.")
+    @Option(name: .shortAndLong, help: "The file of a text; standard output by default.")
     var output: String?
+
+    @Option(help: "Whose names sdwebimage has: v3, v4, v5. (default: v5)")
+    var layout: SDWebImageFileName.Layout?
+
+    @Option(help: "Images in an archive of webdataset. (default: 10000)")
+    var perShard: Int?
 
     @Option(help: "The list the batch was submitted from, where it is elsewhere now.")
     var list: String?
 
     @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
 
     func validate() throws { _ = try words() }
 
@@ -46,27 +64,45 @@ struct ExportCommand: AsyncParsableCommand {
         }
         try await Session.with(location) { session in
             let id = try await session.queue.resolve(name)
-            try await BatchOutput(queue: session.queue, cache: cache, listPath: list).write(id, to: target)
+            try await BatchOutput(
+                queue: session.queue, cache: cache, readOnly: readOnly.directories, listPath: list
+            ).write(id, to: target)
         }
     }
 
     /// Takes the words behind `--to` apart: a batch may stand there as well as in front.
     private func words() throws -> (BatchOutput.Target, batch: String?) {
         var rest = to.dropFirst()
+        let kind = to.first ?? ""
+        if output == "" { throw ValidationError("--output wants a file") }
+        if layout != nil && kind != "sdwebimage" { throw ValidationError("--layout is of --to sdwebimage") }
+        if perShard != nil && kind != "webdataset" { throw ValidationError("--per-shard is of --to webdataset") }
+        if let perShard, !(1...10_000_000).contains(perShard) {
+            throw ValidationError("--per-shard is a number from 1 to 10000000")
+        }
         let target: BatchOutput.Target
-        switch to.first {
-        case "jsonl": target = .lines(output == "-" ? nil : output)
-        case "files":
+        if let text = BatchOutput.Text(rawValue: kind) {
+            target = .text(text, output == "-" ? nil : output)
+        } else {
+            guard ["files", "tree", "sdwebimage", "webdataset"].contains(kind) else {
+                throw ValidationError(
+                    "--to is jsonl, csv, failed or lock, or files, tree, sdwebimage or webdataset and a folder, not '\(kind)'"
+                )
+            }
             guard let folder = rest.popFirst(), !folder.isEmpty else {
-                throw ValidationError("--to files wants a folder: --to files DIR")
+                throw ValidationError("--to \(kind) wants a folder: --to \(kind) DIR")
             }
             guard output == nil else {
-                throw ValidationError("--output is the file of --to jsonl; the folder stands behind --to files")
+                throw ValidationError("--output is the file of a text; the folder stands behind --to \(kind)")
             }
-            target = .files(folder)
-        default: throw ValidationError("--to is jsonl, or files and a folder, not '\(to.first ?? "")'")
+            target =
+                switch kind {
+                case "tree": .tree(folder)
+                case "sdwebimage": .sdWebImage(folder, layout ?? .v5)
+                case "webdataset": .webDataset(folder, perShard: perShard ?? 10_000)
+                default: .files(folder)
+                }
         }
-        if output == "" { throw ValidationError("--output wants a file") }
         let name = rest.popFirst()
         guard rest.isEmpty, name == nil || batch == nil else {
             let names = [batch, name].compactMap { $0 } + rest
@@ -75,3 +111,5 @@ struct ExportCommand: AsyncParsableCommand {
         return (target, batch ?? name)
     }
 }
+
+extension SDWebImageFileName.Layout: ExpressibleByArgument {}

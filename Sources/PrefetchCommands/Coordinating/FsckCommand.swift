@@ -34,6 +34,7 @@ struct FsckCommand: AsyncParsableCommand {
     var json = false
 
     @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
 
     func validate() throws {
         guard history != nil || expect == nil else { throw ValidationError("--expect goes with --history") }
@@ -87,6 +88,7 @@ struct FsckCommand: AsyncParsableCommand {
         guard let folder = location.cacheFolder, let status = try await session.queue.status(of: id) else { return [] }
         var configuration = DiskCache.Configuration()
         configuration.isReadOnly = true
+        configuration.readOnlyDirectories = readOnly.directories
         guard let disk = try? DiskCache(directory: folder, configuration: configuration),
             let entries = try? await BatchEntries(of: status, queue: session.queue)
         else {

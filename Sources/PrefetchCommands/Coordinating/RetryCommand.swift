@@ -77,7 +77,9 @@ struct RetryCommand: AsyncParsableCommand {
             }
             let outputs = try RunCommand.outputs(manifest: manifest, out: out)
             for target in outputs { try target.check() }
-            for warning in try RunCommand.openCache(folder).warnings { Console.note("warning: \(warning)") }
+            for warning in try RunCommand.openCache(folder, fetch.cacheLimits.prepare()).warnings {
+                Console.note("warning: \(warning)")
+            }
             let settings = RunSettings(
                 cache: folder, queue: location.queue, workers: workers ?? RunCommand.defaultWorkers,
                 maxPerHost: maxPerHost ?? 6, failOver: failOver, json: json,

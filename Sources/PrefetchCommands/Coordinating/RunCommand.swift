@@ -68,10 +68,14 @@ struct RunCommand: AsyncParsableCommand {
         if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
         // A list that cannot be used leaves no cache folder behind; standard input needs one, to be kept in.
         var list = file == "-" ? nil : try BatchSubmission.list(file, cache: cache, format: batch.inputFormat)
+        try list?.check(isLocked: batch.locked)
         for target in try Self.outputs(manifest: manifest, out: out) { try target.check() }
-        let disk = try Self.openCache(cache)
+        let disk = try Self.openCache(cache, fetch.cacheLimits.prepare())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
-        if list == nil { list = try BatchSubmission.list(file, cache: cache, format: batch.inputFormat) }
+        if list == nil {
+            list = try BatchSubmission.list(file, cache: cache, format: batch.inputFormat)
+            try list?.check(isLocked: batch.locked)
+        }
         guard let list else { return }
         BatchSubmission.warn(of: list, batch)
         try await BatchRun(command: self, list: list, workerCount: workers ?? Self.defaultWorkers).run()
@@ -100,10 +104,13 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// The cache folder, made where it is missing; 73 where that cannot be.
-    static func openCache(_ folder: String) throws(PrefetchError) -> DiskCache {
+    static func openCache(
+        _ folder: String, _ configuration: DiskCache.Configuration = DiskCache.Configuration()
+    ) throws(PrefetchError) -> DiskCache {
         do throws(WebImageError) {
-            return try DiskCache(directory: folder)
+            return try DiskCache(directory: folder, configuration: configuration)
         } catch {
+            if error.code == .invalidConfiguration { throw PrefetchError(.configuration, error.message) }
             throw PrefetchError(
                 .cacheUnavailable, error.message, hint: "choose a folder that this user may write: --cache DIR")
         }

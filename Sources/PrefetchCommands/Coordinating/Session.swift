@@ -11,13 +11,16 @@ struct Session: Sendable {
     private let attachment: PrivateRedis?
 
     /// Goes there, and looks whether that Redis can keep a queue.
+    /// * `place`: where to, if not where the location says.
     /// * `waits`: the caller waits by itself for a Redis that is only away.
     /// * `makes`: the private Redis of a cache is made where there is none.
     /// - Throws: what is wrong with it, with the exit code.
     static func open(
-        _ location: RedisLocation, waits: Bool = false, makes: Bool = false
+        _ location: RedisLocation, at place: RedisLocation.Place? = nil, waits: Bool = false, makes: Bool = false
     ) async throws(PrefetchError) -> Session {
-        switch try location.place() {
+        // Not by `??`, whose closure would lose the type of the error.
+        let place = if let place { place } else { try location.place() }
+        switch place {
         case .server(let configuration):
             return try await Session(configuration, attachment: nil, queue: location.queue, waits: waits)
         case .cache(let folder):
@@ -67,10 +70,10 @@ struct Session: Sendable {
 
     /// Runs `body` with a session and closes it, however `body` ends.
     static func with<Result>(
-        _ location: RedisLocation, waits: Bool = false, makes: Bool = false,
+        _ location: RedisLocation, at place: RedisLocation.Place? = nil, waits: Bool = false, makes: Bool = false,
         _ body: (Session) async throws -> Result
     ) async throws -> Result {
-        let session = try await open(location, waits: waits, makes: makes)
+        let session = try await open(location, at: place, waits: waits, makes: makes)
         do {
             let result = try await body(session)
             await session.close()

@@ -14,6 +14,7 @@ extension SubmitCommand {
             throw ValidationError(
                 "queryDiskSync is for a list of its own; a batch that is open has its hits from workers")
         }
+        try list?.check(isLocked: batch.locked)
         BatchSubmission.warn(of: list, batch)
         if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
         try await Session.with(location, makes: true) { session in

@@ -74,6 +74,7 @@ struct SubmitCommand: AsyncParsableCommand {
             throw ValidationError(
                 "queryDiskSync looks into the cache while the list is queued: name it with --cache DIR")
         }
+        try list.check(isLocked: batch.locked)
         BatchSubmission.warn(of: list, batch)
         // With --cache alone the private Redis of that folder is made where it is missing.
         if case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }

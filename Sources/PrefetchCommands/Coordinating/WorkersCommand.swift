@@ -67,6 +67,15 @@ struct WorkersListCommand: AsyncParsableCommand {
         if present.isEmpty { Console.print("no workers") }
         for record in records.prefix(present.count + Self.mostGone) { Console.print(WorkerText.line(record)) }
         let hidden = records.count - present.count - Self.mostGone
+        let caches = WorkerRecord.caches(of: Array(present))
+        if caches.count > 1 {
+            Console.print("these workers have different caches, so none has all images:")
+            for cache in caches {
+                Console.print(
+                    "  \(cache.id.prefix(8))  \(cache.workers.map { TerminalText.escaped($0) }.joined(separator: ", "))"
+                )
+            }
+        }
         if hidden > 0 { Console.print("and \(Wording.count(hidden)) more that are gone: --json has them") }
         if present.isEmpty { Console.note(try hint(session)) }
     }
@@ -125,6 +134,7 @@ enum WorkerText {
             ("paused", .bool(record.isPaused)), ("max_concurrent_downloads", .int(record.maxConcurrentDownloads)),
             ("wanted_concurrent_downloads", record.wantedConcurrency.map { .int($0) } ?? .null),
             ("complaint", record.complaint.isEmpty ? .null : .string(record.complaint)),
+            ("cache", record.cache.isEmpty ? .null : .string(record.cache)),
         ])
     }
 }

@@ -47,6 +47,9 @@ struct BatchArguments: ParsableArguments {
     @Option(help: "Key in the cache: url, without-query, s/regex/replacement/.")
     var cacheKey = "url"
 
+    @Flag(help: "The list is a prefetch.lock: images of other bytes than it says end as mismatch.")
+    var locked = false
+
     @Option(help: "Name of the batch; its list's name and hash by default.")
     var name: String?
 

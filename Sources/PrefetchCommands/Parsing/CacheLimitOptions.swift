@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Prefetch
 internal import WebImage
 
-/// What the cache may hold: nothing is ever removed from it without one of these.
+/// What the cache may hold, nothing is ever removed from it without one of these; and how its files are made.
 struct CacheLimitOptions: ParsableArguments {
     @Option(name: .customLong("cache-max-age"), help: "Remove images that are older, as 7d; none by default.")
     var maxAge: TimeSpan?
@@ -20,6 +20,17 @@ struct CacheLimitOptions: ParsableArguments {
     @Option(name: .customLong("min-free"), help: "Pause where the disk has less room, as 1GiB; none by default.")
     var minFree: ByteSize?
 
+    @OptionGroup(title: "Cache files") var storage: StorageOptions
+    @OptionGroup(title: "Cache files") var readOnly: ReadOnlyCacheOptions
+
+    /// How the cache is to be opened; see ``StorageOptions/prepare()``.
+    func prepare() -> DiskCache.Configuration {
+        var configuration = storage.prepare()
+        configuration.expireType = expireBy.type
+        configuration.readOnlyDirectories = readOnly.directories
+        return configuration
+    }
+
     /// The same for a worker.
     var limits: CacheLimits {
         CacheLimits(maxAge: maxAge?.seconds, maxSize: maxSize?.bytes, minFree: minFree?.bytes)
@@ -32,7 +43,7 @@ struct CacheLimitOptions: ParsableArguments {
         if let maxSize { words += ["--cache-max-size", maxSize.argument] }
         if expireBy != .modified { words += ["--cache-expire-by", expireBy.rawValue] }
         if let minFree { words += ["--min-free", minFree.argument] }
-        return words
+        return words + storage.arguments + readOnly.arguments
     }
 }
 

@@ -56,6 +56,18 @@ struct RedisLocation: ParsableArguments {
         return place
     }
 
+    /// The same for a worker, for which `--cache` is first of all where images go: where that folder has no Redis of its own, those that the
+    /// environment names come next.
+    func placeOfWorker() throws(PrefetchError) -> Place {
+        let place = try place()
+        guard case .cache(let folder) = place, !PrivateRedis.isOurs(cache: folder) else { return place }
+        let environment = ProcessInfo.processInfo.environment
+        for name in ["PREFETCH_REDIS_URL", "REDIS_URL"] {
+            if let url = environment[name], !url.isEmpty { return .server(try configuration(url)) }
+        }
+        return place
+    }
+
     private func namedPlace() throws(PrefetchError) -> Place {
         let environment = ProcessInfo.processInfo.environment
         func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }

@@ -51,6 +51,12 @@ enum BatchJSON {
         ])
     }
 
+    /// What stands beside an image in an archive: nothing that differs from one export to the next.
+    static func sample(_ line: ExportedLine) -> JSONText {
+        guard case .object(let members) = Self.line(line) else { return .null }
+        return .object(members.filter { $0.0 != "path" && $0.0 != "outcome" })
+    }
+
     /// One line of `export --to jsonl`; what is not known is null.
     static func line(_ line: ExportedLine) -> JSONText {
         func text(_ value: String?) -> JSONText { value.map { .string($0) } ?? .null }

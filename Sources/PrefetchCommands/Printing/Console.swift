@@ -39,6 +39,9 @@ enum Console {
         if !isKept { write(line + "\n", to: STDERR_FILENO) }
     }
 
+    /// An object for whoever reads standard error line by line.
+    static func log(_ object: JSONText) { write(object.text + "\n", to: STDERR_FILENO) }
+
     /// From now on notes are kept for ``takeNotes()``.
     static func holdNotes() {
         waiting.withLock { $0 = $0 ?? [] }

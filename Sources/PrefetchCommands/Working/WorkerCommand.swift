@@ -17,11 +17,13 @@ public struct WorkerCommand: AsyncParsableCommand {
             Examples:
               prefetch-worker --redis redis://host:6379/0 --cache /srv/images
               prefetch-worker --redis unix:///run/redis.sock --cache ./cache --burst
+              prefetch-worker health --redis redis://host:6379/0
 
             SIGTERM or Ctrl-C finishes what is in flight and gives the rest back; a second
             one stops at once. Neither loses a URL.
             """,
-        version: "prefetch \(PrefetchVersion)")
+        version: "prefetch \(PrefetchVersion)",
+        subcommands: [HealthCommand.self])
 
     @Flag(help: "Leave when no batch is running any more.")
     var burst = false
@@ -43,6 +45,10 @@ public struct WorkerCommand: AsyncParsableCommand {
     @Option(help: "A folder for what this worker did, event by event, for fsck --history; PREFETCH_HISTORY by default.")
     var history: String?
 
+    @Option(
+        help: "How it says what happens, on standard error: text, json, auto. (default: PREFETCH_LOG_FORMAT, or text)")
+    var logFormat: LogFormat?
+
     @OptionGroup(title: "Where") var location: RedisLocation
     @OptionGroup(title: "Fetch options") var fetch: FetchOptions
 
@@ -61,18 +67,23 @@ public struct WorkerCommand: AsyncParsableCommand {
     /// Works until told to leave.
     public func run() async throws {
         let folder = location.cacheFolder ?? "./cache"
-        let disk = try RunCommand.openCache(folder)
+        // Before the first line: whoever collects them reads JSON and nothing else.
+        if try LogFormat.chosen(logFormat) == .json { Console.noteAsJSON() }
+        let storage = fetch.cacheLimits.prepare()
+        let disk = try RunCommand.openCache(folder, storage)
         clinux_keep_freed_memory()
         // Before the cache, which keeps directories open: a limit that cannot be raised costs it speed only.
         _ = clinux_raise_file_limit()
         if !quiet { for warning in disk.warnings { Console.note("warning: \(warning)") } }
         let stop = StopRequest()
         // Redis may be starting anew at this very moment: that is no reason to end, as it is none later on.
-        try await Session.with(location, waits: true) { session in
-            let manager = try manager(folder)
+        try await Session.with(location, at: location.placeOfWorker(), waits: true) { session in
+            let manager = try manager(folder, storage)
             let service = ServiceManager(environment: ProcessInfo.processInfo.environment)
+            let limiter = Locked(LogLimiter())
             let worker = PrefetchWorker(
-                configuration: try configuration(service), redis: session.redis, queue: location.queue, manager: manager
+                configuration: try configuration(service, limiter), redis: session.redis, queue: location.queue,
+                manager: manager
             )
             TerminationSignals.install { signal, count in
                 stop.request(signal: signal, count: count)
@@ -93,6 +104,9 @@ public struct WorkerCommand: AsyncParsableCommand {
                 return Task { await log.write(events) }
             }
             let counts = try await worker.run()
+            for (kind, leftOut) in limiter.withLock({ $0.rest() }) {
+                Console.note("\(Wording.count(leftOut)) more lines about \(kind) were left out")
+            }
             // Before the process ends: TLS must not be taken down under a thread that still uses it.
             await manager.downloader.invalidateSessionAndCancel()
             await log?.value
@@ -101,7 +115,9 @@ public struct WorkerCommand: AsyncParsableCommand {
         }
     }
 
-    private func configuration(_ service: ServiceManager?) throws(PrefetchError) -> PrefetchWorker.Configuration {
+    private func configuration(
+        _ service: ServiceManager?, _ limiter: Locked<LogLimiter>
+    ) throws(PrefetchError) -> PrefetchWorker.Configuration {
         var configuration = PrefetchWorker.Configuration()
         configuration.lease = Int(fetch.lease.seconds * 1000)
         configuration.maxConcurrentDownloads = fetch.maxConcurrentDownloads
@@ -113,20 +129,29 @@ public struct WorkerCommand: AsyncParsableCommand {
         let folder = history ?? ProcessInfo.processInfo.environment["PREFETCH_HISTORY"] ?? ""
         if !folder.isEmpty { configuration.history = try HistoryLog(folder: folder, queue: location.queue) }
         let isQuiet = quiet
+        let isJSON = try LogFormat.chosen(logFormat) == .json
         configuration.onEvent = { event in
             Self.tell(service, event)
-            if let line = Self.text(event, isQuiet: isQuiet) { Console.note("\(ProgressLines.clock) \(line)") }
+            guard let line = Self.text(event, isQuiet: isQuiet) else { return }
+            let kind = LogFormat.name(event)
+            guard let leftOut = limiter.withLock({ $0.admit(kind, second: LogLimiter.now) }) else { return }
+            if isJSON {
+                Console.log(LogFormat.object(event, line, leftOut: leftOut))
+            } else {
+                let more = leftOut > 0 ? " (\(Wording.count(leftOut)) more like it were left out)" : ""
+                Console.note("\(ProgressLines.clock) \(line)\(more)")
+            }
         }
         return configuration
     }
 
-    private func manager(_ folder: String) throws(PrefetchError) -> ImageManager {
+    private func manager(_ folder: String, _ storage: DiskCache.Configuration) throws(PrefetchError) -> ImageManager {
         let limits = [maxPerHost, maxPerHostOfQueue].filter { $0 > 0 }
         let downloads = try fetch.downloads(maxPerHost: limits.min() ?? 0)
         do throws(WebImageError) {
             // Nobody asks this process for an image twice: memory would only cost.
             var cache = ImageCache.Configuration.diskOnly
-            cache.diskCacheExpireType = fetch.cacheLimits.expireBy.type
+            cache.disk = storage
             return try ImageManager(cache: ImageCache(directory: folder, configuration: cache), downloads: downloads)
         } catch {
             throw PrefetchError(.configuration, error.message, hint: "see prefetch-worker --help")

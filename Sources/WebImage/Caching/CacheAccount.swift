@@ -31,11 +31,15 @@ final class CacheAccount: Sendable {
     }
 
     private let root: Int32
+    private let isUnnamed: Bool
     private let mapping: Locked<Mapping?>
 
     /// The account of a cache; nothing is known or noted before the first ``refresh()``.
-    init(root: Int32) {
+    ///
+    /// * `isUnnamed`: whether its file may be without a name until it is whole.
+    init(root: Int32, isUnnamed: Bool) {
         self.root = root
+        self.isUnnamed = isUnnamed
         mapping = Locked(nil)
     }
 
@@ -68,7 +72,7 @@ final class CacheAccount: Sendable {
         let known = mapping.withLock { $0?.inode }
         var status = stat()
         if fstatat(root, Self.path, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_ino == known { return }
-        let fresh = Self.map(root)
+        let fresh = Self.map(root, isUnnamed: isUnnamed)
         mapping.withLock { $0 = fresh }
     }
 
@@ -100,11 +104,11 @@ final class CacheAccount: Sendable {
         return (Int((word - blocks) >> 40), Int(blocks))
     }
 
-    private static func map(_ root: Int32) -> Mapping? {
+    private static func map(_ root: Int32, isUnnamed: Bool) -> Mapping? {
         for _ in 0..<3 {
             let flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
             guard let file = OpenFile(clinux_open_beneath(root, path, flags, 0)) else {
-                guard errno == ENOENT, make(root) else { return nil }
+                guard errno == ENOENT, make(root, isUnnamed: isUnnamed) else { return nil }
                 continue
             }
             var status = stat()
@@ -131,18 +135,15 @@ final class CacheAccount: Sendable {
     }
 
     /// Makes the file: whole and with all its blocks before it has its name.
-    private static func make(_ root: Int32) -> Bool {
-        let temporary = ".prefetch/\(DiskCache.temporaryName())"
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
-        guard let file = OpenFile(clinux_open_beneath(root, temporary, flags, 0o666)) else { return false }
-        defer { unlinkat(root, temporary, 0) }
+    private static func make(_ root: Int32, isUnnamed: Bool) -> Bool {
         var words = [Int64](repeating: 0, count: wordCount)
         words[0] = magic
         (words[1], words[2]) = bootWords
         // Nobody can have stored anything yet that another account has: they all make theirs first.
         words[counted] = isEmpty(root) ? 1 : 0
-        guard words.withUnsafeBytes({ OpenFile.write($0, to: file.descriptor) }) == 0 else { return false }
-        return clinux_rename_noreplace(root, temporary, root, path) == 0 || errno == EEXIST
+        return words.withUnsafeBytes {
+            DiskCache.makeOnce(path, in: root, $0, mode: 0o666, isUnnamed: isUnnamed, isSynced: false) == 0
+        }
     }
 
     private static func isEmpty(_ root: Int32) -> Bool {

@@ -30,19 +30,22 @@ public final class CacheEntry: Sendable {
     /// When the bytes were written, in seconds since 1970.
     package let modifiedAt: Int
     let isFile: Bool
+    /// Whether it is in a read-only directory behind the cache's own: nothing about it may be changed.
+    let isElsewhere: Bool
     /// Whether its record is that of another key: somebody gave the file this name.
     let isForeign: Bool
     /// Whether it is a file of this key, and as long as its record says; without a record, whether there is anything in it.
     let isWhole: Bool
 
     init(
-        key: CacheKey, path: String, record: CacheRecord?, isForeign: Bool = false, level: ValidationLevel,
-        file: consuming OpenFile, status: stat
+        key: CacheKey, path: String, record: CacheRecord?, isForeign: Bool = false, isElsewhere: Bool = false,
+        level: ValidationLevel, file: consuming OpenFile, status: stat
     ) {
         self.key = key
         self.path = path
         self.record = record
         self.isForeign = isForeign
+        self.isElsewhere = isElsewhere
         size = Int(status.st_size)
         inode = UInt(status.st_ino)
         accessedAt = status.st_atim.tv_sec

@@ -20,7 +20,7 @@ public struct CacheCondition: Sendable, Equatable {
 }
 
 extension DiskCache {
-    private static let idPath = ".prefetch/id"
+    static let idPath = ".prefetch/id"
 
     /// What tells this cache from every other, 32 hexadecimal digits in `.prefetch/id`: two processes with the same id work on the same
     /// directory, whatever path it has for each of them. A copy of the directory keeps it until that file is removed. Nil where the cache
@@ -31,27 +31,6 @@ extension DiskCache {
         else { return nil }
         let digits = bytes.prefix { $0 != UInt8(ascii: "\n") }
         return digits.count == 32 && digits.allSatisfy(Self.isHex) ? String(decoding: digits, as: UTF8.self) : nil
-    }
-
-    /// Makes the id where there is none; a full disk is no reason not to open a cache.
-    func makeID() {
-        guard access(root, Self.idPath) == ENOENT else { return }
-        let temporary = ".prefetch/\(Self.temporaryName())"
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
-        guard let file = OpenFile(clinux_open_beneath(root, temporary, flags, 0o444)) else { return }
-        var words = SystemRandomNumberGenerator()
-        let digits = Digest.hex((0..<16).map { _ in words.next() as UInt8 })
-        if Array("\(digits)\n".utf8).withUnsafeBytes({ OpenFile.write($0, to: file.descriptor) }) == 0,
-            fsync(file.descriptor) == 0, clinux_rename_noreplace(root, temporary, root, Self.idPath) == 0
-        {
-            return
-        }
-        unlinkat(root, temporary, 0)
-    }
-
-    private func access(_ directory: Int32, _ path: String) -> Int32 {
-        var status = stat()
-        return fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno
     }
 
     /// Looks what the directory is like, and tries what its file system can do; leaves nothing behind.

@@ -33,6 +33,11 @@ extension DiskCache {
         public var isReadOnly: Bool
         /// Whether a directory that everybody may write to is refused; default false: it has a warning.
         public var isStrict = false
+        /// Directories that are looked up where this one has no image, in this order (`addReadOnlyCachePath:`): caches of ours or of
+        /// SDWebImage. Nothing in them is changed; images of SDWebImage's, which have no record, are verified each time.
+        public var readOnlyDirectories: [String] = []
+        /// Whether it is such a directory of another cache.
+        var isTier = false
 
         /// A configuration of its parts.
         public init(

@@ -3,12 +3,20 @@ internal import Glibc
 
 /// SDWebImage's SDDiskCache, by keys as strings.
 extension DiskCache {
-    /// Whether there is an image under the key, whole by its record or without one.
-    public func containsData(forKey key: String) -> Bool {
+    /// Whether there is an image under the key, whole by its record or without one, here or in a read-only directory.
+    public func containsData(forKey key: String) -> Bool { existingPath(forKey: key) != nil }
+
+    /// Where the image of a key is, here or in a read-only directory; nil where there is none.
+    public func existingPath(forKey key: String) -> String? {
         // Not a lookup: to ask is no use of it.
-        guard let entry = try? examined(CacheKey(key), level: .none) else { return false }
-        if !entry.isWhole { moveAside(entry) }
-        return entry.isWhole
+        if let entry = try? examined(CacheKey(key), level: .none) {
+            if entry.isWhole { return entry.path }
+            moveAside(entry)
+        }
+        for tier in tiers {
+            if let entry = try? tier.entry(forKey: key, atLeast: .none) { return entry.path }
+        }
+        return nil
     }
 
     /// Where the image of a key is, or would be.
@@ -20,7 +28,7 @@ extension DiskCache {
     /// The bytes stored under a key; nil where there are none.
     /// - Throws: `localFault`.
     public func data(forKey key: String) throws(WebImageError) -> [UInt8]? {
-        try lookup(CacheKey(key), atLeast: .none)?.bytes()
+        try lookup(forKey: key, atLeast: .none)?.bytes()
     }
 
     /// Removes the image of a key. Whoever has it open keeps it.

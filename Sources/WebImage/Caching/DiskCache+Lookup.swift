@@ -26,6 +26,21 @@ extension DiskCache {
         return entry
     }
 
+    /// Looks an image up by its key as a text: here, and where there is none in the read-only directories, one after the other.
+    ///
+    /// An image from one of those that needs verification needs it each time, because nothing is written down there.
+    /// - Returns: nil where there is none.
+    /// - Throws: as ``lookup(_:atLeast:)``, also of the read-only directories.
+    public func lookup(
+        forKey key: String, atLeast level: ValidationLevel = .decode
+    ) throws(WebImageError) -> CacheEntry? {
+        if let entry = try lookup(CacheKey(key), atLeast: level) { return entry }
+        for tier in tiers {
+            if let entry = try tier.entry(forKey: key, atLeast: level) { return entry }
+        }
+        return nil
+    }
+
     /// Sets the access date where it is older than an hour. Explicitly, because most file systems are mounted with relatime or
     /// noatime (mount(8)); only the owner may, so for others it stays as it is.
     private func noteAccess(_ entry: CacheEntry) {
@@ -51,8 +66,8 @@ extension DiskCache {
         let record = isFile ? try readRecord(of: file.descriptor, path: path) : nil
         return CacheEntry(
             key: key, path: "\(directory)/\(path)", record: record.flatMap { CacheRecord($0) },
-            isForeign: record.map { !CacheRecord.belongs($0, to: key) } ?? false, level: level, file: file,
-            status: status)
+            isForeign: record.map { !CacheRecord.belongs($0, to: key) } ?? false, isElsewhere: configuration.isTier,
+            level: level, file: file, status: status)
     }
 
     /// ETag, Last-Modified and key of an entry, where they were kept.
@@ -60,9 +75,9 @@ extension DiskCache {
         if current.attributes, let bytes = attribute(Self.validatorsAttribute, of: entry.descriptor, limit: 4096) {
             return HTTPValidators(bytes)
         }
-        guard let sidecar = try? readSidecar(entry.key.path), sidecar.count > CacheRecord.encodedLength else {
-            return nil
-        }
+        guard !entry.isElsewhere, let sidecar = try? readSidecar(entry.key.path),
+            sidecar.count > CacheRecord.encodedLength
+        else { return nil }
         return HTTPValidators(sidecar.dropFirst(CacheRecord.encodedLength))
     }
 
@@ -87,12 +102,13 @@ extension DiskCache {
     /// Moves a damaged entry out of the way, into `bad/`; from then on it is a miss. Does nothing where another file has taken the
     /// name in the meantime.
     public func moveAside(_ entry: CacheEntry) {
+        guard !entry.isElsewhere else { return }
         moveAside(entry.key, inode: entry.inode)
     }
 
     /// Replaces the record as a whole: readers see the old one or the new one.
     func rewrite(_ record: CacheRecord, of entry: CacheEntry) throws(WebImageError) -> Bool {
-        guard !configuration.isReadOnly else { return false }
+        guard !configuration.isReadOnly, !entry.isElsewhere else { return false }
         if current.attributes {
             let code = replaceAttribute(Self.recordAttribute, record.encoded(for: entry.key), of: entry)
             if code == 0 { return true }

@@ -7,7 +7,7 @@ extension DiskCache {
     /// Nobody but the owner may do either; then the file stays as it is and is asked for again the next time.
     /// - Throws: `localFault` where a record's own file cannot be written.
     package func renew(_ entry: CacheEntry, validators: HTTPValidators) throws(WebImageError) {
-        guard !configuration.isReadOnly else { return }
+        guard !configuration.isReadOnly, !entry.isElsewhere else { return }
         // No times: both become now (futimens(3)).
         futimens(entry.descriptor, nil)
         guard self.validators(of: entry) != validators else { return }
@@ -23,6 +23,7 @@ extension DiskCache {
 
     /// Whether a name still is the name of an entry's file: somebody may have removed or replaced it since it was looked up.
     package func isCurrent(_ entry: CacheEntry) throws(WebImageError) -> Bool {
-        try examined(entry.key, level: .none)?.inode == entry.inode
+        if entry.isElsewhere { return true }
+        return try examined(entry.key, level: .none)?.inode == entry.inode
     }
 }

@@ -15,6 +15,8 @@ public final class DiskCache: Sendable {
     public let warnings: [String]
 
     let root: Int32
+    /// What is looked up behind this directory.
+    let tiers: [CacheTier]
     /// What the file system can do, as far as it has been tried.
     private let abilities: Locked<Abilities>
     let leaves = LeafDirectories()
@@ -56,13 +58,18 @@ public final class DiskCache: Sendable {
                     + "verified; chmod o-w takes that away"
             ]
         publishedMode = 0o444 & ~Self.umask()
+        var tiers: [CacheTier] = []
+        for directory in configuration.readOnlyDirectories { tiers.append(try CacheTier(directory)) }
+        self.tiers = tiers
         abilities = Locked(
             Abilities(
                 // An unnamed file gets its name through /proc (open(2), O_TMPFILE).
                 unnamedFiles: configuration.usesUnnamedFiles == .auto && access("/proc/self/fd", X_OK) == 0,
                 attributes: configuration.usesExtendedAttributes == .auto, attributesOfReadOnlyFiles: geteuid() == 0))
         root = file.release()
-        account = configuration.isReadOnly ? nil : CacheAccount(root: root)
+        account =
+            configuration.isReadOnly
+            ? nil : CacheAccount(root: root, isUnnamed: configuration.usesUnnamedFiles == .auto)
         if !configuration.isReadOnly { try lay() }
         account?.refresh()
     }
@@ -140,22 +147,6 @@ public final class DiskCache: Sendable {
     /// A name that no other process uses.
     static func temporaryName() -> String {
         ".t-\(getpid())-\(String(UInt64.random(in: 0 ... .max), radix: 16))"
-    }
-
-    private func lay() throws(WebImageError) {
-        for name in ["v1", ".prefetch", ".prefetch/locks"] {
-            guard mkdirat(root, name, 0o777) == 0 || errno == EEXIST else { throw fault("make \(name)") }
-        }
-        makeID()
-        // https://bford.info/cachedir/: backup programs leave a directory with this file out.
-        let tag = OpenFile(clinux_open_beneath(root, "CACHEDIR.TAG", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666))
-        guard let tag else {
-            guard errno == EEXIST else { throw fault("make CACHEDIR.TAG") }
-            return
-        }
-        let text = "Signature: 8a477f597d28d172789f06886806bc55\n# This directory is a cache of prefetch.\n"
-        let code = Array(text.utf8).withUnsafeBytes { OpenFile.write($0, to: tag.descriptor) }
-        guard code == 0 else { throw fault("write CACHEDIR.TAG", code: code) }
     }
 
     /// An open directory of the cache, or below another open one; nil with `errno`.

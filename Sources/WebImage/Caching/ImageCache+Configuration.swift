@@ -8,6 +8,9 @@ extension ImageCache {
         public var maxMemoryCost = 64 << 20
         /// How many images in memory; 0 (default): no limit.
         public var maxMemoryCountLimit = 0
+        /// What keeps the images in memory in place of the cache's own list, and without the two limits above (`memoryCacheClass`); nil by
+        /// default.
+        public var memoryStore: (any MemoryImageStore)?
         /// Seconds after which an image is old, for ``ImageCache/deleteOldFiles()``: a week by default; below 0 none ever is, 0 every one.
         public var maxDiskAge: Double = 7 * 86_400
         /// Bytes that images may take of the disk, for ``ImageCache/deleteOldFiles()``; 0 (default): no limit.

@@ -3,11 +3,12 @@ internal import Threading
 extension ImageCache {
     /// Finds an image in memory or on disk (`queryCacheOperationForKey:done:`). What is found on disk is in memory afterwards.
     /// - Returns: the image and where it was; nil where there is none.
-    /// - Throws: `localFault` where the disk cannot be read.
+    /// - Throws: `localFault` where the disk cannot be read; `cancelled` where the task was before that, nothing is read then.
     public func queryImage(
         forKey key: String
     ) async throws(WebImageError) -> (image: MemoryImage, cacheType: ImageCacheType)? {
         if let image = imageFromMemoryCache(forKey: key) { return (image, .memory) }
+        if Task.isCancelled { throw WebImageError(.cancelled, "the query was cancelled") }
         guard let image = try await imageFromDiskCache(forKey: key) else { return nil }
         return (image, .disk)
     }
@@ -21,8 +22,7 @@ extension ImageCache {
     public func imageFromDiskCache(forKey key: String) async throws(WebImageError) -> MemoryImage? {
         try await pool.run { [self] () throws(WebImageError) -> MemoryImage? in
             let removals = memory?.removals
-            let found = try find(
-                CacheKey(key), atLeast: configuration.validation, coder: configuration.coder)
+            let found = try find(key, atLeast: configuration.validation, coder: configuration.coder)
             guard let found, let image = try memoryImage(of: found) else { return nil }
             if let removals { memory?.offer(image, forKey: key, removals: removals) }
             return image
@@ -58,9 +58,9 @@ extension ImageCache {
 
     /// What the disk has under a key, verified. A file that passed less than `level` is verified now, and raised or moved aside. Blocks.
     func find(
-        _ key: CacheKey, atLeast level: ValidationLevel, coder: ImageCoder
+        _ key: String, atLeast level: ValidationLevel, coder: ImageCoder
     ) throws(WebImageError) -> FoundImage? {
-        guard let entry = try disk.lookup(key, atLeast: level) else { return nil }
+        guard let entry = try disk.lookup(forKey: key, atLeast: level) else { return nil }
         if !entry.needsVerification, let record = entry.record {
             let info = ImageInfo(
                 format: record.format, width: record.width, height: record.height, level: record.level)

@@ -28,8 +28,9 @@ public final class ImageCache: Sendable {
         transfers = try TransferLock(disk, patience: configuration.transferPatience)
         memory =
             configuration.shouldCacheImagesInMemory
-            ? MemoryCache(
-                maxMemoryCost: configuration.maxMemoryCost, maxMemoryCountLimit: configuration.maxMemoryCountLimit)
+            ? configuration.memoryStore.map { MemoryCache($0) }
+                ?? MemoryCache(
+                    maxMemoryCost: configuration.maxMemoryCost, maxMemoryCountLimit: configuration.maxMemoryCountLimit)
             : nil
         self.configuration = configuration
         self.cacheKeyFilter = cacheKeyFilter

@@ -12,6 +12,14 @@ public enum SDWebImageFileName {
         case v4
         /// SDWebImage 5: as 4, without colons.
         case v5
+
+        /// Where the files of the shared cache are, below the app's `Library/Caches`.
+        public var folder: String {
+            switch self {
+            case .v3, .v4: "default/com.hackemist.SDWebImageCache.default"
+            case .v5: "com.hackemist.SDImageCache/default"
+            }
+        }
     }
 
     /// NAME_MAX less 32 digits and the dot.

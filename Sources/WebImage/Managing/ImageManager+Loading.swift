@@ -13,7 +13,7 @@ extension ImageManager {
         if request.questionsHits { return try await loadQuestioningHits(key, request) }
         if let image = inMemory(request) { return image }
         if request.isFromCacheOnly {
-            if let image = try onDisk(key, request) { return image }
+            if let image = try onDisk(request) { return image }
             try request.willLeaveCache?()
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
@@ -21,7 +21,7 @@ extension ImageManager {
         defer { transfer.release() }
         // Whoever waited here most often finds it in the cache now.
         if let image = inMemory(request) { return image }
-        if let image = try onDisk(key, request) { return image }
+        if let image = try onDisk(request) { return image }
         try request.willLeaveCache?()
         do throws(WebImageError) {
             return request.mirrors.isEmpty
@@ -37,17 +37,16 @@ extension ImageManager {
         guard request.usesMemory, let found = cache.memory?.image(forKey: request.key),
             found.info.level >= request.level
         else { return nil }
-        let isOnDisk = cache.disk.containsData(forKey: request.key)
         let digest = found.digest ?? (request.computesDigest ? SHA256.hash(found.bytes) : nil)
         return image(
-            request, isOnDisk ? cache.disk.cachePath(forKey: request.key) : nil, found.info, found.bytes.count, digest,
+            request, cache.disk.existingPath(forKey: request.key), found.info, found.bytes.count, digest,
             cacheType: .memory, outcome: .hit)
     }
 
     /// The image on disk where it is good enough; one that passed less is verified now, and raised or moved aside.
-    private func onDisk(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> LoadedImage? {
+    private func onDisk(_ request: LoadRequest) throws(WebImageError) -> LoadedImage? {
         let removals = memoryRemovals(request)
-        guard let found = try cache.find(key, atLeast: request.level, coder: coder) else { return nil }
+        guard let found = try cache.find(request.key, atLeast: request.level, coder: coder) else { return nil }
         let digest =
             if let bytes = found.bytes { request.computesDigest ? SHA256.hash(bytes) : nil } else {
                 found.entry.record?.digest

@@ -6,13 +6,22 @@ extension ImageManager {
         _ key: CacheKey, _ request: LoadRequest
     ) async throws(WebImageError) -> LoadedImage {
         if request.isFromCacheOnly {
-            if let found = try questioned(key, request) { return try hit(found, request) }
+            if let found = try questioned(request) { return try hit(found, request) }
             try request.willLeaveCache?()
+            if let expected = request.expectedDigest,
+                let entry = try cache.disk.lookup(forKey: request.key, atLeast: .none)
+            {
+                let actual = try entry.knownDigest()
+                if actual != expected {
+                    throw WebImageError(
+                        .digestMismatch, "the SHA-256 in the cache is \(actual.hex), and was to be \(expected.hex)")
+                }
+            }
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
         let transfer = try await cache.transfers.acquire(key)
         defer { transfer.release() }
-        let found = try questioned(key, request)
+        let found = try questioned(request)
         let known = found.flatMap { cache.disk.validators(of: $0.entry) }
         if let found, !request.options.refreshes || isFresh(known, request) { return try hit(found, request) }
         try request.willLeaveCache?()
@@ -32,8 +41,8 @@ extension ImageManager {
     }
 
     /// What the disk has, where its bytes are what is wanted; a file whose bytes are not what was stored is moved aside.
-    private func questioned(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> FoundImage? {
-        guard let found = try cache.find(key, atLeast: request.level, coder: coder) else { return nil }
+    private func questioned(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
+        guard let found = try cache.find(request.key, atLeast: request.level, coder: coder) else { return nil }
         var digest = found.entry.record?.digest
         if request.options.contains(.queryDataWhenInMemory), found.bytes == nil {
             let actual = try found.entry.digest()

@@ -176,7 +176,7 @@ public final class ImageManager: ImageLoading {
     /// Whether the disk has an image that passed at least this level. A file call: microseconds.
     package func hasCached(key: String, atLeast level: ValidationLevel) -> Bool {
         // A cache that cannot be read now is asked again, and complains, when the image is to be stored.
-        guard let entry = try? cache.disk.lookup(CacheKey(key), atLeast: level) else { return false }
+        guard let entry = try? cache.disk.lookup(forKey: key, atLeast: level) else { return false }
         return !entry.needsVerification
     }
 }

@@ -11,6 +11,7 @@ import tempfile
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bench"))
 
 import behind  # noqa: E402
+import entries  # noqa: E402
 import large  # noqa: E402
 import machine  # noqa: E402
 import small  # noqa: E402
@@ -25,9 +26,11 @@ COUNTS = {
     "batches": 10_000,
     "idle": 100,
     "behind": 10_000_000,
+    "cache": 1_000_000,
 }
 # Bytes in the work folder for each unit of --count: lists, images, and what Redis writes of them.
-ROOM = {"hits": 400, "submit": 250, "transfers": 6_500, "failures": 3_000, "blacklist": 3_000, "batches": 100_000, "idle": 1_000_000, "behind": 100}
+ROOM = {"hits": 400, "submit": 250, "transfers": 6_500, "failures": 3_000, "blacklist": 3_000, "batches": 100_000, "idle": 1_000_000, "behind": 100,
+        "cache": 5_000}
 
 
 def positive(text):
@@ -79,6 +82,8 @@ def measure(rig, wanted, count):
         yield large.transfers(rig, size("transfers"))
     if "batches" in wanted:
         yield small.batches(rig, size("batches"))
+    if "cache" in wanted:
+        yield entries.entries(rig, size("cache"))
 
 
 def head(options, work, load):

@@ -149,3 +149,15 @@ git_mirror() {
     export GIT_MIRROR="git://$gateway:$port/"
     say "packages come from $GIT_MIRROR, as git is told on this machine"
 }
+
+# The stack's subnet, or the next one that is free: a stack that runs, or one that was killed with its engine, has the first.
+free_subnet() {
+    local third
+    [ -z "${PREFETCH_SUBNET:-}" ] || return 0
+    for third in $(seq 99 -1 80); do
+        [ -n "$(ip -4 route show root "172.31.$third.0/24")" ] && continue
+        export PREFETCH_SUBNET=172.31.$third.0/24
+        return
+    done
+    fail "no subnet of 172.31.80.0/24 to 172.31.99.0/24 is free" "set PREFETCH_SUBNET"
+}

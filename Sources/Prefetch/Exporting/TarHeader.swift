@@ -1,0 +1,45 @@
+/// The header of one file in a tar archive (POSIX.1-1988 ustar), of nobody and without a date: the same files make the same archive, byte for
+/// byte, whoever makes it and when.
+enum TarHeader {
+    static let blockSize = 512
+    /// Two blocks of zeros, up to the ten kilobytes that tar(1) writes at once.
+    static let recordSize = 10_240
+
+    /// * `name`: at most 100 bytes.
+    static func bytes(_ name: String, size: Int) -> [UInt8] {
+        var header = [UInt8](repeating: 0, count: blockSize)
+        func put(_ text: String, at offset: Int) {
+            header.replaceSubrange(offset..<(offset + text.utf8.count), with: text.utf8)
+        }
+        func octal(_ value: Int, digits: Int) -> String {
+            let text = String(value, radix: 8)
+            return String(repeating: "0", count: max(0, digits - text.count)) + text
+        }
+        put(String(name.prefix(100)), at: 0)
+        put("0000644\0", at: 100)
+        // Owner and group; then, behind the size, the date.
+        put("0000000\0", at: 108)
+        put("0000000\0", at: 116)
+        put("\(octal(size, digits: 11))\0", at: 124)
+        put("00000000000\0", at: 136)
+        put("        0", at: 148)
+        put("ustar\0", at: 257)
+        put("00", at: 263)
+        put("root", at: 265)
+        put("root", at: 297)
+        let sum = header.reduce(0) { $0 + Int($1) }
+        put("\(octal(sum, digits: 6))\0 ", at: 148)
+        return header
+    }
+
+    /// Zeros up to the next whole block.
+    static func padding(_ size: Int) -> [UInt8] {
+        Array(repeating: 0, count: (blockSize - size % blockSize) % blockSize)
+    }
+
+    /// What ends an archive of so many bytes.
+    static func end(_ size: Int) -> [UInt8] {
+        let least = size + 2 * blockSize
+        return Array(repeating: 0, count: 2 * blockSize + (recordSize - least % recordSize) % recordSize)
+    }
+}

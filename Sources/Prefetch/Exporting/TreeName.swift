@@ -1,0 +1,73 @@
+internal import WebImage
+
+/// The path of an image in a folder that is laid out as its URL is: `https/example.org/a/b.jpg`.
+///
+/// A URL is somebody else's text: what is not a letter, a digit or one of `-._=+@,%` is written as `~NN`, no name begins with a dot, and one
+/// that is too long ends in a digest. A `~` before anything but two digits was added here, so two URLs never have one path.
+enum TreeName {
+    /// NAME_MAX is 255; an ending and a `~` are added yet.
+    private static let longestName = 200
+    /// PATH_MAX is 4,096, the folder included.
+    private static let longestPath = 2_000
+
+    /// The path for a URL, without a slash at its start.
+    static func path(of url: String, _ format: ImageFormat) -> String {
+        let (scheme, rest) = split(url, at: "://")
+        let hostEnd = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
+        var folders = [name(scheme), host(rest[..<hostEnd])]
+        let path = rest[hostEnd...]
+        let queryStart = path.firstIndex { $0 == "?" || $0 == "#" } ?? path.endIndex
+        var parts = path[..<queryStart].split(separator: "/", omittingEmptySubsequences: false)
+        // What is in front of the first slash: nothing.
+        if !parts.isEmpty { parts.removeFirst() }
+        let last = (parts.popLast() ?? "") + path[queryStart...]
+        // A folder is never called as a file could be.
+        for part in parts { folders.append(hasEnding(part) ? name(part) + "~" : name(part)) }
+        let ending = format.fileExtension
+        // "http://h" and "http://h/" are two.
+        let file = (path.first == "/" ? "" : "~~") + (last.isEmpty ? "~" : name(last))
+        let isNamed = hasSuffix(file, ".\(ending)") || (ending == "jpg" && hasSuffix(file, ".jpeg"))
+        let text = (folders + [isNamed ? file : "\(file)~.\(ending)"]).joined(separator: "/")
+        guard text.utf8.count > longestPath else { return text }
+        return "\(folders[0])/\(folders[1])/~~\(digest(url)).\(ending)"
+    }
+
+    /// A password is nobody's business who sees the folder.
+    private static func host(_ authority: Substring) -> String {
+        guard let at = authority.lastIndex(of: "@") else { return name(authority) }
+        return "~~\(digest(authority[..<at]).prefix(8))~~\(name(authority[authority.index(after: at)...]))"
+    }
+
+    private static func name(_ text: some StringProtocol) -> String {
+        if text.isEmpty { return "~" }
+        var escaped = ""
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                escaped.unicodeScalars.append(UnicodeScalar(byte))
+            case _ where "-._=+@,%".utf8.contains(byte): escaped.unicodeScalars.append(UnicodeScalar(byte))
+            default: escaped += "~" + Digest.hex([byte])
+            }
+        }
+        if escaped.first == "." { escaped = "~2e" + escaped.dropFirst() }
+        guard escaped.utf8.count > longestName else { return escaped }
+        return "\(escaped.prefix(longestName - 80))~~\(digest(text))"
+    }
+
+    private static func digest(_ text: some StringProtocol) -> String { SHA256.hash(Array(text.utf8)).hex }
+
+    /// Whether it looks like the name of an image's file.
+    private static func hasEnding(_ name: Substring) -> Bool {
+        ImageFormat.allCases.contains { hasSuffix(name, ".\($0.fileExtension)") } || hasSuffix(name, ".jpeg")
+    }
+
+    private static func hasSuffix(_ text: some StringProtocol, _ suffix: String) -> Bool {
+        text.utf8.count > suffix.utf8.count && text.suffix(suffix.count).lowercased() == suffix
+    }
+
+    private static func split(_ text: String, at separator: String) -> (Substring, Substring) {
+        guard let range = text.firstRange(of: separator) else { return ("", text[...]) }
+        return (text[..<range.lowerBound], text[range.upperBound...])
+    }
+}

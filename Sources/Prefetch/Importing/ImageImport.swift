@@ -1,0 +1,112 @@
+internal import Glibc
+internal import Threading
+package import WebImage
+
+/// Takes images over into a cache: each is verified, and stored under the key of its URL. What the cache has already stays.
+package struct ImageImport: Sendable {
+    /// What was done.
+    package struct Tally: Sendable, Equatable {
+        /// Images that are in the cache now and were not before.
+        package var stored = 0
+        /// Images that were there.
+        package var present = 0
+        /// URLs without a file.
+        package var missing = 0
+        /// Files that are no whole image, or have other bytes than the list says.
+        package var refused = 0
+    }
+
+    /// Images that are read and verified at a time.
+    private static let groupSize = 64
+
+    private let disk: DiskCache
+    private let rule: CacheKeyRule
+    private let level: ValidationLevel
+    private let most: Int
+    private let coder = ImageCoder()
+    private let pool = ThreadPool(threads: max(2, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))), name: "import")
+    private let onRefusal: @Sendable (_ name: String, _ reason: String) -> Void
+
+    /// * `level`: how far each is verified.
+    /// * `most`: the most bytes an image may have.
+    /// * `onRefusal`: hears of each file that is not taken, and why.
+    package init(
+        into disk: DiskCache, rule: CacheKeyRule, level: ValidationLevel, most: Int,
+        onRefusal: @escaping @Sendable (_ name: String, _ reason: String) -> Void
+    ) {
+        (self.disk, self.rule, self.level, self.most, self.onRefusal) = (disk, rule, level, most, onRefusal)
+    }
+
+    /// Takes everything over; what is stored when this returns survives a power cut.
+    /// - Throws: `unreadableList`, `notFound`, `inputOutput` where a file cannot be read or the cache not be written.
+    package func run(_ source: ImageSource, list: URLList?) async throws(PrefetchError) -> Tally {
+        var tally = Tally()
+        var group: [ImageSource.Item] = []
+        func turn() async throws(PrefetchError) {
+            guard !Task.isCancelled else { throw PrefetchError(.stopped, "stopped before everything was imported") }
+            for end in try await takeOver(group) {
+                switch end {
+                case .stored: tally.stored += 1
+                case .present: tally.present += 1
+                case .missing: tally.missing += 1
+                case .refused: tally.refused += 1
+                }
+            }
+            group.removeAll(keepingCapacity: true)
+        }
+        try await source.forEach(list: list) { item async throws(PrefetchError) in
+            group.append(item)
+            if group.count == Self.groupSize { try await turn() }
+            return true
+        }
+        try await turn()
+        do throws(WebImageError) {
+            try await pool.run { [disk] () throws(WebImageError) in try disk.sync() }
+        } catch {
+            throw PrefetchError(.inputOutput, error.message)
+        }
+        return tally
+    }
+
+    private enum End: Sendable {
+        case stored, present, missing, refused
+    }
+
+    private func takeOver(_ items: [ImageSource.Item]) async throws(PrefetchError) -> [End] {
+        let results = await withTaskGroup(of: Result<End, WebImageError>.self) { group in
+            for item in items {
+                group.addTask {
+                    await pool.run { Result { () throws(WebImageError) in try takeOver(item) } }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        var ends: [End] = []
+        for result in results {
+            do throws(WebImageError) { ends.append(try result.get()) } catch {
+                throw PrefetchError(.inputOutput, error.message, hint: "what was imported until now is there")
+            }
+        }
+        return ends
+    }
+
+    private func takeOver(_ item: ImageSource.Item) throws(WebImageError) -> End {
+        let key = rule.key(for: item.url)
+        if let entry = try disk.lookup(CacheKey(key), atLeast: level), !entry.needsVerification {
+            guard let digest = item.digest, try entry.knownDigest() != digest else { return .present }
+        }
+        guard let bytes = try item.read(most) else { return .missing }
+        if let digest = item.digest, SHA256.hash(bytes) != digest {
+            onRefusal(item.name, "its bytes have another SHA-256 than the list says")
+            return .refused
+        }
+        do throws(WebImageError) {
+            try disk.storeVerified(bytes, forKey: key, level: level, coder: coder, replacing: item.digest != nil)
+            return .stored
+        } catch {
+            guard error.code == .badImageData else { throw error }
+            onRefusal(item.name, error.message)
+            return .refused
+        }
+    }
+}

@@ -1,0 +1,43 @@
+internal import Glibc
+
+/// A folder of files named by line numbers: `000007.jpg`.
+package struct NumberedFolder: Sendable {
+    /// As it was named.
+    package let path: String
+    private let names: [Int: String]
+
+    /// Reads its names.
+    /// - Throws: `notFound` where there is no such folder.
+    package init(path: String) throws(PrefetchError) {
+        self.path = path
+        var names: [Int: String] = [:]
+        for (name, isFolder) in try Self.entries(of: path) where !isFolder {
+            if let line = Int(name.prefix { $0 != "." }), line > 0 { names[line] = name }
+        }
+        self.names = names
+    }
+
+    /// The file of a line; nil where there is none.
+    func name(ofLine line: Int) -> String? { names[line] }
+
+    /// The files and folders of a folder by name; symbolic links and whatever else there may be are left out.
+    static func entries(of path: String) throws(PrefetchError) -> [(name: String, isFolder: Bool)] {
+        guard let stream = opendir(path) else {
+            throw PrefetchError(
+                .notFound, "cannot read the folder \(path): \(String(cString: strerror(errno)))",
+                hint: "name a folder that is there")
+        }
+        defer { closedir(stream) }
+        var found: [(name: String, isFolder: Bool)] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            var status = stat()
+            guard name != ".", name != "..", lstat("\(path)/\(name)", &status) == 0 else { continue }
+            let kind = status.st_mode & S_IFMT
+            if kind == S_IFREG || kind == S_IFDIR { found.append((name, kind == S_IFDIR)) }
+        }
+        return found.sorted { $0.name < $1.name }
+    }
+}

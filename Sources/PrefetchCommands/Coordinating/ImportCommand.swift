@@ -1,0 +1,114 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import WebImage
+
+/// `prefetch-coord import`: images that are on disk already.
+struct ImportCommand: AsyncParsableCommand {
+    /// What the images are in.
+    enum Form: String, ExpressibleByArgument, CaseIterable {
+        case sdwebimage, files, jsonl, folder
+    }
+
+    static let configuration = CommandConfiguration(
+        commandName: "import",
+        abstract: "Take images over into the cache from a folder or an SDWebImage cache.",
+        usage: "prefetch-coord import <path> --from sdwebimage|files|jsonl|folder [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord import Caches --from sdwebimage --list urls.txt
+              prefetch-coord import ./images --from files --list urls.txt
+              prefetch-coord import manifest.jsonl --from jsonl
+              prefetch-coord import ./site --from folder --base-url https://example.org/
+
+            Each image is verified before it is stored; what the cache has stays, and the
+            source is only read. The names of an SDWebImage cache are digests, so it wants
+            the list of URLs; files are named by its line numbers, as export --to files
+            does. A list that is a prefetch.lock is checked too. Exit code 1 where a file
+            is no whole image or has other bytes; each is named.
+            """)
+
+    @Argument(help: "The folder, or the manifest.")
+    var path: String
+
+    @Option(help: "sdwebimage, files, jsonl or folder.")
+    var from: Form
+
+    @Option(help: "The URLs, one a line.")
+    var list: String?
+
+    @Option(help: "What the URLs of a folder begin with.")
+    var baseURL: String?
+
+    @Option(help: "Whose names sdwebimage has: v3, v4, v5; any by default.")
+    var layout: SDWebImageFileName.Layout?
+
+    @Option(name: .customLong("validate"), help: "How far each image is checked: none, header, structure, decode.")
+    var level = "decode"
+
+    @Option(help: "The largest image.")
+    var maxSize = ByteSize(bytes: 64 << 20)
+
+    @Flag(help: "One object of JSON.")
+    var json = false
+
+    @OptionGroup(title: "Where") var options: CacheOptions
+    @OptionGroup(title: "Cache files") var storage: StorageOptions
+
+    func validate() throws {
+        guard ValidationLevel(name: level) != nil else {
+            throw ValidationError("--validate is none, header, structure or decode, not '\(level)'")
+        }
+        let wantsList = from == .sdwebimage || from == .files
+        if wantsList != (list != nil) {
+            throw ValidationError(
+                wantsList
+                    ? "--from \(from.rawValue) wants the URLs: --list FILE" : "--from \(from.rawValue) has no list")
+        }
+        if (from == .folder) != (baseURL != nil) {
+            throw ValidationError(
+                from == .folder
+                    ? "--from folder wants what the URLs begin with: --base-url https://example.org/"
+                    : "--base-url is of --from folder")
+        }
+        if layout != nil && from != .sdwebimage { throw ValidationError("--layout is of --from sdwebimage") }
+        if let baseURL, !URLLines.isURL(baseURL) { throw ValidationError("--base-url is no URL") }
+    }
+
+    func run() async throws {
+        let urls = if let list { try URLList(path: list) } else { nil as URLList? }
+        let source = try source()
+        let disk = try RunCommand.openCache(options.directory, storage.prepare())
+        for warning in disk.warnings { Console.note("warning: \(warning)") }
+        let work = ImageImport(
+            into: disk, rule: options.rule, level: ValidationLevel(name: level) ?? .decode, most: maxSize.bytes
+        ) { name, reason in
+            Console.note("refused: \(TerminalText.escaped(name)): \(TerminalText.escaped(reason))")
+        }
+        let tally = try await work.run(source, list: urls)
+        if json {
+            Console.print(
+                JSONText.object([
+                    ("v", .int(1)), ("stored", .int(tally.stored)), ("present", .int(tally.present)),
+                    ("missing", .int(tally.missing)), ("refused", .int(tally.refused)),
+                ]).text)
+        } else {
+            var text = "\(Wording.count(tally.stored, "image")) imported, \(Wording.count(tally.present)) were there"
+            if tally.missing > 0 { text += ", \(Wording.count(tally.missing)) without a file" }
+            if tally.refused > 0 { text += ", \(Wording.count(tally.refused)) refused" }
+            Console.print(text)
+        }
+        if tally.refused > 0 { throw ExitCode(1) }
+    }
+
+    private func source() throws -> ImageSource {
+        switch from {
+        case .sdwebimage:
+            do throws(WebImageError) { return .sdWebImage(try SDWebImageFolder(path: path, layout: layout)) } catch {
+                throw PrefetchError(.notFound, error.message, hint: "name the folder of the cache, or one above it")
+            }
+        case .files: return .numbered(try NumberedFolder(path: path))
+        case .jsonl: return .manifest(path)
+        case .folder: return .folder(path, base: baseURL ?? "")
+        }
+    }
+}

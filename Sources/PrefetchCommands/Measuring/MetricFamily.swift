@@ -1,0 +1,98 @@
+/// A metric with all its samples, in the model that Prometheus and OpenMetrics share.
+struct MetricFamily: Sendable {
+    /// What its values are.
+    enum Kind: Sendable {
+        case counter, gauge
+        /// Always 1: what it says is in the labels.
+        case info
+    }
+
+    /// The name of the samples: a counter's ends with `_total`, that of an info with `_info`.
+    var name: String
+    var kind: Kind
+    var help: String
+    var samples: [(labels: [(name: String, value: String)], value: Double)]
+
+    init(_ name: String, _ kind: Kind, _ help: String) {
+        (self.name, self.kind, self.help, samples) = (name, kind, help, [])
+    }
+
+    /// With one sample that has no labels.
+    init(_ name: String, _ kind: Kind, _ help: String, _ value: Double) {
+        self.init(name, kind, help)
+        add(value)
+    }
+
+    mutating func add(_ value: Double, _ labels: (String, String)...) {
+        samples.append((labels.map { (name: $0.0, value: $0.1) }, value))
+    }
+}
+
+/// The two texts in which metrics are told.
+enum MetricFormat: String, CaseIterable, Sendable {
+    /// Prometheus' text format 0.0.4, which the textfile collector of its node exporter reads too.
+    case prometheus
+    /// OpenMetrics 1.0.
+    case openmetrics
+
+    var contentType: String {
+        switch self {
+        case .prometheus: "text/plain; version=0.0.4; charset=utf-8"
+        case .openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
+        }
+    }
+
+    /// What a client that sends this Accept header gets: OpenMetrics where it names it and does not refuse it.
+    init(accept: String) {
+        let wants = accept.lowercased().split(separator: ",").contains { part in
+            let words = part.split(separator: ";").map { $0.filter { $0 != " " } }
+            return words.first == "application/openmetrics-text" && !words.contains("q=0") && !words.contains("q=0.0")
+        }
+        self = wants ? .openmetrics : .prometheus
+    }
+
+    /// The text of these families.
+    func text(_ families: [MetricFamily]) -> String {
+        var out = ""
+        for family in families where !family.samples.isEmpty {
+            let name = self == .openmetrics ? Self.stem(family) : family.name
+            out += "# HELP \(name) \(Self.escaped(family.help, quotes: self == .openmetrics))\n"
+            out += "# TYPE \(name) \(type(family.kind))\n"
+            if self == .openmetrics, let unit = ["bytes", "seconds"].first(where: { name.hasSuffix("_\($0)") }) {
+                out += "# UNIT \(name) \(unit)\n"
+            }
+            for sample in family.samples {
+                let labels = sample.labels.map { "\($0.name)=\"\(Self.escaped($0.value, quotes: true))\"" }
+                out += family.name + (labels.isEmpty ? "" : "{\(labels.joined(separator: ","))}")
+                out += " \(Self.number(sample.value))\n"
+            }
+        }
+        return out + (self == .openmetrics ? "# EOF\n" : "")
+    }
+
+    private func type(_ kind: MetricFamily.Kind) -> String {
+        switch kind {
+        case .counter: "counter"
+        case .gauge: "gauge"
+        case .info: self == .openmetrics ? "info" : "gauge"
+        }
+    }
+
+    /// OpenMetrics names a family without the suffix of its samples.
+    private static func stem(_ family: MetricFamily) -> String {
+        switch family.kind {
+        case .counter: String(family.name.dropLast("_total".count))
+        case .info: String(family.name.dropLast("_info".count))
+        case .gauge: family.name
+        }
+    }
+
+    private static func escaped(_ text: String, quotes: Bool) -> String {
+        let text = text.replacing("\\", with: "\\\\").replacing("\n", with: "\\n")
+        return quotes ? text.replacing("\"", with: "\\\"") : text
+    }
+
+    private static func number(_ value: Double) -> String {
+        abs(value) < 9e15 && value == value.rounded() ? String(Int(value)) : String(value)
+    }
+}

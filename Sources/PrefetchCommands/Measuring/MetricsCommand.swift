@@ -1,0 +1,77 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Prefetch
+internal import Redis
+internal import Threading
+
+extension MetricFormat: ExpressibleByArgument {}
+
+/// `prefetch-coord metrics`: the queue for Prometheus.
+struct MetricsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "metrics",
+        abstract: "Tell the queue, its workers and a cache as metrics for Prometheus.",
+        usage: "prefetch-coord metrics [--listen ADDRESS | --textfile FILE] [<options>]",
+        discussion: """
+            Examples:
+              prefetch-coord metrics --redis redis://host:6379/0
+              prefetch-coord metrics --listen 127.0.0.1:9464
+              prefetch-coord metrics --textfile /var/lib/node_exporter/prefetch.prom
+
+            --listen serves /metrics, /healthz (this program runs) and /readyz (Redis
+            answers, and the cache can be written), until it is told to end. One for each
+            queue is enough: everything is read from Redis.
+            """)
+
+    @Option(help: "Serve them on ADDRESS:PORT, or on a PORT of 127.0.0.1; 0 is any free one.")
+    var listen: ListenAddress?
+
+    @Option(help: "Write them into a file, which is replaced in one step.")
+    var textfile: String?
+
+    @Option(help: "prometheus or openmetrics; with --listen each client gets what it asks for.")
+    var format: MetricFormat?
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    func validate() throws {
+        if listen != nil && textfile != nil { throw ValidationError("give --listen or --textfile, not both") }
+        if listen != nil && format != nil { throw ValidationError("--format is not for --listen: the client says it") }
+        if textfile != nil && format == .openmetrics {
+            throw ValidationError("a node exporter reads the prometheus format from files")
+        }
+    }
+
+    func run() async throws {
+        if let listen { return try await serve(listen) }
+        let output: OutputFile? = if let textfile { try OutputFile(path: textfile) } else { nil }
+        try await Session.with(location) { session in
+            let began = ContinuousClock.now
+            let figures = try await session.queue.figures()
+            let took = (ContinuousClock.now - began) / .seconds(1)
+            let text = (format ?? .prometheus).text(QueueMetrics.families(figures, cache, took: took))
+            guard let output else { return Console.print(String(text.dropLast())) }
+            try output.write(Array(text.utf8))
+            try output.commit()
+        }
+    }
+
+    private var cache: QueueMetrics.Cache? { location.cacheFolder.flatMap { QueueMetrics.Cache($0) } }
+
+    private func serve(_ address: ListenAddress) async throws {
+        let server = try MetricsServer(address)
+        let stop = StopRequest()
+        // A Redis that is away is something to tell, and no reason to end.
+        try await Session.with(location, waits: true) { session in
+            TerminationSignals.install { signal, count in
+                stop.request(signal: signal, count: count)
+                server.stop()
+                session.queue.connection.interrupt()
+            }
+            let url = ListenAddress(host: address.host, port: server.bound).text
+            Console.note("serving http://\(url)/metrics; Ctrl-C ends it")
+            let probe = QueueProbe(session.queue, cache: location.cacheFolder)
+            await server.run { await probe.answer($0) }
+        }
+    }
+}

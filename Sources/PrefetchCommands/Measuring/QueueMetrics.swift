@@ -1,0 +1,160 @@
+internal import Glibc
+internal import Prefetch
+internal import Redis
+internal import WebImage
+
+/// The metrics of a queue, its workers and a cache. docs/METRICS.md has all of them.
+enum QueueMetrics {
+    /// What a cache has, as far as that is known without a walk.
+    struct Cache: Sendable {
+        var count: Int?, size: Int?, free: Int?
+
+        /// Of a folder; nil where there is none.
+        init?(_ folder: String) {
+            var status = stat()
+            guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
+            // Looking must not make a cache of a folder; and what cannot be opened has no figures.
+            if access("\(folder)/.prefetch", F_OK) == 0, let known = try? DiskCache(directory: folder).known() {
+                (count, size) = (known.count, known.size)
+            }
+            var system = statvfs()
+            if statvfs(folder, &system) == 0 { free = Int(system.f_bavail) * Int(system.f_frsize) }
+        }
+    }
+
+    /// What there is to tell where Redis does not answer.
+    static func away(_ cache: Cache?, took: Double) -> [MetricFamily] {
+        [build, up(false)] + cacheFamilies(cache) + [scrape(took)]
+    }
+
+    /// All families.
+    ///
+    /// * `took`: seconds that the reading took.
+    static func families(_ figures: QueueFigures, _ cache: Cache?, took: Double) -> [MetricFamily] {
+        let queue = [
+            build, up(true),
+            MetricFamily(
+                "prefetch_redis_used_memory_bytes", .gauge, "Memory that Redis uses.", Double(figures.usedMemory)),
+            MetricFamily(
+                "prefetch_redis_max_memory_bytes", .gauge, "Memory that Redis may use; 0 = no limit.",
+                Double(figures.maxMemory)),
+            MetricFamily(
+                "prefetch_queue_paused", .gauge, "1 while the whole queue is paused.", figures.isPaused ? 1 : 0),
+            MetricFamily(
+                "prefetch_running_batches", .gauge, "Batches that are neither done nor cancelled.",
+                Double(figures.running)),
+            jobs(figures),
+            MetricFamily(
+                "prefetch_dead_elements", .gauge, "Elements of job lists that were no jobs and were put aside.",
+                Double(figures.dead)),
+            MetricFamily(
+                "prefetch_blacklist_urls", .gauge, "URLs on the list of failed ones.", Double(figures.failedURLs)),
+        ]
+        return queue + batches(figures) + workers(figures) + cacheFamilies(cache) + [scrape(took)]
+    }
+
+    private static var build: MetricFamily {
+        var family = MetricFamily("prefetch_build_info", .info, "The version of prefetch.")
+        family.add(1, ("version", PrefetchVersion))
+        return family
+    }
+
+    private static func up(_ isUp: Bool) -> MetricFamily {
+        MetricFamily(
+            "prefetch_redis_up", .gauge, "1 where Redis answers; 0: nothing of the queue is told.", isUp ? 1 : 0)
+    }
+
+    private static func scrape(_ seconds: Double) -> MetricFamily {
+        MetricFamily("prefetch_scrape_duration_seconds", .gauge, "Time that these figures took to read.", seconds)
+    }
+
+    private static func jobs(_ figures: QueueFigures) -> MetricFamily {
+        var family = MetricFamily("prefetch_queue_jobs", .gauge, "Jobs that wait in Redis, and jobs that workers have.")
+        family.add(Double(figures.jobsWaiting), ("state", "waiting"))
+        family.add(Double(figures.jobsClaimed), ("state", "claimed"))
+        return family
+    }
+
+    private static func batches(_ figures: QueueFigures) -> [MetricFamily] {
+        var images = MetricFamily(
+            "prefetch_images_total", .counter, "URLs of a batch that ended so; their sum is finished.")
+        var bytes = MetricFamily("prefetch_received_bytes_total", .counter, "Bytes of images that a batch downloaded.")
+        var urls = MetricFamily("prefetch_batch_urls", .gauge, "URLs of a batch.")
+        var state = MetricFamily(
+            "prefetch_batch_state", .gauge, "1 for the state that a batch is in, 0 for the others.")
+        var created = MetricFamily("prefetch_batch_created_timestamp_seconds", .gauge, "When a batch was made.")
+        var last = MetricFamily(
+            "prefetch_batch_last_outcome_timestamp_seconds", .gauge, "When a URL of a batch ended last.")
+        var took = MetricFamily(
+            "prefetch_batch_duration_seconds", .gauge, "Time from the beginning of a batch to its end or now.")
+        for batch in figures.batches {
+            for outcome in PrefetchOutcome.allCases {
+                images.add(Double(batch.counts[outcome]), ("batch", batch.id), ("outcome", outcome.name))
+            }
+            bytes.add(Double(batch.counts.bytes), ("batch", batch.id))
+            urls.add(Double(batch.total), ("batch", batch.id))
+            let present = batch.isHeld ? "paused" : batch.state.rawValue
+            for name in ["running", "paused", "done", "cancelled"] {
+                state.add(name == present ? 1 : 0, ("batch", batch.id), ("state", name))
+            }
+            created.add(Double(batch.created) / 1000, ("batch", batch.id))
+            if batch.last > 0 { last.add(Double(batch.last) / 1000, ("batch", batch.id)) }
+            took.add(batch.elapsed, ("batch", batch.id))
+        }
+        var done = MetricFamily(
+            "prefetch_batch_last_completion_timestamp_seconds", .gauge, "When a batch was done last, among the newest.")
+        if let end = figures.batches.filter({ $0.state == .done }).map(\.ended).max() { done.add(Double(end) / 1000) }
+        return [images, bytes, urls, state, created, last, took, done]
+    }
+
+    private static func workers(_ figures: QueueFigures) -> [MetricFamily] {
+        var states = MetricFamily(
+            "prefetch_workers", .gauge,
+            "Registered workers: running, paused by somebody, in trouble where they run, overdue with their sign of life."
+        )
+        var counts: [String: Int] = [:]
+        for worker in figures.workers.values {
+            let name =
+                if worker.leaseLeft <= 0 { "overdue" } else if worker.facts["trouble"]?.isEmpty == false {
+                    "trouble"
+                } else {
+                    worker.facts["paused"] == "1" ? "paused" : "running"
+                }
+            counts[name, default: 0] += 1
+        }
+        for name in ["running", "paused", "trouble", "overdue"] {
+            states.add(Double(counts[name] ?? 0), ("state", name))
+        }
+        func sum(_ name: String, _ help: String, _ fact: String) -> MetricFamily {
+            let value = figures.workers.values.reduce(0) { $0 + (Int($1.facts[fact] ?? "") ?? 0) }
+            return MetricFamily(name, .gauge, help, Double(value))
+        }
+        return [
+            states, sum("prefetch_in_flight_downloads", "Transfers under way.", "in_flight"),
+            sum(
+                "prefetch_max_concurrent_downloads", "Transfers that all workers may have under way.",
+                "max_concurrent_downloads"),
+            sum(
+                "prefetch_waiting_for_host_downloads", "Transfers that wait for their host's turn.", "waiting_for_host"),
+            sum("prefetch_retrying_downloads", "Transfers that wait for their next try.", "retrying"),
+            sum("prefetch_workers_resident_memory_bytes", "Memory of all workers.", "rss"),
+        ]
+    }
+
+    private static func cacheFamilies(_ cache: Cache?) -> [MetricFamily] {
+        var families: [MetricFamily] = []
+        if let count = cache?.count {
+            families.append(MetricFamily("prefetch_cache_images", .gauge, "Images in the cache.", Double(count)))
+        }
+        if let size = cache?.size {
+            families.append(
+                MetricFamily("prefetch_cache_bytes", .gauge, "Bytes that the images take of the disk.", Double(size)))
+        }
+        if let free = cache?.free {
+            families.append(
+                MetricFamily(
+                    "prefetch_cache_disk_free_bytes", .gauge, "Bytes that are free on the cache's disk.", Double(free)))
+        }
+        return families
+    }
+}

@@ -1,0 +1,83 @@
+internal import Glibc
+internal import Prefetch
+internal import Redis
+
+/// What is behind the paths of ``MetricsServer``.
+struct QueueProbe: Sendable {
+    /// Seconds that Redis has for an answer: less than a scraper waits.
+    private static let patience = 5.0
+
+    private let queue: PrefetchQueue
+    private let cache: String?
+
+    /// A Redis that is away is told, not waited for.
+    init(_ queue: PrefetchQueue, cache: String?) {
+        var queue = queue
+        queue.patience = .zero
+        (self.queue, self.cache) = (queue, cache)
+    }
+
+    func answer(_ request: MetricsServer.Request) async -> MetricsServer.Response {
+        switch request.path {
+        case "/metrics": return await metrics(MetricFormat(accept: request.accept))
+        case "/healthz": return MetricsServer.Response(status: "200 OK", body: "ok\n")
+        case "/readyz":
+            let problems = await problems()
+            return problems.isEmpty
+                ? MetricsServer.Response(status: "200 OK", body: "ready\n")
+                : MetricsServer.Response(
+                    status: "503 Service Unavailable", body: problems.map { $0 + "\n" }.joined())
+        default:
+            return MetricsServer.Response(
+                status: "404 Not Found", body: "there are /metrics, /healthz and /readyz\n")
+        }
+    }
+
+    private func metrics(_ format: MetricFormat) async -> MetricsServer.Response {
+        let began = ContinuousClock.now
+        let figures = await inTime { () async throws(RedisError) in try await queue.figures() }
+        let took = (ContinuousClock.now - began) / .seconds(1)
+        let folder = cache.flatMap { QueueMetrics.Cache($0) }
+        let families =
+            switch figures {
+            case .success(let figures): QueueMetrics.families(figures, folder, took: took)
+            case .failure: QueueMetrics.away(folder, took: took)
+            }
+        return MetricsServer.Response(
+            status: "200 OK", contentType: format.contentType, body: format.text(families))
+    }
+
+    /// Why no work could be done now, a sentence each.
+    private func problems() async -> [String] {
+        var problems: [String] = []
+        let facts = await inTime { () async throws(RedisError) in try await queue.connection.serverFacts().check() }
+        if case .failure(let error) = facts { problems.append(error.message) }
+        if let cache, access(cache, W_OK | X_OK) != 0 {
+            problems.append("the cache \(cache) cannot be written: \(String(cString: strerror(errno)))")
+        }
+        return problems
+    }
+
+    /// What Redis says, or why it does not in time.
+    private func inTime<Success: Sendable>(
+        _ body: @escaping @Sendable () async throws(RedisError) -> Success
+    ) async -> Result<Success, RedisError> {
+        await withTaskGroup(of: Result<Success, RedisError>?.self) { group in
+            group.addTask {
+                do throws(RedisError) { return .success(try await body()) } catch { return .failure(error) }
+            }
+            let connection = queue.connection
+            group.addTask {
+                try? await Task.sleep(for: .seconds(Self.patience))
+                // The call that hangs returns, and says that it was interrupted.
+                if !Task.isCancelled { connection.interrupt() }
+                return nil
+            }
+            defer { group.cancelAll() }
+            while let result = await group.next() {
+                if let result { return result }
+            }
+            return .failure(RedisError(.interrupted, "Redis does not answer"))
+        }
+    }
+}

@@ -1,0 +1,33 @@
+internal import Prefetch
+
+/// The environment variables that mean something to the programs. A mistyped one would be a setting that is not there, in silence.
+enum EnvironmentNames {
+    /// Those that are settings, and what each is.
+    static let settings: [(name: String, meaning: String)] = [
+        ("PREFETCH_REDIS_URL", "the Redis of the queue, as --redis"),
+        ("PREFETCH_REDIS_PASSWORD_FILE", "a file with its password, as --redis-password-file"),
+        ("PREFETCH_CACHE", "the cache folder, as --cache"),
+        ("PREFETCH_PROGRESS", "how progress is told, as --progress"),
+        ("PREFETCH_ALLOW_NET", "private networks that are open, as --allow-net"),
+        ("PREFETCH_HISTORY", "a folder for what workers did, as --history"),
+        ("PREFETCH_LOG_FORMAT", "how workers log, as --log-format"),
+    ]
+
+    /// What the files in docker/ and the unit read, and the programs do not.
+    private static let ofOthers: Set<String> = [
+        "PREFETCH_DEMO_COUNT", "PREFETCH_IMAGE", "PREFETCH_REVISION", "PREFETCH_SUBNET", "PREFETCH_TIMEOUT",
+        "PREFETCH_VERSION", "PREFETCH_WORKER_OPTIONS", "PREFETCH_GOLDEN",
+    ]
+
+    /// A sentence for each variable that looks like a setting and is none.
+    static func warnings(_ environment: [String: String]) -> [String] {
+        let names = settings.map(\.name)
+        return environment.keys.sorted().compactMap { name in
+            guard name.hasPrefix("PREFETCH_"), !names.contains(name), !ofOthers.contains(name) else { return nil }
+            let closest = names.map { ($0, Suggestion.distance($0, name)) }.min { $0.1 < $1.1 }
+            let guess = closest.flatMap { $0.1 <= 4 ? "; did you mean \($0.0)?" : nil }
+            return
+                "\(TerminalText.escaped(name)) is set, and is no setting\(guess ?? ": prefetch-coord config has them all")"
+        }
+    }
+}

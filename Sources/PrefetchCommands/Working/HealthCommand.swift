@@ -1,0 +1,70 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import Redis
+
+/// `prefetch-worker health`: whether the workers of this machine are alive, for what starts them anew where they are not.
+struct HealthCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "health",
+        abstract: "Tell whether the workers of this machine are alive; for health checks.",
+        usage: "prefetch-worker health [--worker NAME] [--ready] [<options>]",
+        discussion: """
+            Examples:
+              prefetch-worker health --redis redis://host:6379/0
+              prefetch-worker health --worker host:4711 --ready
+
+            Exit code 0 where each of them has given a sign of life within its lease, which
+            it does only while its download loop turns; 1 where one has not, or there is
+            none; 69 where Redis is away. A worker that waits for something (a full disk, a
+            pause) is alive; with --ready it does not count.
+            """)
+
+    @Option(help: "One worker, by its name or the beginning of it; all of this host by default.")
+    var worker: String?
+
+    @Flag(help: "Only workers that take jobs count: none that is paused or in trouble.")
+    var ready = false
+
+    @Flag(name: [.customShort("q"), .long], help: "Only the exit code.")
+    var quiet = false
+
+    @OptionGroup(title: "Where") var location: RedisLocation
+
+    /// It has a --quiet too, and hears of it first.
+    @ParentCommand var program: WorkerCommand
+
+    func run() async throws {
+        try await Session.with(location) { session in
+            let figures = try await session.queue.figures(mostBatches: 0)
+            let host = Session.hostName
+            let workers = figures.workers.filter { name, worker in
+                self.worker.map { name.hasPrefix($0) } ?? (worker.facts["host"] == host)
+            }
+            var isHealthy = !workers.isEmpty
+            if workers.isEmpty {
+                say("no worker \(self.worker.map { "'\(TerminalText.escaped($0))'" } ?? "of \(host)") is registered")
+            }
+            for (name, worker) in workers.sorted(by: { $0.key < $1.key }) {
+                let problem = Self.problem(worker, ready: ready)
+                if problem != nil { isHealthy = false }
+                let silence = (worker.facts["lease"].flatMap { Int($0) } ?? 0) - worker.leaseLeft
+                say(
+                    "\(TerminalText.escaped(name))  \(problem ?? "alive")  last sign of life "
+                        + "\(Wording.seconds(Double(max(0, silence)) / 1000)) ago")
+            }
+            guard isHealthy else { throw ExitCode(1) }
+        }
+    }
+
+    private func say(_ line: String) {
+        if !quiet && !program.quiet { Console.print(line) }
+    }
+
+    /// What is wrong with a worker; nil where nothing is.
+    private static func problem(_ worker: BatchLook.Worker, ready: Bool) -> String? {
+        if worker.leaseLeft <= 0 { return "gives no sign of life" }
+        guard ready else { return nil }
+        if let trouble = worker.facts["trouble"], !trouble.isEmpty { return "waits: \(TerminalText.escaped(trouble))" }
+        return worker.facts["paused"] == "1" ? "paused" : nil
+    }
+}

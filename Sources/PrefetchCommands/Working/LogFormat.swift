@@ -1,0 +1,62 @@
+internal import ArgumentParser
+internal import FoundationEssentials
+internal import Glibc
+internal import Prefetch
+
+/// How a worker says what happens.
+enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
+    /// JSON where standard error is no terminal.
+    case auto
+    /// `12:41:07 waiting for Redis: connection refused`
+    case text
+    /// An object a line, for whoever collects them.
+    case json
+
+    /// What was asked for by the option or the environment: never `auto`.
+    /// - Throws: `configuration` where the variable says something else.
+    static func chosen(
+        _ option: LogFormat?, environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws(PrefetchError) -> LogFormat {
+        let word = environment["PREFETCH_LOG_FORMAT"] ?? ""
+        guard let format = option ?? (word.isEmpty ? .text : LogFormat(rawValue: word)) else {
+            throw PrefetchError(
+                .configuration, "PREFETCH_LOG_FORMAT is auto, text or json, not '\(TerminalText.escaped(word))'",
+                hint: "set one of them, or leave it out for text")
+        }
+        guard format == .auto else { return format }
+        return isatty(STDERR_FILENO) == 1 ? .text : .json
+    }
+
+    /// How bad an event is, and its name.
+    private static func kind(_ event: PrefetchWorker.Event) -> (level: String, name: String, worker: String?) {
+        switch event {
+        case .joined(let name): ("info", "joined", name)
+        case .redisAway: ("warn", "redisAway", nil)
+        case .redisBack: ("info", "redisBack", nil)
+        case .complaint: ("warn", "complaint", nil)
+        case .lost(let name): ("warn", "lost", name)
+        case .paused: ("error", "paused", nil)
+        case .resumed: ("info", "resumed", nil)
+        case .halted(let isHalted): ("info", isHalted ? "halted" : "goesOn", nil)
+        case .concurrency: ("info", "concurrency", nil)
+        case .refused: ("warn", "refused", nil)
+        }
+    }
+
+    /// What an event is called.
+    static func name(_ event: PrefetchWorker.Event) -> String { kind(event).name }
+
+    /// `{"time":"…","level":"warn","event":"redisAway","pid":4711,"message":"…"}`
+    ///
+    /// * `leftOut`: lines of the same kind that were not written before this one.
+    static func object(_ event: PrefetchWorker.Event, _ message: String, leftOut: Int = 0) -> JSONText {
+        let (level, name, worker) = kind(event)
+        return .object(
+            [
+                ("time", .string(UTCTime.text(seconds: time(nil)))), ("level", .string(level)),
+                ("event", .string(name)),
+                ("pid", .int(Int(getpid()))),
+            ] + (worker.map { [("worker", .string($0))] } ?? []) + [("message", .string(message))]
+                + (leftOut > 0 ? [("left_out", .int(leftOut))] : []))
+    }
+}

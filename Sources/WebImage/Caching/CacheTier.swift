@@ -1,0 +1,34 @@
+internal import Glibc
+
+/// A directory that is looked up behind a cache's own (SDImageCache's `addReadOnlyCachePath:`), and in which nothing is ever changed: a
+/// cache of ours, or one of SDWebImage.
+enum CacheTier: Sendable {
+    /// Its records say what its files have passed.
+    case ours(DiskCache)
+    /// Nobody vouches for its files: each is verified each time.
+    case sdWebImage(SDWebImageFolder)
+
+    /// Opens one; a folder with `v1` in it is one of ours.
+    /// - Throws: `localFault` with a sentence that names the directory.
+    init(_ directory: String) throws(WebImageError) {
+        var status = stat()
+        if fstatat(AT_FDCWD, "\(directory)/v1", &status, 0) == 0, status.st_mode & S_IFMT == S_IFDIR {
+            var configuration = DiskCache.Configuration(isReadOnly: true)
+            configuration.isTier = true
+            self = .ours(try DiskCache(directory: directory, configuration: configuration))
+        } else {
+            self = .sdWebImage(try SDWebImageFolder(path: directory))
+        }
+    }
+
+    /// The image of a key where it is whole; nil where there is none.
+    /// - Throws: `localFault`.
+    func entry(forKey key: String, atLeast level: ValidationLevel) throws(WebImageError) -> CacheEntry? {
+        let entry =
+            switch self {
+            case .ours(let disk): try disk.examined(CacheKey(key), level: level)
+            case .sdWebImage(let folder): try folder.entry(forKey: key, level: level)
+            }
+        return entry?.isWhole == true ? entry : nil
+    }
+}

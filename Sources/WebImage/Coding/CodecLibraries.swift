@@ -1,0 +1,7 @@
+internal import CImageCodec
+
+/// What decodes images.
+package enum CodecLibraries {
+    /// `libjpeg-turbo 2.1.5, libpng 1.6.39, zlib 1.2.13`
+    package static var versions: String { String(cString: image_codec_libraries()) }
+}

@@ -1,0 +1,126 @@
+import Glibc
+import Origin
+import TestSupport
+import Testing
+
+@testable import WebImage
+
+/// Options of the cache that are about its files: read-only caches, permissions, poor file systems.
+@Suite("Cache files by options", .timeLimit(.minutes(2)))
+struct CacheTierCommandTests {
+    private let folder = TemporaryDirectory()
+    private let origin: OriginServer
+
+    init() throws {
+        origin = try OriginServer()
+        for index in 0..<6 {
+            origin.route(
+                "/\(index).png",
+                OriginResponse(body: GeneratedImage.png(seed: UInt64(index), width: 16, height: 12)))
+        }
+    }
+
+    @discardableResult
+    private func ran(
+        _ arguments: [String], exits code: Int32 = 0, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> ChildProcess {
+        let child = try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean)
+        let end = await child.wait()
+        #expect(end == .exited(code), "\(arguments): \(child.stderr)", sourceLocation: sourceLocation)
+        return child
+    }
+
+    private func list(_ range: Range<Int>, _ name: String) -> String {
+        folder.write(Array(range.map { origin.url("/\($0).png") + "\n" }.joined().utf8), to: name)
+        return folder.path(name)
+    }
+
+    private func fetch(_ file: String, _ cache: String, _ more: [String] = []) async throws -> ChildProcess {
+        try await ran(
+            ["run", file, "--cache", folder.path(cache), "--allow-net", "127.0.0.0/8", "-q", "-n", "1", "--json"] + more
+        )
+    }
+
+    @Test("What read-only caches have is a hit that stays there, and every command finds it with the same option")
+    func tiers() async throws {
+        _ = try await fetch(list(0..<2, "one.txt"), "one")
+        _ = try await fetch(list(2..<4, "two.txt"), "two")
+        try await ran(["export", "--to", "sdwebimage", folder.path("app"), "--cache", folder.path("two")])
+        let requests = origin.requestCount()
+        let tiers = ["--read-only-cache", folder.path("one"), "--read-only-cache", folder.path("app")]
+        let all = list(0..<6, "all.txt")
+        let run = try await fetch(
+            all, "own", tiers + ["--out", folder.path("out"), "--manifest", folder.path("m.jsonl")])
+        #expect(run.stdout.contains(#""downloaded":2,"hit":4"#), "\(run.stdout)")
+        #expect(origin.requestCount() == requests + 2)
+        #expect(try DiskCache(directory: folder.path("own")).totalCount == 2)
+        #expect(folder.contents().filter { $0.hasPrefix("out/") && $0.hasSuffix(".png") }.count == 6)
+        let manifest = String(decoding: folder.read("m.jsonl") ?? [], as: UTF8.self)
+        #expect(manifest.split(separator: "\n").count { $0.contains(folder.path("one")) } == 2)
+        #expect(manifest.split(separator: "\n").count { $0.contains("com.hackemist.SDImageCache") } == 2)
+        let own = ["--cache", folder.path("own")]
+        let first = origin.url("/0.png")
+        #expect(try await ran(["cache", "path", first] + own + tiers).stdout.hasPrefix(folder.path("one/v1/")))
+        try await ran(["cache", "path", first] + own, exits: 66)
+        try await ran(["cache", "exists", first] + own + tiers)
+        try await ran(["cache", "exists", first] + own, exits: 1)
+        try await ran(["cache", "get", first] + own, exits: 66)
+        #expect(try await ran(["fsck"] + own + tiers).stdout.hasSuffix("everything agrees\n"))
+        try await ran(["fsck"] + own, exits: 1)
+        #expect(try await ran(["export", "--to", "lock"] + own + tiers).stdout.split(separator: "\n").count == 8)
+        let missing = try await ran(
+            ["cache", "exists", first] + own + ["--read-only-cache", folder.path("no")], exits: 73)
+        #expect(missing.stderr.contains(folder.path("no")))
+    }
+
+    @Test("--cache-mode says who may read and write what is made, and --strict-cache who may not")
+    func modes() async throws {
+        _ = try await fetch(list(0..<2, "one.txt"), "group", ["--cache-mode", "0770"])
+        var status = stat()
+        let disk = try DiskCache(directory: folder.path("group"))
+        #expect(stat(disk.cachePath(forKey: origin.url("/0.png")), &status) == 0 && status.st_mode & 0o777 == 0o440)
+        for name in ["group", "group/v1", "group/.prefetch/locks"] {
+            #expect(stat(folder.path(name), &status) == 0 && status.st_mode & 0o777 == 0o770, "\(name)")
+        }
+        #expect(stat(folder.path("group/.prefetch/sweep"), &status) != 0 || status.st_mode & 0o007 == 0)
+        chmod(folder.path("group"), 0o777)
+        let open = try await fetch(list(0..<2, "one.txt"), "group")
+        #expect(open.stderr.contains("warning: everybody on this machine can write to"))
+        let refused = try await ran(
+            ["run", folder.path("one.txt"), "--cache", folder.path("group"), "--strict-cache"], exits: 78)
+        #expect(refused.stderr.contains("chmod o-w"))
+        for mode in ["0470", "9", "1777", "rwx"] {
+            try await ran(["run", folder.path("one.txt"), "--cache-mode", mode], exits: 64)
+        }
+    }
+
+    @Test("With --plain-files a cache has neither unnamed files nor attributes, and any other command reads it")
+    func plainFiles() async throws {
+        let run = try await fetch(list(0..<6, "all.txt"), "plain", ["--plain-files"])
+        #expect(run.stdout.contains(#""downloaded":6"#))
+        folder.write(GeneratedImage.png(seed: 9, width: 5, height: 5), to: "by-hand.png")
+        try await ran([
+            "cache", "put", "http://h/by-hand.png", folder.path("by-hand.png"), "--plain-files", "--cache",
+            folder.path("plain"),
+        ])
+        let files = folder.contents().filter { $0.hasPrefix("plain/v1/") && !$0.hasSuffix("/") }
+        #expect(files.count == 14 && files.count { $0.hasSuffix(".m") } == 7, "\(files)")
+        let verify = try await ran(["cache", "verify", "--cache", folder.path("plain")])
+        #expect(verify.stdout == "7 files, 0 damaged\n")
+        let again = try await fetch(list(0..<6, "all.txt"), "plain")
+        #expect(again.stdout.contains(#""downloaded":0,"hit":6"#), "\(again.stdout)")
+    }
+
+    @Test("Kills at the system calls of a publish and of a sweep leave whole files and no litter")
+    func kills() async throws {
+        let script = "\(#filePath)".replacing(
+            "Tests/EndToEndTests/CacheTierCommandTests.swift", with: "scripts/lib/cache/killpoints.py")
+        let binaries = String(builtProduct("prefetch-coord").dropLast("/prefetch-coord".count))
+        let child = try await ChildProcess(
+            "/usr/bin/env",
+            ["python3", "-B", script, "--binaries", binaries, "--step", "17", "--work", folder.path],
+            environment: RemoteBatch.clean)
+        #expect(await child.wait() == .exited(0), "\(child.stdout)\(child.stderr)")
+        #expect(child.stdout.hasSuffix("nothing torn, no litter\n"))
+    }
+}

@@ -1,0 +1,264 @@
+import Glibc
+import Origin
+import TestSupport
+import Testing
+
+@testable import WebImage
+
+/// What `export` makes for other programs, read by them; and `import`, which reads what they have.
+@Suite("Exports for others, and imports", .timeLimit(.minutes(3)))
+struct ExportFormatTests {
+    private let folder = TemporaryDirectory()
+    private let origin: OriginServer
+    private var cache: String { folder.path("cache") }
+
+    init() throws {
+        origin = try OriginServer()
+        for index in 0..<6 {
+            let body =
+                index % 2 == 0
+                ? GeneratedImage.png(seed: UInt64(index), width: 16, height: 12)
+                : GeneratedImage.jpeg(seed: UInt64(index), width: 24, height: 8)
+            origin.route("/p/\(index).img?a=b.jpg", OriginResponse(body: body))
+        }
+        origin.setFallback { _ in OriginResponse(status: 404) }
+    }
+
+    private func url(_ index: Int) -> String { origin.url("/p/\(index).img?a=b.jpg") }
+
+    private func body(_ index: Int) -> [UInt8] {
+        index % 2 == 0
+            ? GeneratedImage.png(seed: UInt64(index), width: 16, height: 12)
+            : GeneratedImage.jpeg(seed: UInt64(index), width: 24, height: 8)
+    }
+
+    @discardableResult
+    private func ran(_ arguments: [String], exits code: Int32 = 0, says text: String = "") async throws -> ChildProcess
+    {
+        let child = try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean)
+        let end = await child.wait()
+        #expect(end == .exited(code), "\(arguments): \(child.stderr)")
+        if !text.isEmpty { #expect(child.stderr.contains(text), "\(arguments): \(child.stderr)") }
+        return child
+    }
+
+    private func list(_ lines: [String], _ name: String = "urls.txt") -> String {
+        folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: name)
+        return folder.path(name)
+    }
+
+    private func fetch(
+        _ file: String, into cache: String? = nil, exits code: Int32 = 3, _ more: [String] = []
+    ) async throws {
+        try await ran(
+            ["run", file, "--cache", cache ?? self.cache, "--allow-net", "127.0.0.0/8", "-q", "-n", "1"] + more,
+            exits: code)
+    }
+
+    /// Six images, one that is not there and one that is no URL.
+    private func fetchAll() async throws -> String {
+        let file = list((0..<6).map(url) + [origin.url("/none.jpg"), "not a url, \"quoted\""])
+        try await fetch(file)
+        return file
+    }
+
+    private func python(_ program: String, _ arguments: [String]) async throws -> String {
+        let child = try await ChildProcess(
+            "/usr/bin/env", ["python3", "-c", program] + arguments, environment: ["PYTHONDONTWRITEBYTECODE": "1"])
+        #expect(await child.wait() == .exited(0), "\(child.stderr)")
+        return child.stdout
+    }
+
+    private let net: [String] = []
+
+    @Test("A CSV manifest is what Python's reader makes of it, and the failed list is a list")
+    func texts() async throws {
+        _ = try await fetchAll()
+        try await ran(
+            ["export", "--to", "csv", "-o", folder.path("m.csv"), "--cache", cache], says: "8 lines, 6 with an")
+        let said = try await python(
+            """
+            import csv, sys
+            rows = list(csv.DictReader(open(sys.argv[1], newline="")))
+            print(len(rows), rows[0]["outcome"], rows[0]["width"], rows[7]["url"], repr(rows[7]["path"]))
+            """, [folder.path("m.csv")])
+        #expect(said == "8 downloaded 16 not a url, \"quoted\" ''\n" || said == "8 hit 16 not a url, \"quoted\" ''\n")
+        let failed = try await ran(["export", "--to", "failed", "--cache", cache])
+        #expect(failed.stdout == "\(origin.url("/none.jpg"))\n# not a url, \"quoted\"\n")
+    }
+
+    @Test("A tree has the folders of the URLs")
+    func tree() async throws {
+        _ = try await fetchAll()
+        let out = folder.path("tree")
+        try await ran(["export", "--to", "tree", out, "--cache", cache], says: "6 images, 6 of them new")
+        let host = origin.url("").dropFirst("http://".count).replacing(":", with: "~3a")
+        let names = folder.contents().filter { $0.hasPrefix("tree/") && !$0.hasSuffix("/") }
+        #expect(names.contains("tree/http/\(host)/p/0.img~3fa=b.jpg~.png"), "\(names)")
+        #expect(names.contains("tree/http/\(host)/p/1.img~3fa=b.jpg"), "\(names)")
+        #expect(folder.read("tree/http/\(host)/p/1.img~3fa=b.jpg") == body(1))
+        try await ran(["export", "--to", "tree", out, "--cache", cache], says: "6 images, 0 of them new")
+        // A link in the place of a folder is not followed.
+        let other = TemporaryDirectory()
+        #expect(mkdir(folder.path("linked"), 0o777) == 0 && symlink(other.path, folder.path("linked/http")) == 0)
+        try await ran(["export", "--to", "tree", folder.path("linked"), "--cache", cache], exits: 74)
+        #expect(other.contents() == [])
+    }
+
+    @Test("SDWebImage's layouts have its names in its folders, of today", arguments: SDWebImageFileName.Layout.allCases)
+    func sdWebImage(layout: SDWebImageFileName.Layout) async throws {
+        let file = try await fetchAll()
+        // Weeks old in the cache: an app would delete them at its first start.
+        let disk = try DiskCache(directory: cache)
+        let then = timespec(tv_sec: time(nil) - 30 * 86_400, tv_nsec: 0)
+        for index in 0..<6 { utimensat(AT_FDCWD, disk.cachePath(forKey: url(index)), [then, then], 0) }
+        let out = folder.path("app")
+        let export = try await ran(
+            ["export", "--to", "sdwebimage", out, "--layout", layout.rawValue, "--cache", cache], says: "6 images")
+        let below =
+            layout == .v5 ? "com.hackemist.SDImageCache/default" : "default/com.hackemist.SDWebImageCache.default"
+        let names = folder.contents().filter { $0.hasPrefix("app/\(below)/") && !$0.hasSuffix("/") }
+        #expect(names.count == 6)
+        let sum = try await python(
+            "import hashlib, sys; print(hashlib.md5(sys.argv[1].encode()).hexdigest())", [url(1)])
+        // v3 has the extension of the whole key, the others that of the URL's path.
+        let name = "app/\(below)/\(sum.dropLast()).\(layout == .v3 ? "jpg" : "img")"
+        #expect(folder.read(name) == body(1), "\(names)")
+        var status = stat()
+        #expect(stat(folder.path(name), &status) == 0 && time(nil) - status.st_mtim.tv_sec < 300)
+        #expect(status.st_nlink == 1 && status.st_mode & 0o200 != 0)
+        #expect(export.stdout.contains(layout == .v5 ? "SDImageCache(namespace: \"default\"" : "addReadOnlyCachePath"))
+        // The cache keeps its dates.
+        #expect(stat(disk.cachePath(forKey: url(1)), &status) == 0 && status.st_mtim.tv_sec == then.tv_sec)
+
+        // And back into another cache, from the folder itself or one above it.
+        for (number, path) in [out, "\(out)/\(below)"].enumerated() {
+            let other = folder.path("other\(number)")
+            let back = try await ran(["import", path, "--from", "sdwebimage", "--list", file, "--cache", other])
+            #expect(back.stdout == "6 images imported, 0 were there, 2 without a file\n")
+            let copy = try DiskCache(directory: other)
+            for index in 0..<6 { #expect(try copy.data(forKey: url(index)) == body(index)) }
+            let again = try await ran(["import", path, "--from", "sdwebimage", "--list", file, "--cache", other])
+            #expect(again.stdout == "0 images imported, 6 were there, 2 without a file\n")
+        }
+    }
+
+    @Test("Archives are the same byte for byte, and Python reads what is in them")
+    func webDataset() async throws {
+        let file = try await fetchAll()
+        let (one, two) = (folder.path("one"), folder.path("two"))
+        try await ran(
+            ["export", "--to", "webdataset", one, "--per-shard", "4", "--cache", cache],
+            says: "6 images in 2 archives, 2 of")
+        // Another cache, filled at another time.
+        try await fetch(file, into: folder.path("second"))
+        try await ran(["export", "--to", "webdataset", two, "--per-shard", "4", "--cache", folder.path("second")])
+        #expect(folder.read("one/000000.tar")?.count ?? 0 > 0)
+        for name in ["000000.tar", "000001.tar"] { #expect(folder.read("one/\(name)") == folder.read("two/\(name)")) }
+        try await ran(
+            ["export", "--to", "webdataset", one, "--per-shard", "4", "--cache", cache],
+            says: "2 archives, 0 of them new")
+        try await ran(
+            ["export", "--to", "webdataset", one, "--per-shard", "3", "--cache", cache], exits: 73, says: "000000.tar")
+        let said = try await python(
+            """
+            import hashlib, json, sys, tarfile
+            for name in ("000000.tar", "000001.tar"):
+                members = tarfile.open(sys.argv[1] + "/" + name).getmembers()
+                archive = tarfile.open(sys.argv[1] + "/" + name)
+                for image, about in zip(members[::2], members[1::2]):
+                    assert image.name.split(".")[0] == about.name.split(".")[0], (image.name, about.name)
+                    assert image.mtime == 0 and image.uid == 0
+                    facts = json.load(archive.extractfile(about))
+                    data = archive.extractfile(image).read()
+                    assert hashlib.sha256(data).hexdigest() == facts["sha256"] and len(data) == facts["bytes"]
+                    print(name, image.name, facts["line"], facts["width"])
+            """, [one])
+        #expect(
+            said == """
+                000000.tar 000000001.png 1 16
+                000000.tar 000000002.jpg 2 24
+                000000.tar 000000003.png 3 16
+                000000.tar 000000004.jpg 4 24
+                000001.tar 000000005.png 5 16
+                000001.tar 000000006.jpg 6 24
+
+                """)
+    }
+
+    @Test("A lock is a list that checks its bytes: what differs ends as mismatch and is not in the cache")
+    func lock() async throws {
+        _ = try await fetchAll()
+        let lock = folder.path("prefetch.lock")
+        try await ran(["export", "--to", "lock", "-o", lock, "--cache", cache], says: "2 lines without an image")
+        let lines = String(decoding: folder.read("prefetch.lock") ?? [], as: UTF8.self).split(separator: "\n")
+        #expect(lines.count == 8 && lines[0] == "# prefetch.lock 1")
+        #expect(lines[2] == "\(url(0))\t\(SHA256.hash(body(0)).hex)\t\(body(0).count)\t16x12")
+
+        let fresh = folder.path("fresh")
+        try await fetch(lock, into: fresh, exits: 0, ["--locked"])
+        // One has changed at the origin since.
+        let changed = GeneratedImage.png(seed: 77, width: 16, height: 12)
+        origin.route("/p/2.img?a=b.jpg", OriginResponse(body: changed))
+        let late = folder.path("late")
+        try await fetch(lock, into: late, ["--locked"])
+        let disk = try DiskCache(directory: late)
+        #expect(try disk.totalCount == 5 && disk.data(forKey: url(2)) == nil)
+        let failures = try await ran(["failures", "--json", "--cache", late])
+        #expect(
+            failures.stdout.contains(#""url":"\#(url(2))","outcome":"mismatch","http_status":200"#),
+            "\(failures.stdout)")
+        #expect(failures.stdout.contains(SHA256.hash(changed).hex))
+        // A retry still knows what it must be.
+        try await ran(["retry", "--cache", late, "--allow-net", "127.0.0.0/8", "-q", "-n", "1"], exits: 3)
+        #expect(try disk.data(forKey: url(2)) == nil)
+        origin.route("/p/2.img?a=b.jpg", OriginResponse(body: body(2)))
+        try await ran(["retry", "--cache", late, "--allow-net", "127.0.0.0/8", "-q", "-n", "1"])
+        #expect(try disk.data(forKey: url(2)) == body(2))
+
+        // What the cache has under the URL, with other bytes, is no hit; without a network it ends as mismatch and stays.
+        let other = GeneratedImage.png(seed: 5, width: 5, height: 5)
+        try disk.storeVerified(other, forKey: url(4), level: .decode)
+        try await fetch(lock, into: late, ["--locked", "--from-cache-only"])
+        #expect(try disk.data(forKey: url(4)) == other)
+        try await fetch(lock, into: late, exits: 0, ["--locked"])
+        #expect(try disk.data(forKey: url(4)) == body(4))
+
+        // A list without digests is none.
+        try await ran(
+            ["run", list([url(0)], "plain.txt"), "--locked", "--cache", late, "-q"], exits: 65, says: "no SHA-256")
+    }
+
+    @Test("Numbered files, a manifest and a folder come into the cache; what is no image is named")
+    func imports() async throws {
+        let file = try await fetchAll()
+        let files = folder.path("files")
+        try await ran(["export", "--to", "files", files, "--cache", cache])
+        try await ran(["export", "--to", "jsonl", "-o", folder.path("m.jsonl"), "--cache", cache])
+        folder.write(Array("<html>".utf8), to: "files/000007.jpg")
+        let numbered = try await ran(
+            ["import", files, "--from", "files", "--list", file, "--json", "--cache", folder.path("a")], exits: 1,
+            says: "refused: 000007.jpg")
+        #expect(numbered.stdout == #"{"v":1,"stored":6,"present":0,"missing":1,"refused":1}"# + "\n")
+        let manifest = try await ran(["import", folder.path("m.jsonl"), "--from", "jsonl", "--cache", folder.path("b")])
+        #expect(manifest.stdout == "6 images imported, 0 were there\n")
+        for name in ["a", "b"] {
+            let disk = try DiskCache(directory: folder.path(name))
+            for index in 0..<6 { #expect(try disk.data(forKey: url(index)) == body(index)) }
+        }
+        #expect(mkdir(folder.path("site"), 0o777) == 0 && mkdir(folder.path("site/a b"), 0o777) == 0)
+        folder.write(body(0), to: "site/a b/ü.png")
+        #expect(symlink("/etc/hostname", folder.path("site/link.png")) == 0)
+        let site = try await ran([
+            "import", folder.path("site"), "--from", "folder", "--base-url", "https://example.org/", "--cache",
+            folder.path("c"),
+        ])
+        #expect(site.stdout == "1 image imported, 0 were there\n")
+        let disk = try DiskCache(directory: folder.path("c"))
+        #expect(try disk.data(forKey: "https://example.org/a%20b/%C3%BC.png") == body(0))
+        try await ran(["import", files, "--from", "files", "--cache", folder.path("d")], exits: 64)
+        try await ran(
+            ["import", folder.path("no"), "--from", "sdwebimage", "--list", file, "--cache", folder.path("d")],
+            exits: 66)
+    }
+}

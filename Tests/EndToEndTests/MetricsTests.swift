@@ -1,0 +1,228 @@
+import Foundation
+import Prefetch
+import Redis
+import TestSupport
+import Testing
+import WebImage
+
+@Suite("Metrics and health", .timeLimit(.minutes(2)))
+struct MetricsTests {
+    /// What `promtool` says of a text; nothing where it finds nothing.
+    private func promtool(_ text: String, _ b: RemoteBatch) async throws -> String {
+        b.folder.write(Array(text.utf8), to: "metrics.txt")
+        let check = try await b.shell("promtool check metrics < '\(b.folder.path("metrics.txt"))' 2>&1")
+        let status = await check.wait()
+        return status == .exited(0) ? check.stdout : "\(status) \(check.stdout)"
+    }
+
+    /// One request over a socket of the shell, as it is written; the whole answer.
+    private func ask(_ b: RemoteBatch, _ port: Int, _ request: String) async throws -> String {
+        let client = try await b.shell(
+            "exec 3<>/dev/tcp/127.0.0.1/\(port); printf \(quoted(request)) >&3; timeout 20 cat <&3")
+        await client.wait()
+        return client.stdout
+    }
+
+    private func quoted(_ text: String) -> String {
+        "'" + text.replacing("\r", with: "\\r").replacing("\n", with: "\\n") + "'"
+    }
+
+    private func get(_ b: RemoteBatch, _ port: Int, _ path: String, accept: String = "*/*") async throws -> String {
+        try await ask(b, port, "GET \(path) HTTP/1.1\r\nHost: h\r\nAccept: \(accept)\r\n\r\n")
+    }
+
+    /// A server on a free port, and the port.
+    private func serve(_ b: RemoteBatch) async throws -> (ChildProcess, Int) {
+        let server = try await b.coord(["metrics", "--listen", "0"])
+        try await until { server.stderr.contains("/metrics") }
+        let match = try #require(server.stderr.firstMatch(of: /127\.0\.0\.1:([0-9]+)\/metrics/))
+        return (server, try #require(Int(match.1)))
+    }
+
+    /// A batch with an end of every kind of worker behind it.
+    private func batch() async throws -> RemoteBatch {
+        let b = try await RemoteBatch()
+        let urls = (0..<10).map { "http://192.0.2.1/\($0).png" }
+        _ = try await b.submit(urls, as: "mine")
+        for index in 0..<4 { try await b.settle("mine", index, urls[index], index == 0 ? .httpError : .downloaded) }
+        for (name, facts) in [("a", []), ("b", [("trouble", "full\"\\\n")]), ("c", [("paused", "1")])] {
+            let about = [("in_flight", "7"), ("retrying", "2")] + facts
+            #expect(try await b.queue.join(worker: name, lease: 600_000, about: about))
+        }
+        return b
+    }
+
+    @Test("What is told agrees with status, and promtool finds nothing wrong with it")
+    func figures() async throws {
+        let b = try await batch()
+        let metrics = try await b.coord(["metrics"])
+        #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
+        let text = metrics.stdout
+        #expect(try await promtool(text, b) == "")
+        for line in [
+            "prefetch_redis_up 1", "prefetch_images_total{batch=\"mine\",outcome=\"downloaded\"} 3",
+            "prefetch_images_total{batch=\"mine\",outcome=\"httpError\"} 1", "prefetch_batch_urls{batch=\"mine\"} 10",
+            "prefetch_batch_state{batch=\"mine\",state=\"running\"} 1", "prefetch_in_flight_downloads 21",
+            "prefetch_retrying_downloads 6", "prefetch_workers{state=\"running\"} 1",
+            "prefetch_workers{state=\"trouble\"} 1", "prefetch_workers{state=\"paused\"} 1",
+            "prefetch_workers{state=\"overdue\"} 0", "prefetch_running_batches 1", "prefetch_queue_paused 0",
+            "prefetch_queue_jobs{state=\"waiting\"} 3", "prefetch_queue_jobs{state=\"claimed\"} 0",
+        ] {
+            #expect(text.split(separator: "\n").contains(Substring(line)), "\(line) in\n\(text)")
+        }
+        // Every outcome has its line from the beginning, so that a rate knows where it began.
+        let outcomes = text.split(separator: "\n").filter { $0.hasPrefix("prefetch_images_total{") }
+        #expect(outcomes.count == PrefetchOutcome.allCases.count)
+        _ = try await b.queue.pause(.batch("mine"))
+        let paused = try await b.coord(["metrics", "--format", "openmetrics"])
+        #expect(await paused.wait() == .exited(0))
+        #expect(paused.stdout.contains("prefetch_batch_state{batch=\"mine\",state=\"paused\"} 1\n"))
+        #expect(paused.stdout.contains("# TYPE prefetch_images counter\n") && paused.stdout.hasSuffix("# EOF\n"))
+        #expect(!paused.stdout.contains("# TYPE prefetch_images_total"))
+        await b.redis.kill9()
+        #expect(await (try await b.coord(["metrics"])).wait() == .exited(69))
+    }
+
+    @Test("A file is replaced in one step, and stays as it was where Redis is away")
+    func textfile() async throws {
+        let b = try await batch()
+        let file = b.folder.path("prefetch.prom")
+        let write = try await b.coord(["metrics", "--textfile", file])
+        #expect(await write.wait() == .exited(0) && write.stdout.isEmpty, "\(write.stderr)")
+        let text = String(decoding: try #require(b.folder.read("prefetch.prom")), as: UTF8.self)
+        #expect(text.contains("prefetch_redis_up 1\n") && text.hasSuffix("\n"))
+        #expect(try await promtool(text, b) == "")
+        await b.redis.kill9()
+        #expect(await (try await b.coord(["metrics", "--textfile", file])).wait() == .exited(69))
+        #expect(String(decoding: b.folder.read("prefetch.prom") ?? [], as: UTF8.self) == text)
+        for arguments in [
+            ["--textfile", file, "--listen", "0"], ["--listen", "host:1"], ["--listen", "70000"],
+            ["--listen", "0", "--format", "openmetrics"], ["--textfile", file, "--format", "openmetrics"],
+        ] {
+            #expect(await (try await b.coord(["metrics"] + arguments)).wait() == .exited(64), "\(arguments)")
+        }
+    }
+
+    @Test("Scrapers get the format they ask for, and what is no request of theirs is refused")
+    func serving() async throws {
+        let b = try await batch()
+        let (server, port) = try await serve(b)
+        let plain = try await get(b, port, "/metrics")
+        #expect(plain.hasPrefix("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"))
+        let body = String(plain.split(separator: "\r\n\r\n", maxSplits: 1).last ?? "")
+        #expect(try await promtool(body, b) == "")
+        #expect(plain.contains("Content-Length: \(body.utf8.count)\r\n"))
+        // As Prometheus 2.42 asks.
+        let open = try await get(
+            b, port, "/metrics?x=1",
+            accept:
+                "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,*/*;q=0.1"
+        )
+        #expect(open.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"))
+        #expect(open.hasSuffix("# EOF\n"))
+        #expect(try await ask(b, port, "HEAD /healthz HTTP/1.0\r\n\r\n").hasSuffix("\r\n\r\n"))
+        #expect(try await get(b, port, "/healthz").hasSuffix("\r\n\r\nok\n"))
+        #expect(try await get(b, port, "/readyz").hasPrefix("HTTP/1.1 200"))
+        #expect(try await get(b, port, "/").hasPrefix("HTTP/1.1 404"))
+        #expect(try await ask(b, port, "POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\n").hasPrefix("HTTP/1.1 405"))
+        #expect(try await ask(b, port, "hello\r\n\r\n").hasPrefix("HTTP/1.1 400"))
+        let long = String(repeating: "a", count: 8_192)
+        #expect(try await ask(b, port, "GET /metrics HTTP/1.1\r\nX: \(long)").hasPrefix("HTTP/1.1 431"))
+        server.signal(SIGTERM)
+        #expect(await server.wait() == .exited(0), "\(server.stderr)")
+        let taken = try await serve(b)
+        let second = try await b.coord(["metrics", "--listen", "127.0.0.1:\(taken.1)"])
+        #expect(await second.wait() == .exited(78))
+        #expect(second.stderr.contains("cannot listen on 127.0.0.1:\(taken.1)"))
+        taken.0.signal(SIGINT)
+        #expect(await taken.0.wait() == .exited(0))
+    }
+
+    @Test("Connections that say nothing hold up nobody, and are cut off")
+    func slow() async throws {
+        let b = try await batch()
+        let (server, port) = try await serve(b)
+        // Four of the eight threads that read wait for these.
+        let idle = try await b.shell(
+            "for n in 4 5 6 7; do eval \"exec $n<>/dev/tcp/127.0.0.1/\(port)\"; done; printf GET >&4; echo open; "
+                + "timeout 20 cat <&4; timeout 20 cat <&5; echo closed")
+        try await until { idle.stdout.contains("open") }
+        for _ in 0..<3 { #expect(try await get(b, port, "/healthz").hasSuffix("ok\n")) }
+        #expect(!idle.stdout.contains("closed"))
+        await idle.wait()
+        #expect(idle.stdout.hasPrefix("open\nHTTP/1.1 408 Request Timeout\r\n") && idle.stdout.hasSuffix("closed\n"))
+        server.signal(SIGTERM)
+        await server.wait()
+    }
+
+    @Test("A Redis that goes, hangs and comes back is told, and ends nothing")
+    func redisAway() async throws {
+        let b = try await batch()
+        let (server, port) = try await serve(b)
+        await b.redis.kill9()
+        let away = try await get(b, port, "/metrics")
+        #expect(away.contains("\nprefetch_redis_up 0\n") && !away.contains("prefetch_workers"))
+        let notReady = try await get(b, port, "/readyz")
+        #expect(notReady.hasPrefix("HTTP/1.1 503 Service Unavailable\r\n") && notReady.contains("Redis"), "\(notReady)")
+        #expect(try await get(b, port, "/healthz").hasSuffix("ok\n"))
+        try await b.redis.start()
+        try await until { try await get(b, port, "/readyz").hasPrefix("HTTP/1.1 200") }
+        #expect(try await get(b, port, "/metrics").contains("\nprefetch_redis_up 1\n"))
+        b.redis.freeze()
+        #expect(try await get(b, port, "/metrics").contains("\nprefetch_redis_up 0\n"))
+        b.redis.thaw()
+        try await until { try await get(b, port, "/metrics").contains("\nprefetch_redis_up 1\n") }
+        server.signal(SIGTERM)
+        #expect(await server.wait() == .exited(0))
+    }
+
+    @Test("health: a worker that lives, one that stands still, none, and no Redis")
+    func health() async throws {
+        let b = try await RemoteBatch()
+        func health(_ options: String...) async throws -> (ChildProcess.Status, String) {
+            let child = try await ChildProcess(
+                builtProduct("prefetch-worker"), ["health", "--redis", b.redis.url] + options,
+                environment: RemoteBatch.clean)
+            return (await child.wait(), child.stdout + child.stderr)
+        }
+        let none = try await health()
+        #expect(none.0 == .exited(1) && none.1.contains("is registered"), "\(none.1)")
+        _ = try await b.submit(["http://192.0.2.1/a.png"], as: "s")
+        _ = try await b.queue.pause(.batch("s"))
+        let worker = try await b.workers(1, ["--lease", "2s"])[0]
+        try await until { try await health().0 == .exited(0) }
+        let name = try #require(try await b.queue.workers().first)
+        let alive = try await health("--worker", name, "--ready")
+        #expect(alive.0 == .exited(0) && alive.1.contains("\(name)  alive"), "\(alive.1)")
+        _ = try await b.queue.pause(.worker(name))
+        let paused = try await health("--ready")
+        #expect(paused.0 == .exited(1) && paused.1.contains("paused"))
+        #expect(try await health("--quiet") == (.exited(0), ""))
+        worker.signal(SIGSTOP)
+        try await until { try await health().0 == .exited(1) }
+        worker.signal(SIGKILL)
+        await worker.wait()
+        await b.redis.kill9()
+        #expect(try await health().0 == .exited(69))
+    }
+
+    @Test("The page names every metric, the alerts use no other, and promtool reads them")
+    func documented() async throws {
+        let b = try await batch()
+        let disk = try DiskCache(directory: b.folder.path("cache"))
+        _ = try disk.diskUsage()
+        let metrics = try await b.coord(["metrics", "--cache", b.folder.path("cache")])
+        #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
+        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../docs").standardized
+        let page = try String(contentsOf: root.appending(path: "METRICS.md"), encoding: .utf8)
+        let alerts = try String(contentsOf: root.appending(path: "alerts.yaml"), encoding: .utf8)
+        let names = Set(metrics.stdout.matches(of: /# TYPE (prefetch_[a-z_]+)/).map { String($0.1) })
+        #expect(names.count > 20)
+        for name in names { #expect(page.contains("`\(name)`"), "\(name)") }
+        let used = Set(alerts.matches(of: /prefetch_[a-z_]+/).map { String($0.0) })
+        #expect(used.subtracting(Set(page.matches(of: /prefetch_[a-z_]+/).map { String($0.0) })) == [])
+        let rules = try await b.shell("promtool check rules '\(root.appending(path: "alerts.yaml").path())'")
+        #expect(await rules.wait() == .exited(0), "\(rules.stdout) \(rules.stderr)")
+        #expect(rules.stdout.contains("SUCCESS: 9 rules found"))
+    }
+}

@@ -1,0 +1,53 @@
+import Origin
+import Prefetch
+import TestSupport
+import Testing
+import WebImage
+
+/// Folders that are no cache yet, and which Redis goes with them.
+@Suite("A new cache folder", .timeLimit(.minutes(1)))
+struct NewCacheTests {
+    private let picture = GeneratedImage.png(seed: 3, width: 8, height: 8)
+
+    @Test("submit into a folder that is no cache makes it one, with its own Redis, and a worker finds the batch there")
+    func submit() async throws {
+        let folder = TemporaryDirectory()
+        let origin = try OriginServer()
+        origin.route("/a.png", OriginResponse(body: picture))
+        folder.write(Array("\(origin.url("/a.png"))\n".utf8), to: "urls.txt")
+        for (index, more) in [[], ["--open"]].enumerated() {
+            let cache = folder.path("new\(index)")
+            let submit = try await ChildProcess(
+                builtProduct("prefetch-coord"), ["submit", folder.path("urls.txt"), "--cache", cache] + more,
+                environment: RemoteBatch.clean)
+            #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
+            let id = submit.stdout.split(separator: "\n").first.map(String.init) ?? ""
+            if !more.isEmpty {
+                let seal = try await ChildProcess(
+                    builtProduct("prefetch-coord"), ["seal", id, "--cache", cache], environment: RemoteBatch.clean)
+                #expect(await seal.wait() == .exited(0), "\(seal.stderr)")
+            }
+            let worker = try await ChildProcess(
+                builtProduct("prefetch-worker"), ["--cache", cache, "--burst", "--allow-net", "127.0.0.0/8"],
+                environment: RemoteBatch.clean)
+            #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
+            #expect(worker.stdout.contains("finished 1 skipped 0"), "\(worker.stdout)")
+        }
+    }
+
+    @Test(
+        "A worker with --cache takes the Redis of its environment where the folder has none of its own",
+        arguments: ["PREFETCH_REDIS_URL", "REDIS_URL"])
+    func worker(variable: String) async throws {
+        let remote = try await RemoteBatch()
+        let origin = try OriginServer()
+        origin.route("/a.png", OriginResponse(body: picture))
+        _ = try await remote.submit([origin.url("/a.png")], as: "b")
+        let worker = try await ChildProcess(
+            builtProduct("prefetch-worker"),
+            ["--cache", remote.folder.path("new"), "--burst", "--allow-net", "127.0.0.0/8"],
+            environment: RemoteBatch.clean.merging([variable: remote.redis.url]) { $1 })
+        #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
+        #expect(try await remote.queue.status(of: "b")?.counts[.downloaded] == 1)
+    }
+}

@@ -1,0 +1,132 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Settings, mistakes and completions", .timeLimit(.minutes(2)))
+struct SettingsTests {
+    private let folder = TemporaryDirectory()
+
+    /// A program in an empty folder, so that no ./cache is found.
+    private func run(
+        _ words: String, of product: String = "prefetch-coord", environment: [String: String] = [:]
+    ) async throws -> ChildProcess {
+        let child = try await ChildProcess(
+            "/usr/bin/env", ["bash", "-c", "cd '\(folder.path(""))' && exec '\(builtProduct(product))' \(words)"],
+            environment: RemoteBatch.clean.merging(environment) { $1 })
+        await child.wait()
+        return child
+    }
+
+    @Test("Each setting says where it comes from, the stronger one first, and no password is told")
+    func origins() async throws {
+        let none = try await run("config --show-origin")
+        #expect(none.stdout.contains("redis                redis://127.0.0.1:6379  (default)\n"), "\(none.stdout)")
+        #expect(none.stdout.contains("cache                ./cache  (default)\n"))
+        #expect(none.stdout.contains("redis_password_file  -  (not set)\n"))
+        let variables = [
+            "REDIS_URL": "redis://u:canary@weak:1/0", "PREFETCH_REDIS_URL": "redis://u:canary@strong:2/0",
+            "PREFETCH_CACHE": "/srv/images", "PREFETCH_PROGRESS": "plain",
+        ]
+        let named = try await run("config --show-origin", environment: variables)
+        #expect(named.stdout.contains("strong:2  (environment PREFETCH_REDIS_URL)"), "\(named.stdout)")
+        #expect(named.stdout.contains("/srv/images  (environment PREFETCH_CACHE)"))
+        #expect(named.stdout.contains("plain  (environment PREFETCH_PROGRESS)"))
+        #expect(!named.stdout.contains("canary") && !named.stderr.contains("canary"))
+        let option = try await run("config --json --cache mine --queue q", environment: variables)
+        #expect(
+            option.stdout.contains(#""redis":{"value":"the private one of mine","origin":"--cache"}"#),
+            "\(option.stdout)")
+        #expect(option.stdout.contains(#""queue":{"value":"q","origin":"--queue"}"#))
+        let weak = try await run("config --show-origin", environment: ["REDIS_URL": "redis://weak:1/0"])
+        #expect(weak.stdout.contains("redis://weak:1  (environment REDIS_URL)"))
+    }
+
+    @Test("A variable that is no setting is named, with the one that was meant")
+    func variables() async throws {
+        let variables = [
+            "PREFETCH_REDIS_ULR": "x", "PREFETCH_COLOUR": "1", "PREFETCH_VERSION": "of compose", "PREFETCH_CACHE": "",
+        ]
+        let warned = try await run("config --show-origin", environment: variables)
+        #expect(
+            warned.stderr == """
+                warning: PREFETCH_COLOUR is set, and is no setting: prefetch-coord config has them all
+                warning: PREFETCH_REDIS_ULR is set, and is no setting; did you mean PREFETCH_REDIS_URL?
+
+                """)
+        #expect(warned.stdout.contains("unknown: PREFETCH_COLOUR"))
+        #expect(try await run("--version --quiet", of: "prefetch-worker", environment: variables).stderr.isEmpty)
+    }
+
+    @Test(
+        "A mistyped command, at whatever depth, names the one that was meant",
+        arguments: [
+            ("statsu", "statsu", "did you mean 'prefetch-coord status'?"),
+            ("cache veryfi x", "cache veryfi", "did you mean 'prefetch-coord cache verify'?"),
+            ("cache nothing", "cache nothing", "there are path, "), ("workers ste", "workers ste", "workers set'?"),
+            ("batch r", "batch r", "did you mean 'prefetch-coord batch rm'?"),
+        ])
+    func mistakes(_ words: String, _ said: String, _ hint: String) async throws {
+        let child = try await run(words)
+        #expect(await child.wait() == .exited(64))
+        #expect(child.stderr.hasPrefix("error: there is no command '\(said)'\nhint: "), "\(child.stderr)")
+        #expect(child.stderr.contains(hint), "\(child.stderr)")
+    }
+
+    @Test("What is no command's name is still an argument, and options are not taken for commands")
+    func arguments() async throws {
+        for words in ["help status", "cache --help", "status --help", "workers --help", "--version"] {
+            let child = try await run(words)
+            #expect(await child.wait() == .exited(0), "\(words) \(child.stderr)")
+        }
+        #expect(!(try await run("why statsu --redis redis://127.0.0.1:1")).stderr.contains("no command"))
+    }
+
+    @Test(
+        "Completions of both programs are scripts, and know their commands",
+        arguments: ["prefetch-coord", "prefetch-worker"])
+    func completions(_ product: String) async throws {
+        for shell in ["bash", "zsh", "fish"] {
+            let script = try await run("--generate-completion-script \(shell)", of: product)
+            #expect(await script.wait() == .exited(0))
+            for word in product == "prefetch-coord" ? ["doctor", "metrics", "dash"] : ["health"] {
+                #expect(script.stdout.contains(word), "\(shell) \(word)")
+            }
+            guard shell == "bash" else { continue }
+            folder.write(Array(script.stdout.utf8), to: "script")
+            let check = try await ChildProcess("/usr/bin/env", ["bash", "-n", folder.path("script")])
+            #expect(await check.wait() == .exited(0), "\(check.stderr)")
+        }
+    }
+
+    @Test("A worker logs text, or objects with time, level and event, as it is told")
+    func logs() async throws {
+        let b = try await RemoteBatch()
+        func lines(_ options: [String], _ environment: [String: String] = [:]) async throws -> [String] {
+            let worker = try await ChildProcess(
+                builtProduct("prefetch-worker"),
+                ["--burst", "--redis", b.redis.url, "--cache", b.folder.path("cache")] + options,
+                environment: RemoteBatch.clean.merging(environment) { $1 })
+            #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
+            return worker.stderr.split(separator: "\n").map(String.init)
+        }
+        #expect(try await lines([]).contains { $0.wholeMatch(of: /\d\d:\d\d:\d\d worker .* is ready/) != nil })
+        for (options, environment) in [
+            (["--log-format", "json"], [:]), ([], ["PREFETCH_LOG_FORMAT": "json"]), (["--log-format", "auto"], [:]),
+        ] {
+            let found = try await lines(options, environment)
+            #expect(!found.isEmpty)
+            for line in found {
+                let object = try #require(
+                    try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any], "\(line)")
+                #expect(object["event"] is String && object["message"] is String)
+            }
+            let joined = try #require(found.first { $0.contains(#""event":"joined""#) })
+            #expect(
+                joined.contains(#""level":"info""#) && joined.contains(#"{"time":"20"#)
+                    && joined.contains(#""worker":""#))
+        }
+        let wrong = try await run(
+            "--redis \(b.redis.url) --cache c", of: "prefetch-worker", environment: ["PREFETCH_LOG_FORMAT": "xml"])
+        #expect(await wrong.wait() == .exited(78))
+    }
+}

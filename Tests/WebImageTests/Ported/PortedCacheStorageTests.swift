@@ -1,0 +1,153 @@
+import CLinux
+import Glibc
+import Origin
+import TestSupport
+import Testing
+import Threading
+
+@testable import WebImage
+
+/// SDWebImage 5.21's tests of SDImageCache about instances, directories, queries and what stands beside an image.
+@Suite("Ported SDImageCacheTests, storage", .timeLimit(.minutes(1)))
+struct PortedCacheStorageTests {
+    private let folder = TemporaryDirectory()
+    private let key = "TestImageKey.jpg"
+    private let image = GeneratedImage.jpeg(seed: 1, width: 50, height: 40)
+
+    /// The shared cache is that of the shared manager, which belongs to a process: so this test has one of its own.
+    @Test("SDImageCacheTests 01 SharedImageCache, 02 Singleton, 03 ImageCacheCanBeInstantiated")
+    func instances() async {
+        await #expect(processExitsWith: .success) {
+            let folder = TemporaryDirectory()
+            setenv("XDG_CACHE_HOME", folder.path, 1)
+            let shared = try ImageManager.shared.cache
+            let again = try ImageManager.shared.cache
+            precondition(shared === again)
+            let own = try ImageCache(directory: folder.path("own"))
+            precondition(own !== shared && own.disk.directory != shared.disk.directory)
+        }
+    }
+
+    @Test("SDImageCacheTests 15 CancelQueryShouldCallbackOnceInSync")
+    func cancelQuery() async throws {
+        let cache = try ImageCache(directory: folder.path("cache"))
+        try await cache.store(image, forKey: key)
+        cache.clearMemory()
+        // Where the original calls back once and synchronously, an asynchronous call ends once.
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            do throws(WebImageError) {
+                return try await cache.queryImage(forKey: key) == nil ? "nothing" : "an image"
+            } catch {
+                return "\(error.code)"
+            }
+        }
+        task.cancel()
+        #expect(await task.value == "cancelled")
+        // It has not gone to memory behind the caller's back.
+        #expect(cache.imageFromMemoryCache(forKey: key) == nil)
+        #expect(try await cache.queryImage(forKey: key)?.cacheType == .disk)
+    }
+
+    /// Keeps one image, whatever its size.
+    private final class OneImage: MemoryImageStore {
+        private let kept = Locked<(key: String, image: MemoryImage)?>(nil)
+
+        var count: Int { kept.withLock { $0 == nil ? 0 : 1 } }
+        var totalCost: Int { kept.withLock { $0?.image.cost ?? 0 } }
+        func image(forKey key: String) -> MemoryImage? { kept.withLock { $0?.key == key ? $0?.image : nil } }
+        func insert(_ image: MemoryImage, forKey key: String) { kept.withLock { $0 = (key, image) } }
+        func remove(forKey key: String) { kept.withLock { if $0?.key == key { $0 = nil } } }
+        func removeAll() { kept.withLock { $0 = nil } }
+    }
+
+    @Test("SDImageCacheTests 42 CustomMemoryCache")
+    func customMemoryCache() async throws {
+        let store = OneImage()
+        var configuration = ImageCache.Configuration()
+        configuration.memoryStore = store
+        let cache = try ImageCache(directory: folder.path("cache"), configuration: configuration)
+        try await cache.store(image, forKey: key)
+        #expect(store.image(forKey: key)?.bytes == image && cache.imageFromMemoryCache(forKey: key)?.bytes == image)
+        #expect(cache.memory?.count == 1 && cache.memory?.totalCost == image.count)
+        try await cache.store(GeneratedImage.png(seed: 2, width: 3, height: 3), forKey: "another")
+        // The store decides: it has room for one.
+        #expect(cache.imageFromMemoryCache(forKey: key) == nil && store.count == 1)
+        // Found on disk, it is in memory again.
+        #expect(try await cache.queryImage(forKey: key)?.cacheType == .disk)
+        #expect(store.image(forKey: key)?.bytes == image)
+        try await cache.removeImage(forKey: key, fromDisk: false)
+        #expect(store.count == 0)
+        try await cache.store(image, forKey: key)
+        cache.clearMemory()
+        #expect(store.count == 0)
+        #expect(await cache.diskImageExists(forKey: key))
+    }
+
+    /// The original has a file manager that fails; here the directory is one in which nothing can be made.
+    @Test("SDImageCacheTests 41 StoreImageDataToDiskWithCustomFileManager")
+    func failingDirectory() async throws {
+        let cache = try ImageCache(directory: folder.path("cache"))
+        #expect(rmdir(folder.path("cache/v1")) == 0)
+        folder.write([1], to: "cache/v1")
+        let error = await #expect(throws: WebImageError.self) {
+            try await cache.storeImageDataToDisk(image, forKey: key)
+        }
+        #expect(error?.code == .localFault && error?.underlyingCode == ENOTDIR)
+        #expect(error?.message.contains(folder.path("cache")) == true)
+    }
+
+    @Test("SDImageCacheTests 43 CustomDefaultCacheDirectory")
+    func defaultDirectory() throws {
+        let environment = ["XDG_CACHE_HOME": folder.path, "HOME": folder.path("home")]
+        let custom = try ImageCache.defaultDirectory { environment[$0] }
+        #expect(custom == folder.path("prefetch"))
+        #expect(try ImageCache(directory: custom).cachePath(forKey: key)?.hasPrefix(custom) == true)
+        // Without it there is the usual one again.
+        let usual = try ImageCache.defaultDirectory { $0 == "HOME" ? environment[$0] : nil }
+        #expect(usual == folder.path("home/.cache/prefetch"))
+    }
+
+    @Test("SDImageCacheTests 47 DiskCacheExtendedData", arguments: CacheMode.allCases)
+    func extendedData(mode: CacheMode) throws {
+        let disk = try DiskCache(directory: folder.path("cache"), configuration: mode.configuration())
+        let known = HTTPValidators(etag: "\"a\"", lastModified: nil, key: key)
+        try disk.store(ImageBody(image), for: CacheKey(key), record: record(image), validators: known)
+        let entry = try #require(try disk.lookup(forKey: key))
+        #expect(disk.validators(of: entry) == known)
+        // Another value in its place, then none with an image that has none.
+        let other = HTTPValidators(etag: "\"b\"", lastModified: "Sat, 21 Nov 2026 00:00:00 GMT", key: key)
+        try disk.renew(entry, validators: other)
+        #expect(disk.validators(of: try #require(try disk.lookup(forKey: key))) == other)
+        try disk.removeData(forKey: key)
+        try disk.store(ImageBody(image), for: CacheKey(key), record: record(image))
+        #expect(disk.validators(of: try #require(try disk.lookup(forKey: key))) == nil)
+    }
+
+    @Test("SDImageCacheTests 49 SDImageCacheQueryOp")
+    func queryOperation() async throws {
+        let cache = try ImageCache(directory: folder.path("cache"))
+        try await cache.storeImageDataToDisk(image, forKey: key)
+        #expect(await cache.containsImage(forKey: key) == .disk)
+        #expect(cache.imageFromMemoryCache(forKey: key) == nil)
+        let found = try #require(try await cache.queryImage(forKey: key))
+        #expect(found.cacheType == .disk && found.image.bytes == image)
+        #expect(await cache.containsImage(forKey: key) == .memory)
+        #expect(try await cache.queryImage(forKey: "another.jpg") == nil)
+    }
+
+    @Test("SDFileAttributeHelperTests: an attribute is set, found, read and removed with its file")
+    func attributes() throws {
+        let disk = try DiskCache(directory: folder.path("cache"))
+        try disk.store(ImageBody(image), for: CacheKey(key), record: record(image))
+        let path = disk.cachePath(forKey: key)
+        var value = [UInt8](repeating: 0, count: 200)
+        #expect(getxattr(path, "user.prefetch", &value, value.count) == 64)
+        #expect(CacheRecord(Array(value.prefix(64)))?.length == image.count)
+        chmod(path, 0o600)
+        #expect(removexattr(path, "user.prefetch") == 0)
+        #expect(getxattr(path, "user.prefetch", &value, value.count) < 0 && errno == ENODATA)
+        // What has lost it is not lost: only its bytes can tell what it is.
+        #expect(try disk.lookup(forKey: key)?.standing == .unverified)
+    }
+}

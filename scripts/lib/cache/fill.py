@@ -1,0 +1,67 @@
+"""Pictures, and caches that are full of them from the start: files as docs/CACHE.md describes them, made without prefetch."""
+
+import concurrent.futures
+import hashlib
+import os
+import struct
+import time
+import zlib
+
+FORMAT_PNG, LEVEL_DECODE, HAS_DIGEST = 2, 3, 1
+
+
+def png(seed, padding=20_000):
+    """A small picture that no other seed has, with a comment that makes it some blocks long."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + struct.pack(">IIII", seed & 0xFFFFFFFF, x, (seed ^ x) & 0xFFFFFFFF, x)[:12] for x in range(4))
+    body = chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows))
+    comment = (b"%08d" % seed) * (padding // 8)
+    return b"\x89PNG\r\n\x1a\n" + body + chunk(b"tEXt", b"c\0" + comment) + chunk(b"IEND", b"")
+
+
+def place(cache, key):
+    """The folder of a key's file, and its name."""
+    digits = hashlib.sha256(key.encode()).hexdigest()
+    return f"{cache}/v1/{digits[0]}/{digits[1]}", digits[2:]
+
+
+def record(key, body, stored):
+    """The 64 bytes of `user.prefetch`."""
+    return struct.pack(
+        "<BBBBII4sQq32s", 1, LEVEL_DECODE, HAS_DIGEST, FORMAT_PNG, 4, 4, hashlib.sha256(key.encode()).digest()[28:],
+        len(body), stored, hashlib.sha256(body).digest())  # fmt: skip
+
+
+def fill(cache, keys, body, age=0):
+    """Makes a file for each key, all of the same bytes; `age`: seconds by which the first is older than now, the last one is of now."""
+    stored, sample = int(time.time()), record("", body, 0)
+    for number, key in enumerate(keys):
+        folder, name = place(cache, key)
+        then = stored - age + age * number // max(1, len(keys))
+        head = sample[:12] + hashlib.sha256(key.encode()).digest()[28:] + sample[16:24] + struct.pack("<q", then) + sample[32:]
+        path = f"{folder}/{name}"
+        try:
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+        except FileNotFoundError:
+            os.makedirs(folder, exist_ok=True)
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+        os.write(file, body)
+        os.setxattr(file, "user.prefetch", head)
+        if age:
+            os.utime(file, (then, then))
+        os.close(file)
+
+
+def fill_many(cache, count, key, body, age):
+    """The same for `key(0)` … with all processors; `age` is the range of all dates."""
+    step = 20_000
+    starts = range(0, count, step)
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        jobs = [
+            pool.submit(fill, cache, [key(number) for number in range(start, min(start + step, count))], body, age) for start in starts
+        ]
+        for job in jobs:
+            job.result()

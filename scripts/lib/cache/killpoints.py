@@ -1,0 +1,191 @@
+"""Kills a publish and a sweep at each of their first system calls, and looks what is left.
+
+strace(1) sends SIGKILL when the program enters a call that can change a disk, each of them in turn. Between two of them nothing on the disk
+changes, so these are all the states that a kill at any call can leave. Afterwards nothing may be torn, nothing may lie about, and the same
+command has to finish the work.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from fill import fill, place, png  # noqa: E402
+
+IMAGES = 24
+# Calls that change files, folders, names or attributes, lock or write out. The cache opens what it makes with openat2; openat and mmap, which
+# the dynamic linker calls in another thread, are left out, since strace counts the calls of each thread.
+CHANGING = (
+    "mkdir,mkdirat,rmdir,openat2,write,writev,pwrite64,pwritev,ftruncate,fallocate,link,linkat,symlinkat,rename,renameat,renameat2,unlink,"
+    "unlinkat,fsetxattr,setxattr,fremovexattr,fchmod,fchmodat,fchown,utimensat,flock,fcntl,copy_file_range,fsync,fdatasync,syncfs,exit_group"
+).split(",")
+# Of these only the calls that make or lock something.
+ONLY_WITH = {"openat2": ("O_CREAT", "O_TMPFILE"), "fcntl": ("SETLK",)}
+
+
+def run(words, **options):
+    return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, **options)
+
+
+class Bench:
+    def __init__(self, binaries, work):
+        self.coord, self.work = os.path.join(binaries, "prefetch-coord"), work
+        self.cache = work / "cache"
+        self.image = work / "image.png"
+        self.image.write_bytes(png(1))
+        self.url = "http://h/1.png"
+        self.keys = [f"http://h/old/{number}.png" for number in range(IMAGES)]
+
+    def clear(self):
+        shutil.rmtree(self.cache, ignore_errors=True)
+
+    def path(self):
+        folder, name = place(str(self.cache), self.url)
+        return pathlib.Path(folder, name)
+
+    def litter(self):
+        return [str(found.relative_to(self.cache)) for found in self.cache.rglob(".t-*")] if self.cache.exists() else []
+
+    def count(self):
+        """Images, all whole; a sentence where one is not."""
+        if not (self.cache / "v1").exists():
+            return 0
+        verify = run([self.coord, "cache", "verify", "--cache", str(self.cache)])
+        if verify.returncode != 0 or ", 0 damaged" not in verify.stdout:
+            raise AssertionError(f"verify: {verify.stdout}{verify.stderr}")
+        return int(verify.stdout.split(" file")[0].split()[-1].replace(",", ""))
+
+    def calls(self, words):
+        """Of the thread that works on the cache, from its first word of the cache on: how many system calls it makes, and those of them that
+        can change a disk, each with its number among those of its name."""
+        log = self.work / "calls"
+        done = run(["strace", "-f", "-s", "400", "-o", str(log), *words])
+        if done.returncode != 0:
+            raise AssertionError(f"{words}: {done.stderr}")
+        threads = {}
+        for line in log.read_text(errors="replace").splitlines():
+            pid, _, text = line.partition(" ")
+            text = text.strip()
+            name = text.partition("(")[0]
+            if not text.startswith(("+++", "---", "<...", "execve")) and name.isidentifier():
+                changes = name in CHANGING and any(word in text for word in ONLY_WITH.get(name, ("",)))
+                threads.setdefault(pid, []).append((name, changes, f'"{self.cache}' in text))
+        for calls in threads.values():
+            first = next((place for place, (_, _, names) in enumerate(calls) if names), None)
+            if first is not None:
+                seen, found = {}, []
+                for place, (name, changes, _) in enumerate(calls):
+                    seen[name] = seen.get(name, 0) + 1
+                    if place >= first and changes:
+                        found.append((name, seen[name]))
+                return len(calls) - first, found
+        raise AssertionError(f"{words}: no call names the cache")
+
+    def kill(self, words, call):
+        """True where it was killed there, false where it ended before."""
+        name, number = call
+        inject = f"inject={name}:signal=SIGKILL:when={number}"
+        done = run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={name}", "-e", inject, *words])
+        return done.returncode != 0
+
+
+def publish(bench, most, step, mode):
+    """`mode`: whether the cache is there already, and whether it has unnamed files and attributes."""
+    words = [bench.coord, "cache", "put", bench.url, str(bench.image), "--cache", str(bench.cache)]
+    words += ["--plain-files"] if mode == "plain" else []
+    first = "http://h/other.png"
+
+    def prepare():
+        bench.clear()
+        if mode != "new":
+            run([*words[:3], first, *words[4:]])
+
+    base = 0 if mode == "new" else 1
+    prepare()
+    total, calls = bench.calls(words)
+    killed = done = litter = 0
+    for call in calls[:most:step]:
+        prepare()
+        killed += bench.kill(words, call)
+        there = bench.path().exists()
+        if there and bench.path().read_bytes() != bench.image.read_bytes():
+            raise AssertionError(f"call {call}: the file is torn")
+        done += there
+        if bench.count() != base + there:
+            raise AssertionError(f"call {call}: {bench.count()} images")
+        left = bench.litter()
+        litter += len(left)
+        if left and mode != "plain":
+            raise AssertionError(f"call {call}: {left}")
+        again = run(words)
+        if again.returncode != 0 or bench.count() != base + 1:
+            raise AssertionError(f"call {call}, again: {again.stderr}")
+        if left:
+            for name in left:
+                os.utime(bench.cache / name, (0, 0))
+            run([bench.coord, "cache", "gc", "--max-size", "1000GB", "--cache", str(bench.cache)])
+            if bench.litter():
+                raise AssertionError(f"call {call}: gc leaves {bench.litter()}")
+    kinds = {"new": "a publish that makes the cache", "old": "a publish", "plain": "a publish without unnamed files and attributes"}
+    rest = f", {litter} temporary files left for gc" if mode == "plain" else ""
+    print(f"{kinds[mode]}: {total} system calls, {len(calls)} of which can change a disk; killed at {killed} of these: {killed - done} times nothing, {done} times the whole file{rest}", flush=True)
+
+
+def sweep(bench, most, step):
+    words = [bench.coord, "cache", "gc", "--max-size", str(IMAGES // 2 * 24_576), "--cache", str(bench.cache)]
+    body = bench.image.read_bytes()
+
+    def prepare():
+        bench.clear()
+        run([bench.coord, "cache", "put", bench.url, str(bench.image), "--cache", str(bench.cache)])
+        fill(str(bench.cache), bench.keys, body, age=86_400)
+
+    prepare()
+    total, calls = bench.calls(words)
+    wanted = bench.count()
+    killed, seen = 0, set()
+    for call in calls[:most:step]:
+        prepare()
+        killed += bench.kill(words, call)
+        left = bench.count()
+        seen.add(left)
+        if not wanted <= left <= IMAGES + 1 or bench.litter():
+            raise AssertionError(f"call {call}: {left} images, {bench.litter()}")
+        again = run(words)
+        if again.returncode != 0 or bench.count() != wanted:
+            raise AssertionError(f"call {call}, again: {again.stderr}, {bench.count()} images and not {wanted}")
+        usage = run([bench.coord, "cache", "gc", "--max-size", "1000GB", "--dry-run", "--json", "--cache", str(bench.cache)])
+        if f'"remaining":{{"count":{wanted},' not in usage.stdout:
+            raise AssertionError(f"call {call}, account: {usage.stdout}")
+    print(f"a sweep: {total} system calls, {len(calls)} of which can change a disk; killed at {killed} of these: {min(seen)} to {max(seen)} of {IMAGES + 1} images left, all whole", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/killpoints", description=__doc__)
+    parser.add_argument("--calls", type=int, default=200, help="how many of each at most")
+    parser.add_argument("--step", type=int, default=1, help="only every so many")
+    parser.add_argument("--work", help="a folder; one below TMPDIR by default")
+    parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    work = pathlib.Path(tempfile.mkdtemp(prefix="killpoints-", dir=options.work))
+    try:
+        bench = Bench(options.binaries, work)
+        for mode in ("new", "old", "plain"):
+            publish(bench, options.calls, options.step, mode)
+        sweep(bench, options.calls, options.step)
+        print("nothing torn, no litter")
+        return 0
+    except AssertionError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -27,6 +27,15 @@ extension PrefetchWorker {
         await manager.downloader.adoptHosts(hosts.map(\.news))
     }
 
+    /// Takes its part of the transfers that all workers together may have to one host: one more command with each sign of life, and only
+    /// where there is such a limit. One that has died has its part until its lease is over.
+    func takeHostShare() async {
+        guard let limit = configuration.maxPerHostOfQueue else { return }
+        let workers = await persist { () async throws(RedisError) in try await queue.workers() }
+        guard let count = workers?.count, count > 0 else { return }
+        await manager.downloader.setHostShare(max(1, limit / count))
+    }
+
     /// How many URLs that wait for their host, or for an answer, do not count as work in hand: so many more are claimed, or a slow host
     /// would keep those of others from being asked. Bounded, since each costs some kilobytes.
     func allowance(_ activity: ImageDownloader.Activity) -> Int {

@@ -6,7 +6,7 @@ extension ImageDownloader {
         /// Transfers that are alive but got no byte for ``parkAfter``, and so do not count as concurrent, 64 by default. Further
         /// ones keep their slot. A parked transfer keeps its host's slot: the host sees no more connections than allowed.
         public var maxParkedDownloads = 64
-        /// Silence after which a transfer is parked, 1 by default.
+        /// Silence after which a transfer is parked, 1 by default; a quarter of that while it has no connection.
         public var parkAfter = 1.0
         /// Transfers at once to one host name, nil (no limit) by default. A host that is an address opened by
         /// ``AddressPolicy/allow`` has none.

@@ -4,7 +4,19 @@ internal import Glibc
 extension ImageDownloader {
     /// What counts as the host of an operation's hop.
     func host(of operation: DownloadOperation) -> String {
-        governor?.policy.host(of: operation.request) ?? operation.request.host
+        if let group = groupsByName[operation.request.host] { return group }
+        let policy = configuration.hosts
+        return governor == nil && policy.groups.isEmpty ? operation.request.host : policy.host(of: operation.request)
+    }
+
+    /// A name whose address is in one of the networks that count as one host counts as that from now on, with all that waits for it.
+    func learnGroup(of operation: DownloadOperation) {
+        guard !configuration.hosts.networks.isEmpty, let address = operation.dialled.last?.address,
+            let group = configuration.hosts.network(of: address), !configuration.hosts.groups.contains(operation.host)
+        else { return }
+        if groupsByName.count >= 16_384 { groupsByName = [:] }
+        groupsByName[operation.request.host] = group
+        for (waiting, _) in queue.takeWaiting(host: operation.host) { enqueue(waiting) }
     }
 
     /// The next operation whose host may be asked now.
@@ -16,7 +28,7 @@ extension ImageDownloader {
 
     /// Why an operation ends without a request: its host was given up.
     func refusal(of operation: DownloadOperation) -> WebImageError? {
-        guard let governor, var error = governor.refusal(of: host(of: operation), now: monotonicSeconds()) else {
+        guard let governor, var error = governor.refusal(of: operation.host, now: monotonicSeconds()) else {
             return nil
         }
         error.attempts = operation.attempts - 1
@@ -41,7 +53,7 @@ extension ImageDownloader {
     func noteSilence(of operation: DownloadOperation, _ error: WebImageError) -> Bool {
         guard let governor, HostGovernor.isSilence(error, bytes: operation.progress.bytes) else { return false }
         return governor.didFail(
-            host(of: operation), error, began: operation.progress.hopStart, now: monotonicSeconds())
+            operation.host, error, began: operation.progress.hopStart, now: monotonicSeconds())
     }
 }
 
@@ -60,6 +72,9 @@ struct HostCaller {
 
 // The same hosts are asked by other processes, too.
 extension ImageDownloader {
+    /// Sets the most transfers at once to any host that has a limit: this process's share where several keep to one limit together.
+    package func setHostShare(_ count: Int) { queue.setShare(count) }
+
     /// From now on instants are reserved where all processes reserve theirs, by whoever takes ``nextHostCalls()``.
     package func shareHosts() { governor?.isShared = true }
 

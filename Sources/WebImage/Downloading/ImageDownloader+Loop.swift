@@ -57,7 +57,7 @@ extension ImageDownloader {
     private func admit() -> Int {
         var started = 0
         while !isSuspended, activeDownloadCount < maxConcurrentDownloads, let operation = nextToBegin() {
-            operation.slotHost = host(of: operation)
+            operation.slotHost = operation.host
             if operation.isRevoked {
                 // Nobody waits for it any more, or none of those who do may begin anything.
                 releaseSlot(of: operation)
@@ -102,7 +102,9 @@ extension ImageDownloader {
                 }
                 continue
             }
-            let isSilent = now - operation.progress.lastByte >= configuration.parkAfter
+            // A host that is there makes a connection in much less time than some take for an answer.
+            let patience = configuration.parkAfter / (operation.progress.requestWasSent ? 1 : 4)
+            let isSilent = now - operation.progress.lastByte >= patience
             if isSilent && !operation.isParked && parkedCount < configuration.maxParkedDownloads {
                 operation.isParked = true
                 parkedCount += 1

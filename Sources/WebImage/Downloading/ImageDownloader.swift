@@ -27,6 +27,8 @@ public actor ImageDownloader {
     var robots: RobotsBook?
     /// How fast bodies may come; nil: as fast as they do.
     var bandwidth: BandwidthLimit?
+    /// Names that were found to be in a network which counts as one host.
+    var groupsByName: [String: String] = [:]
     /// Who waits for the governor's questions to others.
     var hostCaller: HostCaller?
 

@@ -1,4 +1,5 @@
 internal import Redis
+internal import Threading
 internal import WebImage
 
 extension PrefetchWorker {
@@ -40,6 +41,18 @@ extension PrefetchWorker {
     /// would keep those of others from being asked. Bounded, since each costs some kilobytes.
     func allowance(_ activity: ImageDownloader.Activity) -> Int {
         min(4096, activity.waitingForHost + activity.parked + activity.retrying)
+    }
+
+    /// Makes room as URLs come to wait for their hosts, also while there is nothing to claim: those behind them may be for hosts that
+    /// answer. It looks only while somebody waits for a slot.
+    func roomLoop() async {
+        while !Task.isCancelled {
+            await slots.crowd.wait()
+            makeRoom(for: allowance(await manager.downloader.activity))
+            guard slots.waiting > 0 else { continue }
+            do { try await Task.sleep(for: .milliseconds(50)) } catch { return }
+            slots.crowd.ring()
+        }
     }
 
     /// Makes room for so many more URLs under way.

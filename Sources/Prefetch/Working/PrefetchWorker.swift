@@ -116,6 +116,7 @@ public actor PrefetchWorker {
             group.addTask { await self.beatLoop() }
             group.addTask { await self.reapLoop() }
             group.addTask { await self.sweepLoop() }
+            group.addTask { await self.roomLoop() }
             if manager.downloader.governsHosts { group.addTask { await self.hostLoop() } }
             // The claim loop ends the run; the others go on until it has.
             await group.next()

@@ -52,7 +52,7 @@ struct PolitenessOptions: ParsableArguments {
         }
         guard failures >= 0 else { throw ValidationError("--host-failures is a number from 0 on") }
         guard patience.seconds <= 86_400 else { throw ValidationError("--host-patience is at most a day") }
-        for group in groups where CIDR(group) == nil || group.contains("[") {
+        for group in groups where CIDR(group)?.isWhole != true {
             guard group.isEmpty || group.contains("/") || group.contains(":") || group.hasPrefix(".") else { continue }
             throw ValidationError("--host-group wants a domain such as example.org, or a network, not '\(group)'")
         }

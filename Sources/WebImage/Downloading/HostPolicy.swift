@@ -18,7 +18,7 @@ public struct HostPolicy: Sendable, Equatable {
     /// Domains each of which counts as one host, together with all names below it, and networks (`198.51.100.0/24`), each of which counts
     /// as one host with all addresses in it, and with all names from their first connection to such an address on. None by default.
     public var groups: [String] = [] {
-        didSet { networks = groups.compactMap { CIDR($0) } }
+        didSet { networks = groups.compactMap { CIDR($0) }.filter(\.isWhole) }
     }
 
     /// Those of ``groups`` that are networks.

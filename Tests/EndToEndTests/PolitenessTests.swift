@@ -31,8 +31,8 @@ struct PolitenessTests {
         let urls = (0..<40).map { origin.url($0 % 2 == 0 ? "/public/\($0).png" : "/private/\($0).png") }
         let text = try await run(urls, ["--robots"], exit: 3)
         #expect(text.contains(#""downloaded":20,"#) && text.contains(#""refused":20,"#), "\(text)")
-        // Each worker that fetches anything asks for itself.
-        #expect((1...2).contains(origin.requestCount("/robots.txt")))
+        // One worker asks for both.
+        #expect(origin.requestCount("/robots.txt") == 1)
         #expect(origin.requests.allSatisfy { !$0.path.hasPrefix("/private/") })
         let asked = origin.requestCount("/robots.txt")
         let careless = try await run(urls, ["--name", "careless"], exit: 0)
@@ -68,6 +68,26 @@ struct PolitenessTests {
         let early = 2 * (rate / 40 + (64 << 10))
         let least = Double(count * large.count - early) / Double(rate)
         #expect(least > 1 && ContinuousClock.now - began >= .seconds(least), "\(least)")
+    }
+
+    @Test(
+        "--limit-rate-of-queue bounds what independent workers take together, and --robots has a site asked once by all of them"
+    )
+    func limitRateOfQueue() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        let large = GeneratedImage.jpeg(seed: 9, width: 900, height: 600)
+        bench.origin.setFallback { _ in OriginResponse(body: large) }
+        bench.origin.route("/robots.txt", OriginResponse(body: Array("User-agent: *\nDisallow: /private/".utf8)))
+        let rate = 200 << 10
+        let count = 600 * 1024 / large.count + 1
+        try await bench.submit(count, "urls", ["--validate", "header"])
+        let began = ContinuousClock.now
+        let workers = try await bench.workers(3, ["--limit-rate-of-queue", "200K", "--robots"])
+        try await bench.expectAllThere(count, workers: workers)
+        // A buffer of each may come before its pieces do.
+        let least = Double(count * large.count - 3 * (64 << 10)) / Double(rate)
+        #expect(least > 1 && ContinuousClock.now - began >= .seconds(least), "\(least)")
+        #expect(bench.origin.requestCount("/robots.txt") == 1)
     }
 
     @Test("--rate-per-host holds over four workers, for a --host-group as for one host")

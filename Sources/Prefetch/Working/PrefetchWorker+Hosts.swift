@@ -3,13 +3,17 @@ internal import Threading
 internal import WebImage
 
 extension PrefetchWorker {
-    /// Asks and tells Redis what the downloader wants to know and has to say of hosts: one call for all of them, and none while there is
-    /// neither a rate nor trouble.
+    /// Asks and tells Redis what the downloader wants to know and has to say of hosts and sites: one call for all of them, and none while
+    /// there is neither a rate nor trouble nor a new site.
     func hostLoop() async {
         while !Task.isCancelled, let calls = await manager.downloader.nextHostCalls() {
             if !calls.news.isEmpty {
                 _ = await persist { () async throws(RedisError) in try await queue.note(calls.news) }
             }
+            if !calls.rules.isEmpty {
+                _ = await persist { () async throws(RedisError) in try await queue.noteRobots(calls.rules) }
+            }
+            if !calls.sites.isEmpty { await askAboutRobots(calls.sites) }
             guard !calls.wishes.isEmpty else { continue }
             let granted = await persist { () async throws(RedisError) in try await queue.reserve(calls.wishes) }
             let answers = calls.wishes.enumerated().map { index, wish in
@@ -19,9 +23,19 @@ extension PrefetchWorker {
         }
     }
 
+    private func askAboutRobots(_ sites: [RobotsSite]) async {
+        let worker = name
+        let answers = await persist { () async throws(RedisError) in try await queue.robots(of: sites, worker: worker) }
+        // Where Redis takes the question itself for wrong, each asks for itself.
+        await manager.downloader.grantRobots(
+            sites.enumerated().map { index, site in
+                (site, answers.flatMap { index < $0.count ? $0[index] : nil } ?? .ask)
+            })
+    }
+
     /// Learns what others found out about hosts, where a sign of life brought the news that they did.
     func learnOfHosts(_ version: Int?) async {
-        guard let version, version != hostsVersion, manager.downloader.governsHosts else { return }
+        guard let version, version != hostsVersion, await manager.downloader.governsHosts else { return }
         let hosts = await persist { () async throws(RedisError) in try await queue.troubledHosts() }
         guard let hosts else { return }
         hostsVersion = version

@@ -107,7 +107,7 @@ public actor PrefetchWorker {
     ///   waited out.
     public func run() async throws(PrefetchError) -> PrefetchCounts {
         guard try await meetRedis() else { return totals }
-        await manager.downloader.shareHosts()
+        await manager.downloader.shareHosts(limitRate: configuration.limitRateOfQueue)
         // Until it knows how many others there are.
         if configuration.maxPerHostOfQueue != nil { await manager.downloader.setHostShare(1) }
         await withTaskGroup(of: Void.self) { group in
@@ -117,7 +117,7 @@ public actor PrefetchWorker {
             group.addTask { await self.reapLoop() }
             group.addTask { await self.sweepLoop() }
             group.addTask { await self.roomLoop() }
-            if manager.downloader.governsHosts { group.addTask { await self.hostLoop() } }
+            group.addTask { await self.hostLoop() }
             // The claim loop ends the run; the others go on until it has.
             await group.next()
             group.cancelAll()

@@ -42,6 +42,11 @@ public struct WorkerCommand: AsyncParsableCommand {
         help: "Transfers to one host over all workers of the queue, each its part and at least one; 0 = no limit.")
     var maxPerHostOfQueue = 0
 
+    @Option(
+        name: .customLong("limit-rate-of-queue"),
+        help: "Bytes of images a second, as 10MB, over all workers of the queue; no limit by default.")
+    var limitRateOfQueue: ByteSize?
+
     @Option(help: "A folder for what this worker did, event by event, for fsck --history; PREFETCH_HISTORY by default.")
     var history: String?
 
@@ -61,6 +66,9 @@ public struct WorkerCommand: AsyncParsableCommand {
             throw ValidationError("--validate is none, header, structure or decode, not '\(minimumLevel)'")
         }
         guard maxPerHost >= 0 else { throw ValidationError("--max-per-host is a number from 0 on") }
+        if let limitRateOfQueue, limitRateOfQueue.bytes < 1024 {
+            throw ValidationError("--limit-rate-of-queue is at least 1K")
+        }
         guard maxPerHostOfQueue >= 0 else { throw ValidationError("--max-per-host-of-queue is a number from 0 on") }
     }
 
@@ -123,6 +131,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         configuration.maxConcurrentDownloads = fetch.maxConcurrentDownloads
         configuration.burst = burst
         if maxPerHostOfQueue > 0 { configuration.maxPerHostOfQueue = maxPerHostOfQueue }
+        configuration.limitRateOfQueue = limitRateOfQueue?.bytes
         configuration.drainTimeout = fetch.drainTimeout.seconds
         configuration.cacheLimits = fetch.cacheLimits.limits
         configuration.minimumLevel = ValidationLevel(name: minimumLevel) ?? .none

@@ -189,8 +189,12 @@ extension ImageDownloader {
         /// What asks sites, where they are to be asked.
         var robots: RobotsBook? { asksRobots ? RobotsBook(agent: productToken) : nil }
 
-        /// What keeps to ``limitRate``.
-        var bandwidth: BandwidthLimit? { limitRate.map { BandwidthLimit(bytesPerSecond: $0) } }
+        /// What keeps to ``limitRate``, and to what is shared with others.
+        func bandwidth(shared rate: Int?) -> BandwidthLimit? {
+            guard limitRate != nil || rate != nil else { return nil }
+            return BandwidthLimit(
+                bytesPerSecond: limitRate, shared: rate.map { BandwidthLease(bytesPerSecond: $0) })
+        }
 
         /// What keeps to ``hosts``, where there is anything to be kept to.
         var governor: HostGovernor? { hosts.isIdle ? nil : HostGovernor(hosts, longestWait: maxRetryAfter) }

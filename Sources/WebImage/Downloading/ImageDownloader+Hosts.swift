@@ -63,6 +63,10 @@ package struct HostCalls: Sendable {
     package var wishes: [HostWish]
     /// What it found out.
     package var news: [HostNews]
+    /// Sites whose robots.txt it wants to know.
+    package var sites: [RobotsSite]
+    /// What it has read of such files.
+    package var rules: [RobotsNote]
 }
 
 /// Who waits for ``ImageDownloader/nextHostCalls()``.
@@ -75,13 +79,24 @@ extension ImageDownloader {
     /// Sets the most transfers at once to any host that has a limit: this process's share where several keep to one limit together.
     package func setHostShare(_ count: Int) { queue.setShare(count) }
 
-    /// From now on instants are reserved where all processes reserve theirs, by whoever takes ``nextHostCalls()``.
-    package func shareHosts() { governor?.isShared = true }
+    /// From now on instants are reserved where all processes reserve theirs, and what is learnt of hosts and sites is told to them, by
+    /// whoever takes ``nextHostCalls()``.
+    /// * `rate`: bytes of bodies a second that all of them have together; nil: no such limit.
+    package func shareHosts(limitRate rate: Int? = nil) {
+        isShared = true
+        sharedRate = rate
+        governor?.isShared = true
+        robots?.isShared = true
+        if rate != nil { bandwidth = configuration.bandwidth(shared: rate) }
+    }
 
-    /// Waits until something is to be asked or told; nil where there never will be, or the task is cancelled. One call at a time.
+    /// Whether news of hosts concern it.
+    package var governsHosts: Bool { governor != nil }
+
+    /// Waits until something is to be asked or told; nil where the task is cancelled. One call at a time.
     package func nextHostCalls() async -> HostCalls? {
-        guard let governor, hostCaller == nil else { return nil }
-        if governor.hasCalls { return takeHostCalls(governor) }
+        guard hostCaller == nil else { return nil }
+        if hasHostCalls { return takeHostCalls() }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 if Task.isCancelled || isInvalidated {
@@ -100,22 +115,36 @@ extension ImageDownloader {
         hostCaller = nil
     }
 
-    /// Hands out what has come together.
-    func callAboutHosts() {
-        guard let governor, governor.hasCalls, let caller = hostCaller else { return }
-        hostCaller = nil
-        caller.continuation.resume(returning: takeHostCalls(governor))
+    private var hasHostCalls: Bool {
+        isShared && (governor?.hasCalls == true || robots?.hasCalls == true || bandwidth?.wantsMore == true)
     }
 
-    private func takeHostCalls(_ governor: HostGovernor) -> HostCalls {
-        let (wishes, news) = governor.takeCalls { queue.waitingCount(host: $0) }
-        return HostCalls(wishes: wishes, news: news)
+    /// Hands out what has come together.
+    func callAboutHosts() {
+        guard let caller = hostCaller, hasHostCalls else { return }
+        hostCaller = nil
+        caller.continuation.resume(returning: takeHostCalls())
+    }
+
+    private func takeHostCalls() -> HostCalls {
+        let calls = governor?.takeCalls { queue.waitingCount(host: $0) }
+        let pages = robots?.takeCalls()
+        var wishes = calls?.wishes ?? []
+        if let wish = bandwidth?.takeWish() { wishes.append(wish) }
+        return HostCalls(
+            wishes: wishes, news: calls?.news ?? [], sites: pages?.sites ?? [], rules: pages?.notes ?? [])
     }
 
     /// The answers to wishes, in their order; nil: none now. Times are those of ``monotonicTime``.
     package func grant(_ answers: [(host: String, reservation: HostReservation?)]) {
         let now = monotonicSeconds()
-        for answer in answers { governor?.grant(answer.host, answer.reservation, now: now) }
+        for answer in answers {
+            if answer.host == BandwidthLease.name {
+                bandwidth?.grant(answer.reservation)
+            } else {
+                governor?.grant(answer.host, answer.reservation, now: now)
+            }
+        }
     }
 
     /// What is known of all hosts by all processes.

@@ -17,6 +17,7 @@ extension ImageDownloader {
             }
         }
         letHostsGo()
+        robots?.lookAgain(now: now)
         bandwidth?.goOn()
         var admitted = admit()
         callAboutHosts()
@@ -34,6 +35,7 @@ extension ImageDownloader {
         if !running.isEmpty { next = min(next, nextCheck) }
         if let bandwidth { next = min(next, bandwidth.nextTime) }
         if let governor { next = min(next, governor.nextWake) }
+        if let robots { next = min(next, robots.nextLook) }
         guard next < .infinity else { return 3_600_000 }
         return Int32(max(1, min(3_600_000, ((next - monotonicSeconds()) * 1000).rounded(.up))))
     }

@@ -111,8 +111,9 @@ struct SharedSiteTests {
         }
         let queue = try fixture.queue()
         let first = try fixture.worker(
-            configure: { $0.maxConcurrentDownloads = 8 }, downloads: { $0.hosts.backsOff = true })
+            parksSilent: false, configure: { $0.maxConcurrentDownloads = 8 }, downloads: { $0.hosts.backsOff = true })
         let second = try fixture.worker(
+            parksSilent: false,
             configure: {
                 $0.burst = false
                 $0.maxConcurrentDownloads = 16

@@ -1,4 +1,7 @@
+import Glibc
 import Origin
+import Prefetch
+import Redis
 import TestSupport
 import Testing
 
@@ -28,8 +31,8 @@ struct PolitenessTests {
         let urls = (0..<40).map { origin.url($0 % 2 == 0 ? "/public/\($0).png" : "/private/\($0).png") }
         let text = try await run(urls, ["--robots"], exit: 3)
         #expect(text.contains(#""downloaded":20,"#) && text.contains(#""refused":20,"#), "\(text)")
-        // Each worker that fetches anything asks for itself.
-        #expect((1...2).contains(origin.requestCount("/robots.txt")))
+        // One worker asks for both.
+        #expect(origin.requestCount("/robots.txt") == 1)
         #expect(origin.requests.allSatisfy { !$0.path.hasPrefix("/private/") })
         let asked = origin.requestCount("/robots.txt")
         let careless = try await run(urls, ["--name", "careless"], exit: 0)
@@ -67,6 +70,26 @@ struct PolitenessTests {
         #expect(least > 1 && ContinuousClock.now - began >= .seconds(least), "\(least)")
     }
 
+    @Test(
+        "--limit-rate-of-queue bounds what independent workers take together, and --robots has a site asked once by all of them"
+    )
+    func limitRateOfQueue() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        let large = GeneratedImage.jpeg(seed: 9, width: 900, height: 600)
+        bench.origin.setFallback { _ in OriginResponse(body: large) }
+        bench.origin.route("/robots.txt", OriginResponse(body: Array("User-agent: *\nDisallow: /private/".utf8)))
+        let rate = 200 << 10
+        let count = 600 * 1024 / large.count + 1
+        try await bench.submit(count, "urls", ["--validate", "header"])
+        let began = ContinuousClock.now
+        let workers = try await bench.workers(3, ["--limit-rate-of-queue", "200K", "--robots"])
+        try await bench.expectAllThere(count, workers: workers)
+        // A buffer of each may come before its pieces do.
+        let least = Double(count * large.count - 3 * (64 << 10)) / Double(rate)
+        #expect(least > 1 && ContinuousClock.now - began >= .seconds(least), "\(least)")
+        #expect(bench.origin.requestCount("/robots.txt") == 1)
+    }
+
     @Test("--rate-per-host holds over four workers, for a --host-group as for one host")
     func rate() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)
@@ -83,5 +106,44 @@ struct PolitenessTests {
         // Sixty pauses between them; without the group, or without the others' knowledge, it would be half as long or less.
         #expect(ContinuousClock.now - began >= .seconds(3))
         #expect(bench.origin.requestCount() == 61)
+    }
+
+    @Test("--max-per-host-of-queue holds over all workers, and a worker that comes or goes changes what each may have")
+    func share() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        bench.origin.setFallback { _ in OriginResponse(fault: .stallBeforeHeader) }
+        let port = bench.origin.port
+        bench.folder.write(
+            Array((0..<64).map { "http://pictures.test:\(port)/\($0).png\n" }.joined().utf8), to: "urls.txt")
+        let words = ["submit", bench.folder.path("urls.txt"), "--name", "urls", "--job-size", "1", "--window", "all"]
+        let options = [
+            "--max-per-host-of-queue", "4", "--resolve", "pictures.test:\(port):127.0.0.1", "--timeout", "100s",
+        ]
+        let workers = try await bench.workers(2, options)
+        // Each has its part once both have heard of both.
+        try await until { try await bench.queue.workers().count == 2 }
+        for _ in 0..<2 {
+            let before = try await bench.redis("ZRANGE", bench.queue.keys.workers, "0", "-1", "WITHSCORES").array
+            try await until {
+                let now = try await bench.redis("ZRANGE", bench.queue.keys.workers, "0", "-1", "WITHSCORES").array
+                let scores = Set((before ?? []).compactMap(\.string))
+                return (now ?? []).compactMap(\.string).allSatisfy { $0.contains(":") || !scores.contains($0) }
+            }
+        }
+        try await bench.ran(words)
+        await bench.origin.waitForRequests(4)
+        func waiting() async throws -> [Int] {
+            try await bench.queue.workerRecords().records.map(\.waitingForHost)
+        }
+        try await until { try await waiting().filter { $0 > 0 }.count == 2 }
+        #expect(bench.origin.requestCount() == 4)
+        workers[0].signal(SIGKILL)
+        _ = await workers[0].wait()
+        // The other one has all four after the lease of the first.
+        await bench.origin.waitForRequests(6)
+        try await until { try await bench.queue.workers().count == 1 }
+        #expect(bench.origin.requestCount() == 6)
+        workers[1].signal(SIGKILL)
+        _ = await workers[1].wait()
     }
 }

@@ -56,6 +56,7 @@ struct ParsingTests {
             "digest", "--auth-host", "h", "--cert", "/c", "--key", "/k", "--ipv4", "--http1", "--download-order",
             "lifo",
             "--header-rule", "h=A: b", "--transfer-log", "/t", "--retry-delay", "2s", "--max-retry-after", "3s",
+            "--max-try-time", "4s",
             "--robots", "--respect-x-robots-tag", "--limit-rate", "1MB",
         ]
         let options = try FetchOptions.parse(words)
@@ -109,7 +110,7 @@ struct ParsingTests {
             "image/png,image/gif",
             "--header-rule", "h=A: b", "--header-rule", "h=User-Agent:", "--max-time", "5s", "--ipv6", "--http1",
             "--low-speed-limit", "0", "--proxy", "socks5h://127.0.0.1:1", "--retry-delay", "40s", "--max-retry-after",
-            "5m",
+            "5m", "--max-try-time", "2s",
         ])
         let downloads = try options.downloads(maxPerHost: 0)
         #expect(
@@ -119,7 +120,8 @@ struct ParsingTests {
         #expect(downloads.retriedErrors == [.dns] && downloads.retriedStatusCodes == [404])
         #expect(downloads.resumeFrom == nil && downloads.acceptableStatusCodes == [200...204, 404...404])
         #expect(downloads.acceptableContentTypes == ["image/png", "image/gif"])
-        #expect(downloads.maxTotalTime == 5 && downloads.ipVersion == .v6 && !downloads.usesHTTP2)
+        #expect(
+            downloads.maxTime == 2 && downloads.maxTotalTime == 5 && downloads.ipVersion == .v6 && !downloads.usesHTTP2)
         #expect(downloads.lowSpeedLimit == 0 && downloads.proxy == "socks5h://127.0.0.1:1")
         #expect(downloads.retryBaseDelay == 40 && downloads.retryMaxDelay == 40 && downloads.maxRetryAfter == 300)
         let filter = try #require(downloads.headersFilter)

@@ -61,6 +61,8 @@ package struct PrefetchKeys: Sendable {
     package var hosts: String { root + ":hosts" }
     /// STRING, the first instant in microseconds at which nobody may send a request to the host yet.
     package func rate(_ host: String) -> String { root + ":rate:" + host }
+    /// STRING, what a site's robots.txt asks of a program, or who reads it.
+    package func robots(_ site: String, agent: String) -> String { root + ":robots:" + agent + " " + site }
     /// SET of failed URLs.
     package var failed: String { root + ":failed" }
     /// HASH, failed URL -> since when, how often, why.

@@ -55,18 +55,23 @@ extension PrefetchQueue {
     }
 
     // NOTE: what a worker found out about hosts, for all.
-    // ARGV: for each host its name, `silent`, `busy` or `good`, milliseconds from now until which nothing begins, since when it is so,
-    // failures in a row, code of the last error, its sentence. Result: 1. A host that is good is taken out; of those beyond 1,000 the ones
+    // ARGV: for each host its name, `silent`, `busy`, `slow` or `good`, milliseconds from now until which nothing begins, since when it is so,
+    // failures in a row, code of the last error, its sentence. Result: 1. A host that is good is taken out; slow is
+    // less than what is said of it already and still holds (of a slow one the failures are transfers at once); of those beyond 1,000 the ones
     // whose time is long over go. `#v` counts the changes: the beat tells it to all. Again: the same, and told once more.
     // Cost: O(hosts).
     private static let note = script(
         "NOTE",
         #"""
         local key, t = K .. ':hosts', now()
+        local function holds(note)
+          local state, till = (note or ''):match('^(%a+) (%d+) ')
+          return state and state ~= 'slow' and tonumber(till) > t
+        end
         for i = 1, #ARGV, 7 do
           if ARGV[i + 1] == 'good' then
             redis.call('HDEL', key, ARGV[i])
-          else
+          elseif ARGV[i + 1] ~= 'slow' or not holds(redis.call('HGET', key, ARGV[i])) then
             redis.call('HSET', key, ARGV[i], table.concat({ARGV[i + 1], t + tonumber(ARGV[i + 2]), t - tonumber(ARGV[i + 3]),
               ARGV[i + 4], ARGV[i + 5], ARGV[i + 6]}, ' '))
           end
@@ -106,14 +111,14 @@ extension PrefetchQueue {
         let now = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
         return (reply[1].fields ?? [:]).compactMap { host, value in
             value.string.flatMap { TroubledHost(host: host, note: $0, now: now) }
-        }.sorted { ($0.remaining, $0.host) > ($1.remaining, $1.host) }
+        }.filter { $0.state != .slow || $0.remaining > 0 }.sorted { ($0.remaining, $0.host) > ($1.remaining, $1.host) }
     }
 
     /// Nothing that is no name is longer.
     private static func keyPart(_ host: String) -> String { String(host.prefix(300)) }
 }
 
-/// A host that gives no answer, or asked to be left alone.
+/// A host that gives no answer, asked to be left alone, or answers slowly.
 package struct TroubledHost: Sendable, Equatable {
     package var host: String
     package var state: HostNews.State
@@ -121,6 +126,7 @@ package struct TroubledHost: Sendable, Equatable {
     package var remaining: Double
     /// Seconds it has been so.
     package var elapsed: Double
+    /// Failures in a row; of a slow one transfers at once of each worker.
     package var failures: Int
     package var code: WebImageError.Code
     package var reason: String

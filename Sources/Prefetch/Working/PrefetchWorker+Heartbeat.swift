@@ -45,6 +45,7 @@ extension PrefetchWorker {
             await obey(orders, held: held)
             await persist { () async throws(RedisError) in try await tellHosts(through: queue) }
             await learnOfHosts(orders.hostsVersion)
+            await takeHostShare()
         }
     }
 

@@ -109,14 +109,17 @@ public actor PrefetchWorker {
     ///   waited out.
     public func run() async throws(PrefetchError) -> PrefetchCounts {
         guard try await meetRedis() else { return totals }
-        await manager.downloader.shareHosts()
+        await manager.downloader.shareHosts(limitRate: configuration.limitRateOfQueue)
+        // Until it knows how many others there are.
+        if configuration.maxPerHostOfQueue != nil { await manager.downloader.setHostShare(1) }
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.claimLoop() }
             group.addTask { await self.reportLoop() }
             group.addTask { await self.beatLoop() }
             group.addTask { await self.reapLoop() }
             group.addTask { await self.sweepLoop() }
-            if manager.downloader.governsHosts { group.addTask { await self.hostLoop() } }
+            group.addTask { await self.roomLoop() }
+            group.addTask { await self.hostLoop() }
             // The claim loop ends the run; the others go on until it has.
             await group.next()
             group.cancelAll()

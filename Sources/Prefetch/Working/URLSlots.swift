@@ -24,6 +24,8 @@ final class URLSlots: Sendable {
     /// More than there ever are: what a URL takes that has to be alone.
     static let all = 1 << 30
 
+    /// Rings when somebody has to wait for a slot.
+    let crowd = Bell()
     private let state: Locked<State>
 
     /// The number of slots. With a lower one, who has a slot keeps it.
@@ -71,7 +73,7 @@ final class URLSlots: Sendable {
                     state.waiters.append(Waiter(id: id, count: count, permit: permit, continuation: continuation))
                     return nil
                 }
-                if let answer { continuation.resume(returning: answer) }
+                if let answer { continuation.resume(returning: answer) } else { crowd.ring() }
             }
         } onCancel: {
             let waiter = state.withLock { state -> Waiter? in

@@ -8,7 +8,7 @@ extension FetchOptions {
     func downloads(maxPerHost: Int) throws(PrefetchError) -> ImageDownloader.Configuration {
         var downloads = ImageDownloader.Configuration()
         downloads.maxConcurrentDownloads = maxConcurrentDownloads
-        downloads.maxParkedDownloads = max(64, 2 * maxConcurrentDownloads)
+        downloads.maxParkedDownloads = min(100_000, max(256, 8 * maxConcurrentDownloads))
         downloads.maxConnectionsPerHost = maxPerHost > 0 ? maxPerHost : nil
         downloads.hosts = politeness.policy
         downloads.asksRobots = politeness.robots

@@ -11,6 +11,9 @@ struct RequestOptions: ParsableArguments {
     @Option(help: "How long it has to be slower.")
     var lowSpeedTime = TimeSpan(seconds: 20)
 
+    @Option(help: "Time one try may take, redirects included; none by default.")
+    var maxTryTime: TimeSpan?
+
     @Option(
         help:
             "What is tried again: timeout, dns, connect, truncated, status, and status codes; with commas. (default: all five)"
@@ -119,6 +122,7 @@ struct RequestOptions: ParsableArguments {
     func apply(to downloads: inout ImageDownloader.Configuration) throws(PrefetchError) {
         downloads.lowSpeedLimit = lowSpeedLimit
         downloads.lowSpeedTime = lowSpeedTime.seconds
+        downloads.maxTime = maxTryTime?.seconds
         if let retryOn, let retried = try? Self.retried(retryOn) {
             downloads.retriedErrors = retried.errors
             downloads.retriedStatusCodes = retried.statusCodes
@@ -174,6 +178,7 @@ struct RequestOptions: ParsableArguments {
         func add(_ name: String, _ value: String?) { if let value { words += [name, value] } }
         if lowSpeedLimit != 1000 { add("--low-speed-limit", String(lowSpeedLimit)) }
         if lowSpeedTime.seconds != 20 { add("--low-speed-time", lowSpeedTime.argument) }
+        add("--max-try-time", maxTryTime?.argument)
         add("--retry-on", retryOn)
         if retryDelay.seconds != 0.5 { add("--retry-delay", retryDelay.argument) }
         if maxRetryAfter.seconds != 60 { add("--max-retry-after", maxRetryAfter.argument) }

@@ -20,15 +20,19 @@ enum HostText {
         return switch host.state {
         case .silent:
             "host \(name) gives no answer, \(Wording.count(host.failures)) failures in a row (\(reason)); its URLs wait, \(next)"
+        case .slow:
+            "host \(name) answers slowly (\(reason)); at most \(Wording.count(host.failures)) of its URLs at once a worker"
         case .busy, .good: "host \(name) asked to be left alone (\(reason)); its URLs wait, \(next)"
         }
     }
 
     static func object(_ host: TroubledHost) -> JSONText {
-        .object([
-            ("host", .string(host.host)), ("state", .string(host.state.rawValue)), ("failures", .int(host.failures)),
-            ("reason", .string(host.reason)), ("retry_in_seconds", .int(Int(max(0, host.remaining.rounded(.up))))),
-            ("seconds", .int(Int(host.elapsed))),
-        ])
+        .object(
+            [
+                ("host", .string(host.host)), ("state", .string(host.state.rawValue)),
+                ("failures", .int(host.state == .slow ? 0 : host.failures)),
+                ("reason", .string(host.reason)), ("retry_in_seconds", .int(Int(max(0, host.remaining.rounded(.up))))),
+                ("seconds", .int(Int(host.elapsed))),
+            ] + (host.state == .slow ? [("at_once", .int(host.failures))] : []))
     }
 }

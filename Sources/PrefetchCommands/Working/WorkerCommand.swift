@@ -37,6 +37,16 @@ public struct WorkerCommand: AsyncParsableCommand {
     @Option(name: .customLong("max-per-host"), help: "Transfers to one host; 0 = no limit.")
     var maxPerHost = 0
 
+    @Option(
+        name: .customLong("max-per-host-of-queue"),
+        help: "Transfers to one host over all workers of the queue, each its part and at least one; 0 = no limit.")
+    var maxPerHostOfQueue = 0
+
+    @Option(
+        name: .customLong("limit-rate-of-queue"),
+        help: "Bytes of images a second, as 10MB, over all workers of the queue; no limit by default.")
+    var limitRateOfQueue: ByteSize?
+
     @Option(help: "A folder for what this worker did, event by event, for fsck --history; PREFETCH_HISTORY by default.")
     var history: String?
 
@@ -56,6 +66,10 @@ public struct WorkerCommand: AsyncParsableCommand {
             throw ValidationError("--validate is none, header, structure or decode, not '\(minimumLevel)'")
         }
         guard maxPerHost >= 0 else { throw ValidationError("--max-per-host is a number from 0 on") }
+        if let limitRateOfQueue, limitRateOfQueue.bytes < 1024 {
+            throw ValidationError("--limit-rate-of-queue is at least 1K")
+        }
+        guard maxPerHostOfQueue >= 0 else { throw ValidationError("--max-per-host-of-queue is a number from 0 on") }
     }
 
     /// Works until told to leave.
@@ -116,6 +130,8 @@ public struct WorkerCommand: AsyncParsableCommand {
         configuration.lease = Int(fetch.lease.seconds * 1000)
         configuration.maxConcurrentDownloads = fetch.maxConcurrentDownloads
         configuration.burst = burst
+        if maxPerHostOfQueue > 0 { configuration.maxPerHostOfQueue = maxPerHostOfQueue }
+        configuration.limitRateOfQueue = limitRateOfQueue?.bytes
         configuration.drainTimeout = fetch.drainTimeout.seconds
         configuration.cacheLimits = fetch.cacheLimits.limits
         configuration.minimumLevel = ValidationLevel(name: minimumLevel) ?? .none
@@ -139,7 +155,8 @@ public struct WorkerCommand: AsyncParsableCommand {
     }
 
     private func manager(_ folder: String, _ storage: DiskCache.Configuration) throws(PrefetchError) -> ImageManager {
-        let downloads = try fetch.downloads(maxPerHost: maxPerHost)
+        let limits = [maxPerHost, maxPerHostOfQueue].filter { $0 > 0 }
+        let downloads = try fetch.downloads(maxPerHost: limits.min() ?? 0)
         do throws(WebImageError) {
             // Nobody asks this process for an image twice: memory would only cost.
             var cache = ImageCache.Configuration.diskOnly

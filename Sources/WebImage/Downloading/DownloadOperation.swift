@@ -36,6 +36,8 @@ final class DownloadOperation {
     var since = 0.0
     /// When its next try is due, and why the last one failed, while it pauses between the two.
     var pause: (due: Double, error: WebImageError)?
+    /// What counts as its hop's host, since it was put into the queue.
+    var host = ""
     /// The host that lent it a slot.
     var slotHost: String?
     /// All headers, where a filter or a modifier made them.
@@ -67,6 +69,7 @@ final class DownloadOperation {
     var abort: Abort?
     var socketErrno: Int32 = 0
     private(set) var refusal: (target: String, reason: String)?
+    /// The addresses of its transfer's connections, where it made any.
     private(set) var dialled: [(address: IPAddress, port: Int)] = []
     private var limits: Limits
     private(set) var isWanted = true

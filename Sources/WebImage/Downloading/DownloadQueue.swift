@@ -19,7 +19,6 @@ struct DownloadQueue<Element> {
         /// The priority whose queue is next; 0 is the highest.
         var nextPriority: Int? { waiting.firstIndex { !$0.isEmpty } }
         var count: Int { waiting.reduce(0) { $0 + $1.count } }
-        var hasRoom: Bool { running < limit && !isHeld }
     }
 
     private struct Candidate: Comparable {
@@ -40,6 +39,8 @@ struct DownloadQueue<Element> {
     /// element at the time it is taken out.
     private var ready = Heap<Candidate>()
     private var sequence = 0
+    /// The most any host with a limit may have out, whatever that limit is.
+    private(set) var share = Int.max
 
     init(order: DownloadExecutionOrder) {
         self.order = order
@@ -67,7 +68,7 @@ struct DownloadQueue<Element> {
     ///   slot back.
     mutating func next(admits: ((_ host: String, _ running: Int, _ waiting: Int) -> Bool)? = nil) -> Element? {
         while let candidate = ready.popMin() {
-            guard var entry = hosts[candidate.host], entry.hasRoom,
+            guard var entry = hosts[candidate.host], hasRoom(entry),
                 let priority = entry.nextPriority, priority == candidate.priority,
                 rank(entry, priority) == candidate.rank
             else { continue }
@@ -87,7 +88,7 @@ struct DownloadQueue<Element> {
     }
 
     /// Whether a host has as many out as it may.
-    func isAtLimit(host: String) -> Bool { hosts[host].map { !$0.hasRoom } ?? false }
+    func isAtLimit(host: String) -> Bool { hosts[host].map { !hasRoom($0) } ?? false }
 
     /// How many of a host wait.
     func waitingCount(host: String) -> Int { hosts[host]?.count ?? 0 }
@@ -115,6 +116,30 @@ struct DownloadQueue<Element> {
         hosts[host] = entry
     }
 
+    /// Sets the most any host with a limit may have out; those beyond it end by themselves.
+    mutating func setShare(_ count: Int) {
+        let grows = count > share
+        share = max(1, count)
+        guard grows else { return }
+        for (host, entry) in hosts { announce(entry, host) }
+    }
+
+    /// Takes out what waits for a host, in the order it came.
+    mutating func takeWaiting(host: String) -> [(element: Element, priority: Int)] {
+        guard var entry = hosts.removeValue(forKey: host) else { return [] }
+        var taken: [(element: Element, priority: Int)] = []
+        for (priority, waiting) in entry.waiting.enumerated() {
+            taken += waiting.map { ($0.element, priority) }
+        }
+        entry.waiting = [[], [], []]
+        if entry.running > 0 { hosts[host] = entry }
+        return taken
+    }
+
+    private func hasRoom(_ entry: Host) -> Bool {
+        entry.running < (entry.limit == .max ? .max : min(entry.limit, share)) && !entry.isHeld
+    }
+
     /// Serves what waits in another order.
     mutating func reorder(_ order: DownloadExecutionOrder) {
         self.order = order
@@ -135,7 +160,7 @@ struct DownloadQueue<Element> {
     }
 
     private mutating func announce(_ entry: Host, _ host: String) {
-        guard entry.hasRoom, let priority = entry.nextPriority else { return }
+        guard hasRoom(entry), let priority = entry.nextPriority else { return }
         ready.insert(Candidate(priority: priority, rank: rank(entry, priority), host: host))
     }
 

@@ -9,6 +9,8 @@ final class HostGovernor {
         var slots = HostSlots()
         /// When this host is looked at again; infinity: never by itself.
         var wake = Double.infinity
+        /// What was told or heard last of its being slow: transfers at once, and until when that holds.
+        var slow = (window: Int.max, until: -Double.infinity)
     }
 
     private struct Wake: Comparable {
@@ -18,12 +20,12 @@ final class HostGovernor {
         static func == (lhs: Self, rhs: Self) -> Bool { lhs.time == rhs.time }
     }
 
-    let policy: HostPolicy
+    private(set) var policy: HostPolicy
     /// Requests a second to a host; nil: as many as there are.
     var rate: Double?
     /// Whether others send requests to the same hosts: instants are then reserved where all reserve theirs.
     var isShared = false
-    private let longestWait: Double
+    private var longestWait: Double
     private var records: [String: Record] = [:]
     private var schedules: [String: RateSchedule] = [:]
     private var wakes = Heap<Wake>()
@@ -153,10 +155,21 @@ final class HostGovernor {
             look(&record, host, at: isHeld ? record.health.holdUntil : now)
         } else if hadWindow && record.health.window == nil {
             look(&record, host, at: now)
+        } else if isShared, news[host]?.state ?? .slow == .slow, let latency = record.health.slowness,
+            let window = record.health.window.map({ Int($0) }),
+            window < record.slow.window || record.slow.until < now + Self.slowFor / 2
+        {
+            record.slow = (window, now + Self.slowFor)
+            news[host] = HostNews(
+                host: host, state: .slow, until: record.slow.until, since: now, failures: window,
+                error: WebImageError(.timedOut, latency.text))
         }
         records[host] = record
         if records.count > Self.mostHosts { forgetGood() }
     }
+
+    /// How long others keep to what one found out of a slow host.
+    static let slowFor = 30.0
 
     private func forgetGood() {
         for (host, record) in records where record.health.isGood && record.slots.count == 0 && !record.slots.isAsking {
@@ -212,7 +225,7 @@ final class HostGovernor {
     /// What all others know, as a whole: a host that is not in it has given somebody an answer.
     func adopt(_ all: [HostNews], now: Double) {
         var known: Set<String> = []
-        for item in all where item.state != .good {
+        for item in all where item.state == .silent || item.state == .busy {
             known.insert(item.host)
             var record = records.removeValue(forKey: item.host) ?? Record()
             if item.state == .silent ? policy.failuresInARow != nil : policy.backsOff {
@@ -229,6 +242,32 @@ final class HostGovernor {
             look(&record, host, at: now)
             records[host] = record
         }
+        for item in all where item.state == .slow && policy.backsOff { adoptSlow(item, now: now) }
+    }
+
+    /// Once for each time somebody says so; what this process has said itself comes back, too.
+    private func adoptSlow(_ item: HostNews, now: Double) {
+        guard item.until > now, let latency = HostNews.Latency(item.error.message) else { return }
+        var record = records.removeValue(forKey: item.host) ?? Record()
+        if item.until > record.slow.until + 0.5 || item.failures < record.slow.window {
+            record.slow = (item.failures, item.until)
+            record.health.adopt(latency, window: item.failures)
+        }
+        records[item.host] = record
+    }
+
+    /// Treats hosts otherwise from now on. What is known of them stays: one that asked to be left alone is left alone. Instants of the
+    /// rate before are given up.
+    func renew(_ policy: HostPolicy, longestWait: Double) {
+        (self.policy, self.longestWait) = (policy, longestWait)
+        if rate != policy.requestsPerSecond {
+            rate = policy.requestsPerSecond
+            wanting = []
+            for host in records.keys { records[host]?.slots = HostSlots() }
+        }
+        // Nothing waits any more.
+        wakes = Heap()
+        for host in records.keys { records[host]?.wake = .infinity }
     }
 
     // MARK: Time

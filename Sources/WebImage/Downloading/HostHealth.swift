@@ -30,6 +30,12 @@ struct HostHealth {
     /// More at once are no limit.
     private static let wide = 64.0
 
+    /// What it is like while it answers slowly, and is asked by fewer at once for that.
+    var slowness: HostNews.Latency? {
+        guard isSlow, window != nil else { return nil }
+        return HostNews.Latency(now: smoothed, best: fastest)
+    }
+
     /// Whether nothing is to be remembered of it.
     var isGood: Bool { failures == 0 && silentSince == nil && refusals == 0 && window == nil }
 
@@ -141,8 +147,16 @@ struct HostHealth {
         case .busy:
             refusals = max(refusals, 1)
             refusedAt = max(refusedAt, news.since)
-        case .good: break
+        case .slow, .good: break
         }
+    }
+
+    /// Another process found it slow: as few at once as there, until its own answers say otherwise.
+    mutating func adopt(_ latency: HostNews.Latency, window others: Int) {
+        fastest = min(fastest, latency.best)
+        if smoothed == 0 { smoothed = latency.now }
+        window = min(window ?? .infinity, max(2, Double(others)))
+        answersSinceChange = 0
     }
 
     /// Another process had an answer.
@@ -167,8 +181,33 @@ package struct HostNews: Sendable {
         case silent
         /// It asked to be left alone.
         case busy
+        /// It answers, but far more slowly than it can.
+        case slow
         /// It answers again.
         case good
+    }
+
+    /// How long a host's first bytes take, in seconds: of late, and at best.
+    package struct Latency: Sendable, Equatable {
+        package var now: Double
+        package var best: Double
+
+        package init(now: Double, best: Double) {
+            self.now = now
+            self.best = best
+        }
+
+        /// As others are told.
+        var text: String { "first bytes after \(milliseconds(now)) ms, \(milliseconds(best)) ms at best" }
+
+        /// Reads ``text``; nil for what is none.
+        init?(_ text: String) {
+            let numbers = text.split { !$0.isASCII || !$0.isNumber }.compactMap { Int($0) }
+            guard numbers.count == 2 else { return nil }
+            self.init(now: Double(numbers[0]) / 1000, best: Double(numbers[1]) / 1000)
+        }
+
+        private func milliseconds(_ seconds: Double) -> Int { Int(min(seconds, 86_400) * 1000) }
     }
 
     package var host: String
@@ -177,6 +216,7 @@ package struct HostNews: Sendable {
     package var until: Double
     /// Since when it is so.
     package var since: Double
+    /// Failures in a row; of a slow one transfers at once of each process.
     package var failures: Int
     /// What it did last.
     package var error: WebImageError

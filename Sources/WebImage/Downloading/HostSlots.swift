@@ -11,6 +11,9 @@ struct HostSlots {
     /// How many there are.
     private(set) var count = 0
 
+    /// The first one; nil where there is none.
+    var next: Double? { reserved.first?.first }
+
     mutating func add(_ reservation: HostReservation) {
         reserved.append(reservation)
         count += reservation.count

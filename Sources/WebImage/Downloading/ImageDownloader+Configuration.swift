@@ -6,7 +6,7 @@ extension ImageDownloader {
         /// Transfers that are alive but got no byte for ``parkAfter``, and so do not count as concurrent, 64 by default. Further
         /// ones keep their slot. A parked transfer keeps its host's slot: the host sees no more connections than allowed.
         public var maxParkedDownloads = 64
-        /// Silence after which a transfer is parked, 1 by default.
+        /// Silence after which a transfer is parked, 1 by default; a quarter of that while it has no connection.
         public var parkAfter = 1.0
         /// Transfers at once to one host name, nil (no limit) by default. A host that is an address opened by
         /// ``AddressPolicy/allow`` has none.
@@ -189,8 +189,12 @@ extension ImageDownloader {
         /// What asks sites, where they are to be asked.
         var robots: RobotsBook? { asksRobots ? RobotsBook(agent: productToken) : nil }
 
-        /// What keeps to ``limitRate``.
-        var bandwidth: BandwidthLimit? { limitRate.map { BandwidthLimit(bytesPerSecond: $0) } }
+        /// What keeps to ``limitRate``, and to what is shared with others.
+        func bandwidth(shared rate: Int?) -> BandwidthLimit? {
+            guard limitRate != nil || rate != nil else { return nil }
+            return BandwidthLimit(
+                bytesPerSecond: limitRate, shared: rate.map { BandwidthLease(bytesPerSecond: $0) })
+        }
 
         /// What keeps to ``hosts``, where there is anything to be kept to.
         var governor: HostGovernor? { hosts.isIdle ? nil : HostGovernor(hosts, longestWait: maxRetryAfter) }

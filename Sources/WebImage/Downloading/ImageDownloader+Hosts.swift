@@ -4,7 +4,19 @@ internal import Glibc
 extension ImageDownloader {
     /// What counts as the host of an operation's hop.
     func host(of operation: DownloadOperation) -> String {
-        governor?.policy.host(of: operation.request) ?? operation.request.host
+        if let group = groupsByName[operation.request.host] { return group }
+        let policy = configuration.hosts
+        return governor == nil && policy.groups.isEmpty ? operation.request.host : policy.host(of: operation.request)
+    }
+
+    /// A name whose address is in one of the networks that count as one host counts as that from now on, with all that waits for it.
+    func learnGroup(of operation: DownloadOperation) {
+        guard !configuration.hosts.networks.isEmpty, let address = operation.dialled.last?.address,
+            let group = configuration.hosts.network(of: address), !configuration.hosts.groups.contains(operation.host)
+        else { return }
+        if groupsByName.count >= 16_384 { groupsByName = [:] }
+        groupsByName[operation.request.host] = group
+        for (waiting, _) in queue.takeWaiting(host: operation.host) { enqueue(waiting) }
     }
 
     /// The next operation whose host may be asked now.
@@ -16,7 +28,7 @@ extension ImageDownloader {
 
     /// Why an operation ends without a request: its host was given up.
     func refusal(of operation: DownloadOperation) -> WebImageError? {
-        guard let governor, var error = governor.refusal(of: host(of: operation), now: monotonicSeconds()) else {
+        guard let governor, var error = governor.refusal(of: operation.host, now: monotonicSeconds()) else {
             return nil
         }
         error.attempts = operation.attempts - 1
@@ -41,7 +53,7 @@ extension ImageDownloader {
     func noteSilence(of operation: DownloadOperation, _ error: WebImageError) -> Bool {
         guard let governor, HostGovernor.isSilence(error, bytes: operation.progress.bytes) else { return false }
         return governor.didFail(
-            host(of: operation), error, began: operation.progress.hopStart, now: monotonicSeconds())
+            operation.host, error, began: operation.progress.hopStart, now: monotonicSeconds())
     }
 }
 
@@ -51,6 +63,10 @@ package struct HostCalls: Sendable {
     package var wishes: [HostWish]
     /// What it found out.
     package var news: [HostNews]
+    /// Sites whose robots.txt it wants to know.
+    package var sites: [RobotsSite]
+    /// What it has read of such files.
+    package var rules: [RobotsNote]
 }
 
 /// Who waits for ``ImageDownloader/nextHostCalls()``.
@@ -60,13 +76,27 @@ struct HostCaller {
 
 // The same hosts are asked by other processes, too.
 extension ImageDownloader {
-    /// From now on instants are reserved where all processes reserve theirs, by whoever takes ``nextHostCalls()``.
-    package func shareHosts() { governor?.isShared = true }
+    /// Sets the most transfers at once to any host that has a limit: this process's share where several keep to one limit together.
+    package func setHostShare(_ count: Int) { queue.setShare(count) }
 
-    /// Waits until something is to be asked or told; nil where there never will be, or the task is cancelled. One call at a time.
+    /// From now on instants are reserved where all processes reserve theirs, and what is learnt of hosts and sites is told to them, by
+    /// whoever takes ``nextHostCalls()``.
+    /// * `rate`: bytes of bodies a second that all of them have together; nil: no such limit.
+    package func shareHosts(limitRate rate: Int? = nil) {
+        isShared = true
+        sharedRate = rate
+        governor?.isShared = true
+        robots?.isShared = true
+        if rate != nil { bandwidth = configuration.bandwidth(shared: rate) }
+    }
+
+    /// Whether news of hosts concern it.
+    package var governsHosts: Bool { governor != nil }
+
+    /// Waits until something is to be asked or told; nil where the task is cancelled. One call at a time.
     package func nextHostCalls() async -> HostCalls? {
-        guard let governor, hostCaller == nil else { return nil }
-        if governor.hasCalls { return takeHostCalls(governor) }
+        guard hostCaller == nil else { return nil }
+        if hasHostCalls { return takeHostCalls() }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 if Task.isCancelled || isInvalidated {
@@ -85,22 +115,36 @@ extension ImageDownloader {
         hostCaller = nil
     }
 
-    /// Hands out what has come together.
-    func callAboutHosts() {
-        guard let governor, governor.hasCalls, let caller = hostCaller else { return }
-        hostCaller = nil
-        caller.continuation.resume(returning: takeHostCalls(governor))
+    private var hasHostCalls: Bool {
+        isShared && (governor?.hasCalls == true || robots?.hasCalls == true || bandwidth?.wantsMore == true)
     }
 
-    private func takeHostCalls(_ governor: HostGovernor) -> HostCalls {
-        let (wishes, news) = governor.takeCalls { queue.waitingCount(host: $0) }
-        return HostCalls(wishes: wishes, news: news)
+    /// Hands out what has come together.
+    func callAboutHosts() {
+        guard let caller = hostCaller, hasHostCalls else { return }
+        hostCaller = nil
+        caller.continuation.resume(returning: takeHostCalls())
+    }
+
+    private func takeHostCalls() -> HostCalls {
+        let calls = governor?.takeCalls { queue.waitingCount(host: $0) }
+        let pages = robots?.takeCalls()
+        var wishes = calls?.wishes ?? []
+        if let wish = bandwidth?.takeWish() { wishes.append(wish) }
+        return HostCalls(
+            wishes: wishes, news: calls?.news ?? [], sites: pages?.sites ?? [], rules: pages?.notes ?? [])
     }
 
     /// The answers to wishes, in their order; nil: none now. Times are those of ``monotonicTime``.
     package func grant(_ answers: [(host: String, reservation: HostReservation?)]) {
         let now = monotonicSeconds()
-        for answer in answers { governor?.grant(answer.host, answer.reservation, now: now) }
+        for answer in answers {
+            if answer.host == BandwidthLease.name {
+                bandwidth?.grant(answer.reservation)
+            } else {
+                governor?.grant(answer.host, answer.reservation, now: now)
+            }
+        }
     }
 
     /// What is known of all hosts by all processes.

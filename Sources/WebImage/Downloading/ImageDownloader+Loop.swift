@@ -17,6 +17,7 @@ extension ImageDownloader {
             }
         }
         letHostsGo()
+        robots?.lookAgain(now: now)
         bandwidth?.goOn()
         var admitted = admit()
         callAboutHosts()
@@ -34,6 +35,7 @@ extension ImageDownloader {
         if !running.isEmpty { next = min(next, nextCheck) }
         if let bandwidth { next = min(next, bandwidth.nextTime) }
         if let governor { next = min(next, governor.nextWake) }
+        if let robots { next = min(next, robots.nextLook) }
         guard next < .infinity else { return 3_600_000 }
         return Int32(max(1, min(3_600_000, ((next - monotonicSeconds()) * 1000).rounded(.up))))
     }
@@ -57,7 +59,7 @@ extension ImageDownloader {
     private func admit() -> Int {
         var started = 0
         while !isSuspended, activeDownloadCount < maxConcurrentDownloads, let operation = nextToBegin() {
-            operation.slotHost = host(of: operation)
+            operation.slotHost = operation.host
             if operation.isRevoked {
                 // Nobody waits for it any more, or none of those who do may begin anything.
                 releaseSlot(of: operation)
@@ -102,7 +104,9 @@ extension ImageDownloader {
                 }
                 continue
             }
-            let isSilent = now - operation.progress.lastByte >= configuration.parkAfter
+            // A host that is there makes a connection in much less time than some take for an answer.
+            let patience = configuration.parkAfter / (operation.progress.requestWasSent ? 1 : 4)
+            let isSilent = now - operation.progress.lastByte >= patience
             if isSilent && !operation.isParked && parkedCount < configuration.maxParkedDownloads {
                 operation.isParked = true
                 parkedCount += 1

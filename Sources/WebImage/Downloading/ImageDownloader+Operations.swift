@@ -4,8 +4,9 @@ internal import HeapModule
 extension ImageDownloader {
     func enqueue(_ operation: DownloadOperation, goesFirst: Bool = false) {
         operation.since = monotonicSeconds()
+        operation.host = host(of: operation)
         queue.enqueue(
-            operation, host: host(of: operation), priority: operation.priority,
+            operation, host: operation.host, priority: operation.priority,
             limit: configuration.connectionLimit(to: operation.request), goesFirst: goesFirst)
     }
 
@@ -147,6 +148,7 @@ extension ImageDownloader {
 
     func didFinishTransfer(of operation: DownloadOperation, on handle: CurlHandle, code: Int32) {
         noteEnd(of: operation, on: handle)
+        learnGroup(of: operation)
         switch TransferEnd(operation: operation, handle: handle, code: code) {
         case .image:
             noteAnswer(of: operation, nil, firstByte: governor == nil ? nil : handle.firstByte)

@@ -3,7 +3,8 @@ internal import HeapModule
 // What all downloads have in common, and when it changes.
 extension ImageDownloader {
     /// Ends every download with `cancelled`, closes every connection, forgets TLS sessions and cookies, and goes on with a new
-    /// configuration (`createNewSessionWithConfiguration:`). How hosts are treated, and what is known of them, stays as it is.
+    /// configuration (`createNewSessionWithConfiguration:`). What is known of hosts stays,
+    /// so that one which asked to be left alone is left alone; how they are treated is the new configuration's.
     /// - Parameter new: nil: as it was, with the headers and numbers that were set since.
     /// - Throws: `invalidConfiguration`; then nothing has changed.
     public func createNewSession(configuration new: Configuration? = nil) throws(WebImageError) {
@@ -14,19 +15,32 @@ extension ImageDownloader {
         // What a manager has added for its own sake stays.
         new.openTemporaryFile = new.openTemporaryFile ?? configuration.openTemporaryFile
         new.inspectHeader = new.inspectHeader ?? configuration.inspectHeader
-        new.hosts = configuration.hosts
+        renewGovernor(new)
+        groupsByName = [:]
         configuration = new
         retryPolicy = new.retryPolicy
         limits = DownloadOperation.Limits(new)
         named = (new.connectTo + new.resolve).compactMap(NamedPlace.init)
         checkInterval = new.checkInterval
         robots = new.robots
-        bandwidth = new.bandwidth
+        robots?.isShared = isShared
+        bandwidth = new.bandwidth(shared: sharedRate)
         connectTo = new.connectTo.isEmpty ? nil : CurlList(new.connectTo)
         resolve = new.resolve.isEmpty ? nil : CurlList(new.resolve)
         makeHeaders()
+        let share = queue.share
         queue = DownloadQueue(order: new.executionOrder)
+        queue.setShare(share)
         setMaxConcurrentDownloads(new.maxConcurrentDownloads)
+    }
+
+    private func renewGovernor(_ new: Configuration) {
+        if let governor, !new.hosts.isIdle {
+            governor.renew(new.hosts, longestWait: new.maxRetryAfter)
+        } else {
+            governor = new.governor
+            governor?.isShared = isShared
+        }
     }
 
     /// Ends every download, and every later one at once, with `cancelled`, and closes every connection before it returns. The

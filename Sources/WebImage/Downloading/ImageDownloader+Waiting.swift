@@ -60,7 +60,7 @@ extension ImageDownloader {
             waiting.reason = "its robots.txt"
             return waiting
         }
-        let host = host(of: operation)
+        let host = operation.host
         guard queue.isAtLimit(host: host) else { return state(.waitingForSlot, since: operation.since) }
         var waiting = state(.waitingForHost, since: operation.since)
         if let reason = governor?.reason(for: host, now: time) {

@@ -20,13 +20,17 @@ public actor ImageDownloader {
     var limits: DownloadOperation.Limits
     var named: [NamedPlace]
     /// When hosts may be asked; nil: whenever there is a slot.
-    let governor: HostGovernor?
-    /// Whether there is anything about hosts to share with other processes.
-    package nonisolated let governsHosts: Bool
+    var governor: HostGovernor?
+    /// Whether other processes ask the same hosts, and agree with this one on it.
+    var isShared = false
+    /// Bytes a second that all these processes have together.
+    var sharedRate: Int?
     /// What sites ask of programs; nil: nobody asks them.
     var robots: RobotsBook?
     /// How fast bodies may come; nil: as fast as they do.
     var bandwidth: BandwidthLimit?
+    /// Names that were found to be in a network which counts as one host.
+    var groupsByName: [String: String] = [:]
     /// Who waits for the governor's questions to others.
     var hostCaller: HostCaller?
 
@@ -79,9 +83,8 @@ public actor ImageDownloader {
         limits = DownloadOperation.Limits(configuration)
         named = (configuration.connectTo + configuration.resolve).compactMap(NamedPlace.init)
         governor = configuration.governor
-        governsHosts = !configuration.hosts.isIdle
         robots = configuration.robots
-        bandwidth = configuration.bandwidth
+        bandwidth = configuration.bandwidth(shared: nil)
         maxConcurrentDownloads = configuration.maxConcurrentDownloads
         queue = DownloadQueue(order: configuration.executionOrder)
         checkInterval = configuration.checkInterval

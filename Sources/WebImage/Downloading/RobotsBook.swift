@@ -25,7 +25,14 @@ final class RobotsBook {
     private static let kept = 3600.0, keptUnreadable = 60.0
     private static let mostSites = 10_000
     private let agent: String
+    /// Whether other processes ask the same sites: one of them reads a file for all.
+    var isShared = false
     private var pages: [String: Page] = [:]
+    /// Sites to ask the others about, and those to ask them about again, at which time.
+    private var wanted: Set<String> = []
+    private var later: [String: Double] = [:]
+    /// What to tell the others.
+    private var notes: [RobotsNote] = []
     private var waiting: [String: [(operation: DownloadOperation, goesFirst: Bool)]] = [:]
 
     init(agent: String) { self.agent = agent }
@@ -56,8 +63,14 @@ final class RobotsBook {
     func didRead(
         _ site: String, _ result: Result<DownloadedImage, WebImageError>, now: Double
     ) -> [(operation: DownloadOperation, goesFirst: Bool)] {
+        let page = page(result, now: now)
+        if isShared { notes.append(note(page, of: site, now: now)) }
+        return keep(page, of: site)
+    }
+
+    private func keep(_ page: Page, of site: String) -> [(operation: DownloadOperation, goesFirst: Bool)] {
         if pages.count >= Self.mostSites { pages = [:] }
-        pages[site] = page(result, now: now)
+        pages[site] = page
         return waiting.removeValue(forKey: site) ?? []
     }
 
@@ -82,6 +95,57 @@ final class RobotsBook {
         }
     }
 
+    // MARK: Other processes
+
+    /// A site's file is not known here; the others are asked first.
+    func want(_ site: String) { wanted.insert(site) }
+
+    /// Whether somebody has to be asked or told.
+    var hasCalls: Bool { !wanted.isEmpty || !notes.isEmpty }
+
+    /// What to ask and to tell; it is on its way from here on.
+    func takeCalls() -> (sites: [RobotsSite], notes: [RobotsNote]) {
+        defer { (wanted, notes) = ([], []) }
+        return (wanted.map { RobotsSite(site: $0, agent: agent) }, notes)
+    }
+
+    /// Another process reads the file: it is asked about once more.
+    func ask(later site: String, now: Double) { later[site] = now + 0.2 }
+
+    /// When to ask again; infinity: never.
+    var nextLook: Double { later.values.min() ?? .infinity }
+
+    /// Sites whose time has come are asked about again.
+    func lookAgain(now: Double) {
+        guard !later.isEmpty else { return }
+        for (site, time) in later where time <= now {
+            later[site] = nil
+            // Nobody waits for it any more where it came otherwise.
+            if waiting[site] != nil { wanted.insert(site) }
+        }
+    }
+
+    /// What another process has read; who waited for it.
+    func adopt(
+        _ site: String, text: String, remaining: Double, now: Double
+    ) -> [(operation: DownloadOperation, goesFirst: Bool)] {
+        let verdict: Verdict =
+            text.first == "!"
+            ? .unreadable(String(text.dropFirst())) : .rules(RobotsRules(text: text, agent: agent))
+        return keep(Page(verdict: verdict, expires: now + min(remaining, Self.kept)), of: site)
+    }
+
+    private func note(_ page: Page, of site: String, now: Double) -> RobotsNote {
+        var text =
+            switch page.verdict {
+            case .rules(let rules): rules.text
+            case .unreadable(let reason): "!" + reason
+            }
+        // What says nothing, and what is too much, the others find out for themselves.
+        if page.expires <= now || text.utf8.count > RobotsNote.mostBytes { text = "" }
+        return RobotsNote(site: RobotsSite(site: site, agent: agent), text: text, lifetime: max(0, page.expires - now))
+    }
+
     static func site(of request: RequestURL) -> String { "\(request.scheme)://\(request.host):\(request.port)" }
 }
 
@@ -97,7 +161,8 @@ extension ImageDownloader {
         case .wait(let site, let isFirst):
             operation.since = monotonicSeconds()
             robots.wait(operation, goesFirst: goesFirst, for: site)
-            if isFirst { readRobots(of: site) }
+            guard isFirst else { return }
+            if robots.isShared { robots.want(site) } else { readRobots(of: site) }
         }
     }
 
@@ -115,8 +180,25 @@ extension ImageDownloader {
 
     private func didReadRobots(of site: String, _ result: Result<DownloadedImage, WebImageError>) {
         guard let robots else { return }
-        for (operation, goesFirst) in robots.didRead(site, result, now: monotonicSeconds())
-        where !operation.waiters.isEmpty {
+        letIn(robots.didRead(site, result, now: monotonicSeconds()))
+    }
+
+    /// What the other processes say of sites' files.
+    package func grantRobots(_ answers: [(site: RobotsSite, answer: RobotsAnswer)]) {
+        guard let robots else { return }
+        for (site, answer) in answers {
+            switch answer {
+            case .known(let text, let remaining):
+                letIn(robots.adopt(site.site, text: text, remaining: remaining, now: monotonicSeconds()))
+            case .ask: readRobots(of: site.site)
+            case .wait: robots.ask(later: site.site, now: monotonicSeconds())
+            }
+        }
+    }
+
+    private func letIn(_ operations: [(operation: DownloadOperation, goesFirst: Bool)]) {
+        guard let robots else { return }
+        for (operation, goesFirst) in operations where !operation.waiters.isEmpty {
             // A file that nobody could read for want of a connection says nothing: the request itself will.
             if case .wait = robots.ask(operation.request, now: monotonicSeconds()) {
                 enqueue(operation, goesFirst: goesFirst)

@@ -49,6 +49,15 @@ struct RobotsRules: Sendable, Equatable {
         rules = isNamed ? own : others
     }
 
+    /// The same rules as a file of their own.
+    var text: String {
+        var text = "User-agent: *\n"
+        for rule in rules {
+            text += (rule.allows ? "Allow: " : "Disallow: ") + String(decoding: rule.pattern, as: UTF8.self) + "\n"
+        }
+        return text
+    }
+
     /// Whether a path with its query may be asked for: the longest rule that fits decides, `Allow` among equals.
     func allow(_ target: String) -> Bool {
         guard !rules.isEmpty, target != "/robots.txt" else { return true }

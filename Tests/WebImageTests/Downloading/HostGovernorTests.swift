@@ -185,6 +185,63 @@ struct HostGovernorTests {
         #expect(!governor.mayBegin("a", running: 0, waiting: 1, now: 0.5))
     }
 
+    @Test(
+        "What others say of a slow host counts once, until its own answers say otherwise; one told by itself is told again later"
+    )
+    func othersLatency() throws {
+        let (teller, hearer) = (governor(), governor())
+        teller.isShared = true
+        hearer.isShared = true
+        for _ in 0..<10 { teller.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 32, now: 0) }
+        #expect(!teller.hasCalls)
+        for _ in 0..<100 { teller.didAnswer("a", nil, firstByte: 3, began: 0, running: 32, now: 1) }
+        let news = teller.takeCalls { _ in 0 }.news
+        let told = try #require(news.first)
+        #expect(news.count == 1 && told.state == .slow && told.until == 31 && (2..<32).contains(told.failures))
+        #expect(HostNews.Latency(told.error.message)?.best == 0.1)
+        // As narrow as before it is no news for a while, and is told again then.
+        for _ in 0..<300 { teller.didAnswer("a", nil, firstByte: 3, began: 1, running: 32, now: 2) }
+        let narrowest = try #require(teller.takeCalls { _ in 0 }.news.first)
+        #expect(narrowest.failures == 2)
+        for _ in 0..<50 { teller.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, now: 3) }
+        #expect(!teller.hasCalls)
+        teller.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, now: 18)
+        #expect(teller.takeCalls { _ in 0 }.news.map(\.until) == [48])
+
+        hearer.adopt([narrowest], now: 3)
+        #expect(hearer.mayBegin("a", running: 1, waiting: 9, now: 3))
+        #expect(!hearer.mayBegin("a", running: 2, waiting: 9, now: 3))
+        #expect(hearer.reason(for: "a", now: 3)?.text == "at most 2 at once for now")
+        #expect(!hearer.hasCalls)
+        // Its own answers are fast: more at once, whatever was said before.
+        for _ in 0..<40 { hearer.didAnswer("a", nil, firstByte: 0.1, began: 3, running: 2, now: 4) }
+        #expect(hearer.mayBegin("a", running: 20, waiting: 9, now: 4))
+        hearer.adopt([narrowest], now: 5)
+        #expect(hearer.mayBegin("a", running: 20, waiting: 9, now: 5))
+        var late = narrowest
+        late.until = 40
+        hearer.adopt([late], now: 41)
+        #expect(hearer.mayBegin("a", running: 20, waiting: 9, now: 41))
+    }
+
+    @Test("With a new policy what is known of hosts stays, and how they are treated changes")
+    func renewed() {
+        let governor = governor()
+        governor.didAnswer("a", Self.status(429, retryAfter: 7), firstByte: nil, began: 0, running: 8, now: 1)
+        var policy = HostPolicy()
+        policy.backsOff = true
+        policy.requestsPerSecond = 1
+        governor.renew(policy, longestWait: 60)
+        #expect(governor.nextWake == .infinity)
+        #expect(!governor.mayBegin("a", running: 0, waiting: 9, now: 7.9))
+        #expect(governor.mayBegin("b", running: 0, waiting: 9, now: 2))
+        #expect(!governor.mayBegin("b", running: 1, waiting: 9, now: 2.5))
+        for _ in 0..<20 { #expect(!governor.didFail("c", Self.refused, began: 2, now: 2)) }
+        policy.requestsPerSecond = nil
+        governor.renew(policy, longestWait: 60)
+        #expect(governor.mayBegin("b", running: 1, waiting: 9, now: 2.6))
+    }
+
     @Test("A host that grows slow is asked by fewer at once, one that is always slow is not")
     func latency() {
         let governor = governor()

@@ -180,34 +180,36 @@ struct HostileServerTests {
 
     @Test("An address that drops every packet is a timeout, and one that refuses is no connection")
     func noConnection() async throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(listener) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        func withAddress(_ body: (UnsafeMutablePointer<sockaddr>) -> Int32) -> Int32 {
-            withUnsafeMutableBytes(of: &address) { body($0.baseAddress!.assumingMemoryBound(to: sockaddr.self)) }
-        }
-        #expect(withAddress { bind(listener, $0, length) } == 0)
-        #expect(withAddress { getsockname(listener, $0, &length) } == 0)
-        #expect(listen(listener, 0) == 0)
-        // Its queue is full after a few: the kernel drops every further SYN.
-        var fillers: [Int32] = []
-        defer { for filler in fillers { close(filler) } }
-        for _ in 0..<4 {
-            let filler = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
-            _ = withAddress { connect(filler, $0, length) }
-            fillers.append(filler)
-        }
-        let port = Int(in_port_t(bigEndian: address.sin_port))
+        let full = try FullPort()
         let downloader = try makeDownloader {
             $0.connectTimeout = 0.5
             $0.maxAttempts = 1
         }
-        #expect(await downloader.failure("http://127.0.0.1:\(port)/")?.outcome == .timeout)
+        #expect(await downloader.failure("http://127.0.0.1:\(full.port)/")?.outcome == .timeout)
         let closed = try ClosedPort()
         #expect(await downloader.failure("http://127.0.0.1:\(closed.port)/")?.outcome == .connect)
+    }
+
+    @Test("Who waits for a connection gives its slot back sooner than who waits for a byte")
+    func connectingIsParked() async throws {
+        let full = try FullPort()
+        let (silent, good) = (try OriginServer(), try OriginServer())
+        silent.setFallback { _ in OriginResponse(fault: .stallBeforeHeader) }
+        good.setFallback { _ in OriginResponse(body: [1]) }
+        let downloader = try makeDownloader {
+            $0.maxConcurrentDownloads = 2
+            $0.parkAfter = 20
+            $0.connectTimeout = 55
+        }
+        let urls = [silent.url("/"), "http://127.0.0.1:\(full.port)/"]
+        let tasks = urls.map { url in Task { await downloader.failure(url) } }
+        await silent.waitForRequests(1)
+        // Both slots are taken until the one without a connection is parked.
+        _ = try await downloader.download(good.url("/"), options: .uninspected)
+        let states = await downloader.states(of: Set(urls))
+        #expect(states[urls[0]]?.phase == .transferring && states[urls[1]]?.phase == .parked, "\(states)")
+        for task in tasks { task.cancel() }
+        for task in tasks { #expect(await task.value?.code == .cancelled) }
     }
 
     private func residentBytes() -> Int {

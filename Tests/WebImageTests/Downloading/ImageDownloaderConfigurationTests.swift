@@ -133,6 +133,40 @@ struct ImageDownloaderConfigurationTests {
         _ = try await downloader.download(origin.url("/d"))
     }
 
+    @Test(
+        "A renewed session keeps to its new policy of hosts, to robots.txt and to its bytes a second, and to the old ones no more"
+    )
+    func newPolicy() async throws {
+        origin.setFallback { _ in OriginResponse(body: pseudoImage(20_000)) }
+        origin.route("/robots.txt", OriginResponse(body: Array("User-agent: *\nDisallow: /private/".utf8)))
+        let downloader = try makeDownloader()
+        #expect(await downloader.failure(origin.url("/private/a")) == nil)
+        var configuration = await downloader.configuration
+        configuration.hosts.requestsPerSecond = 5
+        configuration.asksRobots = true
+        try await downloader.createNewSession(configuration: configuration)
+        #expect(await downloader.failure(origin.url("/private/b"))?.outcome == .refused)
+        for index in 0..<3 { _ = try await downloader.download(origin.url("/\(index)"), options: .uninspected) }
+        let times = origin.requests.dropFirst().map(\.time)
+        #expect(times.count == 4 && times[3] - times[0] >= 3 / 5.0 - 0.05, "\(times)")
+        configuration.hosts = HostPolicy()
+        configuration.asksRobots = false
+        configuration.limitRate = 100_000
+        try await downloader.createNewSession(configuration: configuration)
+        let (url, began) = (origin, monotonicSeconds())
+        await withTaskGroup(of: Void.self) { group in
+            for index in 0..<10 {
+                group.addTask { #expect(await downloader.failure(url.url("/private/\(index)")) == nil) }
+            }
+        }
+        // What was saved up, and one buffer that came too early.
+        #expect(monotonicSeconds() - began >= (200_000 - 5_000 - 65_536) / 100_000.0)
+        #expect(origin.requestCount("/robots.txt") == 1)
+        configuration.limitRate = nil
+        try await downloader.createNewSession(configuration: configuration)
+        #expect(await !downloader.governsHosts)
+    }
+
     @Test("A session can be ended once what is under way has finished")
     func finishing() async throws {
         origin.route("/a", OriginResponse(body: [1], fault: .stallBeforeHeader))

@@ -33,7 +33,10 @@ struct RobotsTests {
             ),
         ])
     func rules(text: String, target: String, isAllowed: Bool) {
-        #expect(RobotsRules(text: text, agent: "prefetch").allow(target) == isAllowed)
+        let rules = RobotsRules(text: text, agent: "prefetch")
+        #expect(rules.allow(target) == isAllowed)
+        // As others are told.
+        #expect(RobotsRules(text: rules.text, agent: "prefetch") == rules)
     }
 
     @Test(

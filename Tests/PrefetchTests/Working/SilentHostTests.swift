@@ -1,0 +1,43 @@
+import Origin
+import Testing
+import Threading
+import WebImage
+
+@testable import Prefetch
+
+@Suite("Hosts that give no answer, and a worker's other URLs", .timeLimit(.minutes(1)))
+struct SilentHostTests {
+    @Test(
+        "Who waits for a slot gets one when those before it only wait for an answer, also where nothing is claimed any more"
+    )
+    func room() async throws {
+        let fixture = try await WorkerFixture()
+        fixture.origin.setFallback { _ in OriginResponse(body: [1], fault: .stallBeforeHeader) }
+        let worker = try fixture.worker(downloads: {
+            $0.maxParkedDownloads = 1000
+            $0.parkAfter = 0.1
+            $0.downloadTimeout = 100
+        })
+        // As many as there are slots, each with a URL whose server is silent.
+        let count = worker.slots.limit
+        #expect(await worker.slots.acquire(count))
+        let loads = (0..<count).map { index in
+            let url = fixture.origin.url("/\(index)")
+            return Task { try? await worker.manager.downloader.download(url) }
+        }
+        let granted = Locked(false)
+        let next = Task {
+            let isGranted = await worker.slots.acquire()
+            granted.withLock { $0 = isGranted }
+        }
+        #expect(await becomes { worker.slots.waiting == 1 })
+        // No claim loop is there.
+        let loop = Task { await worker.roomLoop() }
+        #expect(await becomes { granted.withLock { $0 } })
+        #expect(await worker.manager.downloader.currentDownloadCount == count)
+        for task in loads { task.cancel() }
+        loop.cancel()
+        _ = await (loop.value, next.value)
+        for load in loads { _ = await load.value }
+    }
+}

@@ -44,7 +44,7 @@ enum ReportStyle {
         .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:22px 36px;align-items:start}
         figure{margin:0;min-width:0}
         figcaption{font-size:13.5px;margin-bottom:8px}
-        svg{display:block;width:100%;height:auto}
+        svg{display:block;width:100%;height:auto;overflow:visible}
         svg text{fill:var(--soft);font-size:11.5px}
         svg .grid{stroke:var(--line)}svg .axis{stroke:var(--soft)}
         svg .area{fill:var(--k1);opacity:.16}svg .line{fill:none;stroke:var(--k1);stroke-width:1.8;stroke-linejoin:round}

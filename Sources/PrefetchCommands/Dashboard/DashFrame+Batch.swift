@@ -59,7 +59,9 @@ extension DashFrame {
             for (name, value) in parts {
                 guard line.width + name.utf8.count + DisplayWidth.columns(value) + 2 <= columns else { continue }
                 line.put(" \(name) ", .dim)
-                line.put(value + "  ")
+                line.put(value)
+                // Blanks beyond the screen would be cut, and a number with them.
+                if line.width + 2 <= columns { line.put("  ") }
             }
             lines.append(line)
         }

@@ -13,17 +13,18 @@ extension ReportPage {
             return "<\(tag)\(kind)\(name)>\(content)</\(tag)>"
         }
         let head = heads.enumerated().map { cell("th", $0, "\($1)") }
-        let isWide = style == "wide"
+        let isInRows = !style.isEmpty
         let body = rows.map { row -> HTML in
             let cells = row.enumerated().map { column, content -> HTML in
                 // Where a row is a block of its own the names of its columns stand in it.
-                let isNamed = isWide && column > 0 && column < row.count - 1 && !heads[column].isEmpty
+                let isNamed =
+                    isInRows && column > 0 && !heads[column].isEmpty && (style == "host" || column < row.count - 1)
                 return cell("td", column, content, isNamed ? " data-h=\"\(heads[column])\"" : "")
             }
             return "<tr>\(cells)</tr>\n"
         }
         return """
-            <div class="scroll"><table class="\(style)"><thead><tr>\(head)</tr></thead>
+            <div class="scroll"><table\(isInRows ? " class=\"rows \(style)\"" as HTML : "")><thead><tr>\(head)</tr></thead>
             <tbody>\(body)</tbody></table></div>
             """
     }
@@ -76,7 +77,8 @@ extension ReportPage {
         }
         return section(
             "Hosts", "what was asked of each; hits ask nobody",
-            table(["host", "asked", "", "skipped", "share", "received"], numbers: [1, 3, 4, 5], rows))
+            table(
+                ["host", "asked", "", "skipped", "share", "received"], numbers: [1, 3, 4, 5], rows, style: "host"))
     }
 
     /// What each worker did.
@@ -99,7 +101,8 @@ extension ReportPage {
         return section(
             "Workers", "URLs that each was the first to settle",
             table(
-                ["worker", "finished", "", "downloaded", "hit", "skipped", "received"], numbers: [1, 3, 4, 5, 6], rows))
+                ["worker", "finished", "", "downloaded", "hit", "skipped", "received"], numbers: [1, 3, 4, 5, 6], rows,
+                style: "host"))
     }
 
     /// How big the images are, and of which formats.

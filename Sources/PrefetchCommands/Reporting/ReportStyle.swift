@@ -30,10 +30,10 @@ enum ReportStyle {
         .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(136px,1fr));gap:12px;margin:20px 0 16px}
         .tile{padding:14px 18px}
         .tile dt{color:var(--soft);font-size:13px}
-        .tile dd{margin:0;font-size:25px;font-weight:650;line-height:1.3;letter-spacing:-.01em}
-        .tile small{display:block;font-weight:400;letter-spacing:0}
+        .tile dd{margin:0;font-size:clamp(20px,2.6vw,25px);font-weight:650;line-height:1.3;letter-spacing:-.01em;
+        white-space:nowrap}
+        .tile small{display:block;white-space:normal;font-weight:400;letter-spacing:0}
         .tile.bad dd{color:var(--bad)}.tile.bad small{color:var(--soft)}
-        .tile:last-child:nth-child(odd){grid-column-end:-1}
         section .tiles{margin:0 0 18px}section .tile{background:var(--page);border-color:transparent}
         .stack{display:flex;gap:2px;height:26px;border-radius:7px;overflow:hidden;background:var(--track)}
         .stack i{flex:1 1 0;min-width:3px}
@@ -44,7 +44,7 @@ enum ReportStyle {
         .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:22px 36px;align-items:start}
         figure{margin:0;min-width:0}
         figcaption{font-size:13.5px;margin-bottom:8px}
-        svg{display:block;width:100%;height:auto}
+        svg{display:block;width:100%;height:auto;overflow:visible}
         svg text{fill:var(--soft);font-size:11.5px}
         svg .grid{stroke:var(--line)}svg .axis{stroke:var(--soft)}
         svg .area{fill:var(--k1);opacity:.16}svg .line{fill:none;stroke:var(--k1);stroke-width:1.8;stroke-linejoin:round}
@@ -69,17 +69,19 @@ enum ReportStyle {
         section>.note:last-child{margin:14px 0 0}
         code{font:13px ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace;background:var(--track);padding:1px 5px;border-radius:4px}
         footer{padding-top:8px;padding-bottom:40px;font-size:13px}
-        @media (max-width:760px){.tiles{grid-template-columns:1fr 1fr}}
+        @media (max-width:760px){.tiles{grid-template-columns:1fr 1fr}.tile:last-child:nth-child(odd){grid-column:1/-1}}
         @media (max-width:560px){main,footer{padding:0 12px}section{padding:16px}.columns small{font-size:9px}.columns b{font-size:10px}
-        svg text{font-size:17px}.b,.wide thead{display:none}th,td{padding-right:10px}.wide tr{display:block;border-bottom:1px solid
-        var(--line);padding:8px 0}.wide tr:last-child{border:0}.wide td,.wide td:first-child{display:inline-block;border:0;padding:0 14px 2px
-        0;min-width:0;text-align:left}.wide td.b{display:none}.wide td:last-child{display:block;width:auto;min-width:0}
-        .wide td[data-h]::before{content:attr(data-h) " ";color:var(--soft);font-size:12.5px}}
+        svg text{font-size:17px}.b,.rows thead{display:none}th,td{padding-right:10px}.rows tr{display:block;border-bottom:1px solid
+        var(--line);padding:8px 0}.rows tr:last-child{border:0}.rows td,.rows td:first-child{display:inline-block;border:0;padding:0 14px 2px
+        0;min-width:0;text-align:left}.rows td.b{display:none}.wide td:last-child{display:block;width:auto;min-width:0}
+        .host td:first-child{display:block}
+        .rows td[data-h]::before{content:attr(data-h) " ";color:var(--soft);font-size:12.5px}}
         @media print{:root{--page:#fff;--card:#fff;--text:#000;--soft:#444;--line:#ccc;--track:#eee;--bad:#b3261e;--good:#1a7f4b;--held:#8a5a00;
         --k1:#3b6fd8;--k2:#2a9d8f;--k3:#8fa7c9;--k4:#d9480f;--k5:#e8930c;--k6:#c2255c;--k7:#9c5bd1;--k8:#a08c72;--k9:#7a828d}
         *{-webkit-print-color-adjust:exact;print-color-adjust:exact}
         body{font-size:11.5px}main,footer{max-width:none;padding:0}header{padding-top:0}section{padding:12px 14px;margin:10px 0;
         -webkit-box-decoration-break:clone;box-decoration-break:clone}th,td{padding-top:3px;padding-bottom:3px}.note{break-after:avoid}
+        td:first-child{min-width:0}
         .columns small{font-size:9px}
         .tiles{grid-template-columns:repeat(5,1fr)}.tile{padding:8px 12px}.tile dd{font-size:18px}
         figure,tr,.tile,.stack,.legend li,h2{break-inside:avoid}h2{break-after:avoid}.scroll{overflow:visible}

@@ -57,7 +57,7 @@ struct DashTests {
                 try await until {
                     let lines = try await tmux.rows
                     guard number == 4 else { return lines.contains { $0.hasPrefix(" " + expected) } }
-                    return lines.contains { $0.prefixMatch(of: / \d\d:\d\d:\d\d /) != nil }
+                    return lines.contains { $0.prefixMatch(of: /\s\d\d:\d\d:\d\d\s/) != nil }
                 }
                 #expect(try await tmux.rows.allSatisfy { $0.unicodeScalars.count <= columns })
             }

@@ -91,17 +91,6 @@ struct InputTests {
             "seq 9999 | sed 's|^|https://a.example/|' | gzip | head -c 9000 | '\(program)' run - --cache '\(cache)' -q")
         #expect(await half.wait() == .exited(65))
         #expect(half.stderr.contains("cannot read"), "\(half.stderr)")
-        // Parquet comes through a pipe, where its reader is there.
-        let parquet = try await shell(
-            """
-            cd '\(folder.path(""))' && python3 -c 'import pyarrow' 2>/dev/null || exit 9
-            python3 -c 'import pyarrow as a, pyarrow.parquet as p; p.write_table(a.table({"url": ["\(origin.url("/0.png"))"], "caption": ["c"]}), "i.parquet")'
-            python3 -c 'import sys, csv, pyarrow.parquet as p
-            w = csv.writer(sys.stdout); f = p.ParquetFile(sys.argv[1]); c = sys.argv[2:]; w.writerow(c)
-            for b in f.iter_batches(columns=c): w.writerows(zip(*(b[n].to_pylist() for n in c)))' i.parquet url caption |
-                '\(program)' run - --input-format csv --cache '\(cache)' --keep-columns caption --allow-net 127.0.0.0/8 -n 1 -q
-            """)
-        #expect([.exited(0), .exited(9)].contains(await parquet.wait()), "\(parquet.stderr)")
     }
 
     @Test("report writes a page of a real batch, with and without its images, and refuses a terminal and a folder")

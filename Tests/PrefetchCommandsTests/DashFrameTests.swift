@@ -7,7 +7,7 @@ import WebImage
 
 @Suite("Frames of the dashboard", .timeLimit(.minutes(1)))
 struct DashFrameTests {
-    private static let sizes = [(80, 24), (120, 40), (60, 20), (40, 10)]
+    private static let sizes = [(80, 24), (120, 40), (60, 20), (40, 10), (200, 50)]
 
     /// The frame as a file: `Tests/Golden/batch-80x24.txt`. With PREFETCH_GOLDEN=write they are written anew.
     @Test("A frozen batch looks as it is kept", arguments: DashView.allCases, sizes)

@@ -146,6 +146,41 @@ struct DashKeyTests {
         #expect(DisplayWidth.columns(text) == columns)
     }
 
+    @Test(
+        "Of a host that is too long both ends are seen, in no more columns than there are",
+        arguments: [
+            ("cdn.a.example", 20, "cdn.a.example"), ("this-is-a-very-long-host.example", 16, "this-is….example"),
+            ("写真写真写真写真写真.example", 14, "写真写…example"), ("abcdefghij", 8, "abcdefg…"), ("abcdefghij", 9, "abcd…ghij"),
+            ("aaaaaaaaaaaaaaae\u{301}wxyz", 9, "aaaa…wxyz"),
+        ])
+    func middle(_ text: String, _ limit: Int, _ cut: String) {
+        let found = DisplayWidth.cutMiddle(text, to: limit, mark: "…")
+        #expect(DisplayWidth.columns(found) <= limit, "\(found)")
+        #expect(found == cut)
+    }
+
+    @Test("Skipped URLs are one line of the log for ten seconds, unless something else has happened")
+    func log() {
+        var state = DashState()
+        state.id = "laion-art-7"
+        var reading = DashFixture.reading(0)
+        func skip(_ count: Int, at: Int) {
+            reading.look?.at = at
+            reading.look?.status.counts[.timeout] += count
+            state.take(reading)
+        }
+        skip(0, at: 1_000)
+        for second in 2...9 { skip(2, at: second * 1_000) }
+        #expect(state.log.count == 2 && state.log.last?.text == "skipped 16: timeout 16")
+        skip(1, at: 12_000)
+        #expect(state.log.count == 3 && state.log.last?.text == "skipped 1: timeout 1")
+        state.note(12_500, .warning, "node-b:978 is lost")
+        skip(3, at: 13_000)
+        #expect(state.log.suffix(2).map(\.text) == ["node-b:978 is lost", "skipped 3: timeout 3"])
+        // Where there is room for one line, it is the one that is in no table.
+        #expect(DashFixture.frame(state, 80, 24).contains { $0.text.hasSuffix("node-b:978 is lost") })
+    }
+
     @Test("NO_COLOR, CLICOLOR_FORCE, FORCE_COLOR, TERM and --color, in their order")
     func colour() {
         func isOn(_ choice: ColourChoice, _ environment: [String: String], _ isTerminal: Bool) -> Bool {

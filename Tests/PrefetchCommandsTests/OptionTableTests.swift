@@ -11,75 +11,29 @@ struct OptionTableTests {
         .deletingLastPathComponent()
 
     private let page: String
-    /// The text of every file of tests.
-    private let tests: [String]
+    private let tests: NamedTests
 
     init() throws {
         page = try String(contentsOf: Self.root.appending(path: "docs/OPTIONS.md"), encoding: .utf8)
-        let folder = Self.root.appending(path: "Tests")
-        let files = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
-        tests = try files.filter { $0.hasSuffix(".swift") }.map {
-            try String(contentsOf: folder.appending(path: $0), encoding: .utf8)
-        }
-    }
-
-    /// The rows of the tables whose last column names tests, as their cells.
-    private var rows: [[String]] {
-        var rows: [[String]] = []
-        var isProved = false
-        for line in page.split(separator: "\n", omittingEmptySubsequences: false) {
-            guard line.hasPrefix("|") else {
-                isProved = false
-                continue
-            }
-            let cells = line.replacing("\\|", with: "/").split(separator: "|").map {
-                $0.trimmingCharacters(in: .whitespaces)
-            }
-            if cells.last == "proved by" {
-                isProved = true
-            } else if isProved && cells.first?.hasPrefix("---") == false {
-                rows.append(cells)
-            }
-        }
-        return rows
-    }
-
-    /// Whether a proof is there: `Suite "Begin of the name…"`, `Suite.function` or `ported downloader 04, 11`.
-    private func exists(_ proof: String) -> Bool {
-        if let match = proof.wholeMatch(of: /ported (downloader|manager|cache) ([0-9]{2}(?:, [0-9]{2})*)/) {
-            let suites = [
-                "downloader": "SDWebImageDownloaderTests", "manager": "SDWebImageManagerTests",
-                "cache": "SDImageCacheTests",
-            ]
-            let suite = suites[String(match.1)] ?? ""
-            return match.2.split(separator: ", ").allSatisfy { number in
-                tests.contains { $0.contains("@Test(\"\(suite) \(number) ") }
-            }
-        }
-        if let match = proof.wholeMatch(of: /([A-Z][A-Za-z]+Tests)\.([a-z][A-Za-z]+)/) {
-            return tests.contains { $0.contains("struct \(match.1) {") && $0.contains("func \(match.2)(") }
-        }
-        guard let match = proof.wholeMatch(of: /([A-Z][A-Za-z]+Tests) "([^"…]+)(…?)"/) else { return false }
-        let name = "\"\(match.2)" + (match.3.isEmpty ? "\"" : "")
-        return tests.contains { text in
-            guard text.contains("struct \(match.1) {") else { return false }
-            return text.matches(of: /@Test\(\s*("[^\n]*)/).contains { $0.1.hasPrefix(name) }
-        }
+        tests = try NamedTests(root: Self.root)
     }
 
     @Test("Every test that the page names is there")
     func proofs() {
-        let rows = self.rows
+        let rows = NamedTests.rows(of: page, named: "proved by")
         // Fewer would mean that they are not found any more.
         #expect(rows.count > 70)
         for row in rows {
             for proof in row[row.count - 1].components(separatedBy: "; ") {
-                #expect(exists(proof), "\(row[0]): there is no test as \(proof)")
+                // By itself: what the macro would print of it is every test there is.
+                let isThere = tests.exists(proof)
+                #expect(isThere, "\(row[0]): there is no test as \(proof)")
             }
         }
         // What this test holds is not held by any text.
         for wrong in ["EngineTests \"No such…\"", "NoSuchTests \"--refresh…\"", "ported manager 99", "the same", ""] {
-            #expect(!exists(wrong))
+            let isThere = tests.exists(wrong)
+            #expect(!isThere, "\(wrong)")
         }
     }
 

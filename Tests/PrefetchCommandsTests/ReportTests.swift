@@ -150,6 +150,38 @@ struct ReportTests {
     }
 
     @Test(
+        "Ticks are round times, three to six of them", arguments: [1, 3, 9, 60, 86, 119, 700, 4_000, 90_000, 900_000])
+    func ticks(duration: Double) {
+        let pause = ReportCurve.pause(duration)
+        #expect((2...6).contains(Int(duration / pause)), "\(pause)")
+        #expect(
+            pause < 1 || pause.truncatingRemainder(dividingBy: 60) == 0
+                || 60.truncatingRemainder(dividingBy: pause) == 0)
+    }
+
+    @Test("A large batch has a small page: hosts, causes and lines are bounded, and what is left out is counted")
+    func large() {
+        var report = report()
+        var look = report.look
+        for index in 0..<256 {
+            look.hosts["host-\(index).\(String(repeating: "long-", count: 40))example"] = .init(
+                finished: index, skipped: 1, bytes: 1)
+            look.counts["machine-\(index):\(index)"] = look.status.counts
+        }
+        for code in 400..<600 { look.httpStatuses[code] = 1 }
+        look.status.counts[.httpError] = 1_000_000
+        report.look = look
+        report.failures = (0..<2_000).map { line in
+            FailureDetail(
+                line: line, url: "https://a.example/" + String(repeating: "x", count: 8_000), outcome: .httpError,
+                httpStatus: 400 + line % 200, attempts: 3, detail: String(repeating: "d", count: 500))
+        }
+        let page = ReportPage(report: report).html.text
+        #expect(page.utf8.count < 2_000_000, "\(page.utf8.count)")
+        #expect(page.contains("other hosts") && page.contains(" more. All of them: "))
+    }
+
+    @Test(
         "Axes end at a round number that is not below the curve",
         arguments: [
             (0, 1), (0.004, 0.004), (0.7, 0.8), (1, 1), (1.01, 1.5), (9.9, 10), (11, 15), (656, 800),

@@ -23,6 +23,10 @@ package struct BatchExport: Sendable {
         total = chain.root.total
     }
 
+    /// The names of the columns that the list had beside its URLs, sorted.
+    /// - Throws: `unreadableList` where it cannot be read (any more).
+    package func columnNames() async throws(PrefetchError) -> [String] { try await results.columnNames() }
+
     /// Runs `body` with the lines in groups until it returns false, on a thread that may block.
     /// - Throws: what `body` throws; `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
     package func forEachGroup(

@@ -66,10 +66,19 @@ package struct ListImport: Sendable {
         if base.hasSuffix(".csv") { return .table(separator: UInt8(ascii: ",")) }
         if base.hasSuffix(".tsv") || base.hasSuffix(".tab") { return .table(separator: UInt8(ascii: "\t")) }
         let text = head.drop { [0xEF, 0xBB, 0xBF, 0x20, 0x09, 0x0A, 0x0D].contains($0) }
-        if ["<?xml", "<urlset", "<sitemapindex"].contains(where: { text.starts(with: $0.utf8) }) { return .sitemap }
+        if isSitemap(text) { return .sitemap }
         guard options.isOfTable else { return .lines }
         let first = head.prefix { $0 != UInt8(ascii: "\n") }
         return .table(separator: first.contains(UInt8(ascii: "\t")) ? UInt8(ascii: "\t") : UInt8(ascii: ","))
+    }
+
+    /// Whether a text begins as XML does, or with the element of a sitemap, whatever prefix it has.
+    private static func isSitemap(_ text: ArraySlice<UInt8>) -> Bool {
+        if ["<?xml", "<!--"].contains(where: { text.starts(with: $0.utf8) }) { return true }
+        guard text.first == UInt8(ascii: "<") else { return false }
+        let name = text.dropFirst().prefix(100).prefix { $0 > 0x20 && $0 != UInt8(ascii: ">") }
+        let local = name.lastIndex(of: UInt8(ascii: ":")).map { name[($0 + 1)...] } ?? name
+        return ["urlset", "sitemapindex"].contains { local.elementsEqual($0.utf8) }
     }
 
     /// Writes the list into a folder and returns its path; the name has the digest of what is in it.

@@ -34,6 +34,17 @@ package struct BatchResults: Sendable {
         entries = try await BatchEntries(of: chain.root, queue: queue, listPath: listPath)
     }
 
+    /// The names of what tables had beside the URLs of the list, each once, sorted. Reads the list to its end.
+    /// - Throws: `unreadableList` where it cannot be read (any more).
+    package func columnNames() async throws(PrefetchError) -> [String] {
+        var names: Set<String> = []
+        try await entries.forEach { entry async throws(PrefetchError) in
+            if let columns = entry.columns { names.formUnion(columns.keys) }
+            return true
+        }
+        return names.sorted()
+    }
+
     /// Runs `body` with each line until it returns false.
     /// - Throws: what `body` throws; `unreadableList`, `redisUnavailable` where it cannot be read (any more).
     package func forEach(_ body: (Line) async throws(PrefetchError) -> Bool) async throws(PrefetchError) {

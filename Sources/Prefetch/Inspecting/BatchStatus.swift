@@ -91,6 +91,13 @@ public struct BatchStatus: Sendable, Equatable {
     /// Whether nothing of it begins for now, because somebody said so.
     public var isHeld: Bool { state == .running && (isPaused || isQueuePaused) }
 
+    /// Becomes a later reading of the same batch, which had no look at the batches before and after it.
+    package mutating func take(_ later: BatchStatus) {
+        let (before, after) = (retryOf, retriedBy)
+        self = later
+        (retryOf, retriedBy) = (before, after)
+    }
+
     /// A batch made up of what is given; for views and their tests.
     package init(
         id: String, state: State, total: Int, counts: PrefetchCounts, created: Int, ended: Int, at: Int

@@ -23,8 +23,12 @@ extension PrefetchQueue {
         do throws(RedisError) { ids = try await batches() } catch { throw PrefetchError(error) }
         guard let name, !name.isEmpty else {
             if let newest = ids.last { return newest }
+            let others = await otherQueues(with: "").prefix(3).map { "'\($0)'" }.joined(separator: ", ")
             throw PrefetchError(
-                .notFound, "there is no batch yet", hint: "make one: prefetch-coord run urls.txt, or submit urls.txt")
+                .notFound, "there is no batch yet" + (others.isEmpty ? "" : " in queue '\(queueName)'"),
+                hint: others.isEmpty
+                    ? "make one: prefetch-coord run urls.txt, or submit urls.txt"
+                    : "queue \(others) has some: add --queue NAME")
         }
         if ids.contains(name) { return name }
         let matches = ids.filter { $0.hasPrefix(name) }
@@ -34,7 +38,7 @@ extension PrefetchQueue {
             let known = ids.suffix(3).reversed().joined(separator: ", ")
             let hint =
                 if !elsewhere.isEmpty {
-                    "this is queue '\(queueName)', and queue \(elsewhere) has one: add --queue"
+                    "this is queue '\(queueName)', and queue \(elsewhere) has one: add --queue NAME"
                 } else if ids.isEmpty {
                     "there is none at all in queue '\(queueName)'; --queue names another"
                 } else {

@@ -18,6 +18,14 @@ package struct ListFeeder: Sendable {
         case closed(String)
     }
 
+    /// What a feeder waits for.
+    package enum Wait: Sendable {
+        /// As many jobs wait in Redis as the window allows: workers have to take some.
+        case window
+        /// Redis has reached its maxmemory.
+        case memory
+    }
+
     private static let leastCount = 4
 
     private let queue: PrefetchQueue
@@ -63,35 +71,35 @@ package struct ListFeeder: Sendable {
     /// Feeds until the batch is sealed or over.
     ///
     /// * `pushed`: hears how many URLs Redis has, after every push.
-    /// * `waiting`: hears once when the window is full.
+    /// * `waiting`: hears once when the window or Redis is full, and again when it is the other of them.
     /// Throws `redisUnavailable` after the queue's patience, `unreadableList` where the file is gone or has changed, `stopped`
     ///   where the task is cancelled. The batch stays open and can be resumed.
     package func feed(
-        pushed: @Sendable (Int) -> Void = { _ in }, waiting: @Sendable () -> Void = {}
+        pushed: @Sendable (Int) -> Void = { _ in }, waiting: @Sendable (Wait) -> Void = { _ in }
     ) async throws(PrefetchError) -> End {
         let end = segment?.end ?? entries.total
         var from = segment?.base ?? 0
         while true {
             var push = PendingPush(offset: from)
             var result: PrefetchQueue.PushResult?
-            var saidWaiting = false
+            var said: Wait?
             func offer() async throws(PrefetchError) -> Bool {
                 while true {
                     switch try await send(push) {
-                    case .pushed(let count):
+                    case .result(.pushed(let count)):
                         try await settleHits(of: push)
                         pushed(count)
                         push = PendingPush(offset: count)
                         return true
-                    case .full:
-                        if !saidWaiting { waiting() }
-                        saidWaiting = true
+                    case .wait(let wait):
+                        if said != wait { waiting(wait) }
+                        said = wait
                         try await waitForRoom(at: push.offset)
-                    case .at(let count) where count == push.offset + push.count:
+                    case .result(.at(let count)) where count == push.offset + push.count:
                         try await settleHits(of: push)
                         push = PendingPush(offset: count)
                         return true
-                    case let other:
+                    case .result(let other):
                         result = other
                         return false
                     }
@@ -125,22 +133,30 @@ package struct ListFeeder: Sendable {
     /// pushes that it takes. Less and less often: a full window is work for a second or more, or a stalled queue.
     private func waitForRoom(at offset: Int) async throws(PrefetchError) {
         var milliseconds = 20
-        repeat {
+        while true {
             try await pause(milliseconds)
             milliseconds = min(100, milliseconds + 20)
-        } while try await send(offset, 0, []) == .full
+            if case .result = try await send(offset, 0, []) { return }
+        }
     }
 
-    private func send(_ push: borrowing PendingPush) async throws(PrefetchError) -> PrefetchQueue.PushResult {
+    /// What came of a push: nothing for now, or what Redis said.
+    private enum Answer {
+        case wait(Wait)
+        case result(PrefetchQueue.PushResult)
+    }
+
+    private func send(_ push: borrowing PendingPush) async throws(PrefetchError) -> Answer {
         try await send(push.offset, push.count, push.payloads())
     }
 
     private func send(
         _ offset: Int, _ count: Int, _ jobs: [[UInt8]]
-    ) async throws(PrefetchError) -> PrefetchQueue.PushResult {
+    ) async throws(PrefetchError) -> Answer {
         do throws(RedisError) {
-            return try await queue.push(
+            let result = try await queue.push(
                 batch: batch, offset: offset, window: window, count: count, of: segment, jobs: jobs)
+            return result == .full ? .wait(.window) : .result(result)
         } catch {
             // A full Redis refuses PUSH and still drains: the same back-pressure as a full window.
             if error.code == .outOfMemory { return try await stillTakesJobs() }
@@ -149,10 +165,10 @@ package struct ListFeeder: Sendable {
     }
 
     /// What a refused PUSH could not say: whether the batch was ended meanwhile, by its deadline too.
-    private func stillTakesJobs() async throws(PrefetchError) -> PrefetchQueue.PushResult {
+    private func stillTakesJobs() async throws(PrefetchError) -> Answer {
         let status = try await redis { () async throws(RedisError) in try await queue.status(of: batch) }
-        guard let status else { return .closed("gone") }
-        return status.state == .running ? .full : .closed(status.state.rawValue)
+        guard let status else { return .result(.closed("gone")) }
+        return status.state == .running ? .wait(.memory) : .result(.closed(status.state.rawValue))
     }
 
     private func settleHits(of push: borrowing PendingPush) async throws(PrefetchError) {

@@ -5,8 +5,8 @@ internal import Redis
 package struct OpenBatchFeeder: Sendable {
     /// What a person may want to know meanwhile.
     package enum Notice: Sendable {
-        /// The window is full: workers have to take jobs first.
-        case waitingForWorkers
+        /// The window or Redis is full: workers have to take jobs first.
+        case waitingForRoom(ListFeeder.Wait)
         /// This list comes first, and others feed it or nobody can here.
         case waitingForList(ListSegment)
     }
@@ -62,7 +62,7 @@ package struct OpenBatchFeeder: Sendable {
                 let end = try await ListFeeder(
                     queue: queue, entries: entries, of: found.path, batch: batch, window: window, jobSize: jobSize,
                     segment: next
-                ).feed(waiting: { notice(.waitingForWorkers) })
+                ).feed(waiting: { notice(.waitingForRoom($0)) })
                 if case .closed = end { return end }
                 waited = .now
                 continue

@@ -121,6 +121,7 @@ extension PrefetchWorker {
         configuration.onEvent(.lost(worker))
         configuration.history?.lost(worker)
         lossCount += 1
+        ownTotals = PrefetchCounts()
         await register()
     }
 

@@ -19,12 +19,12 @@ extension PrefetchWorker {
             let about =
                 [
                     ("in_flight", String(activity.running + activity.parked)),
-                    ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(totals.finished)),
-                    ("skipped", String(totals.skipped)), ("bytes", String(totals.bytes)),
+                    ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(ownTotals.finished)),
+                    ("skipped", String(ownTotals.skipped)), ("bytes", String(ownTotals.bytes)),
                     ("trouble", fault.message ?? ""), ("oldest", await oldestNotes()),
                     ("max_concurrent_downloads", String(concurrency)), ("complaint", complaints.current ?? ""),
                     ("cache", cacheID),
-                    ("retrying", String(activity.retrying)),
+                    ("retrying", String(activity.retrying)), ("parked", String(activity.parked)),
                 ] + Vitals.now
             let worker = name
             let began = ContinuousClock.now

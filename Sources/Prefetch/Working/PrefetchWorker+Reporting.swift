@@ -55,7 +55,7 @@ extension PrefetchWorker {
         redisAnswers()
         for ((id, run), result) in zip(ready, results) {
             if let result {
-                count(result, of: run)
+                count(result, of: run, as: worker)
             } else {
                 batches[run.claim.job.batch]?.over.open()
             }
@@ -65,7 +65,10 @@ extension PrefetchWorker {
         forgetBatches()
     }
 
-    private func count(_ first: [(position: Int, outcome: PrefetchOutcome)], of run: JobRun) {
+    /// * `worker`: the name under which it was reported.
+    private func count(
+        _ first: [(position: Int, outcome: PrefetchOutcome)], of run: JobRun, as worker: String
+    ) {
         var mine = run.unreported
         // Most reports are the first of all they say.
         if first.count < mine.count {
@@ -75,6 +78,9 @@ extension PrefetchWorker {
         for item in mine {
             totals[item.outcome] += 1
             totals.bytes += item.bytes
+            guard worker == name else { continue }
+            ownTotals[item.outcome] += 1
+            ownTotals.bytes += item.bytes
         }
         hosts.add(mine, of: run.claim.job)
     }

@@ -37,6 +37,8 @@ public actor PrefetchWorker {
     var batches: [String: BatchContext] = [:]
     /// What this worker was first to settle.
     var totals = PrefetchCounts()
+    /// The part of it under the name it has now: what it did under another is told by that one's record.
+    var ownTotals = PrefetchCounts()
     /// What was asked of hosts since it was told last; what was told and not confirmed, with its token; how many tokens there were.
     var hosts = HostTally()
     var untold: (hosts: HostTally, token: String)?

@@ -46,27 +46,31 @@ extension BatchOutput {
     enum Text: String, Sendable, CaseIterable {
         /// An object of JSON.
         case jsonl
-        /// Comma-separated values.
-        case csv
+        /// Values told apart by commas, or by tabs.
+        case csv, tsv
         /// The URLs that were skipped: a list to run again.
         case failed
         /// URL, SHA-256, length and pixels of each image: what `run --locked` checks.
         case lock
 
-        /// What stands in front of all lines.
-        var head: String {
+        /// How a table is written; nil of what is none.
+        var table: BatchTable.Form? {
             switch self {
-            case .jsonl, .failed: ""
-            case .csv: BatchCSV.head
-            case .lock: ImageLock.head
+            case .csv: .commas
+            case .tsv: .tabs
+            case .jsonl, .failed, .lock: nil
             }
         }
+
+        /// What stands in front of all lines.
+        var head: String { self == .lock ? ImageLock.head : "" }
 
         /// A line with its end; empty where there is nothing to say.
         func line(_ line: ExportedLine) -> String {
             switch self {
             case .jsonl: return BatchJSON.line(line).text + "\n"
-            case .csv: return BatchCSV.line(line)
+            // Written by ``BatchTable``, which knows the columns of all lines.
+            case .csv, .tsv: return ""
             case .failed:
                 guard let outcome = line.result.outcome, outcome.isSkipped else { return "" }
                 // What is no URL would be none again; a person may want to see it.

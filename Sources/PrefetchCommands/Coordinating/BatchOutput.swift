@@ -61,15 +61,17 @@ struct BatchOutput: Sendable {
             }
             return file != nil || (!Console.isOutputClosed && Console.outputError == nil)
         }
-        _ = try put(text.head, 0, 0)
+        var table: BatchTable?
+        if let form = text.table { table = BatchTable(form: form, columns: try await export.columnNames()) }
+        _ = try put(table?.head ?? text.head, 0, 0)
         if text == .lock {
             try await export.forEachLock { locks throws(PrefetchError) in
                 let known = locks.compactMap { $0 }
                 return try put(known.map(\.line).joined(), locks.count, known.count)
             }
         } else {
-            try await export.forEachGroup { lines throws(PrefetchError) in
-                let all = lines.map { text.line($0) }
+            try await export.forEachGroup { [table] lines throws(PrefetchError) in
+                let all = lines.map { table?.line($0) ?? text.line($0) }
                 return try put(
                     all.joined(), text == .failed ? all.count { !$0.isEmpty } : lines.count,
                     lines.count { $0.image != nil })

@@ -64,7 +64,7 @@ struct BatchRun: Sendable {
         batch.isFresh = try await queue.status(of: id)?.counts.finished == 0
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         if batch.total == 0 {
-            _ = try await batch.feed({})
+            _ = try await batch.feed({ _ in })
             return try await finish(queue, id, stop)
         }
         let output = WorkerOutput(isNeeded: settings.progress == .tty || settings.progress == .json)
@@ -139,7 +139,11 @@ struct BatchRun: Sendable {
         return await withTaskGroup(of: Step.self) { group in
             group.addTask {
                 do throws(PrefetchError) {
-                    _ = try await batch.feed({})
+                    _ = try await batch.feed { wait in
+                        // A full window is what workers of this very run take from.
+                        guard wait == .memory else { return }
+                        for line in FeedingText.lines(wait) { Console.note(line) }
+                    }
                     return .goOn
                 } catch {
                     return error.kind == .stopped ? .goOn : .failed(error)

@@ -9,8 +9,8 @@ struct OpenBatch: Sendable {
     let total: Int
     /// Whether nothing of it had ended when it was opened.
     var isFresh = false
-    /// Feeds until the batch is sealed; the closure hears once when the window is full.
-    let feed: @Sendable (_ waiting: @Sendable () -> Void) async throws(PrefetchError) -> ListFeeder.End
+    /// Feeds until the batch is sealed; the closure hears what it waits for.
+    let feed: @Sendable (_ waiting: @Sendable (ListFeeder.Wait) -> Void) async throws(PrefetchError) -> ListFeeder.End
 }
 
 /// Where the URLs of a `run` come from.

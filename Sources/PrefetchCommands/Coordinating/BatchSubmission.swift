@@ -44,7 +44,9 @@ struct BatchSubmission: Sendable {
     }
 
     /// Feeds a batch until it is sealed.
-    func feed(_ id: String, waiting: @Sendable () -> Void = {}) async throws(PrefetchError) -> ListFeeder.End {
+    func feed(
+        _ id: String, waiting: @Sendable (ListFeeder.Wait) -> Void = { _ in }
+    ) async throws(PrefetchError) -> ListFeeder.End {
         try await ListFeeder(
             queue: queue, list: list, batch: id, window: arguments.window, jobSize: arguments.jobSize, hits: try hits()
         ).feed(waiting: waiting)

@@ -17,7 +17,8 @@ struct ExportCommand: AsyncParsableCommand {
 
             jsonl: an object a line, in the order of the list, with line, url, outcome,
             path, bytes, sha256, format, width and height; null where there is none.
-            csv: the same as comma-separated values, behind a line of names.
+            csv, tsv: the same as a table, behind a line of names; columns that the list had
+            (--keep-columns) stand behind ours.
             failed: the URLs that were skipped, a list to run again.
             lock: URL, SHA-256, bytes and pixels of each image; run --locked checks them.
             files: hard links 000001.jpg, 000002.png … by line number and verified format;
@@ -83,7 +84,7 @@ struct ExportCommand: AsyncParsableCommand {
         } else {
             guard ["files", "tree", "sdwebimage", "webdataset"].contains(kind) else {
                 throw ValidationError(
-                    "--to is jsonl, csv, failed or lock, or files, tree, sdwebimage or webdataset and a folder, not '\(kind)'"
+                    "--to is jsonl, csv, tsv, failed or lock, or files, tree, sdwebimage or webdataset and a folder, not '\(kind)'"
                 )
             }
             guard let folder = rest.popFirst(), !folder.isEmpty else {

@@ -33,15 +33,15 @@ struct OpenBatchOutput: Sendable {
         _ body: @escaping @Sendable (@escaping @Sendable (OpenBatchFeeder.Notice) -> Void) async throws -> Void
     ) async throws {
         let hint = try await session.queue.workers().isEmpty ? "; no worker is there yet" : ""
-        let said = Locked(false)
+        let said = Locked<ListFeeder.Wait?>(nil)
         let notice: @Sendable (OpenBatchFeeder.Notice) -> Void = { notice in
             switch notice {
-            case .waitingForWorkers:
-                let isFirst = said.withLock { said in
-                    defer { said = true }
-                    return !said
+            case .waitingForRoom(let wait):
+                let isNew = said.withLock { said in
+                    defer { said = wait }
+                    return said != wait
                 }
-                if isFirst { Console.note("there is more than the window holds; feeding it as workers take it\(hint)") }
+                if isNew { for line in FeedingText.lines(wait, hint) { Console.note(line) } }
             case .waitingForList(let segment):
                 Console.note(
                     "waiting for \(TerminalText.escaped(segment.path)) of \(TerminalText.escaped(segment.host)), which was added "

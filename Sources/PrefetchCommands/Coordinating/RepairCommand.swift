@@ -89,8 +89,8 @@ struct RepairCommand: AsyncParsableCommand {
             "made \(opened.id) again from \(TerminalText.escaped(urls.path)) with \(Wording.count(urls.total)) URLs and the "
                 + "default options (\(Self.words(batch.options))); for others: prefetch-coord cancel \(opened.id), then submit"
         )
-        let end = try await ListFeeder(queue: queue, list: urls, batch: opened.id).feed(waiting: {
-            Console.note("the list is longer than the window; feeding it as workers take it")
+        let end = try await ListFeeder(queue: queue, list: urls, batch: opened.id).feed(waiting: { wait in
+            for line in FeedingText.lines(wait) { Console.note(line) }
         })
         if case .closed(let state) = end, state != "done" {
             throw PrefetchError(.notFound, "\(id) was \(state) while it was fed", hint: "repair it again")

@@ -120,8 +120,8 @@ struct RetryCommand: AsyncParsableCommand {
         if !json && !(wait && quiet) { Console.print(opened.id) }
         let hint = try await session.queue.workers().isEmpty ? "; no worker is there yet" : ""
         let end = try await Self.unless(stop) {
-            try await opened.feed {
-                Console.note("there is more than the window holds; feeding it as workers take it\(hint)")
+            try await opened.feed { wait in
+                for line in FeedingText.lines(wait, hint) { Console.note(line) }
             }
         }
         guard let end else {

@@ -31,17 +31,24 @@ struct StatusCommand: AsyncParsableCommand {
         try await Session.with(location) { session in
             let queue = session.queue
             let ids = batch == nil ? try await queue.batches() : [try await queue.resolve(batch)]
-            let statuses = try await queue.statuses(of: ids)
+            var statuses = try await queue.statuses(of: ids)
+            // Of one batch everything that is added up is of one moment.
+            let look = batch == nil ? nil : try await queue.look(at: ids[0])
+            if let look, !statuses.isEmpty { statuses[0].take(look.status) }
             let workers = try await queue.workerFacts()
             let oldest = batch == nil ? nil : try await oldest(of: statuses, queue)
             let orders = try await queue.queueOrders()
             let health = try await QueueHealth.read(queue)
             if json {
-                Console.print(Self.object(statuses, workers, oldest, QueueText.object(queue, orders), health).text)
+                let batches = statuses.map {
+                    LookJSON.adding(look, to: OpenURLText.adding(oldest, to: BatchJSON.object($0)))
+                }
+                Console.print(
+                    Self.object(batches, statuses, workers, QueueText.object(queue, orders), health).text)
                 return
             }
             if batch != nil, let status = statuses.first {
-                try await printOne(status, queue)
+                try await printOne(status, look?.counts ?? [:], queue)
                 for line in OpenURLText.lines(oldest ?? [], at: status.at) { Console.print(line) }
             } else {
                 if let line = QueueText.line(orders, words: location.words) { Console.print(line) }
@@ -62,7 +69,9 @@ struct StatusCommand: AsyncParsableCommand {
         return try await queue.oldestOpenURLs(of: status)
     }
 
-    private func printOne(_ status: BatchStatus, _ queue: PrefetchQueue) async throws {
+    private func printOne(
+        _ status: BatchStatus, _ counts: [String: PrefetchCounts], _ queue: PrefetchQueue
+    ) async throws {
         Console.print(BatchText.line(status, isColoured: isColoured))
         for line in BatchText.outcomes(status.counts) { Console.print(line) }
         let lists = status.hasLists ? try await queue.lists(of: status.id) : []
@@ -102,7 +111,7 @@ struct StatusCommand: AsyncParsableCommand {
                 "  refused \(TerminalText.escaped(host)): \(TerminalText.escaped(message)); workers open it with --allow-net"
             )
         }
-        for (worker, counts) in try await queue.workerCounts(of: status.id).sorted(by: { $0.key < $1.key }) {
+        for (worker, counts) in counts.sorted(by: { $0.key < $1.key }) {
             Console.print(
                 "  \(TerminalText.escaped(worker)) finished \(Wording.count(counts.finished)) skipped \(Wording.count(counts.skipped))"
             )
@@ -112,8 +121,11 @@ struct StatusCommand: AsyncParsableCommand {
     private static func printWorkers(_ workers: [[String: String]]) {
         if workers.isEmpty { Console.print("no workers") }
         for facts in workers {
-            var line = "worker \(TerminalText.escaped(facts["id"] ?? ""))  in flight \(facts["in_flight"] ?? "0")"
+            let parked = Int(facts["parked"] ?? "") ?? 0
+            let flight = max(0, (Int(facts["in_flight"] ?? "") ?? 0) - parked)
+            var line = "worker \(TerminalText.escaped(facts["id"] ?? ""))  in flight \(flight)"
             if let most = facts["max_concurrent_downloads"] { line += " of \(TerminalText.escaped(most))" }
+            if parked > 0 { line += ", and \(Wording.count(parked)) from which no byte comes" }
             line += "  finished \(facts["finished"] ?? "0") skipped \(facts["skipped"] ?? "0")"
             if facts["paused"] == "1" { line += "  paused" }
             if let trouble = facts["trouble"], !trouble.isEmpty { line += "  paused: \(TerminalText.escaped(trouble))" }
@@ -123,13 +135,13 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     private static func object(
-        _ statuses: [BatchStatus], _ workers: [[String: String]], _ oldest: [OpenURL]?, _ queue: JSONText,
+        _ batches: [JSONText], _ statuses: [BatchStatus], _ workers: [[String: String]], _ queue: JSONText,
         _ health: QueueHealth
     ) -> JSONText {
         func number(_ facts: [String: String], _ name: String) -> JSONText { .int(Int(facts[name] ?? "") ?? 0) }
         return .object([
             ("v", .int(1)), ("queue", queue),
-            ("batches", .array(statuses.map { OpenURLText.adding(oldest, to: BatchJSON.object($0)) })),
+            ("batches", .array(batches)),
             (
                 "workers",
                 .array(

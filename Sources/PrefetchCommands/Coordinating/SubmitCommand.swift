@@ -126,8 +126,8 @@ struct SubmitCommand: AsyncParsableCommand {
         let hint = try await session.queue.workers().isEmpty ? " (no worker is there: \(workerCommand(session)))" : ""
         return try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
-                let end = try await submission.feed(id) {
-                    Console.note("the list is longer than the window; feeding it as workers take it\(hint)")
+                let end = try await submission.feed(id) { wait in
+                    for line in FeedingText.lines(wait, hint) { Console.note(line) }
                 }
                 if case .closed(let state) = end, state != "done" {
                     if try await session.queue.status(of: id)?.endedBy == .deadline {

@@ -53,7 +53,9 @@ struct WhyCommand: AsyncParsableCommand {
             guard facts.isKnown else {
                 throw PrefetchError(
                     .notFound, "nothing is known of \(TerminalText.url(url)): \(text.unknown)",
-                    hint: "the URL has to be as it was in the list, byte for byte; or give another --queue or --cache")
+                    hint: folder == nil
+                        ? "of URLs that have an image the cache knows: --cache DIR; the URL has to be as it was in the list"
+                        : "the URL has to be as it was in the list, byte for byte; or give another --queue or --cache")
             }
             for line in text.lines { Console.print(line) }
             for line in text.advice(location.words) { Console.note(line) }

@@ -32,7 +32,9 @@ extension DashFrame {
         }
         guard isLarge else {
             while lines.count < height - logHeight { lines.append(StyledLine()) }
-            return lines + state.log.suffix(logHeight).map { logLine($0, isShort: true) }
+            // Skipped URLs are in the tables above; what else happened is nowhere else.
+            let newest = state.log.last { $0.skipped == nil } ?? state.log.last
+            return lines + (logHeight > 0 ? newest.map { [logLine($0, isShort: true)] } ?? [] : [])
         }
         lines.append(rule)
         return lines + state.log.suffix(max(0, height - lines.count)).map { logLine($0, isShort: false) }
@@ -67,11 +69,14 @@ extension DashFrame {
             ])
         func sum(_ fact: String) -> Int { look.workers.values.reduce(0) { $0 + (Int($1.facts[fact] ?? "") ?? 0) } }
         if height >= 12 {
-            put([
-                ("in flight", Wording.count(sum("in_flight"))),
-                ("waiting for host", Wording.count(sum("waiting_for_host"))),
-                ("next try", Wording.count(sum("retrying"))), ("jobs in Redis", Wording.count(look.waitingJobs)),
-            ])
+            let parked = sum("parked")
+            put(
+                [
+                    ("in flight", Wording.count(max(0, sum("in_flight") - parked)))
+                ] + (parked > 0 ? [("silent", Wording.count(parked))] : []) + [
+                    ("waiting for host", Wording.count(sum("waiting_for_host"))),
+                    ("next try", Wording.count(sum("retrying"))), ("jobs in Redis", Wording.count(look.waitingJobs)),
+                ])
         }
         lines += graphs
         if let hindrance = state.hindrance {

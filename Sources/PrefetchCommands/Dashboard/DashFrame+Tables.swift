@@ -29,7 +29,9 @@ extension DashFrame {
             .init("FLIGHT", 7, rank: 2) { row in
                 guard row.isPresent else { return (glyphs.none, .dim) }
                 let limit = row.facts["max_concurrent_downloads"].map { "/\($0)" } ?? ""
-                return ((row.facts["in_flight"] ?? "0") + limit, .plain)
+                func number(_ fact: String) -> Int { row.facts[fact].flatMap { Int($0) } ?? 0 }
+                // Those that are parked, since no byte comes, hold no slot.
+                return ("\(max(0, number("in_flight") - number("parked")))\(limit)", .plain)
             },
             .init("IMG/S", 6, rank: 1) { (rate($0.history), .plain) },
         ]
@@ -68,7 +70,9 @@ extension DashFrame {
         line.put(Wording.count(sum(\.finished)), .bold)
         line.put(", skipped ", .dim)
         line.put(Wording.count(sum(\.skipped)), .bold)
-        line.put(", \(Wording.bytes(sum(\.bytes))) fetched", .dim)
+        // A number that is cut in two would be another one.
+        let fetched = ", \(Wording.bytes(sum(\.bytes))) fetched"
+        if line.width + fetched.utf8.count <= columns { line.put(fetched, .dim) }
         return line
     }
 
@@ -88,6 +92,7 @@ extension DashFrame {
             .init("DONE", 8) { (Self.short($0.host.finished), .plain) },
             .init("IMG/S", 5, rank: 1) { ($0.isRemainder ? glyphs.none : rate($0.history), .plain) },
         ]
+        columns[0].keepsEnd = true
         if width >= 70 {
             columns += [
                 .init("MB/S", 6, rank: 3) { ($0.isRemainder ? glyphs.none : megabytes($0.history), .plain) },
@@ -177,7 +182,7 @@ extension DashFrame {
         // The newest at the bottom, until the cursor goes up.
         let cursor = state.cursors[.log] == nil ? max(0, lines.count - 1) : state.cursor
         for index in window(lines.count, cursor: cursor, height: height - 1) {
-            let line = logLine(lines[index], isShort: false)
+            let line = logLine(lines[index], isShort: columns < 72)
             shown.append(state.cursors[.log] != nil && index == cursor ? line.selected(over: columns) : line)
         }
         return shown

@@ -15,6 +15,15 @@ struct DashLogLine: Sendable {
     var at: Int
     var level: Level
     var text: String
+    /// What it says of skipped URLs; nil of any other line.
+    var skipped: Skipped?
+
+    /// How many were skipped since a moment, and why.
+    struct Skipped: Sendable {
+        /// Milliseconds since 1970.
+        var since: Int
+        var counts: PrefetchCounts
+    }
 }
 
 extension DashState {
@@ -60,12 +69,22 @@ extension DashState {
                 "\(status.id) \(status.state.rawValue): finished \(Wording.count(counts.finished)) skipped "
                     + Wording.count(counts.skipped))
         }
-        let skipped = status.counts.skipped - old.status.counts.skipped
-        if skipped > 0, status.state == .running {
-            let causes = PrefetchOutcome.allCases.filter { $0.isSkipped && status.counts[$0] > old.status.counts[$0] }
-                .map { "\($0.name) \(Wording.count(status.counts[$0] - old.status.counts[$0]))" }
-            note(new.at, .info, "skipped \(Wording.count(skipped)): \(causes.joined(separator: ", "))")
+        if status.counts.skipped > old.status.counts.skipped, status.state == .running { tellSkips(from: old, to: new) }
+    }
+
+    /// One line for those of ten seconds, unless something else has happened in between: others would not be seen among them.
+    private mutating func tellSkips(from old: BatchLook, to new: BatchLook) {
+        var skipped = DashLogLine.Skipped(since: new.at, counts: PrefetchCounts())
+        if let last = log.last?.skipped, new.at - last.since < 10_000 {
+            skipped = last
+            log.removeLast()
         }
+        for outcome in PrefetchOutcome.allCases where outcome.isSkipped {
+            skipped.counts[outcome] += max(0, new.status.counts[outcome] - old.status.counts[outcome])
+        }
+        let counts = skipped.counts
+        note(new.at, .info, "skipped \(Wording.count(counts.skipped)): \(BatchText.causes(counts))")
+        log[log.count - 1].skipped = skipped
     }
 
     private mutating func tellPause(of what: String, _ was: Bool?, _ now: Bool, _ at: Int) {

@@ -174,7 +174,7 @@ struct DashLoop: Sendable {
             switch try await BatchRetry(queue: queue, name: id, listPath: nil).open(joinsRunning: false) {
             case .nothing: return "nothing to retry: every line has an image"
             case .batch(let batch):
-                _ = try await batch.feed {}
+                _ = try await batch.feed { _ in }
                 return "\(batch.id) has what \(id) skipped; [ goes there"
             }
         } catch {

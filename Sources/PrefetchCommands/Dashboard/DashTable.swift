@@ -7,6 +7,8 @@ struct DashTable<Row> {
         /// Columns of the highest rank go first; 0 stays.
         var rank: Int
         var isRight = true
+        /// Whether a text that is too long keeps its end too.
+        var keepsEnd = false
         var cell: (Row) -> (text: String, ink: Ink)
 
         init(
@@ -59,7 +61,10 @@ struct DashTable<Row> {
     }
 
     private func place(_ text: String, _ ink: Ink, _ column: Column, isLast: Bool, in line: inout StyledLine) {
-        let text = DisplayWidth.cut(text, to: column.width, mark: glyphs.mark)
+        let text =
+            column.keepsEnd
+            ? DisplayWidth.cutMiddle(text, to: column.width, mark: glyphs.mark)
+            : DisplayWidth.cut(text, to: column.width, mark: glyphs.mark)
         let blanks = String(repeating: " ", count: max(0, column.width - DisplayWidth.columns(text)))
         if column.isRight { line.put(blanks) }
         line.put(text, ink)

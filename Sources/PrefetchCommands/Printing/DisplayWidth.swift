@@ -26,6 +26,22 @@ enum DisplayWidth {
         return text.unicodeScalars.reduce(0) { $0 + columns($1) + ($1.value == 0xFE0F ? 1 : 0) }
     }
 
+    /// Both ends of a text in at most so many columns, with `mark` for what is between them: of a host both tell it from others.
+    static func cutMiddle(_ text: String, to limit: Int, mark: String) -> String {
+        let room = limit - columns(mark)
+        guard columns(text) > limit, room >= 8 else { return cut(text, to: limit, mark: mark) }
+        let head = cut(text, to: room / 2 + columns(mark), mark: mark)
+        var (tail, left) = ([UnicodeScalar](), limit - columns(head))
+        for scalar in text.unicodeScalars.reversed() {
+            left -= columns(scalar) + (scalar.value == 0xFE0F ? 1 : 0)
+            if left < 0 { break }
+            tail.append(scalar)
+        }
+        // What is put onto the character before it has none here.
+        while let last = tail.last, columns(last) == 0 { tail.removeLast() }
+        return tail.reversed().reduce(into: head) { $0.unicodeScalars.append($1) }
+    }
+
     /// The beginning of a text in at most so many columns; where something is cut off, `mark` stands for it.
     static func cut(_ text: String, to limit: Int, mark: String) -> String {
         guard columns(text) > limit else { return text }

@@ -25,9 +25,9 @@ struct URLFactsText {
 
     /// Where nothing was found.
     var unknown: String {
-        "it is not on the list of failed URLs of queue '\(queue)', "
-            + (cache.map { "not in the cache \(TerminalText.escaped($0))" } ?? "no cache was named")
-            + ", and not among what \(Self.newest(facts)) skipped"
+        "it is not on the list of failed URLs of queue '\(queue)'"
+            + (cache.map { ", not in the cache \(TerminalText.escaped($0))," } ?? "")
+            + " and not among what \(Self.newest(facts)) skipped"
     }
 
     private static func newest(_ facts: URLFacts) -> String {

@@ -54,6 +54,15 @@ struct ReportCurve: Sendable, Equatable {
         return (unit * 10, 5)
     }
 
+    /// Seconds between two ticks: a round time, of which there are at most six.
+    static func pause(_ duration: Double) -> Double {
+        let steps = [
+            0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200,
+        ]
+        if let step = steps.first(where: { duration / $0 <= 6 }) { return step }
+        return 86_400 * (duration / 86_400 / 6).rounded(.up)
+    }
+
     /// The drawing, as wide as there is room.
     var svg: HTML {
         let (width, height, left, bottom) = (520.0, 200.0, 44.0, 22.0)
@@ -71,9 +80,10 @@ struct ReportCurve: Sendable, Equatable {
 
                 """
         }
-        let ticks = (0...4).map { quarter -> HTML in
-            let seconds = duration * Double(quarter) / 4
-            let anchor = quarter == 0 ? "start" : quarter == 4 ? "end" : "middle"
+        let pause = Self.pause(duration)
+        let ticks = stride(from: 0, through: duration, by: pause).map { seconds -> HTML in
+            // The last one may have no room to its right.
+            let anchor = seconds == 0 ? "start" : seconds + pause / 4 > duration ? "end" : "middle"
             return
                 "<text x=\"\(x(seconds))\" y=\"\(height - 4)\" text-anchor=\"\(anchor)\">\(Self.clock(seconds))</text>\n"
         }

@@ -7,11 +7,21 @@ extension ReportPage {
 
     /// A head and rows, each a list of cells; the columns named `numbers` are set to the right.
     private func table(_ heads: [String], numbers: Set<Int>, _ rows: [[HTML]], style: String = "") -> HTML {
-        func cell(_ tag: HTML, _ column: Int, _ content: HTML) -> HTML {
-            "<\(tag)\(numbers.contains(column) ? " class=\"n\"" as HTML : "")>\(content)</\(tag)>"
+        func cell(_ tag: HTML, _ column: Int, _ content: HTML, _ name: HTML = "") -> HTML {
+            // Columns without a name are bars, for which a telephone has no room.
+            let kind: HTML = numbers.contains(column) ? " class=\"n\"" : heads[column].isEmpty ? " class=\"b\"" : ""
+            return "<\(tag)\(kind)\(name)>\(content)</\(tag)>"
         }
         let head = heads.enumerated().map { cell("th", $0, "\($1)") }
-        let body = rows.map { row -> HTML in "<tr>\(row.enumerated().map { cell("td", $0, $1) })</tr>\n" }
+        let isWide = style == "wide"
+        let body = rows.map { row -> HTML in
+            let cells = row.enumerated().map { column, content -> HTML in
+                // Where a row is a block of its own the names of its columns stand in it.
+                let isNamed = isWide && column > 0 && column < row.count - 1 && !heads[column].isEmpty
+                return cell("td", column, content, isNamed ? " data-h=\"\(heads[column])\"" : "")
+            }
+            return "<tr>\(cells)</tr>\n"
+        }
         return """
             <div class="scroll"><table class="\(style)"><thead><tr>\(head)</tr></thead>
             <tbody>\(body)</tbody></table></div>
@@ -120,19 +130,17 @@ extension ReportPage {
             "Images", note,
             """
             <div class="two">
-            <figure><figcaption>bytes of each</figcaption><div class="columns">\(columns)</div></figure>
+            <figure><figcaption>bytes of each: below</figcaption><div class="columns">\(columns)</div></figure>
             <figure><figcaption>formats, by their content</figcaption>\(table(["format", "images", "", "share", "bytes"], numbers: [1, 3, 4], rows))</figure>
             </div>
             """)
     }
 
-    /// `5–10 kB`
+    /// `10k`: what is below it and not below the one before.
     private func sizeName(_ index: Int) -> String {
         func name(_ bytes: Int) -> String { bytes < 1_000_000 ? "\(bytes / 1_000)k" : "\(bytes / 1_000_000)M" }
         let limits = ImageFigures.sizeLimits
-        if index == 0 { return "< \(name(limits[0]))" }
-        return index == limits.count
-            ? "≥ \(name(limits[index - 1]))" : "\(name(limits[index - 1]))–\(name(limits[index]))"
+        return index == limits.count ? "more" : name(limits[index])
     }
 
     /// How long transfers took.

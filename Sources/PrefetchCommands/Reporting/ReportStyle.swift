@@ -27,12 +27,13 @@ enum ReportStyle {
         .state.done{color:var(--good)}.state.cancelled{color:var(--bad)}.state.held{color:var(--held)}
         section,.tile{background:var(--card);border:1px solid var(--line);border-radius:12px}
         section{padding:20px 22px 22px;margin:16px 0}
-        .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(165px,1fr));gap:12px;margin:20px 0 16px}
+        .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(136px,1fr));gap:12px;margin:20px 0 16px}
         .tile{padding:14px 18px}
         .tile dt{color:var(--soft);font-size:13px}
         .tile dd{margin:0;font-size:25px;font-weight:650;line-height:1.3;letter-spacing:-.01em}
         .tile small{display:block;font-weight:400;letter-spacing:0}
         .tile.bad dd{color:var(--bad)}.tile.bad small{color:var(--soft)}
+        .tile:last-child:nth-child(odd){grid-column-end:-1}
         section .tiles{margin:0 0 18px}section .tile{background:var(--page);border-color:transparent}
         .stack{display:flex;gap:2px;height:26px;border-radius:7px;overflow:hidden;background:var(--track)}
         .stack i{flex:1 1 0;min-width:3px}
@@ -58,6 +59,7 @@ enum ReportStyle {
         th,td{padding:6px 14px 6px 0;border-bottom:1px solid var(--line);vertical-align:top}
         tr:last-child td{border-bottom:0}th:last-child,td:last-child{padding-right:0}
         td{overflow-wrap:anywhere}td b{font-weight:600;white-space:nowrap}
+        td:first-child{min-width:110px}td.n:first-child{min-width:0}
         .n{text-align:right;white-space:nowrap}
         td small{display:block}
         .wide td:last-child{min-width:260px;width:55%}
@@ -67,11 +69,18 @@ enum ReportStyle {
         section>.note:last-child{margin:14px 0 0}
         code{font:13px ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace;background:var(--track);padding:1px 5px;border-radius:4px}
         footer{padding-top:8px;padding-bottom:40px;font-size:13px}
-        @media (max-width:560px){main,footer{padding:0 12px}section{padding:16px}.columns small{font-size:9px}.columns b{font-size:10px}}
+        @media (max-width:760px){.tiles{grid-template-columns:1fr 1fr}}
+        @media (max-width:560px){main,footer{padding:0 12px}section{padding:16px}.columns small{font-size:9px}.columns b{font-size:10px}
+        svg text{font-size:17px}.b,.wide thead{display:none}th,td{padding-right:10px}.wide tr{display:block;border-bottom:1px solid
+        var(--line);padding:8px 0}.wide tr:last-child{border:0}.wide td,.wide td:first-child{display:inline-block;border:0;padding:0 14px 2px
+        0;min-width:0;text-align:left}.wide td.b{display:none}.wide td:last-child{display:block;width:auto;min-width:0}
+        .wide td[data-h]::before{content:attr(data-h) " ";color:var(--soft);font-size:12.5px}}
         @media print{:root{--page:#fff;--card:#fff;--text:#000;--soft:#444;--line:#ccc;--track:#eee;--bad:#b3261e;--good:#1a7f4b;--held:#8a5a00;
         --k1:#3b6fd8;--k2:#2a9d8f;--k3:#8fa7c9;--k4:#d9480f;--k5:#e8930c;--k6:#c2255c;--k7:#9c5bd1;--k8:#a08c72;--k9:#7a828d}
         *{-webkit-print-color-adjust:exact;print-color-adjust:exact}
-        body{font-size:11.5px}main,footer{max-width:none;padding:0}header{padding-top:0}section{padding:12px 14px;margin:10px 0}
+        body{font-size:11.5px}main,footer{max-width:none;padding:0}header{padding-top:0}section{padding:12px 14px;margin:10px 0;
+        -webkit-box-decoration-break:clone;box-decoration-break:clone}th,td{padding-top:3px;padding-bottom:3px}.note{break-after:avoid}
+        .columns small{font-size:9px}
         .tiles{grid-template-columns:repeat(5,1fr)}.tile{padding:8px 12px}.tile dd{font-size:18px}
         figure,tr,.tile,.stack,.legend li,h2{break-inside:avoid}h2{break-after:avoid}.scroll{overflow:visible}
         .two{grid-template-columns:1fr 1fr}.columns{height:150px}}

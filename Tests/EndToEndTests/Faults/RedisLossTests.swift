@@ -111,6 +111,10 @@ struct RedisLossTests {
         #expect(json.contains(#""redis_full":true"#), "\(json)")
         #expect(try await bench.ran(["status"]).stdout.contains("nobody works on it"))
         #expect(submit.isRunning && submit.stdout == "urls\n")
+        // The window has no end, and is not what it waits for.
+        try await until { submit.stderr.contains("hint: to go on at once, give it more memory") }
+        #expect(submit.stderr.contains("Redis is full: it has reached its maxmemory"), "\(submit.stderr)")
+        #expect(submit.stderr.contains("no worker is there: ") && !submit.stderr.contains("window"))
         let workers = try await bench.workers(2)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
         try await until { try await bench.queue.status(of: "urls")?.state == .done }

@@ -79,7 +79,7 @@ struct BoundedFeedingTests {
             pushed: { count in
                 guard let read = position(in: path) else { return }
                 farthest.withLock { $0 = max($0, read - 100 * count) }
-            }, waiting: { waits.withLock { $0 += 1 } })
+            }, waiting: { _ in waits.withLock { $0 += 1 } })
         try await drain.value
         #expect(end == .sealed)
         #expect(waits.withLock { $0 } > 0)

@@ -70,7 +70,7 @@ struct ListFeederTests {
         let waits = Locked(0)
         let feeder = ListFeeder(queue: f.queue, list: try list(2000), batch: "b", window: "2", jobSize: 1)
         let worker = Task { try await work(f, worker: "w") }
-        #expect(try await feeder.feed(waiting: { waits.withLock { $0 += 1 } }) == .sealed)
+        #expect(try await feeder.feed(waiting: { _ in waits.withLock { $0 += 1 } }) == .sealed)
         #expect(try await worker.value.flatMap(\.entries).map(\.line) == Array(1...2000))
         #expect(waits.withLock { $0 } > 0)
         #expect(try await f.findings("b") == [])
@@ -85,7 +85,7 @@ struct ListFeederTests {
         let first = Task {
             _ = await #expect {
                 try await ListFeeder(queue: f.queue, list: list, batch: "b", window: "1", jobSize: 2).feed(
-                    waiting: { isFull.finish() })
+                    waiting: { _ in isFull.finish() })
             } throws: { ($0 as? PrefetchError)?.kind == .stopped }
         }
         for await _ in full {}

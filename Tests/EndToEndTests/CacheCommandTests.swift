@@ -46,6 +46,15 @@ struct CacheCommandTests {
         let other = GeneratedImage.jpeg(seed: 4, width: 20, height: 10)
         #expect(try await ran(["cache", "put", url, "-", "--cache", cache], input: other).stdout == put.stdout)
         #expect(readFile(path) == other)
+        // A folder that is no cache is not one in which all is well.
+        for command in ["ls", "du", "stat", "verify"] {
+            let none = try await ran(["cache", command, "--cache", folder.path], exits: 66)
+            #expect(none.stdout == "" && none.stderr.contains("there is no cache in \(folder.path)"), "\(command)")
+        }
+        chmod(cache, 0o777)
+        let open = try await ran(["cache", "put", url, "-", "--cache", cache], input: other)
+        #expect(open.stderr.contains("warning: everybody on this machine can write to"))
+        chmod(cache, 0o755)
         let rm = try await ran(["cache", "rm", "-", "--cache", cache], exits: 66, input: list)
         #expect(rm.stderr == "not in the cache: https://example.org/b.png\nremoved 1 image\n")
         #expect(access(path, F_OK) != 0)

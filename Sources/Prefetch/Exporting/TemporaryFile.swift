@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import WebImage
 
 /// A file that is being written in a folder and has no name there yet, or a temporary one where the file system knows only files with
 /// names. Without a name nothing is left of it, whatever ends the process; a temporary name goes with the last reference.
@@ -54,10 +55,7 @@ final class TemporaryFile: Sendable {
     /// Gives it a name that is free. Returns 0 or an errno, `EEXIST` where the name is taken.
     func publish(as target: String) -> Int32 {
         guard let name else { return clinux_link_fd(descriptor, directory, target) == 0 ? 0 : errno }
-        if linkat(directory, name, directory, target, 0) == 0 { return 0 }
-        // A file system without hard links (vfat, some of FUSE).
-        guard [EPERM, EOPNOTSUPP, ENOSYS].contains(errno) else { return errno }
-        return clinux_rename_noreplace(directory, name, directory, target) == 0 ? 0 : errno
+        return DiskCache.nameOnce(name, as: target, in: directory) == 0 ? 0 : errno
     }
 
     /// Gives it a name in place of what has it. Returns 0 or an errno.

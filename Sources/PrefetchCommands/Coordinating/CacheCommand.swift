@@ -59,6 +59,19 @@ struct CacheOptions: ParsableArguments {
     }
 }
 
+extension CacheOptions {
+    /// The cache, only for reading; not a folder that is none: of that nothing could be said, and it would sound well.
+    func openExisting() throws(PrefetchError) -> DiskCache {
+        let disk = try open()
+        guard access("\(directory)/v1", F_OK) == 0 else {
+            throw PrefetchError(
+                .notFound, "there is no cache in \(TerminalText.escaped(directory))",
+                hint: "name the cache: --cache DIR")
+        }
+        return disk
+    }
+}
+
 /// `prefetch-coord cache path`: where the image of a URL is.
 struct CachePathCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -50,7 +50,7 @@ struct CacheFolder: ParsableArguments {
     func open() throws(PrefetchError) -> DiskCache {
         var options = CacheOptions()
         options.cache = cache
-        return try options.open()
+        return try options.openExisting()
     }
 
     /// Visits every image until `visit` returns false; names what cannot be read and returns how many those are.

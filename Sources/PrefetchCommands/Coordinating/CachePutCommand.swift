@@ -43,6 +43,7 @@ struct CachePutCommand: ParsableCommand {
     func run() throws {
         let bytes = try Self.read(file, most: maxSize.bytes)
         let disk = try RunCommand.openCache(options.directory, storage.prepare())
+        for warning in disk.warnings { Console.note("warning: \(warning)") }
         let key = options.rule.key(for: url)
         do throws(WebImageError) {
             try disk.storeVerified(bytes, forKey: key, level: ValidationLevel(name: level) ?? .decode)

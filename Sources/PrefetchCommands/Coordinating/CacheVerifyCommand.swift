@@ -32,7 +32,7 @@ struct CacheVerifyCommand: ParsableCommand {
     @OptionGroup(title: "Where") var options: CacheOptions
 
     func run() throws {
-        let disk = repair ? try options.openForWriting() : try options.open()
+        let disk = repair ? try options.openForWriting() : try options.openExisting()
         let coder = ImageCoder()
         var tally = Tally()
         let check = { (entry: CacheEntry) throws(WebImageError) -> String? in

@@ -52,7 +52,8 @@ extension DiskCache {
         if file.mode != publishedMode, fchmod(file.descriptor, publishedMode) != 0 { throw fault("store an image") }
         if configuration.durability == .file, fdatasync(file.descriptor) != 0 { throw fault("store an image") }
         // Two names cannot appear in one step, so only one process at a time publishes a pair of them into this directory.
-        let pairLock = isDescribed ? nil : try lockPairs(leaf.descriptor)
+        let pairLock = isDescribed ? nil : Self.lockFolder(leaf.descriptor)
+        guard isDescribed || pairLock != nil else { throw fault("store an image") }
         let sidecar = pairLock == nil ? nil : encoded + (validators?.encoded ?? [])
         let result = try publish(
             file, in: leaf.descriptor, key: key, record: record, sidecar: sidecar, replacing: replacing,
@@ -60,16 +61,6 @@ extension DiskCache {
         if configuration.durability == .file, fsync(leaf.descriptor) != 0 { throw fault("store an image") }
         _ = consume pairLock
         return result
-    }
-
-    /// Released when the file is closed, by the kernel where the process dies.
-    private func lockPairs(_ leaf: Int32) throws(WebImageError) -> OpenFile {
-        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
-        guard let file = OpenFile(clinux_open_beneath(leaf, ".", flags, 0)) else { throw fault("store an image") }
-        while flock(file.descriptor, LOCK_EX) != 0 {
-            guard errno == EINTR else { throw fault("store an image") }
-        }
-        return file
     }
 
     /// Opens the directory of a key, and makes it where it is missing.
@@ -189,7 +180,7 @@ extension DiskCache {
                 var status = stat()
                 if fstatat(leaf, name, &status, AT_SYMLINK_NOFOLLOW) != 0 {
                     try writeSidecar(sidecar, name: name, leaf: leaf)
-                    if link(file, as: name, in: leaf) == 0 {
+                    if link(file, as: name, in: leaf, isLocked: true) == 0 {
                         account?.add(images: 1, blocks: CacheAccount.blocks(record.length), leaf: key.leafIndex)
                         return .stored
                     }
@@ -225,12 +216,13 @@ extension DiskCache {
     }
 
     /// Gives the file its name, where that is free: the one step that makes it visible.
-    private func link(_ file: borrowing Filled, as name: String, in leaf: Int32) -> Int32 {
+    ///
+    /// * `isLocked`: whether the leaf directory is locked.
+    private func link(
+        _ file: borrowing Filled, as name: String, in leaf: Int32, isLocked: Bool = false
+    ) -> Int32 {
         guard let temporary = file.temporaryName else { return clinux_link_fd(file.descriptor, leaf, name) }
-        if linkat(leaf, temporary, leaf, name, 0) == 0 { return 0 }
-        // A file system without hard links (vfat, some of FUSE).
-        guard errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS else { return -1 }
-        return clinux_rename_noreplace(leaf, temporary, leaf, name)
+        return Self.nameOnce(temporary, as: name, in: leaf, isLocked: isLocked)
     }
 
     /// Gives the file its name, in place of what has it.

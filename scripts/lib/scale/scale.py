@@ -56,6 +56,7 @@ def arguments():
     parser.add_argument(
         "--work", default="/dev/shm", help="a folder with room; all that is made below is removed at the end (/dev/shm, in memory)")
     parser.add_argument("--priority", action="store_true", help="all that is started goes before other programs; needs root")
+    parser.add_argument("--page", metavar="FILE", help="write what is printed into this page too, in place of what is there")
     parser.add_argument("--keep", action="store_true", help="leave lists, logs and caches")
     # What scripts/scale has built.
     parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
@@ -86,10 +87,10 @@ def measure(rig, wanted, count):
         yield entries.entries(rig, size("cache"))
 
 
-def head(options, work, load):
+def head(options, wanted, work, load):
     facts = machine.describe(work, "libjpeg62-turbo-dev")
     return [
-        "# Scale",
+        "# Scale of a cache" if wanted == ["cache"] else "# Scale",
         "",
         "The whole output of the command at its end, which measures it again on your machine.",
         "",
@@ -118,15 +119,26 @@ def main():
             f"{need / 1e9:.1f} GB are needed in {options.work}, {place.f_bavail * place.f_frsize / 1e9:.1f} GB are free",
             "name another folder with --work, or a smaller --count", 73)  # fmt: skip
     load = os.getloadavg()[0]
+    if options.page and not os.path.isdir(os.path.dirname(os.path.abspath(options.page))):
+        fail(f"there is no folder for {options.page}", "name a page in a folder that is there", 73)
     work = tempfile.mkdtemp(prefix="prefetch-scale-", dir=options.work)
+    page = []
+
+    def tell(text):
+        print(text, flush=True)
+        page.append(text)
+
     rig = Rig(work, options.binaries)
     missed = []
     try:
-        print("\n".join(head(options, work, load)), flush=True)
+        tell("\n".join(head(options, wanted, work, load)))
         for section in measure(rig, wanted, options.count):
-            print("\n".join(section.lines()), flush=True)
+            tell("\n".join(section.lines()))
             missed += [f"{section.title}: {row[0]}" for row in section.missed]
-        print(f"Every target met.\n\n`{options.typed}`" if not missed else f"Missed: {'; '.join(missed)}.\n\n`{options.typed}`")
+        tell(f"Every target met.\n\n`{options.typed}`" if not missed else f"Missed: {'; '.join(missed)}.\n\n`{options.typed}`")
+        if options.page:
+            with open(options.page, "w", encoding="utf-8") as file:
+                file.writelines(f"{text}\n" for text in page)
         return 1 if missed else 0
     finally:
         rig.end()

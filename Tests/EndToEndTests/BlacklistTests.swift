@@ -2,6 +2,7 @@ import Glibc
 import Origin
 import TestSupport
 import Testing
+import WebImage
 
 /// `blacklist`, `why`, `workers`, `cache ls` and `cache du`, as a user runs them.
 @Suite("The failed URLs and what else is known", .timeLimit(.minutes(3)))
@@ -276,6 +277,8 @@ struct BlacklistTests {
         try await ran(["cache", "du"] + at, exits: 74, says: "\(path): ")
         try await ran(["cache", "ls", "--cache", folder.path("none")], exits: 66, says: "there is no folder")
         let empty = TemporaryDirectory()
+        try await ran(["cache", "ls", "--cache", empty.path], exits: 66, says: "there is no cache in")
+        _ = try DiskCache(directory: empty.path)
         #expect(try await ran(["cache", "ls", "--cache", empty.path], says: "there is no image in").stdout == "")
         #expect(try await ran(["cache", "du", "--cache", empty.path]).stdout == "0 images, 0 B, 0 B on disk\n")
     }

@@ -6,20 +6,18 @@ import Testing
 enum PythonTools {
     static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
 
-    /// Whether it can be installed at all.
-    static func hasPip() async throws -> Bool {
-        let child = try await ChildProcess("/usr/bin/env", ["python3", "-m", "pip", "--version"])
-        return await child.wait() == .exited(0)
-    }
-
-    /// Where the packages are.
-    static func path() async throws -> String {
+    /// Where the packages are; nil where they cannot be had: no pip, or no PyPI.
+    static func folder() async throws -> String? {
         let tools = try await ChildProcess(
             "/usr/bin/env", ["bash", root.appending(path: "scripts/lib/python-tools").path()])
         let end = await tools.wait()
+        if [.exited(9), .exited(69)].contains(end) { return nil }
         try #require(end == .exited(0), "\(tools.stderr)")
         return tools.stdout.trimmingCharacters(in: .newlines)
     }
+
+    /// Where the packages are.
+    static func path() async throws -> String { try #require(try await folder()) }
 
     /// What a program says.
     static func run(_ program: String, _ arguments: [String] = []) async throws -> String {
@@ -33,8 +31,10 @@ enum PythonTools {
 }
 
 extension Trait where Self == ConditionTrait {
-    /// Only where python3 has pip.
-    static var needsPip: Self {
-        .enabled("python3 has no pip: apt-get install python3-pip") { try await PythonTools.hasPip() }
+    /// Only where PyPI's packages can be had.
+    static var needsPyPI: Self {
+        .enabled("python3 has no pip, or cannot reach PyPI: scripts/lib/python-tools says which") {
+            try await PythonTools.folder() != nil
+        }
     }
 }

@@ -84,7 +84,8 @@ struct MetricsTests {
     }
 
     @Test(
-        "Python's own parsers read both forms, with the same samples, and a form that is spoilt they refuse", .needsPyPI)
+        "Python's own parsers read both forms, with the same samples, and a form that is spoilt they refuse", .needsPyPI
+    )
     func python() async throws {
         let b = try await batch()
         let disk = try DiskCache(directory: b.folder.path("cache"))

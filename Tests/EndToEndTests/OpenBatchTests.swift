@@ -116,13 +116,13 @@ struct OpenBatchTests {
         for _ in 0..<3 {
             let appender = try await b.coord(words)
             // One push has 64 jobs, and the window takes no second one before workers come.
-            try await until { appender.stderr.contains("there is more than the window holds") }
+            try await until { appender.stderr.contains("the list is longer than the window") }
             appender.signal(SIGKILL)
             #expect(await appender.wait() == .signalled(SIGKILL))
             #expect(try await b.queue.status(of: "week")?.pushed == 64)
         }
         let stopped = try await b.coord(words)
-        try await until { stopped.stderr.contains("there is more than the window holds") }
+        try await until { stopped.stderr.contains("the list is longer than the window") }
         stopped.signal(SIGTERM)
         #expect(await stopped.wait() == .exited(75), "\(stopped.stderr)")
         #expect(stopped.stderr.contains("append week \(list)"), "\(stopped.stderr)")
@@ -155,7 +155,7 @@ struct OpenBatchTests {
         let second = b.list((0..<200).map { origin.url("/s\($0).png") }, "second.txt")
         let window = ["--window", "1", "--job-size", "1"]
         let submit = try await b.coord(["submit", "--open", first, "--name", "week"] + window)
-        try await until { submit.stderr.contains("there is more than the window holds") }
+        try await until { submit.stderr.contains("the list is longer than the window") }
         submit.signal(SIGKILL)
         #expect(await submit.wait() == .signalled(SIGKILL))
         let resumed = try await ran(b, ["submit", "--resume", first], says: "going on with week: 64 of 200 URLs")
@@ -165,7 +165,7 @@ struct OpenBatchTests {
         let plain = try await ran(b, ["submit", first, "--name", "plain"])
         #expect(plain.stdout == "plain\n")
         let appender = try await b.coord(["append", "week", second] + window)
-        try await until { appender.stderr.contains("there is more than the window holds") }
+        try await until { appender.stderr.contains("the list is longer than the window") }
         appender.signal(SIGKILL)
         #expect(await appender.wait() == .signalled(SIGKILL))
         let seal = try await ran(b, ["seal", "week"], says: "takes no more lists")

@@ -68,7 +68,7 @@ struct RetryTests {
         #expect(newest.stdout.contains("  retries \(id)\(line)"), "\(newest.stdout)")
         let json = try await ran(["status", id, "--json"] + at)
         #expect(json.stdout.contains(#""finished":10,"skipped":4"#))
-        #expect(json.stdout.contains(#""retry_of":null,"retried_by":"\#(id).2"}"#))
+        #expect(json.stdout.contains(#""retry_of":null,"retried_by":"\#(id).2","by_worker":["#))
 
         // Of the chain whichever is named, the newest is taken up; its own retry is the third.
         origin.route("/7", png(7))

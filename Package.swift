@@ -24,6 +24,7 @@ let redisLibraries: [LinkerSetting] =
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 let heap: Target.Dependency = .product(name: "HeapModule", package: "swift-collections")
+let nio: [Target.Dependency] = ["NIOCore", "NIOPosix", "NIOHTTP1"].map { .product(name: $0, package: "swift-nio") }
 
 let package = Package(
     name: "prefetch",
@@ -37,6 +38,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
     ],
     targets: [
         // Doors to C. Each is entered by one Swift module and by few files of it (scripts/check).
@@ -47,7 +49,9 @@ let package = Package(
         .target(name: "CLinux", cSettings: cSettings),
         .target(
             name: "CImageCodec", cSettings: cSettings,
-            linkerSettings: [.linkedLibrary("jpeg"), .linkedLibrary("png"), .linkedLibrary("z")]),
+            linkerSettings: [
+                .linkedLibrary("jpeg"), .linkedLibrary("png"), .linkedLibrary("deflate"), .linkedLibrary("z"),
+            ]),
 
         .target(name: "Threading", dependencies: ["CLinux"], swiftSettings: settings),
         .target(
@@ -64,7 +68,7 @@ let package = Package(
             name: "PrefetchCommands",
             dependencies: [
                 "Prefetch", "WebImage", "Redis", "Origin", "Threading", "CLinux", argumentParser,
-            ],
+            ] + nio,
             swiftSettings: settings),
         .executableTarget(name: "prefetch-coord", dependencies: ["PrefetchCommands"], swiftSettings: settings),
         .executableTarget(name: "prefetch-worker", dependencies: ["PrefetchCommands"], swiftSettings: settings),

@@ -174,7 +174,6 @@ struct MetricsTests {
     func slow() async throws {
         let b = try await batch()
         let (server, port) = try await serve(b)
-        // Four of the eight threads that read wait for these.
         let idle = try await b.shell(
             "for n in 4 5 6 7; do eval \"exec $n<>/dev/tcp/127.0.0.1/\(port)\"; done; printf GET >&4; echo open; "
                 + "timeout 20 cat <&4; timeout 20 cat <&5; echo closed")

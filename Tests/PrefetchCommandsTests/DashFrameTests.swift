@@ -44,6 +44,47 @@ struct DashFrameTests {
         try compare(DashFixture.frame(state, 120, 40), "paused-120x40")
     }
 
+    @Test("Without Unicode every view and the help are ASCII, and the help needs no escape for it")
+    func ascii() {
+        var state = DashFixture.state()
+        for view in DashView.allCases {
+            for isHelp in [false, true] {
+                (state.view, state.isHelpShown) = (view, isHelp)
+                for (columns, rows) in [(80, 24), (120, 40), (60, 15), (200, 60), (40, 10)] {
+                    let lines = DashFixture.frame(state, columns, rows, isUnicode: false).map(\.text)
+                    #expect(lines.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } }, "\(lines)")
+                    // A host's name may need that.
+                    #expect(!isHelp || !lines.contains { $0.contains("\\u{") }, "\(lines)")
+                }
+            }
+        }
+    }
+
+    @Test("Sentences of the log and of the help end between two words, in the help nothing is cut at 60 columns")
+    func sentences() throws {
+        var state = DashFixture.state()
+        state.view = .log
+        let words = Set(state.logLines.flatMap { $0.text.split(separator: " ") })
+        var cut = 0
+        for columns in 60...120 {
+            for line in DashFixture.frame(state, columns, 60).map(\.text) where line.hasSuffix("…") {
+                let last = try #require(line.dropLast().split(separator: " ").last)
+                #expect(words.contains(last), "\(line)")
+                cut += 1
+            }
+        }
+        #expect(cut > 0)
+        _ = state.press(.character("?"))
+        for isUnicode in [true, false] {
+            let lines = DashFixture.frame(state, 60, 40, isUnicode: isUnicode).map(\.text)
+            #expect(!lines.contains { $0.hasSuffix("…") || $0.hasSuffix("..") }, "\(lines)")
+        }
+        #expect(DisplayWidth.cutWords("one two three", to: 12, mark: "..") == "one two ..")
+        #expect(DisplayWidth.cutWords("one two three", to: 13, mark: "..") == "one two three")
+        #expect(DisplayWidth.cutWords("one two three", to: 9, mark: "..") == "one two..")
+        #expect(DisplayWidth.cutWords("http://host/path and more", to: 12, mark: "..") == "http://hos..")
+    }
+
     private func compare(_ lines: [StyledLine], _ name: String) throws {
         let text =
             lines.map { $0.text.trimmingCharacters(in: .whitespaces).isEmpty ? "" : $0.text }

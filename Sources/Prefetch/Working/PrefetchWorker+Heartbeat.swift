@@ -15,18 +15,21 @@ extension PrefetchWorker {
             if !isFirst { do { try await Task.sleep(for: interval) } catch { return } }
             isFirst = false
             let activity = await manager.downloader.activity
+            let oldest = await oldestNotes()
+            // From here to the call nothing is waited for: a worker that has joined anew in between would tell under its new name what it
+            // had done under the old one, and both would count it.
+            let worker = name
             let held = Array(jobs.batches)
             let about =
                 [
                     ("in_flight", String(activity.running + activity.parked)),
                     ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(ownTotals.finished)),
                     ("skipped", String(ownTotals.skipped)), ("bytes", String(ownTotals.bytes)),
-                    ("trouble", fault.message ?? ""), ("oldest", await oldestNotes()),
+                    ("trouble", fault.message ?? ""), ("oldest", oldest),
                     ("max_concurrent_downloads", String(concurrency)), ("complaint", complaints.current ?? ""),
                     ("cache", cacheID),
                     ("retrying", String(activity.retrying)), ("parked", String(activity.parked)),
                 ] + Vitals.now
-            let worker = name
             let began = ContinuousClock.now
             guard
                 let reply = await persist({ () async throws(RedisError) in

@@ -198,7 +198,8 @@ extension DashFrame {
             case .bad: .bad
             }
         if !isShort { styled.put(Self.left(line.level.rawValue, 6), ink) }
-        styled.put(glyphs.cells(line.text), isShort ? ink : .plain)
+        let text = DisplayWidth.cutWords(glyphs.cells(line.text), to: max(4, columns - styled.width), mark: glyphs.mark)
+        styled.put(text, isShort ? ink : .plain)
         return styled
     }
 }

@@ -155,7 +155,7 @@ struct DashFrame {
                 line.move(to: number * width)
                 line.put(" " + glyphs.cells(entries[index].label), .accent)
                 line.move(to: number * width + 11)
-                line.put(DisplayWidth.cut(entries[index].help, to: max(4, width - 12), mark: glyphs.mark))
+                line.put(DisplayWidth.cutWords(entries[index].help, to: max(4, width - 12), mark: glyphs.mark))
             }
             lines.append(line)
         }

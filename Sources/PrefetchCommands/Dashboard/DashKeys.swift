@@ -37,7 +37,9 @@ struct DashKey: Sendable {
     static let all: [DashKey] = [
         DashKey(keys: [.tab, .right], label: "1-5 Tab", help: "view; Shift-Tab and arrows too") { $0.turn(by: 1) },
         DashKey(keys: [.backTab, .left], label: "", help: "") { $0.turn(by: -1) },
-        DashKey(keys: [.character("j"), .down], label: "j k ↑ ↓", help: "row") { $0.move(to: $0.cursor + 1) },
+        DashKey(keys: [.character("j"), .down], label: "j k", help: "row; up and down too") {
+            $0.move(to: $0.cursor + 1)
+        },
         DashKey(keys: [.character("k"), .up], label: "", help: "") { $0.move(to: $0.cursor - 1) },
         DashKey(keys: [.character("g"), .home], label: "g G", help: "first, last row; PgUp PgDn a page") {
             $0.move(to: 0)
@@ -50,7 +52,7 @@ struct DashKey: Sendable {
         DashKey(keys: [.character("]")], label: "[ ]", help: "newer, older batch") { $0.turnBatch(by: 1) },
         DashKey(keys: [.character("[")], label: "", help: "") { $0.turnBatch(by: -1) },
         DashKey(
-            keys: [.character("p")], label: "p P", help: "pause or go on: this batch, in 2 this worker; P: the queue",
+            keys: [.character("p")], label: "p P", help: "pause or go on: batch (in 2: worker); P: queue",
             footer: "pause", changes: true
         ) {
             $0.togglePause()

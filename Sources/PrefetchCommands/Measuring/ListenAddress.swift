@@ -25,38 +25,4 @@ struct ListenAddress: ExpressibleByArgument, Sendable, Equatable {
 
     /// As it stands in a URL.
     var text: String { (host.contains(":") ? "[\(host)]" : host) + ":\(port)" }
-
-    /// A listening socket, and the port it has.
-    /// - Returns: nil with `errno`.
-    func listen() -> (socket: Int32, port: Int)? {
-        var hints = addrinfo()
-        hints.ai_flags = AI_NUMERICHOST | AI_PASSIVE
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        var found: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(host, String(port), &hints, &found) == 0, let found else { return nil }
-        defer { freeaddrinfo(found) }
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-        let bound = socket(found.pointee.ai_family, type, 0)
-        guard bound >= 0 else { return nil }
-        var one: Int32 = 1
-        setsockopt(bound, SOL_SOCKET, SO_REUSEADDR, &one, 4)
-        var storage = sockaddr_storage()
-        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        let isBound = withUnsafeMutableBytes(of: &storage) { bytes in
-            let address = bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self)
-            return bind(bound, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0 && Glibc.listen(bound, 64) == 0
-                && getsockname(bound, address, &size) == 0
-        }
-        guard isBound else {
-            let code = errno
-            close(bound)
-            errno = code
-            return nil
-        }
-        // The port is at the same place in both families.
-        let port = withUnsafeBytes(of: storage) {
-            in_port_t(bigEndian: $0.loadUnaligned(fromByteOffset: 2, as: in_port_t.self))
-        }
-        return (bound, Int(port))
-    }
 }

@@ -59,19 +59,20 @@ struct MetricsCommand: AsyncParsableCommand {
     private var cache: QueueMetrics.Cache? { location.cacheFolder.flatMap { QueueMetrics.Cache($0) } }
 
     private func serve(_ address: ListenAddress) async throws {
-        let server = try MetricsServer(address)
         let stop = StopRequest()
-        // A Redis that is away is something to tell, and no reason to end.
-        try await Session.with(location, waits: true) { session in
-            TerminationSignals.install { signal, count in
-                stop.request(signal: signal, count: count)
-                server.stop()
-                session.queue.connection.interrupt()
+        try await MetricsServer.listening(on: address) { server in
+            // A Redis that is away is something to tell, and no reason to end.
+            try await Session.with(location, waits: true) { session in
+                TerminationSignals.install { signal, count in
+                    stop.request(signal: signal, count: count)
+                    server.stop()
+                    session.queue.connection.interrupt()
+                }
+                let url = ListenAddress(host: address.host, port: server.bound).text
+                Console.note("serving http://\(url)/metrics; Ctrl-C ends it")
+                let probe = QueueProbe(session.queue, cache: location.cacheFolder)
+                await server.run { await probe.answer($0) }
             }
-            let url = ListenAddress(host: address.host, port: server.bound).text
-            Console.note("serving http://\(url)/metrics; Ctrl-C ends it")
-            let probe = QueueProbe(session.queue, cache: location.cacheFolder)
-            await server.run { await probe.answer($0) }
         }
     }
 }

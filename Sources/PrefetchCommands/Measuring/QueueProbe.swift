@@ -20,16 +20,14 @@ struct QueueProbe: Sendable {
     func answer(_ request: MetricsServer.Request) async -> MetricsServer.Response {
         switch request.path {
         case "/metrics": return await metrics(MetricFormat(accept: request.accept))
-        case "/healthz": return MetricsServer.Response(status: "200 OK", body: "ok\n")
+        case "/healthz": return MetricsServer.Response(status: 200, body: "ok\n")
         case "/readyz":
             let problems = await problems()
             return problems.isEmpty
-                ? MetricsServer.Response(status: "200 OK", body: "ready\n")
-                : MetricsServer.Response(
-                    status: "503 Service Unavailable", body: problems.map { $0 + "\n" }.joined())
+                ? MetricsServer.Response(status: 200, body: "ready\n")
+                : MetricsServer.Response(status: 503, body: problems.map { $0 + "\n" }.joined())
         default:
-            return MetricsServer.Response(
-                status: "404 Not Found", body: "there are /metrics, /healthz and /readyz\n")
+            return MetricsServer.Response(status: 404, body: "there are /metrics, /healthz and /readyz\n")
         }
     }
 
@@ -43,8 +41,7 @@ struct QueueProbe: Sendable {
             case .success(let figures): QueueMetrics.families(figures, folder, took: took)
             case .failure: QueueMetrics.away(folder, took: took)
             }
-        return MetricsServer.Response(
-            status: "200 OK", contentType: format.contentType, body: format.text(families))
+        return MetricsServer.Response(status: 200, contentType: format.contentType, body: format.text(families))
     }
 
     /// Why no work could be done now, a sentence each.

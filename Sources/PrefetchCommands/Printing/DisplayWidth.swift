@@ -55,6 +55,17 @@ enum DisplayWidth {
         }
         return out + mark
     }
+
+    /// The same for a sentence, which is cut between two words where that leaves most of it.
+    static func cutWords(_ text: String, to limit: Int, mark: String) -> String {
+        let all = cut(text, to: limit, mark: mark)
+        guard all.utf8.count > mark.utf8.count, columns(text) > limit else { return all }
+        let kept = all.dropLast(mark.count)
+        // Between two words it is cut already.
+        if text.dropFirst(kept.count).first == " " { return all }
+        guard let blank = kept.lastIndex(of: " "), columns(String(kept[..<blank])) * 2 >= limit else { return all }
+        return kept[...blank] + mark
+    }
 }
 
 extension TerminalText {

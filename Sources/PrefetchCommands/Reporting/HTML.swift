@@ -50,6 +50,12 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
     static func url(_ url: String, most: Int = 240) -> HTML {
         let text = TerminalText.url(url)
         let shown = text.count <= most ? text : "\(text.prefix(most * 2 / 3)) … \(text.suffix(most / 3))"
-        return "<bdi class=\"url\" dir=\"ltr\">\(shown)</bdi>"
+        // On a telephone it is broken between its parts, and within one only where it must be.
+        var parts: HTML = ""
+        for (number, part) in shown.split(separator: "/", omittingEmptySubsequences: false).enumerated() {
+            let mark: HTML = number == 0 ? "" : number < 3 ? "/" : "/<wbr>"
+            parts += "\(mark)\(String(part))"
+        }
+        return "<bdi class=\"url\" dir=\"ltr\">\(parts)</bdi>"
     }
 }

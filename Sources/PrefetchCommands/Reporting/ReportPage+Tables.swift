@@ -220,7 +220,7 @@ extension ReportPage {
         let rows = shown.map { failure -> [HTML] in
             [
                 "\(Wording.count(failure.line))",
-                "<b>\(failure.outcome.name)\(failure.httpStatus.map { " \($0)" } ?? "")</b>", "\(failure.attempts)",
+                "<b>\(DashState.cause(of: failure))</b>", "\(failure.attempts)",
                 "\(HTML.url(failure.url))<small>\(failure.detail)</small>",
             ]
         }

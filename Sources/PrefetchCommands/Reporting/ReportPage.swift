@@ -87,7 +87,10 @@ struct ReportPage {
 
     /// How all URLs ended, as parts of a bar and in words.
     private var outcomes: HTML {
-        var parts = PrefetchOutcome.allCases.filter { counts[$0] > 0 }.map { ($0.name, counts[$0], Self.ink($0)) }
+        // Images in their order, then what there is most of.
+        let ended = PrefetchOutcome.allCases.filter { counts[$0] > 0 }
+        let skipped = ended.filter(\.isSkipped).sorted { (counts[$0], $1.rawValue) > (counts[$1], $0.rawValue) }
+        var parts = (ended.filter { !$0.isSkipped } + skipped).map { ($0.name, counts[$0], Self.ink($0)) }
         let open = max(0, status.total - counts.finished)
         if open > 0 { parts.append(("open", open, "none")) }
         let bar = parts.map { name, count, ink -> HTML in
@@ -95,13 +98,18 @@ struct ReportPage {
         }
         let legend = parts.map { name, count, ink -> HTML in
             """
-            <li><i class="\(ink)"></i>\(name) <b>\(Wording.count(count))</b> <small>\(Wording.share(count, of: status.total))</small></li>
+            <li><i class="\(ink)"></i>\(name) <b>\(Wording.count(count))</b> <small>\(Self.share(count, of: status.total))</small></li>
 
             """
         }
         return section(
             "How they ended", "\(Wording.count(status.total)) URLs, each counted once",
             parts.isEmpty ? nil : "<div class=\"stack\">\(bar)</div>\n<ul class=\"legend\">\(legend)</ul>")
+    }
+
+    /// The share of something that there is: never nothing.
+    private static func share(_ part: Int, of all: Int) -> String {
+        all > 0 && part * 1000 < all ? "< 0.1%" : Wording.share(part, of: all)
     }
 
     /// The class of a colour: what ended well is blue and green, what did not is warm; the names stand beside them.
@@ -112,7 +120,8 @@ struct ReportPage {
         case .notModified: "k3"
         case .httpError: "k4"
         case .timeout: "k5"
-        case .badImage, .truncated, .mismatch, .tooLarge: "k6"
+        case .badImage, .mismatch, .tooLarge: "k6"
+        case .truncated: "k10"
         case .dns, .connect, .tls: "k7"
         case .blacklisted, .refused, .notCached: "k8"
         case .invalidURL, .poison, .cancelled: "k9"

@@ -1,0 +1,150 @@
+internal import NIOCore
+internal import NIOHTTP1
+internal import Threading
+
+/// One connection to ``MetricsServer``: one request, its answer, and the end. Whoever is slow, sends too much or is one too many is cut
+/// off, and holds up nobody else.
+final class MetricsConnection: ChannelDuplexHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundIn = MetricsServer.Response
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// How far it is.
+    private enum State {
+        case reading
+        case answering(isHead: Bool)
+        case sending
+        case sent
+    }
+
+    /// The most bytes of a request's head, and the most connections.
+    private static let (mostBytes, mostConnections) = (8_192, 64)
+    /// The time for a request to come, and for an answer to go.
+    private static let patience = TimeAmount.seconds(5)
+    /// The time for a client to close when it was told everything.
+    private static let farewell = TimeAmount.seconds(1)
+
+    private let open: Locked<Int>
+    private let ask: (MetricsServer.Request) -> Void
+    private var state = State.reading
+    private var isCounted = false
+    private var hasBytes = false
+    private var hasEnded = false
+    private var deadline: Scheduled<Void>?
+
+    private init(open: Locked<Int>, ask: @escaping (MetricsServer.Request) -> Void) {
+        (self.open, self.ask) = (open, ask)
+    }
+
+    /// Makes a connection of an accepted socket, on its event loop.
+    /// * `open`: how many there are of the same server.
+    /// * `ask`: is given the request; the answer is what is then written to the channel.
+    static func prepare(
+        _ channel: any Channel, open: Locked<Int>, ask: @escaping (MetricsServer.Request) -> Void
+    ) throws {
+        var limits = NIOHTTPDecoderLimitConfiguration()
+        (limits.maxHeaderFieldSize, limits.maxHeaderListSize) = (mostBytes, mostBytes)
+        let decoder = HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: limits)
+        try channel.pipeline.syncOperations.addHandlers(
+            HTTPResponseEncoder(),
+            // The limits count names and values; blanks between the two the decoder would keep without end.
+            ByteToMessageHandler(decoder, maximumBufferSize: mostBytes),
+            MetricsConnection(open: open, ask: ask))
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        isCounted = open.withLock { open in
+            guard open < Self.mostConnections else { return false }
+            open += 1
+            return true
+        }
+        guard isCounted else { return context.close(promise: nil) }
+        cutOff(in: Self.patience, context)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        deadline?.cancel()
+        if isCounted { open.withLock { $0 -= 1 } }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        // What comes behind the head, a body or another request, is read and forgotten.
+        guard case .reading = state, case .head(let head) = Self.unwrapInboundIn(data) else { return }
+        guard head.uri.hasPrefix("/") else { return refuse(400, context) }
+        guard head.method == .GET || head.method == .HEAD else { return refuse(405, context) }
+        deadline?.cancel()
+        state = .answering(isHead: head.method == .HEAD)
+        let path = String(head.uri.prefix { $0 != "?" })
+        ask(MetricsServer.Request(path: path, accept: head.headers["accept"].joined(separator: ",")))
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) { hasBytes = true }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard event as? ChannelEvent == .inputClosed else { return }
+        hasEnded = true
+        switch state {
+        case .reading, .sent: context.close(promise: nil)
+        case .answering, .sending: break
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        switch error {
+        case HTTPParserError.headerOverflow, is ByteToMessageDecoderError.PayloadTooLargeError: refuse(431, context)
+        case is HTTPParserError: refuse(400, context)
+        // More of what was refused.
+        case is ByteToMessageDecoderError: break
+        default: context.close(promise: nil)
+        }
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        send(Self.unwrapOutboundIn(data), context).cascade(to: promise)
+    }
+
+    private func refuse(_ code: Int, _ context: ChannelHandlerContext) {
+        guard case .reading = state else { return }
+        let status = HTTPResponseStatus(statusCode: code)
+        _ = send(MetricsServer.Response(status: code, body: "\(code) \(status.reasonPhrase)\n"), context)
+    }
+
+    private func send(_ response: MetricsServer.Response, _ context: ChannelHandlerContext) -> EventLoopFuture<Void> {
+        var isHead = false
+        if case .answering(true) = state { isHead = true }
+        state = .sending
+        cutOff(in: Self.patience, context)
+        var headers: HTTPHeaders = [
+            "Content-Type": response.contentType, "Content-Length": String(response.body.utf8.count),
+            "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Connection": "close",
+        ]
+        if response.status == 405 { headers.add(name: "Allow", value: "GET, HEAD") }
+        let status = HTTPResponseStatus(statusCode: response.status)
+        let head = HTTPResponseHead(version: .http1_1, status: status, headers: headers)
+        context.write(Self.wrapOutboundOut(.head(head)), promise: nil)
+        if !isHead {
+            context.write(Self.wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: response.body)))), promise: nil)
+        }
+        let gone = context.eventLoop.makePromise(of: Void.self)
+        gone.futureResult.assumeIsolated().whenSuccess { self.leave(context) }
+        context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: gone)
+        return gone.futureResult
+    }
+
+    /// Everything is told. Whoever closes with bytes unread resets the connection, and may take the answer from the client again: so it is
+    /// the client who closes (RFC 9112, 9.6).
+    private func leave(_ context: ChannelHandlerContext) {
+        state = .sent
+        guard !hasEnded else { return context.close(promise: nil) }
+        cutOff(in: Self.farewell, context)
+        context.close(mode: .output, promise: nil)
+    }
+
+    private func cutOff(in time: TimeAmount, _ context: ChannelHandlerContext) {
+        deadline?.cancel()
+        deadline = context.eventLoop.assumeIsolated().scheduleTask(in: time) {
+            if case .reading = self.state, self.hasBytes { return self.refuse(408, context) }
+            context.close(promise: nil)
+        }
+    }
+}

@@ -49,7 +49,9 @@ let package = Package(
         .target(name: "CLinux", cSettings: cSettings),
         .target(
             name: "CImageCodec", cSettings: cSettings,
-            linkerSettings: [.linkedLibrary("jpeg"), .linkedLibrary("png"), .linkedLibrary("z")]),
+            linkerSettings: [
+                .linkedLibrary("jpeg"), .linkedLibrary("png"), .linkedLibrary("deflate"), .linkedLibrary("z"),
+            ]),
 
         .target(name: "Threading", dependencies: ["CLinux"], swiftSettings: settings),
         .target(

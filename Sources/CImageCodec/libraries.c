@@ -5,6 +5,7 @@
 #include <stdio.h>
 // After stdio.h, which it needs.
 #include <jpeglib.h>
+#include <libdeflate.h>
 #include <zlib.h>
 
 #define TEXT_OF(x) #x
@@ -12,8 +13,10 @@
 
 const char *image_codec_libraries(void) {
 #ifdef LIBJPEG_TURBO_VERSION
-    return "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION) ", libpng " PNG_LIBPNG_VER_STRING ", zlib " ZLIB_VERSION;
+    return "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION) ", libpng " PNG_LIBPNG_VER_STRING ", libdeflate " LIBDEFLATE_VERSION_STRING
+           ", zlib " ZLIB_VERSION;
 #else
-    return "libjpeg " TEXT(JPEG_LIB_VERSION) ", libpng " PNG_LIBPNG_VER_STRING ", zlib " ZLIB_VERSION;
+    return "libjpeg " TEXT(JPEG_LIB_VERSION) ", libpng " PNG_LIBPNG_VER_STRING ", libdeflate " LIBDEFLATE_VERSION_STRING
+           ", zlib " ZLIB_VERSION;
 #endif
 }

@@ -122,6 +122,13 @@ struct CacheCommandTests {
         #expect(verify.stdout.hasPrefix(#"{"v":1,"checked":3,"damaged":["#))
         for path in paths[..<3] { #expect(verify.stdout.contains("\"\(path)\""), "\(path)") }
         #expect(verify.stdout.contains(#""foreign":["\#(paths[3]).x"]"#))
+        for jobs in ["1", "3", "256"] {
+            let same = try await ran(["cache", "verify", "--json", "--jobs", jobs, "--cache", cache], exits: 1)
+            #expect(same.stdout == verify.stdout)
+        }
+        for jobs in ["0", "257", "x"] {
+            _ = try await ran(["cache", "verify", "--jobs", jobs, "--cache", cache], exits: 64)
+        }
         let repaired = try await ran(["cache", "verify", "--repair", "--cache", cache], exits: 1)
         #expect(repaired.stdout.hasSuffix("3 files, 3 damaged, 1 foreign, 4 moved aside\n"), "\(repaired.stdout)")
         _ = try await ran(["cache", "verify", "--repair", "--cache", cache])

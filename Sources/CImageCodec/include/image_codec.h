@@ -103,7 +103,7 @@ bool image_codec_encode_jpeg(const uint8_t *pixels, uint32_t width, uint32_t hei
                              const image_codec_jpeg_options *options, image_codec_buffer *buffer);
 bool image_codec_encode_png(const uint8_t *pixels, uint32_t width, uint32_t height,
                             const image_codec_png_options *options, image_codec_buffer *buffer);
-/// The libraries with the versions this was built against, as `libjpeg-turbo 2.1.5, libpng 1.6.39, zlib 1.2.13`.
+/// The libraries with the versions this was built against, as `libjpeg-turbo 2.1.5, libpng 1.6.39, libdeflate 1.14, zlib 1.2.13`.
 const char *image_codec_libraries(void);
 /// Releases what an encoder wrote.
 void image_codec_release(image_codec_buffer *buffer);

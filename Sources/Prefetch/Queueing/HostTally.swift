@@ -56,7 +56,7 @@ package struct HostTally: Sendable {
                 batch.statuses[status, default: 0] += 1
             }
             let url = job.entries[item.position].url
-            if site.utf8.last != UInt8(ascii: "/") || !url.utf8.starts(with: site.utf8) {
+            if site.utf8.last != UInt8(ascii: "/") || !Self.starts(url, with: site) {
                 close()
                 (run, site) = (Host(), Self.site(of: url))
             }
@@ -64,6 +64,14 @@ package struct HostTally: Sendable {
         }
         close()
         batches[job.batch] = batch
+    }
+
+    private static func starts(_ url: String, with site: String) -> Bool {
+        let (url, site) = (url.utf8.span, site.utf8.span)
+        guard url.count >= site.count else { return false }
+        return url.withUnsafeBytes { url in
+            site.withUnsafeBytes { site in url.prefix(site.count).elementsEqual(site) }
+        }
     }
 
     /// A URL up to the end of its authority, and the `/` behind it; all of it where there is none.

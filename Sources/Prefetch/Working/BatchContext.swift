@@ -43,6 +43,17 @@ final class BatchContext: Sendable {
         keyRule = CacheKeyRule(options.cacheKey) ?? .url
     }
 
+    /// Takes the lead for a URL that nobody fetches or has failed with, which is the usual case.
+    func tryLead(_ url: String) -> Bool {
+        state.withLock { state in
+            guard state.failed[url] == nil else { return false }
+            // Most often nobody leads, and one look is enough.
+            guard let waiting = state.leading.updateValue([], forKey: url) else { return true }
+            state.leading[url] = waiting
+            return false
+        }
+    }
+
     /// Takes the lead for a URL, or waits for the entry that has it: duplicates each count, but one transfer serves them all.
     func begin(_ url: String) async -> Role {
         while true {

@@ -136,12 +136,12 @@ extension PrefetchWorker {
     }
 
     /// One URL to its end; left open where the worker leaves first.
-    private nonisolated func runURL(
+    private nonisolated(nonsending) func runURL(
         _ id: Int, _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?,
         permit: DownloadPermit
     ) async {
         let identity = entry.identity
-        switch await context.begin(identity) {
+        switch context.tryLead(identity) ? .lead : await context.begin(identity) {
         case .ended(let ending):
             var item = PrefetchQueue.Settled(position: position, outcome: ending.outcome)
             item.failure = ending.failure
@@ -154,7 +154,7 @@ extension PrefetchWorker {
         }
     }
 
-    private nonisolated func load(
+    private nonisolated(nonsending) func load(
         _ id: Int, _ position: Int, _ entry: PrefetchJob.Entry, _ context: BatchContext, suspect: String?,
         permit: DownloadPermit
     ) async -> PrefetchQueue.Settled? {
@@ -163,6 +163,7 @@ extension PrefetchWorker {
         request.computesDigest = context.options.digest != "none"
         request.isDurable = context.options.durability == "file"
         request.options = context.loadOptions
+        request.wantsPath = false
         entry.settings?.apply(to: &request)
         request.permit = permit
         if configuration.history != nil { request.willLeaveCache = { [jobs] in jobs.noteBeginning(id, position) } }

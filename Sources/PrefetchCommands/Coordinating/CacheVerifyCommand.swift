@@ -3,7 +3,7 @@ internal import Prefetch
 internal import WebImage
 
 /// `prefetch-coord cache verify`: every file against its record.
-struct CacheVerifyCommand: ParsableCommand {
+struct CacheVerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
         abstract: "Read every file of the cache and compare it with its record.",
@@ -26,22 +26,29 @@ struct CacheVerifyCommand: ParsableCommand {
     @Flag(help: "Move aside what is damaged; verify what has no record.")
     var repair = false
 
+    @Option(help: "Files that are read at the same time; the number of processors by default.")
+    var jobs: Int?
+
     @Flag(help: "One object of JSON.")
     var json = false
 
     @OptionGroup(title: "Where") var options: CacheOptions
 
-    func run() throws {
+    func validate() throws {
+        guard (1...256).contains(jobs ?? 1) else { throw ValidationError("--jobs is 1 to 256, not \(jobs ?? 0)") }
+    }
+
+    func run() async throws {
         let disk = repair ? try options.openForWriting() : try options.openExisting()
         let coder = ImageCoder()
         var tally = Tally()
-        let check = { (entry: CacheEntry) throws(WebImageError) -> String? in
+        let check = { @Sendable [decode] (entry: CacheEntry) throws(WebImageError) -> String? in
             decode ? try Self.fault(of: entry, coder) : nil
         }
         let checked =
             repair
-            ? try disk.repair(coder: coder, check: check) { tally.add($0, $1) }
-            : try disk.verify(check: check) { tally.add($0, nil) }
+            ? try await disk.repair(jobs: jobs, coder: coder, check: check) { tally.add($0, $1) }
+            : try await disk.verify(jobs: jobs, check: check) { tally.add($0, nil) }
         try disk.strays(movesAside: repair) { path, isMoved in tally.addStray("\(disk.directory)/\(path)", isMoved) }
         if json {
             Console.print(tally.members(checked).text)

@@ -50,24 +50,32 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
     /// 256 leaves, as git has: with 65,536 a list of ten thousand images makes a directory for nearly each, and a mkdir with its block costs
     /// as much as the image's file. File systems find a name among millions by an index.
     private func text(leaf: Bool, name: Bool) -> String {
-        String(unsafeUninitializedCapacity: 69) { text in
-            var count = 0
-            func put(_ byte: UInt8) {
-                text[count] = byte
-                count += 1
+        digest.withUnsafeBytes { digest in
+            String(unsafeUninitializedCapacity: 69) { text in
+                var count = 0
+                if leaf {
+                    for byte in "v1/".utf8 {
+                        text[count] = byte
+                        count += 1
+                    }
+                    text[3] = Digest.digit(digest[0] >> 4)
+                    text[4] = UInt8(ascii: "/")
+                    text[5] = Digest.digit(digest[0] & 15)
+                    count = 6
+                }
+                if leaf && name {
+                    text[6] = UInt8(ascii: "/")
+                    count = 7
+                }
+                if name {
+                    for index in 1..<32 {
+                        text[count] = Digest.digit(digest[index] >> 4)
+                        text[count + 1] = Digest.digit(digest[index] & 15)
+                        count += 2
+                    }
+                }
+                return count
             }
-            func putDigit(_ index: Int) {
-                put(Digest.digit(index & 1 == 0 ? digest[index >> 1] >> 4 : digest[index >> 1] & 15))
-            }
-            if leaf {
-                for byte in "v1/".utf8 { put(byte) }
-                putDigit(0)
-                put(UInt8(ascii: "/"))
-                putDigit(1)
-            }
-            if leaf && name { put(UInt8(ascii: "/")) }
-            if name { for index in 2..<64 { putDigit(index) } }
-            return count
         }
     }
 }

@@ -75,27 +75,30 @@ public struct CacheRecord: Sendable, Equatable {
     /// The record of a key's image.
     func encoded(for key: CacheKey) -> [UInt8] {
         var bytes = encoded
-        bytes.replaceSubrange(12..<16, with: key.check)
+        for index in 0..<4 { bytes[12 + index] = key.digest[28 + index] }
         return bytes
     }
 
     /// Without saying of which key.
     var encoded: [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(Self.encodedLength)
-        func put(_ value: UInt64, bytes count: Int) {
-            for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: value >> (8 * index))) }
+        [UInt8](unsafeUninitializedCapacity: Self.encodedLength) { buffer, count in
+            let bytes = UnsafeMutableRawBufferPointer(buffer)
+            bytes[0] = Self.version
+            bytes[1] = level.rawValue
+            bytes[2] = digest == nil ? 0 : Self.hasDigest
+            bytes[3] = format.recordCode
+            bytes.storeBytes(of: UInt32(clamping: width).littleEndian, toByteOffset: 4, as: UInt32.self)
+            bytes.storeBytes(of: UInt32(clamping: height).littleEndian, toByteOffset: 8, as: UInt32.self)
+            bytes.storeBytes(of: 0, toByteOffset: 12, as: UInt32.self)
+            bytes.storeBytes(of: UInt64(clamping: length).littleEndian, toByteOffset: 16, as: UInt64.self)
+            bytes.storeBytes(of: Int64(storedAt).littleEndian, toByteOffset: 24, as: Int64.self)
+            let tail = UnsafeMutableRawBufferPointer(rebasing: bytes[32..<64])
+            if let digest {
+                digest.withUnsafeBytes { tail.copyMemory(from: $0) }
+            } else {
+                tail.initializeMemory(as: UInt8.self, repeating: 0)
+            }
+            count = Self.encodedLength
         }
-        bytes.append(Self.version)
-        bytes.append(level.rawValue)
-        bytes.append(digest == nil ? 0 : Self.hasDigest)
-        bytes.append(format.recordCode)
-        put(UInt64(UInt32(clamping: width)), bytes: 4)
-        put(UInt64(UInt32(clamping: height)), bytes: 4)
-        put(0, bytes: 4)
-        put(UInt64(clamping: length), bytes: 8)
-        put(UInt64(bitPattern: Int64(storedAt)), bytes: 8)
-        for index in 0..<32 { bytes.append(digest?[index] ?? 0) }
-        return bytes
     }
 }

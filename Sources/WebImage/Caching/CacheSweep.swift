@@ -14,6 +14,8 @@ struct CacheSweep {
     private let rules: SweepRules
     /// Nanoseconds since 1970: what changed then or later stays.
     private let protectedSince: Int64
+    /// Nanoseconds since 1970: what is as old or older is too old; nil: nothing is.
+    private let expiry: Int64?
     private let locks: TransferLockFiles?
     private var pace: SweepPace
     private let visit: (SweptImage) -> Void
@@ -31,13 +33,13 @@ struct CacheSweep {
         let marked = try disk.protectedSince(cleans: !rules.isDryRun)
         // What comes during the sweep is somebody's who will look for it.
         protectedSince = min(marked ?? .max, Self.now)
+        expiry = rules.maxAge.map { Self.now - Int64($0 * 1e9) }
         locks = rules.isDryRun ? nil : try TransferLockFiles(disk)
         pace = SweepPace(rate: marked == nil || rules.isDryRun ? 0 : rules.rate)
     }
 
     /// Counts every image, and removes what is too old.
     mutating func expire() throws(WebImageError) {
-        let limit = rules.maxAge.map { Self.now - Int64($0 * 1e9) }
         for index in 0..<CacheKey.leafCount {
             try checkCancelled()
             let images = try rules.isDryRun ? disk.list(leaf: index) : disk.recount(leaf: index)
@@ -49,7 +51,7 @@ struct CacheSweep {
                 let image = Candidate(
                     name: name, leaf: index, status: status, date: date(name, status, leaf.descriptor))
                 report.remaining.add(size: image.size)
-                if let limit, image.date <= limit { try remove(image, from: leaf.descriptor, isExpired: true) }
+                if let expiry, image.date <= expiry { try remove(image, from: leaf.descriptor, isExpired: true) }
             }
         }
         if !rules.isDryRun { disk.account?.finishCount() }
@@ -59,46 +61,96 @@ struct CacheSweep {
     mutating func evict() throws(WebImageError) {
         guard let maxSize = rules.maxSize, size > maxSize else { return }
         let target = rules.targetSize ?? maxSize
-        // As many of the oldest as have to go and no more: the newest of them leaves the heap when an older one comes.
-        let excess = size - target
-        var oldest = Heap<Candidate>()
-        var sum = 0
         var protected = SweepReport.Sum()
-        for index in 0..<CacheKey.leafCount {
-            try checkCancelled()
-            let leaf = OpenFile(
-                clinux_open_beneath(disk.root, DiskCache.leafPath(index), clinux_directory_flags(), 0))
-            guard let leaf else { continue }
-            for (name, status) in try disk.list(leaf: index) {
-                let image = Candidate(
-                    name: name, leaf: index, status: status, date: date(name, status, leaf.descriptor))
-                // Those that a dry run has counted as gone.
-                if rules.isDryRun, let age = rules.maxAge, image.date <= Self.now - Int64(age * 1e9) { continue }
-                if image.changed >= protectedSince {
-                    protected.add(size: image.size)
-                    continue
-                }
-                if sum >= excess, let newest = oldest.max, newest < image { continue }
-                oldest.insert(image)
-                sum += image.size
-                while let newest = oldest.max, sum - newest.size >= excess {
-                    oldest.removeMax()
-                    sum -= newest.size
-                }
-            }
-        }
-        while size > target, let image = oldest.popMin() {
-            try checkCancelled()
-            let leaf = OpenFile(
-                clinux_open_beneath(disk.root, DiskCache.leafPath(image.leaf), clinux_directory_flags(), 0))
-            guard let leaf else { continue }
-            try remove(image, from: leaf.descriptor, isExpired: false)
+        let before = size
+        let doomed = try oldest(of: before - target, protected: &protected)
+        // What is left without them: reached earlier only where others remove images too.
+        let end = before - doomed.reduce(0) { $0 + $1.size }
+        var rest = doomed[...]
+        while let first = rest.first, size > end {
+            let next = rest.firstIndex { $0.leaf != first.leaf } ?? rest.endIndex
+            try evict(rest[..<next], until: end)
+            rest = rest[next...]
         }
         // What stands in the way of the target.
         if size > target {
             report.spared.count += protected.count
             report.spared.size += protected.size
         }
+    }
+
+    /// As many of the oldest as take `excess` bytes, and no more, in the order of their names. Of each 24 bytes are kept: a cache may have
+    /// tens of millions, of which half may have to go.
+    private func oldest(
+        of excess: Int, protected: inout SweepReport.Sum
+    ) throws(WebImageError) -> [AgedImage] {
+        // An array that doubles when it is full would take twice as much, and three times while it is copied.
+        let part = Double(excess) / Double(max(1, report.remaining.size))
+        var oldest = Heap<AgedImage>(minimumCapacity: Int(Double(report.remaining.count) * min(1, part * 1.1)))
+        var sum = 0
+        for index in 0..<CacheKey.leafCount {
+            try checkCancelled()
+            let leaf = OpenFile(
+                clinux_open_beneath(disk.root, DiskCache.leafPath(index), clinux_directory_flags(), 0))
+            guard let leaf else { continue }
+            for (name, status) in try disk.list(leaf: index) {
+                let candidate = Candidate(
+                    name: name, leaf: index, status: status, date: date(name, status, leaf.descriptor))
+                // Those that a dry run has counted as gone.
+                if let expiry, rules.isDryRun, candidate.date <= expiry { continue }
+                if candidate.changed >= protectedSince {
+                    protected.add(size: candidate.size)
+                    continue
+                }
+                let image = AgedImage(candidate)
+                if sum >= excess, let newest = oldest.max, newest < image { continue }
+                oldest.insert(image)
+                sum += image.size
+                // The newest of them is not among the oldest any more when an older one has come.
+                while let newest = oldest.max, sum - newest.size >= excess {
+                    oldest.removeMax()
+                    sum -= newest.size
+                }
+            }
+        }
+        var doomed = oldest.unordered
+        // Sorted in place, as nobody else has it then.
+        oldest = Heap()
+        doomed.sort { ($0.prefix, $0.date) < ($1.prefix, $1.date) }
+        return doomed
+    }
+
+    /// Removes images of one leaf directory, in the order of their names, until what all take is so much. They are looked for anew by what is
+    /// kept of them; one whose date is another one now is not the one that was to go.
+    private mutating func evict(_ doomed: ArraySlice<AgedImage>, until end: Int) throws(WebImageError) {
+        guard let index = doomed.first?.leaf else { return }
+        let path = DiskCache.leafPath(index)
+        guard let leaf = OpenFile(clinux_open_beneath(disk.root, path, clinux_directory_flags(), 0)) else { return }
+        var rest = doomed
+        for name in try disk.names(in: path, length: 62) {
+            guard let prefix = AgedImage.prefix(leaf: index, name: name) else { continue }
+            while let gone = rest.first, gone.prefix < prefix {
+                // Another was faster.
+                report.remaining.remove(size: gone.size)
+                rest.removeFirst()
+            }
+            guard let next = rest.first, size > end else { return }
+            guard next.prefix == prefix else { continue }
+            try checkCancelled()
+            var status = stat()
+            guard fstatat(leaf.descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { continue }
+            let image = Candidate(name: name, leaf: index, status: status, date: date(name, status, leaf.descriptor))
+            // Names differ in these digits: more than one is as good as never there.
+            let alike = rest.prefix { $0.prefix == prefix }
+            guard let match = alike.firstIndex(where: { $0.date == image.date }) else {
+                report.spared.add(size: next.size)
+                rest.removeFirst()
+                continue
+            }
+            if match == rest.startIndex { rest.removeFirst() } else { rest.remove(at: match) }
+            try remove(image, from: leaf.descriptor, isExpired: false)
+        }
+        for gone in rest { report.remaining.remove(size: gone.size) }
     }
 
     /// What the images take now: by the account, which others change meanwhile, or by what was counted.
@@ -162,8 +214,8 @@ struct CacheSweep {
         return nanoseconds(time)
     }
 
-    /// An image that may go: by age, and by name where two are of one age.
-    private struct Candidate: Comparable {
+    /// An image that may go.
+    private struct Candidate {
         let name: String
         let leaf: Int
         let size: Int
@@ -184,9 +236,31 @@ struct CacheSweep {
             let text = String(leaf, radix: 16)
             return Digest(hex: (text.count < 2 ? "0" : "") + text + name).map { CacheKey($0) }
         }
+    }
 
-        static func < (lhs: Candidate, rhs: Candidate) -> Bool {
-            (lhs.date, lhs.leaf, lhs.name) < (rhs.date, rhs.leaf, rhs.name)
+    /// What is kept of an image that may go: by age, and by name where two are of one age.
+    private struct AgedImage: Comparable {
+        let date: Int64
+        /// The first eight bytes of its key's digest, which order as names do.
+        let prefix: UInt64
+        private let blocks: UInt32
+
+        init(_ image: Candidate) {
+            date = image.date
+            prefix = Self.prefix(leaf: image.leaf, name: image.name) ?? 0
+            blocks = UInt32(clamping: image.size / CacheAccount.block)
+        }
+
+        var leaf: Int { Int(prefix >> 56) }
+        var size: Int { Int(blocks) * CacheAccount.block }
+
+        /// Nil for what is no image's name.
+        static func prefix(leaf: Int, name: String) -> UInt64? {
+            UInt64(name.prefix(14), radix: 16).map { UInt64(leaf) << 56 | $0 }
+        }
+
+        static func < (lhs: AgedImage, rhs: AgedImage) -> Bool {
+            (lhs.date, lhs.prefix) < (rhs.date, rhs.prefix)
         }
     }
 }

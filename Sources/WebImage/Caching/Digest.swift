@@ -12,6 +12,22 @@ public struct Digest: Sendable, Hashable, CustomStringConvertible {
         words = (word(), word(), word(), word())
     }
 
+    /// A digest of its 32 bytes, as they lie in memory.
+    init(_ bytes: UnsafeMutableBufferPointer<UInt8>) {
+        precondition(bytes.count == 32)
+        let bytes = UnsafeRawBufferPointer(bytes)
+        func word(_ index: Int) -> UInt64 {
+            UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8 * index, as: UInt64.self))
+        }
+        words = (word(0), word(1), word(2), word(3))
+    }
+
+    /// Calls with the 32 bytes.
+    func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        let bytes = (words.0.bigEndian, words.1.bigEndian, words.2.bigEndian, words.3.bigEndian)
+        return Swift.withUnsafeBytes(of: bytes, body)
+    }
+
     /// A digest of its 64 hexadecimal digits, in either case; nil for anything else.
     public init?(hex: some StringProtocol) {
         let digits = Array(hex.utf8)
@@ -68,8 +84,9 @@ public struct Digest: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    @inline(__always)
     static func digit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+        value &+ UInt8(ascii: "0") &+ (value > 9 ? UInt8(ascii: "a") - UInt8(ascii: "9") - 1 : 0)
     }
 
     private static func value(_ digit: UInt8) -> UInt8? {

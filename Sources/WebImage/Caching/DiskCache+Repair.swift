@@ -29,16 +29,21 @@ extension DiskCache {
     ) throws(WebImageError) -> Int {
         guard !configuration.isReadOnly else { throw fault("repair", code: EROFS) }
         let checked = try verify(atLeast: level, check: check) { finding, inode throws(WebImageError) in
-            guard finding.isDamaged else {
-                let (finding, repair) = try proved(finding, inode, level: max(level, .structure), coder)
-                return report(finding, repair)
-            }
-            let inode = inode == 0 ? self.inode(of: finding.key) : inode
-            report(finding, moveAside(finding.key, inode: inode) ? .movedAside : .left)
+            let (finding, repair) = try mended(finding, inode, level: level, coder)
+            report(finding, repair)
         }
         // What others did to its files by hand is in no account.
         try recount()
         return checked
+    }
+
+    /// Does what is to be done about a finding.
+    func mended(
+        _ finding: CacheFinding, _ inode: UInt, level: ValidationLevel, _ coder: ImageCoder
+    ) throws(WebImageError) -> (CacheFinding, Repair) {
+        guard finding.isDamaged else { return try proved(finding, inode, level: max(level, .structure), coder) }
+        let inode = inode == 0 ? self.inode(of: finding.key) : inode
+        return (finding, moveAside(finding.key, inode: inode) ? .movedAside : .left)
     }
 
     /// Verifies what no record vouches for.

@@ -23,7 +23,17 @@ extension DiskCache {
         found: (_ finding: CacheFinding, _ inode: UInt) throws(WebImageError) -> Void
     ) throws(WebImageError) -> Int {
         var checked = 0
-        try walk { key, _, _ throws(WebImageError) in
+        for leaf in try leafPaths() { checked += try verify(leaf: leaf, atLeast: level, check: check, found: found) }
+        return checked
+    }
+
+    /// The same for one leaf directory.
+    func verify(
+        leaf: String, atLeast level: ValidationLevel, check: (CacheEntry) throws(WebImageError) -> String?,
+        found: (_ finding: CacheFinding, _ inode: UInt) throws(WebImageError) -> Void
+    ) throws(WebImageError) -> Int {
+        var checked = 0
+        try walk(leaf: leaf) { key, _, _ throws(WebImageError) in
             guard !Task.isCancelled else { throw WebImageError(.cancelled, "the check of the cache was cancelled") }
             var inode: UInt = 0
             guard let problem = try examine(key, level: level, check: check, inode: &inode) else { return }

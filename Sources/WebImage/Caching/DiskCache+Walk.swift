@@ -7,17 +7,27 @@ extension DiskCache {
     func walk(
         _ visit: (_ key: CacheKey, _ leaf: Int32, _ name: String) throws(WebImageError) -> Void
     ) throws(WebImageError) {
+        for path in try leafPaths() { try walk(leaf: path, visit) }
+    }
+
+    /// `v1/a/b` of every leaf directory there is, in the order of the keys.
+    func leafPaths() throws(WebImageError) -> [String] {
+        var paths: [String] = []
         for first in try names(in: "v1", length: 1) {
-            for second in try namesOfDirectory("v1/\(first)", length: 1) {
-                let path = "v1/\(first)/\(second)"
-                guard let leaf = OpenFile(clinux_open_beneath(root, path, clinux_directory_flags(), 0)) else {
-                    continue
-                }
-                for name in try namesOfDirectory(path, length: 62) {
-                    guard let digest = Digest(hex: first + second + name) else { continue }
-                    try visit(CacheKey(digest), leaf.descriptor, name)
-                }
-            }
+            paths += try namesOfDirectory("v1/\(first)", length: 1).map { "v1/\(first)/\($0)" }
+        }
+        return paths
+    }
+
+    /// Visits the images of one leaf directory.
+    func walk(
+        leaf path: String, _ visit: (_ key: CacheKey, _ leaf: Int32, _ name: String) throws(WebImageError) -> Void
+    ) throws(WebImageError) {
+        guard let leaf = OpenFile(clinux_open_beneath(root, path, clinux_directory_flags(), 0)) else { return }
+        let digits = path.filter { $0 != "/" }.dropFirst(2)
+        for name in try namesOfDirectory(path, length: 62) {
+            guard let digest = Digest(hex: digits + name) else { continue }
+            try visit(CacheKey(digest), leaf.descriptor, name)
         }
     }
 

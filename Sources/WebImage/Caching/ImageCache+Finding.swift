@@ -23,7 +23,7 @@ extension ImageCache {
     }
 
     /// The record says what somebody's store kept: it counts for the bytes that have its digest, and those are read in any case.
-    private func find(
+    func find(
         _ key: String, in store: any DiskImageStore, _ level: ValidationLevel, _ coder: ImageCoder
     ) throws(WebImageError) -> FoundImage? {
         guard var image = try store.image(forKey: key) else { return nil }

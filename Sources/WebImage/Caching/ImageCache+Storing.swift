@@ -28,6 +28,22 @@ extension ImageCache {
         }
     }
 
+    /// Stores a decoded image, for which there are no encoded bytes (`storeImage:forKey:toDisk:completion:`).
+    /// - Parameters:
+    ///   - bitmap: the image.
+    ///   - format: what it becomes, JPEG or PNG; nil (default): PNG where it has alpha, otherwise JPEG.
+    ///   - key: as for ``store(_:forKey:toDisk:)``.
+    ///   - toDisk: likewise.
+    /// - Throws: as ``ImageCoder/encode(_:as:quality:)`` and ``store(_:forKey:toDisk:)``; `invalidConfiguration` for GIF, which nothing here
+    ///   writes.
+    public func store(
+        _ bitmap: Bitmap, format: ImageFormat? = nil, forKey key: String, toDisk: Bool = true
+    ) async throws(WebImageError) {
+        let coder = configuration.coder
+        let data = try await pool.run { () throws(WebImageError) in try coder.encode(bitmap, as: format) }
+        try await store(data, forKey: key, toDisk: toDisk)
+    }
+
     private func verified(_ data: [UInt8]) throws(WebImageError) -> MemoryImage {
         try MemoryImage(verifying: data, level: configuration.validation, coder: configuration.coder)
     }

@@ -31,7 +31,7 @@ package struct SHA256: ~Copyable {
     package static func hash(_ bytes: UnsafeRawBufferPointer) -> Digest {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { out in
             EVP_Digest(bytes.baseAddress, bytes.count, out.baseAddress, nil, algorithm, nil)
-            return Digest(out)!
+            return Digest(out)
         }
     }
 

@@ -1,20 +1,20 @@
-internal import Threading
+internal import Synchronization
 
 /// The right to transfer one image; given back with ``release()``, at the latest when the last reference goes.
 package final class Transfer: Sendable {
-    private let giveBack: @Sendable () -> Void
-    private let isOver = Locked(false)
+    private let lock: TransferLock
+    private let byte: TransferLockFiles.Byte
+    private let isOver = Atomic(false)
 
-    init(giveBack: @escaping @Sendable () -> Void) { self.giveBack = giveBack }
+    init(_ lock: TransferLock, _ byte: TransferLockFiles.Byte) {
+        self.lock = lock
+        self.byte = byte
+    }
 
     deinit { release() }
 
     /// Lets the next one transfer the image. Any further call does nothing.
     package func release() {
-        let isFirst = isOver.withLock { isOver in
-            defer { isOver = true }
-            return !isOver
-        }
-        if isFirst { giveBack() }
+        if !isOver.exchange(true, ordering: .acquiringAndReleasing) { lock.giveBack(byte) }
     }
 }

@@ -26,6 +26,20 @@ package final class TransferLock: Sendable {
         files = try TransferLockFiles(cache)
     }
 
+    /// The right to transfer an image that nobody transfers now, which is the usual case; nil where somebody does.
+    /// - Throws: `localFault` where the lock files do not work.
+    package func tryAcquire(_ key: CacheKey) throws(WebImageError) -> Transfer? {
+        let byte = TransferLockFiles.Byte(key)
+        guard gate.tryEnter(byte) else { return nil }
+        if files.tryLock(byte) { return Transfer(self, byte) }
+        let code = errno
+        gate.leave(byte)
+        guard code == EAGAIN || code == EACCES else {
+            throw DiskCache.fault("lock a transfer in the cache \(directory)", code: code)
+        }
+        return nil
+    }
+
     /// Waits until nobody else transfers this image, or another process has for longer than the patience.
     /// - Throws: `cancelled` where the task is cancelled while it waits, `localFault` where the lock files do not work.
     package func acquire(_ key: CacheKey) async throws(WebImageError) -> Transfer {
@@ -34,12 +48,15 @@ package final class TransferLock: Sendable {
             guard await gate.enter(byte) else { throw Self.cancelled }
         }
         // Leaves the gate also where the lock below fails.
-        let transfer = Transfer { [self] in
-            files.unlock(byte)
-            gate.leave(byte)
-        }
+        let transfer = Transfer(self, byte)
         try await lock(byte)
         return transfer
+    }
+
+    /// Ends a transfer; by ``Transfer/release()`` alone.
+    func giveBack(_ byte: TransferLockFiles.Byte) {
+        files.unlock(byte)
+        gate.leave(byte)
     }
 
     /// How many tasks of this process wait for an image behind the one that transfers it.

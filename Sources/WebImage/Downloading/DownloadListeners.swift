@@ -39,7 +39,7 @@ final class DownloadListeners: Sendable {
     func tell(
         _ name: DownloadEvent.Name, of operation: DownloadOperation, _ change: (inout DownloadEvent) -> Void = { _ in }
     ) {
-        let streams = state.withLock { Array($0.streams.values) }
+        let streams = state.withLock { $0.streams.isEmpty ? [] : Array($0.streams.values) }
         guard !streams.isEmpty else { return }
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

@@ -214,7 +214,7 @@ final class DownloadOperation {
         headerBytes += line.count
         headerLines += 1
         progress.bytes += line.count
-        if line.starts(with: "HTTP/".utf8) {
+        if line.first == UInt8(ascii: "H"), line.starts(with: "HTTP/".utf8) {
             headerIsComplete = false
         } else if line.first == 13 || line.first == 10 {
             headerIsComplete = true

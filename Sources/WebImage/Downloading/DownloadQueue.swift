@@ -5,16 +5,25 @@ internal import HeapModule
 ///
 /// Exact order (first or last in, by priority) over all hosts that have a slot free; a host at its limit delays only itself. An
 /// element is looked at once however long the queues of other hosts are.
-struct DownloadQueue<Element> {
+///
+/// What waits for a host stays where it is: an element costs a look for its host when it comes and when its slot is given back, none
+/// in between.
+struct DownloadQueue<Element>: ~Copyable {
     /// Which element of a host, and of all hosts, is next.
     private(set) var order: DownloadExecutionOrder
 
-    private struct Host {
+    private final class Host {
+        let name: String
         var waiting: [Deque<(sequence: Int, element: Element)>] = [[], [], []]
         var running = 0
         let limit: Int
         /// Whether it may have none now, although it has fewer out than its limit.
         var isHeld = false
+
+        init(_ name: String, limit: Int) {
+            self.name = name
+            self.limit = limit
+        }
 
         /// The priority whose queue is next; 0 is the highest.
         var nextPriority: Int? { waiting.firstIndex { !$0.isEmpty } }
@@ -24,7 +33,7 @@ struct DownloadQueue<Element> {
     private struct Candidate: Comparable {
         let priority: Int
         let rank: Int
-        let host: String
+        let host: Host
 
         static func < (lhs: Self, rhs: Self) -> Bool {
             (lhs.priority, lhs.rank) < (rhs.priority, rhs.rank)
@@ -35,7 +44,7 @@ struct DownloadQueue<Element> {
     }
 
     private var hosts: [String: Host] = [:]
-    /// Hosts with a free slot by their next element. An entry may be out of date: it counts only if it names the host's next
+    /// Hosts with a free slot by their next element. One may be out of date: it counts only if it names the host's next
     /// element at the time it is taken out.
     private var ready = Heap<Candidate>()
     private var sequence = 0
@@ -51,7 +60,13 @@ struct DownloadQueue<Element> {
     /// before everything of its host and priority.
     mutating func enqueue(_ element: Element, host: String, priority: Int, limit: Int, goesFirst: Bool = false) {
         sequence += 1
-        var entry = hosts.removeValue(forKey: host) ?? Host(limit: max(1, limit))
+        let entry: Host
+        if let known = hosts[host] {
+            entry = known
+        } else {
+            entry = Host(host, limit: max(1, limit))
+            hosts[host] = entry
+        }
         // The end that is served first: the oldest for FIFO, the newest for LIFO.
         if goesFirst && order == .fifo {
             let rank = (entry.waiting[priority].first?.sequence ?? sequence) - 1
@@ -59,8 +74,7 @@ struct DownloadQueue<Element> {
         } else {
             entry.waiting[priority].append((sequence, element))
         }
-        announce(entry, host)
-        hosts[host] = entry
+        announce(entry)
     }
 
     /// Takes the next element out and occupies a slot of its host until ``release(host:)``.
@@ -68,20 +82,17 @@ struct DownloadQueue<Element> {
     ///   slot back.
     mutating func next(admits: ((_ host: String, _ running: Int, _ waiting: Int) -> Bool)? = nil) -> Element? {
         while let candidate = ready.popMin() {
-            guard var entry = hosts[candidate.host], hasRoom(entry),
-                let priority = entry.nextPriority, priority == candidate.priority,
+            let entry = candidate.host
+            guard hasRoom(entry), let priority = entry.nextPriority, priority == candidate.priority,
                 rank(entry, priority) == candidate.rank
             else { continue }
-            hosts[candidate.host] = nil
-            if let admits, !admits(candidate.host, entry.running, entry.count) {
+            if let admits, !admits(entry.name, entry.running, entry.count) {
                 entry.isHeld = true
-                hosts[candidate.host] = entry
                 continue
             }
             let taken = order == .fifo ? entry.waiting[priority].removeFirst() : entry.waiting[priority].removeLast()
             entry.running += 1
-            announce(entry, candidate.host)
-            hosts[candidate.host] = entry
+            announce(entry)
             return taken.element
         }
         return nil
@@ -98,22 +109,17 @@ struct DownloadQueue<Element> {
 
     /// A host that was passed over is asked for again.
     mutating func letGo(host: String) {
-        guard var entry = hosts.removeValue(forKey: host) else { return }
-        if entry.isHeld {
-            entry.isHeld = false
-            announce(entry, host)
-        }
-        hosts[host] = entry
+        guard let entry = hosts[host], entry.isHeld else { return }
+        entry.isHeld = false
+        announce(entry)
     }
 
     /// Gives a slot of the host back.
     mutating func release(host: String) {
-        guard var entry = hosts.removeValue(forKey: host) else { return }
+        guard let entry = hosts[host] else { return }
         entry.running -= 1
         entry.isHeld = false
-        guard entry.running > 0 || entry.nextPriority != nil else { return }
-        announce(entry, host)
-        hosts[host] = entry
+        if entry.running > 0 || entry.nextPriority != nil { announce(entry) } else { hosts[host] = nil }
     }
 
     /// Sets the most any host with a limit may have out; those beyond it end by themselves.
@@ -121,18 +127,18 @@ struct DownloadQueue<Element> {
         let grows = count > share
         share = max(1, count)
         guard grows else { return }
-        for (host, entry) in hosts { announce(entry, host) }
+        for entry in hosts.values { announce(entry) }
     }
 
     /// Takes out what waits for a host, in the order it came.
     mutating func takeWaiting(host: String) -> [(element: Element, priority: Int)] {
-        guard var entry = hosts.removeValue(forKey: host) else { return [] }
+        guard let entry = hosts[host] else { return [] }
         var taken: [(element: Element, priority: Int)] = []
         for (priority, waiting) in entry.waiting.enumerated() {
             taken += waiting.map { ($0.element, priority) }
         }
         entry.waiting = [[], [], []]
-        if entry.running > 0 { hosts[host] = entry }
+        if entry.running == 0 { hosts[host] = nil }
         return taken
     }
 
@@ -144,24 +150,21 @@ struct DownloadQueue<Element> {
     mutating func reorder(_ order: DownloadExecutionOrder) {
         self.order = order
         ready = Heap()
-        for (host, entry) in hosts { announce(entry, host) }
+        for entry in hosts.values { announce(entry) }
     }
 
     /// Forgets everything that waits.
     mutating func removeAll() {
         ready = Heap()
         for (host, entry) in hosts {
-            if entry.running == 0 {
-                hosts[host] = nil
-            } else {
-                hosts[host]?.waiting = [[], [], []]
-            }
+            entry.waiting = [[], [], []]
+            if entry.running == 0 { hosts[host] = nil }
         }
     }
 
-    private mutating func announce(_ entry: Host, _ host: String) {
+    private mutating func announce(_ entry: Host) {
         guard hasRoom(entry), let priority = entry.nextPriority else { return }
-        ready.insert(Candidate(priority: priority, rank: rank(entry, priority), host: host))
+        ready.insert(Candidate(priority: priority, rank: rank(entry, priority), host: entry))
     }
 
     private func rank(_ entry: Host, _ priority: Int) -> Int {

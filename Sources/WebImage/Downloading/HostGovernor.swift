@@ -4,7 +4,7 @@ internal import HeapModule
 ///
 /// Nobody asks it where ``HostPolicy`` is at its defaults. Only the downloader's thread uses it; time comes from outside.
 final class HostGovernor {
-    private struct Record {
+    private final class Record {
         var health = HostHealth()
         var slots = HostSlots()
         /// When this host is looked at again; infinity: never by itself.
@@ -47,9 +47,9 @@ final class HostGovernor {
     /// * `running`: transfers under way to the host.
     /// * `waiting`: those that wait, this one included.
     func mayBegin(_ host: String, running: Int, waiting: Int, now: Double) -> Bool {
-        if rate == nil && records[host] == nil { return true }
-        var record = records.removeValue(forKey: host) ?? Record()
-        defer { records[host] = record }
+        let known = records[host]
+        if rate == nil && known == nil { return true }
+        let record = known ?? self.record(of: host)
         if record.health.isGivenUp(patience: policy.patience, now: now) { return true }
         guard record.health.mayBegin(running: running, now: now) else {
             // It is looked at again at the end of its pause or of its URLs' patience, and with the end of each of its transfers.
@@ -57,7 +57,7 @@ final class HostGovernor {
             if let since = record.health.silentSince, since + policy.patience > now {
                 wake = min(wake, since + policy.patience)
             }
-            look(&record, host, at: wake)
+            look(record, host, at: wake)
             return false
         }
         if let rate {
@@ -70,32 +70,40 @@ final class HostGovernor {
                         record.slots.isAsking = true
                         wanting.insert(host)
                     } else if !isTaken && next == nil {
-                        look(&record, host, at: record.slots.askAfter)
+                        look(record, host, at: record.slots.askAfter)
                     }
                 } else if let own = schedules[host, default: RateSchedule()].reserve(share, rate: rate, now: now) {
                     record.slots.add(own)
                     if !isTaken && next == nil && own.first <= now {
                         _ = record.slots.take(now: now, lateness: RateSchedule.lateness(rate))
-                        begin(&record)
+                        begin(record)
                         return true
                     }
-                    look(&record, host, at: max(now, own.first))
+                    look(record, host, at: max(now, own.first))
                 }
             }
             guard isTaken else {
-                if let next { look(&record, host, at: next) }
+                if let next { look(record, host, at: next) }
                 return false
             }
         }
-        begin(&record)
+        begin(record)
         return true
     }
 
-    private func begin(_ record: inout Record) {
+    /// What is known of a host, nothing at first.
+    private func record(of host: String) -> Record {
+        if let known = records[host] { return known }
+        let new = Record()
+        records[host] = new
+        return new
+    }
+
+    private func begin(_ record: Record) {
         if record.health.silentSince != nil { record.health.isProbing = true }
     }
 
-    private func look(_ record: inout Record, _ host: String, at time: Double) {
+    private func look(_ record: Record, _ host: String, at time: Double) {
         guard time < .infinity, time < record.wake else { return }
         record.wake = time
         wakes.insert(Wake(time: time, host: host))
@@ -125,13 +133,12 @@ final class HostGovernor {
     /// The host gave no answer. True where the URL is not to be blamed: it waits for the host with others.
     func didFail(_ host: String, _ error: WebImageError, began: Double, now: Double) -> Bool {
         guard policy.failuresInARow != nil else { return false }
-        var record = records.removeValue(forKey: host) ?? Record()
+        let record = self.record(of: host)
         let limit = policy.failuresInARow
         if record.health.didFail(error, began: began, limit: limit, now: now, jitter: random()) {
             tell(record.health, host, .silent, now)
-            look(&record, host, at: record.health.holdUntil)
+            look(record, host, at: record.health.holdUntil)
         }
-        records[host] = record
         guard let since = record.health.silentSince else { return false }
         return now < since + policy.patience
     }
@@ -142,8 +149,9 @@ final class HostGovernor {
     func didAnswer(
         _ host: String, _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, now: Double
     ) {
-        guard policy.backsOff || records[host] != nil else { return }
-        var record = records.removeValue(forKey: host) ?? Record()
+        let known = records[host]
+        guard policy.backsOff || known != nil else { return }
+        let record = known ?? self.record(of: host)
         let hadWindow = record.health.window != nil
         let isNews = record.health.didAnswer(
             error, firstByte: firstByte, began: began, running: running, backsOff: policy.backsOff,
@@ -152,19 +160,18 @@ final class HostGovernor {
             let isHeld = record.health.holdUntil > now
             tell(record.health, host, isHeld ? .busy : .good, now)
             // What waited for its answer goes on.
-            look(&record, host, at: isHeld ? record.health.holdUntil : now)
+            look(record, host, at: isHeld ? record.health.holdUntil : now)
         } else if hadWindow && record.health.window == nil {
-            look(&record, host, at: now)
-        } else if isShared, news[host]?.state ?? .slow == .slow, let latency = record.health.slowness,
-            let window = record.health.window.map({ Int($0) }),
-            window < record.slow.window || record.slow.until < now + Self.slowFor / 2
+            look(record, host, at: now)
+        } else if isShared, let latency = record.health.slowness, let window = record.health.window.map({ Int($0) }),
+            window < record.slow.window || record.slow.until < now + Self.slowFor / 2,
+            news[host]?.state ?? .slow == .slow
         {
             record.slow = (window, now + Self.slowFor)
             news[host] = HostNews(
                 host: host, state: .slow, until: record.slow.until, since: now, failures: window,
                 error: WebImageError(.timedOut, latency.text))
         }
-        records[host] = record
         if records.count > Self.mostHosts { forgetGood() }
     }
 
@@ -209,7 +216,7 @@ final class HostGovernor {
 
     /// The answer to a wish; nil where there are none now.
     func grant(_ host: String, _ reservation: HostReservation?, now: Double) {
-        var record = records.removeValue(forKey: host) ?? Record()
+        let record = self.record(of: host)
         record.slots.isAsking = false
         if let reservation {
             record.slots.add(reservation)
@@ -218,8 +225,7 @@ final class HostGovernor {
             record.slots.askAfter = now + (0.25 + 0.5 * random()) * RateSchedule.horizon(rate ?? 1) / 2
         }
         record.wake = .infinity
-        look(&record, host, at: now)
-        records[host] = record
+        look(record, host, at: now)
     }
 
     /// What all others know, as a whole: a host that is not in it has given somebody an answer.
@@ -227,20 +233,17 @@ final class HostGovernor {
         var known: Set<String> = []
         for item in all where item.state == .silent || item.state == .busy {
             known.insert(item.host)
-            var record = records.removeValue(forKey: item.host) ?? Record()
+            let record = self.record(of: item.host)
             if item.state == .silent ? policy.failuresInARow != nil : policy.backsOff {
                 record.health.adopt(item)
-                look(&record, item.host, at: item.until)
+                look(record, item.host, at: item.until)
             }
-            records[item.host] = record
         }
         for (host, record) in records where news[host] == nil && !known.contains(host) {
             let isHeld = record.health.silentSince != nil || record.health.holdUntil > now
             guard isHeld else { continue }
-            var record = record
             record.health.forgive()
-            look(&record, host, at: now)
-            records[host] = record
+            look(record, host, at: now)
         }
         for item in all where item.state == .slow && policy.backsOff { adoptSlow(item, now: now) }
     }
@@ -248,12 +251,11 @@ final class HostGovernor {
     /// Once for each time somebody says so; what this process has said itself comes back, too.
     private func adoptSlow(_ item: HostNews, now: Double) {
         guard item.until > now, let latency = HostNews.Latency(item.error.message) else { return }
-        var record = records.removeValue(forKey: item.host) ?? Record()
+        let record = self.record(of: item.host)
         if item.until > record.slow.until + 0.5 || item.failures < record.slow.window {
             record.slow = (item.failures, item.until)
             record.health.adopt(latency, window: item.failures)
         }
-        records[item.host] = record
     }
 
     /// Treats hosts otherwise from now on. What is known of them stays: one that asked to be left alone is left alone. Instants of the
@@ -263,11 +265,11 @@ final class HostGovernor {
         if rate != policy.requestsPerSecond {
             rate = policy.requestsPerSecond
             wanting = []
-            for host in records.keys { records[host]?.slots = HostSlots() }
+            for record in records.values { record.slots = HostSlots() }
         }
         // Nothing waits any more.
         wakes = Heap()
-        for host in records.keys { records[host]?.wake = .infinity }
+        for record in records.values { record.wake = .infinity }
     }
 
     // MARK: Time
@@ -279,8 +281,8 @@ final class HostGovernor {
     func nextDue(now: Double) -> String? {
         while let wake = wakes.min, wake.time <= now {
             wakes.removeMin()
-            guard records[wake.host]?.wake == wake.time else { continue }
-            records[wake.host]?.wake = .infinity
+            guard let record = records[wake.host], record.wake == wake.time else { continue }
+            record.wake = .infinity
             return wake.host
         }
         return nil

@@ -203,7 +203,9 @@ extension ImageDownloader {
     }
 
     func complete(_ operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {
-        if operations[operation.key] === operation { operations[operation.key] = nil }
+        if let index = operations.index(forKey: operation.key), operations[index].value === operation {
+            operations.remove(at: index)
+        }
         tellEnd(of: operation, result)
         let waiters = operation.waiters
         operation.waiters = []

@@ -123,7 +123,7 @@ public actor ImageDownloader {
     }
 
     /// The same under a permit that can be taken back.
-    package nonisolated func download(
+    package nonisolated(nonsending) func download(
         _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
         permit: DownloadPermit?, progress: (@Sendable (Int, Int) -> Void)? = nil
     ) async throws(WebImageError) -> DownloadedImage {

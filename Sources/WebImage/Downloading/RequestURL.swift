@@ -13,62 +13,93 @@ package final class RequestURL: Sendable {
     package let password: String?
     /// Path and query, at least `/`.
     let target: String
+    /// Scheme, host and port: credentials never leave it.
+    package let origin: String
+    /// The URL without credentials and fragment, as it is given to curl.
+    package let text: String
 
     /// The longest URL that is sent.
     static let maxLength = 65_535
 
     /// - Throws: `invalidURL`, or `refused` where the scheme is neither http nor https.
-    package init(_ text: String) throws(WebImageError) {
-        var bytes = Substring(text).utf8
-        guard bytes.count <= Self.maxLength else {
-            throw WebImageError(.invalidURL, "longer than \(Self.maxLength) bytes")
-        }
-        if let control = bytes.first(where: { $0 < 0x20 || $0 == 0x7f }) {
-            throw WebImageError(.invalidURL, "contains the control character 0x\(String(control, radix: 16))")
-        }
-        guard let scheme = Self.scheme(of: bytes) else { throw WebImageError(.invalidURL, "no scheme") }
-        self.scheme = String(Substring(scheme)).lowercased()
-        guard self.scheme == "http" || self.scheme == "https" else {
-            throw WebImageError(.refused, "scheme \(self.scheme) is not supported")
-        }
-        bytes = bytes[scheme.endIndex...].dropFirst()
-        guard bytes.starts(with: "//".utf8) else { throw WebImageError(.invalidURL, "no host") }
-        bytes = bytes.dropFirst(2)
-        let authority = bytes.prefix { !Self.endsAuthority($0) }
-        (user, password) = try Self.credentials(of: authority)
-        let place = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[$0...].dropFirst() } ?? authority
-        let portText: Substring.UTF8View
-        if place.first == UInt8(ascii: "[") {
-            guard let end = place.firstIndex(of: UInt8(ascii: "]")) else {
-                throw WebImageError(.invalidURL, "a bracket is missing in the host")
-            }
-            host = String(Substring(place[...end])).lowercased()
-            portText = place[end...].dropFirst()
-            guard IPAddress(host.dropFirst().dropLast())?.isIPv6 == true else {
-                throw WebImageError(.invalidURL, "no IPv6 address in the brackets")
-            }
-        } else {
-            let name = place.prefix { $0 != UInt8(ascii: ":") }
-            host = String(Substring(name)).lowercased()
-            portText = place[name.endIndex...]
-            guard !host.isEmpty else { throw WebImageError(.invalidURL, "no host") }
-            guard host.utf8.allSatisfy(Self.isHostByte) else {
-                throw WebImageError(.invalidURL, "the host contains a character that no name has")
-            }
-        }
-        port = try Self.port(portText, scheme: self.scheme)
-        var rest = bytes[authority.endIndex...]
-        rest = rest.prefix { $0 != UInt8(ascii: "#") }
-        let encoded = Self.encode(rest)
-        target = encoded.utf8.first == UInt8(ascii: "/") ? encoded : "/" + encoded
+    package convenience init(_ text: String) throws(WebImageError) {
+        self.init(
+            try text.utf8Span.span.withUnsafeBufferPointer { bytes throws(WebImageError) in try Parts(bytes[...]) })
     }
 
-    /// The URL without credentials and fragment, as it is given to curl.
-    package var text: String { "\(origin)\(target)" }
+    /// What a URL consists of.
+    private struct Parts {
+        let scheme: String
+        let host: String
+        let port: Int
+        var user: String?
+        var password: String?
+        let target: String
 
-    /// Scheme, host and port: credentials never leave it.
-    package var origin: String {
-        port == (scheme == "https" ? 443 : 80) ? "\(scheme)://\(host)" : "\(scheme)://\(host):\(port)"
+        init(scheme: String, host: String, port: Int, target: String) {
+            self.scheme = scheme
+            self.host = host
+            self.port = port
+            self.target = target
+        }
+
+        init(_ text: Bytes) throws(WebImageError) {
+            var bytes = text
+            guard bytes.count <= maxLength else {
+                throw WebImageError(.invalidURL, "longer than \(maxLength) bytes")
+            }
+            if let control = bytes.first(where: { $0 < 0x20 || $0 == 0x7f }) {
+                throw WebImageError(.invalidURL, "contains the control character 0x\(String(control, radix: 16))")
+            }
+            guard let scheme = RequestURL.scheme(of: bytes) else { throw WebImageError(.invalidURL, "no scheme") }
+            self.scheme = RequestURL.text(scheme).lowercased()
+            guard self.scheme == "http" || self.scheme == "https" else {
+                throw WebImageError(.refused, "scheme \(self.scheme) is not supported")
+            }
+            bytes = bytes[scheme.endIndex...].dropFirst()
+            guard bytes.starts(with: "//".utf8) else { throw WebImageError(.invalidURL, "no host") }
+            bytes = bytes.dropFirst(2)
+            let authority = bytes.prefix { !endsAuthority($0) }
+            (user, password) = try credentials(of: authority)
+            let place = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[$0...].dropFirst() } ?? authority
+            let portText: Bytes
+            if place.first == UInt8(ascii: "[") {
+                guard let end = place.firstIndex(of: UInt8(ascii: "]")) else {
+                    throw WebImageError(.invalidURL, "a bracket is missing in the host")
+                }
+                host = RequestURL.text(place[...end]).lowercased()
+                portText = place[end...].dropFirst()
+                guard IPAddress(host.dropFirst().dropLast())?.isIPv6 == true else {
+                    throw WebImageError(.invalidURL, "no IPv6 address in the brackets")
+                }
+            } else {
+                let name = place.prefix { $0 != UInt8(ascii: ":") }
+                host = RequestURL.text(name).lowercased()
+                portText = place[name.endIndex...]
+                guard !host.isEmpty else { throw WebImageError(.invalidURL, "no host") }
+                guard host.utf8.allSatisfy(isHostByte) else {
+                    throw WebImageError(.invalidURL, "the host contains a character that no name has")
+                }
+            }
+            port = try RequestURL.port(portText, scheme: self.scheme)
+            let rest = bytes[authority.endIndex...]
+            target = encode(rest.prefix { $0 != UInt8(ascii: "#") })
+        }
+    }
+
+    private init(_ parts: Parts) {
+        scheme = parts.scheme
+        host = parts.host
+        port = parts.port
+        user = parts.user
+        password = parts.password
+        target = parts.target
+        var origin = parts.scheme
+        origin += "://"
+        origin += parts.host
+        if parts.port != (parts.scheme == "https" ? 443 : 80) { origin += ":\(parts.port)" }
+        self.origin = origin
+        text = origin + parts.target
     }
 
     /// The address, where the host is one in its usual spelling.
@@ -79,9 +110,10 @@ package final class RequestURL: Sendable {
     /// Where a `Location` leads from here (RFC 3986, section 5.2). Credentials in it are dropped.
     /// - Throws: `refused` where it leads to another scheme or out of TLS, `invalidURL`.
     package func redirected(to location: String) throws(WebImageError) -> RequestURL {
-        let reference = Substring(location).utf8
+        let reference = location.utf8
+        let hasScheme = reference.span.withUnsafeBufferPointer { Self.scheme(of: $0[...]) != nil }
         var absolute: String
-        if Self.scheme(of: reference) != nil {
+        if hasScheme {
             absolute = location
         } else if reference.starts(with: "//".utf8) {
             absolute = "\(scheme):\(location)"
@@ -113,21 +145,17 @@ package final class RequestURL: Sendable {
     }
 
     private var withoutCredentials: RequestURL {
-        RequestURL(scheme: scheme, host: host, port: port, target: target)
-    }
-
-    private init(scheme: String, host: String, port: Int, target: String) {
-        self.scheme = scheme
-        self.host = host
-        self.port = port
-        self.target = target
-        user = nil
-        password = nil
+        RequestURL(Parts(scheme: scheme, host: host, port: port, target: target))
     }
 }
 
 extension RequestURL {
-    private static func scheme(of bytes: Substring.UTF8View) -> Substring.UTF8View? {
+    /// Part of a URL's bytes, as they lie in memory: each of them is looked at several times.
+    private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
+
+    private static func text(_ bytes: Bytes) -> String { String(decoding: bytes, as: UTF8.self) }
+
+    private static func scheme(of bytes: Bytes) -> Bytes? {
         let scheme = bytes.prefix { $0 != UInt8(ascii: ":") }
         guard let first = scheme.first, isLetter(first), scheme.endIndex < bytes.endIndex,
             scheme.allSatisfy({ isLetter($0) || isDigit($0) || $0 == 0x2b || $0 == 0x2d || $0 == 0x2e })
@@ -136,7 +164,7 @@ extension RequestURL {
     }
 
     private static func credentials(
-        of authority: Substring.UTF8View
+        of authority: Bytes
     ) throws(WebImageError) -> (user: String?, password: String?) {
         guard let at = authority.lastIndex(of: UInt8(ascii: "@")) else { return (nil, nil) }
         let info = authority[..<at]
@@ -147,13 +175,13 @@ extension RequestURL {
         return (user, name.endIndex < info.endIndex ? password : nil)
     }
 
-    private static func port(_ text: Substring.UTF8View, scheme: String) throws(WebImageError) -> Int {
+    private static func port(_ text: Bytes, scheme: String) throws(WebImageError) -> Int {
         let standard = scheme == "https" ? 443 : 80
         guard let first = text.first else { return standard }
         let digits = text.dropFirst()
         if first == UInt8(ascii: ":") && digits.isEmpty { return standard }
         guard first == UInt8(ascii: ":"), digits.count <= 5, digits.allSatisfy(isDigit),
-            let port = Int(String(Substring(digits))), (1...65_535).contains(port)
+            let port = Int(Self.text(digits)), (1...65_535).contains(port)
         else { throw WebImageError(.invalidURL, "the port is no number between 1 and 65535") }
         return port
     }
@@ -177,9 +205,11 @@ extension RequestURL {
         }
     }
 
-    private static func encode(_ bytes: Substring.UTF8View) -> String {
-        if bytes.allSatisfy(isAllowed) { return String(Substring(bytes)) }
-        var encoded: [UInt8] = []
+    /// A path and a query as they are sent: with a `/` at the start.
+    private static func encode(_ bytes: Bytes) -> String {
+        let slash = UInt8(ascii: "/")
+        if bytes.first == slash && bytes.allSatisfy(isAllowed) { return text(bytes) }
+        var encoded: [UInt8] = bytes.first == slash ? [] : [slash]
         let digits = Array("0123456789ABCDEF".utf8)
         for byte in bytes {
             if isAllowed(byte) {
@@ -192,7 +222,7 @@ extension RequestURL {
     }
 
     /// nil for a broken escape or a NUL.
-    private static func decode(_ bytes: Substring.UTF8View) -> String? {
+    private static func decode(_ bytes: Bytes) -> String? {
         var decoded: [UInt8] = []
         var rest = bytes.makeIterator()
         while var byte = rest.next() {

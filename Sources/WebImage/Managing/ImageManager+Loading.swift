@@ -8,7 +8,8 @@ extension ImageManager {
     }
 
     /// The same for a task that prefers this manager's pool already.
-    package func loadOnPool(_ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
+    /// It goes on where its caller is: each change of the executor would cost a lock.
+    package nonisolated(nonsending) func loadOnPool(_ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
         let key = CacheKey(request.key)
         if request.questionsHits { return try await loadQuestioningHits(key, request) }
         if let image = inMemory(request) { return image }
@@ -17,7 +18,7 @@ extension ImageManager {
             try request.willLeaveCache?()
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
-        let transfer = try await cache.transfers.acquire(key)
+        let transfer = try await transfer(of: key)
         defer { transfer.release() }
         // Whoever waited here most often finds it in the cache now.
         if let image = inMemory(request) { return image }
@@ -30,6 +31,12 @@ extension ImageManager {
             request.didFail?(error)
             throw error
         }
+    }
+
+    /// The right to transfer an image; waits where somebody else transfers it.
+    nonisolated(nonsending) func transfer(of key: CacheKey) async throws(WebImageError) -> Transfer {
+        if let transfer = try cache.transfers.tryAcquire(key) { return transfer }
+        return try await cache.transfers.acquire(key)
     }
 
     /// The image in memory where it is good enough. Its path is that of its file, if there still is one.
@@ -61,7 +68,7 @@ extension ImageManager {
     }
 
     /// * `present`: what the cache has, where its bytes are asked for only if they have changed.
-    func fetch(
+    nonisolated(nonsending) func fetch(
         from url: String, _ key: CacheKey, _ request: LoadRequest,
         present: (found: FoundImage, known: HTTPValidators)? = nil
     ) async throws(WebImageError) -> LoadedImage {
@@ -121,7 +128,7 @@ extension ImageManager {
         }
         let record = CacheRecord(info, length: count, digest: digest, storedAt: WallClock.seconds)
         try cache.publish(
-            download.body, record, validators(download, request), for: key, forKey: request.key,
+            download.body, record, keptValidators(download, request), for: key, forKey: request.key,
             replacing: request.questionsHits, keepsValidators: request.options.keepsValidators)
         if request.isDurable { try cache.sync() }
         if let copy, let removals {
@@ -129,8 +136,8 @@ extension ImageManager {
             keepInMemory(MemoryImage(bytes: copy, info: info, digest: digest), request, removals: removals)
         }
         var loaded = image(
-            request, cache.publishedPath(key, forKey: request.key), info, count, digest, cacheType: .none,
-            outcome: .downloaded)
+            request, request.wantsPath ? cache.publishedPath(key, forKey: request.key) : nil, info, count, digest,
+            cacheType: .none, outcome: .downloaded)
         loaded.httpStatus = download.statusCode
         loaded.attempts = download.attempts
         return loaded

@@ -16,7 +16,7 @@ extension ImageManager {
             }
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
-        let transfer = try await cache.transfers.acquire(key)
+        let transfer = try await transfer(of: key)
         defer { transfer.release() }
         let found = try questioned(request)
         let known = found.flatMap { cache.validators(of: $0) }
@@ -103,6 +103,12 @@ extension ImageManager {
         loaded.httpStatus = download.statusCode
         loaded.attempts = download.attempts
         return loaded
+    }
+
+    /// What is kept beside an image's bytes; nil where nothing is.
+    func keptValidators(_ download: DownloadedImage, _ request: LoadRequest) -> HTTPValidators? {
+        let isKept = request.options.keepsValidators || cache.disk.configuration.keepsHTTPValidators
+        return isKept ? validators(download, request) : nil
     }
 
     /// What is kept of a response for the next time.

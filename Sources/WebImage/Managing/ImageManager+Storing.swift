@@ -5,7 +5,7 @@ extension ImageManager {
     /// Tries the URL, then its mirrors, until one has the image. Where none has, the failure is that of the URL.
     ///
     /// * `found`, `known`: what the cache has of the URL itself; of a mirror's bytes nothing is known.
-    func fetchFromMirrors(
+    nonisolated(nonsending) func fetchFromMirrors(
         _ key: CacheKey, _ request: LoadRequest, _ found: FoundImage? = nil, _ known: HTTPValidators? = nil
     ) async throws(WebImageError) -> LoadedImage {
         var failure: WebImageError
@@ -72,7 +72,7 @@ extension ImageManager {
         if goesToDisk {
             let record = CacheRecord(fileInfo, length: file.count, digest: digest, storedAt: WallClock.seconds)
             try cache.publish(
-                file, record, validators(download, request), for: key, forKey: request.key,
+                file, record, keptValidators(download, request), for: key, forKey: request.key,
                 replacing: request.questionsHits, keepsValidators: request.options.keepsValidators)
             if request.isDurable { try cache.sync() }
         }

@@ -26,6 +26,8 @@ package struct LoadRequest: Sendable {
     var progress: (@Sendable (Int, Int) -> Void)?
     /// Whether the memory cache may answer, and gets the image. Not for whoever counts an image only because its file is there.
     package var usesMemory = false
+    /// Whether who asks wants to know where its file is.
+    package var wantsPath = true
     /// Leave to ask the network, which can be taken back.
     package var permit: DownloadPermit?
     /// Runs where the cache has no such image; what it throws ends the load.

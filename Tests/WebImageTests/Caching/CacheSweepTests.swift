@@ -1,4 +1,5 @@
 import Glibc
+import Origin
 import TestSupport
 import Testing
 import Threading
@@ -218,6 +219,72 @@ struct CacheSweepTests {
         #expect(rename(leaf, directory.path("moved")) == 0 && symlink(directory.path("moved"), leaf) == 0)
         let error = #expect(throws: WebImageError.self) { try cache.sweep(SweepRules(maxAge: 0)) }
         #expect(error?.code == .localFault && error?.message.contains("symbolic link") == true)
+    }
+
+    /// Dates with many ties, sizes of several blocks, some images newer than any: as sorted by hand.
+    @Test("For its size a sweep removes exactly the oldest, and of one age the first by name", arguments: 0..<12)
+    func exactness(round: Int) throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        print("seed of round \(round): \(seed)")
+        var random = SplitMix64(state: seed)
+        let cache = try cache()
+        let count = Int.random(in: 1...150, using: &random)
+        let ages = Int.random(in: 1...(round.isMultiple(of: 3) ? 2 : 60), using: &random)
+        struct Image {
+            var name: String
+            var path: String
+            var age: Int
+            var size: Int
+        }
+        var images: [Image] = []
+        let now = time(nil)
+        for index in 0..<count {
+            let bytes = [UInt8](repeating: 1, count: Int.random(in: 1...30_000, using: &random))
+            let name = "\(index)"
+            try cache.store(ImageBody(bytes), for: CacheKey(name), record: record(bytes))
+            let image = Image(
+                name: name, path: cache.cachePath(forKey: name), age: 100 * Int.random(in: 1...ages, using: &random),
+                size: (bytes.count + 4095) / 4096 * 4096)
+            // The very same date for one age, also where a second passes meanwhile.
+            let date = timespec(tv_sec: now - image.age, tv_nsec: 7)
+            #expect(utimensat(AT_FDCWD, image.path, [date, date], 0) == 0)
+            images.append(image)
+        }
+        images.sort { ($1.age, $0.path) < ($0.age, $1.path) }
+        let total = images.reduce(0) { $0 + $1.size }
+        let maxSize = Int.random(in: 0...total, using: &random)
+        let target = Int.random(in: 0...maxSize, using: &random)
+        var (left, gone) = (total, 0)
+        while total > maxSize, left > target {
+            left -= images[gone].size
+            gone += 1
+        }
+        var visited: [String] = []
+        let report = try #require(
+            try cache.sweep(SweepRules(maxSize: maxSize, targetSize: target)) { visited.append($0.path) })
+        #expect(Set(visited) == Set(images.prefix(gone).map(\.path)) && visited.count == gone)
+        #expect(images.filter { !cache.containsData(forKey: $0.name) }.count == gone)
+        #expect(images.prefix(gone).allSatisfy { !cache.containsData(forKey: $0.name) })
+        #expect(report.evicted == SweepReport.Sum(count: gone, size: total - left))
+        #expect(report.remaining == SweepReport.Sum(count: count - gone, size: left))
+        #expect(report.spared.count == 0)
+    }
+
+    @Test("What others remove while a sweep goes on is not removed twice over")
+    func othersRemove() throws {
+        let cache = try cache()
+        try fill(cache, 40)
+        var first = true
+        // 30 have to go; another removes 15 of them at the first of these.
+        let report = try #require(
+            try cache.sweep(SweepRules(maxSize: 10 * 8192)) { _ in
+                guard first else { return }
+                first = false
+                for index in 20..<35 { _ = try? cache.removeData(forKey: "\(index)") }
+            })
+        #expect(left(cache, of: 40) == Array(0..<10))
+        #expect(try cache.diskUsage().count == 10)
+        #expect(report.evicted.count == 15 && report.spared.count == 0)
     }
 
     @Test("A dry run says the same and changes nothing, also while another sweeps")

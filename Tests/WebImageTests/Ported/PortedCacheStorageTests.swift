@@ -8,6 +8,12 @@ import Threading
 @testable import WebImage
 
 /// SDWebImage 5.21's tests of SDImageCache about instances, directories, queries and what stands beside an image.
+///
+/// Not ported:
+/// - 14 QueryCacheFirstFrameOnlyHitMemoryCache (an image in memory is its encoded bytes, of which no frame is taken out),
+/// - 41 MatchAnimatedImageClassWorks (there are no image classes a query could ask for),
+/// - 46 MemoryCacheWeakCache, its weak half (nobody shows an image here and so keeps it alive; its limits are in `MemoryCacheTests`),
+/// - 48 CacheUseConcurrentIOQueue (commented out in the original; an asynchronous call returns to its caller's executor by the language).
 @Suite("Ported SDImageCacheTests, storage", .timeLimit(.minutes(1)))
 struct PortedCacheStorageTests {
     private let folder = TemporaryDirectory()
@@ -123,6 +129,61 @@ struct PortedCacheStorageTests {
         #expect(try await cache.clearDisk() == 1)
         #expect(await cache.containsImage(forKey: key) == .none)
         #expect(folder.contents().filter { $0.hasPrefix("cache/v1/") } == ["cache/v1/"])
+    }
+
+    /// The original adds a coder that writes a text of its own and reads another image. Here nobody can add one, since what a cache has is
+    /// verified by it; but it is the cache's own coder that decides, when an image is stored and when it is found.
+    @Test("SDImageCacheTests 41 ThatCustomDecoderWorksForImageCache")
+    func customCoder() async throws {
+        let usual = try ImageCache(directory: folder.path("cache"))
+        try usual.disk.store(ImageBody(image), for: CacheKey(key), record: record(image, level: .header))
+        var configuration = ImageCache.Configuration()
+        configuration.coder.limits.maxDimension = 49
+        let custom = try ImageCache(directory: folder.path("cache"), configuration: configuration)
+        let error = await #expect(throws: WebImageError.self) { try await custom.store(image, forKey: "another") }
+        #expect(error?.code == .badImageData)
+        #expect(await custom.containsImage(forKey: "another") == .none)
+        #expect(await custom.containsImage(forKey: key) == .disk)
+        #expect(try await custom.imageFromDiskCache(forKey: key) == nil)
+        // Moved aside.
+        #expect(await usual.containsImage(forKey: key) == .none)
+        try await usual.store(image, forKey: key)
+        #expect(try await usual.imageFromDiskCache(forKey: key)?.bytes == image)
+    }
+
+    /// The original's image knows the format it was decoded from; here it is named.
+    @Test("SDImageCacheTests 42 StoreCacheWithImageAndFormatWithoutImageData")
+    func imageWithoutData() async throws {
+        let cache = try ImageCache(directory: folder.path("cache"))
+        func stored(_ bitmap: Bitmap, _ format: ImageFormat? = nil) async throws -> ImageInfo? {
+            try await cache.store(bitmap, format: format, forKey: key)
+            let memory = try #require(cache.imageFromMemoryCache(forKey: key))
+            cache.clearMemory()
+            let disk = try await cache.imageFromDiskCache(forKey: key)
+            #expect(disk?.bytes == memory.bytes && disk?.info.level == .decode)
+            #expect(disk?.info.width == bitmap.width && disk?.info.height == bitmap.height)
+            return disk?.info
+        }
+        let pixels = (0..<64 * 48 * 4).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        let clear = try Bitmap(width: 64, height: 48, hasAlpha: true, pixels: pixels)
+        let opaque = try Bitmap(width: 48, height: 64, hasAlpha: false, pixels: Array(pixels.prefix(64 * 48 * 3)))
+        // Case 1 and 2: PNG for alpha, JPEG without it.
+        #expect(try await stored(clear)?.format == .png)
+        #expect(try await stored(opaque)?.format == .jpeg)
+        // Case 3: the format that is named.
+        #expect(try await stored(clear, .jpeg)?.format == .jpeg)
+        #expect(try await stored(opaque, .png)?.format == .png)
+        // Case 4: an animation is the bytes it came in.
+        let animated = GeneratedImage.gif(seed: 3, width: 9, height: 7, frames: 3)
+        try await cache.store(animated, forKey: "animated")
+        cache.clearMemory()
+        #expect(try await cache.imageFromDiskCache(forKey: "animated")?.bytes == animated)
+        // Case 5: nothing here writes GIF, and says so.
+        let error = await #expect(throws: WebImageError.self) {
+            try await cache.store(clear, format: .gif, forKey: "frames")
+        }
+        #expect(error?.code == .invalidConfiguration && error?.message.contains("GIF") == true)
+        #expect(await cache.containsImage(forKey: "frames") == .none)
     }
 
     /// The original has a file manager that fails; here the directory is one in which nothing can be made.

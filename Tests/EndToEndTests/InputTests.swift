@@ -91,6 +91,14 @@ struct InputTests {
             "seq 9999 | sed 's|^|https://a.example/|' | gzip | head -c 9000 | '\(program)' run - --cache '\(cache)' -q")
         #expect(await half.wait() == .exited(65))
         #expect(half.stderr.contains("cannot read"), "\(half.stderr)")
+        let index = try await shell(
+            "printf '<sitemapindex><sitemap><loc>https://a/sitemap.xml</loc></sitemap></sitemapindex>' | "
+                + "TMPDIR='\(folder.path(""))' '\(program)' run - -q --cache '\(cache)'; echo $?; "
+                + "find '\(folder.path(""))' -name 'stdin-*.txt'")
+        await index.wait()
+        #expect(
+            index.stdout == "65\n" && index.stderr.contains("there is nothing beside standard input"), "\(index.stdout)"
+        )
     }
 
     @Test("report writes a page of a real batch, with and without its images, and refuses a terminal and a folder")

@@ -29,19 +29,23 @@ package struct ListImport: Sendable {
     private let options: Options
     private let kind: Kind
     private let isPacked: Bool
+    private let isSpooled: Bool
     /// How it begins, unpacked: what it looks like is said where it has no URLs.
     let head: [UInt8]
 
     /// Looks at the beginning of a file; nil where it is a list of lines as it is.
     ///
     /// * `name`: what the file is called where it was read from, for its extension.
+    /// * `isSpooled`: it is a copy of standard input, so nothing beside it belongs to it.
     /// - Throws: `notFound`, `unreadableList`; `configuration` where the options are for something else than it is.
-    package init?(path: String, name: String? = nil, options: Options = Options()) throws(PrefetchError) {
+    package init?(
+        path: String, name: String? = nil, isSpooled: Bool = false, options: Options = Options()
+    ) throws(PrefetchError) {
         var bytes = try InputBytes(path: path)
         let first = try bytes.next()
         isPacked = bytes.isPacked
         head = Array(first.prefix(4096))
-        (self.path, self.options) = (path, options)
+        (self.path, self.options, self.isSpooled) = (path, options, isSpooled)
         kind = try Self.kind(first, name: name ?? path, isPacked: isPacked, options)
         if kind == .lines && options.isOfTable {
             throw PrefetchError(
@@ -137,20 +141,27 @@ package struct ListImport: Sendable {
 
     /// The images of a sitemap; its pages where it names no image. Those that an index names are read from beside it.
     private func writeSitemap(to output: LineOutput) throws(PrefetchError) {
-        var (images, maps) = (0, [String]())
-        try Self.read(path) { kind, address throws(PrefetchError) in
+        var (images, maps) = (0, [(address: String, line: Int)]())
+        try Self.read(path) { kind, address, line throws(PrefetchError) in
             if kind == .image { images += 1 }
-            if kind == .sitemap { maps.append(address) }
+            if kind == .sitemap { maps.append((address, line)) }
         }
         guard !maps.isEmpty else { return try Self.writeSitemap(path, images > 0 ? .image : .page, to: output) }
-        for address in maps {
-            let file = try local(address)
+        var known: [String: (address: String, line: Int)] = [:]
+        for map in maps {
+            let file = try local(map.address, line: map.line)
+            if let other = known.updateValue(map, forKey: file), other.address != map.address {
+                throw PrefetchError(
+                    .unreadableList,
+                    "lines \(other.line) and \(map.line) of \(path) name two sitemaps, and both would be \(file)",
+                    hint: "submit each by itself, as files of two names")
+            }
             var images = 0
-            try Self.read(file) { kind, _ throws(PrefetchError) in
+            try Self.read(file, name: file) { kind, _, _ throws(PrefetchError) in
                 if kind == .image { images += 1 }
                 if kind == .sitemap {
                     throw PrefetchError(
-                        .unreadableList, "\(file) is an index, and so is \(path) that names it",
+                        .unreadableList, "line \(map.line) of \(path) names \(file), which is an index too",
                         hint: "an index names sitemaps only; submit \(file) by itself")
                 }
             }
@@ -161,29 +172,43 @@ package struct ListImport: Sendable {
     private static func writeSitemap(
         _ path: String, _ wanted: SitemapReader.Kind, to output: LineOutput
     ) throws(PrefetchError) {
-        try read(path) { kind, address throws(PrefetchError) in
+        try read(path) { kind, address, _ throws(PrefetchError) in
             if kind == wanted { try output.write(ImportedLine(url: address).bytes[...]) }
         }
     }
 
     private static func read(
-        _ path: String, _ body: (SitemapReader.Kind, String) throws(PrefetchError) -> Void
+        _ path: String, name: String = "the sitemap",
+        _ body: (SitemapReader.Kind, String, Int) throws(PrefetchError) -> Void
     ) throws(PrefetchError) {
-        var reader = SitemapReader()
+        var reader = SitemapReader(name: name)
         var bytes = try InputBytes(path: path)
         while case let piece = try bytes.next(), !piece.isEmpty { try reader.read(piece, body) }
         try reader.finish()
     }
 
     /// The file beside the index that has the name of an address.
-    private func local(_ address: String) throws(PrefetchError) -> String {
-        let name = address.prefix { $0 != "?" && $0 != "#" }.split(separator: "/").last.map(String.init) ?? ""
-        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
-        guard !name.isEmpty, name != ".", name != "..", access(folder + name, R_OK) == 0 else {
+    private func local(_ address: String, line: Int) throws(PrefetchError) -> String {
+        let names = "line \(line) of \(isSpooled ? "standard input" : path) names \(address)"
+        let together = "nothing is fetched for a list: fetch all of its sitemaps into one folder with it"
+        guard !isSpooled else {
             throw PrefetchError(
-                .unreadableList, "\(path) names \(address), and there is no \(folder)\(name)",
-                hint: "fetch all of them to where the index is, for example: "
-                    + "curl -sS \(address.hasPrefix("http") ? "--remote-name-all " : "")URL…")
+                .unreadableList, "\(names), a sitemap, and there is nothing beside standard input",
+                hint: "\(together), and submit the file of the index")
+        }
+        let place = address.prefix { $0 != "?" && $0 != "#" }
+        let route = place.firstRange(of: "://").map { place[$0.upperBound...].drop { $0 != "/" } } ?? place
+        let name = String(route.split(separator: "/", omittingEmptySubsequences: false).last ?? "")
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+        guard !name.isEmpty, name != ".", name != ".." else {
+            throw PrefetchError(
+                .unreadableList, "\(names), which is the address of no file",
+                hint: "submit that sitemap by itself, as a file: curl -sS -o sitemap.xml URL")
+        }
+        guard access(folder + name, R_OK) == 0 else {
+            throw PrefetchError(
+                .unreadableList, "\(names), and there is no \(folder)\(name)",
+                hint: "\(together), for example: curl -sS --remote-name-all URL…")
         }
         return folder + name
     }

@@ -18,6 +18,8 @@ struct SitemapReader {
         case until([UInt8], isText: Bool)
     }
 
+    /// What it is called where something is wrong with it.
+    private let name: String
     private var state = State.text
     /// The tag, or what was seen of the end of a comment.
     private var token: [UInt8] = []
@@ -28,10 +30,12 @@ struct SitemapReader {
     private var line = 1
     private var hasRoot = false
 
-    /// Reads a piece; `body` gets each address that ends in it.
+    init(name: String = "the sitemap") { self.name = name }
+
+    /// Reads a piece; `body` gets each address that ends in it, and the line where it ends.
     /// - Throws: `unreadableList` with the line where it is no sitemap; what `body` throws.
     mutating func read(
-        _ bytes: ArraySlice<UInt8>, _ body: (Kind, String) throws(PrefetchError) -> Void
+        _ bytes: ArraySlice<UInt8>, _ body: (Kind, String, Int) throws(PrefetchError) -> Void
     ) throws(PrefetchError) {
         for byte in bytes {
             if byte == UInt8(ascii: "\n") { line += 1 }
@@ -98,7 +102,7 @@ struct SitemapReader {
         token.removeAll(keepingCapacity: true)
     }
 
-    private mutating func endTag(_ body: (Kind, String) throws(PrefetchError) -> Void) throws(PrefetchError) {
+    private mutating func endTag(_ body: (Kind, String, Int) throws(PrefetchError) -> Void) throws(PrefetchError) {
         let isEnd = token.first == UInt8(ascii: "/")
         let isEmpty = token.last == UInt8(ascii: "/")
         let name = token.dropFirst(isEnd ? 1 : 0).prefix { !Self.isBlank($0) && $0 != UInt8(ascii: "/") }
@@ -161,14 +165,14 @@ struct SitemapReader {
     }
 
     private func tell(
-        _ kind: Kind, _ body: (Kind, String) throws(PrefetchError) -> Void
+        _ kind: Kind, _ body: (Kind, String, Int) throws(PrefetchError) -> Void
     ) throws(PrefetchError) {
         var bytes = text[...]
         while let first = bytes.first, Self.isBlank(first) { bytes = bytes.dropFirst() }
         while let last = bytes.last, Self.isBlank(last) { bytes = bytes.dropLast() }
         guard !bytes.isEmpty else { return }
         guard let raw = String(validating: bytes, as: UTF8.self) else { throw failure("an address is not in UTF-8") }
-        try body(kind, try resolved(raw))
+        try body(kind, try resolved(raw), line)
     }
 
     /// With the five entities of XML, and characters by their number.
@@ -203,6 +207,6 @@ struct SitemapReader {
 
     private func failure(_ why: String) -> PrefetchError {
         PrefetchError(
-            .unreadableList, "line \(line) of the sitemap: \(why)", hint: "nothing was queued; fetch the sitemap again")
+            .unreadableList, "line \(line) of \(name): \(why)", hint: "nothing was queued; fetch the sitemap again")
     }
 }

@@ -41,7 +41,8 @@ struct AppendCommand: AsyncParsableCommand {
     @Flag(help: "Print the batch as one line of JSON.")
     var json = false
 
-    @Option(help: "How the list is written: auto, plain, jsonl, csv, tsv, sitemap.")
+    @Option(
+        help: "How the list is written: auto, plain, jsonl, csv, tsv, sitemap (of an index, the sitemaps beside it).")
     var inputFormat = ListFormat.auto
 
     @OptionGroup(title: "Lists that are tables") var table: TableOptions

@@ -126,9 +126,14 @@ struct BatchSubmission: Sendable {
                     .unreadableList, "standard input is a terminal", hint: "pipe a list into it: cat urls.txt | …")
             }
             let file = try spool(into: cache)
-            guard let list = try layOut(file, name: "stdin", cache: cache, format, table) else {
-                return try URLList(path: file, format: format)
+            let laidOut: URLList?
+            do throws(PrefetchError) {
+                laidOut = try layOut(file, name: "stdin", isSpooled: true, cache: cache, format, table)
+            } catch {
+                unlink(file)
+                throw error
             }
+            guard let list = laidOut else { return try URLList(path: file, format: format) }
             unlink(file)
             return list
         }
@@ -143,9 +148,12 @@ struct BatchSubmission: Sendable {
 
     /// The list that a packed list, a table or a sitemap becomes; nil where it is a list as it is.
     private static func layOut(
-        _ path: String, name: String, cache: String?, _ format: ListFormat, _ table: TableOptions
+        _ path: String, name: String, isSpooled: Bool = false, cache: String?, _ format: ListFormat,
+        _ table: TableOptions
     ) throws(PrefetchError) -> URLList? {
-        guard let found = try ListImport(path: path, name: name, options: table.options(format)) else { return nil }
+        guard
+            let found = try ListImport(path: path, name: name, isSpooled: isSpooled, options: table.options(format))
+        else { return nil }
         let stem = URLList(path: name, total: 0, hash: "").stem
         let list = try found.write(into: listFolder(cache), stem: stem)
         return try URLList(

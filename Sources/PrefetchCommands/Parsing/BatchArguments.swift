@@ -39,7 +39,11 @@ struct BatchArguments: ParsableArguments {
     @Flag(help: "No network: what is not in the cache ends as notCached.")
     var fromCacheOnly = false
 
-    @Option(help: "How the list is written: auto, plain (one URL a line), jsonl (one JSON object a line).")
+    @Option(
+        help: """
+            How the list is written: auto, plain (one URL a line), jsonl (one JSON object a line), csv, tsv, sitemap \
+            (of an index, the sitemaps beside it).
+            """)
     var inputFormat = ListFormat.auto
 
     @OptionGroup(title: "Load options") var load: LoadOptionArguments

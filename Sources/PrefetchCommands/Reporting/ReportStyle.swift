@@ -63,7 +63,7 @@ enum ReportStyle {
         td:first-child{min-width:110px}td.n:first-child{min-width:0}
         .n{text-align:right;white-space:nowrap}
         td small{display:block}
-        .wide td:last-child{min-width:260px;width:55%}
+        .wide td:last-child{min-width:260px;width:55%}.wide td:not(:last-child){white-space:nowrap}
         .url{font-size:13.5px;overflow-wrap:anywhere;unicode-bidi:isolate}
         .bar{display:block;min-width:80px;height:9px;margin-top:7px;border-radius:5px;background:var(--track);overflow:hidden}
         .bar i{display:block;height:100%;border-radius:5px}

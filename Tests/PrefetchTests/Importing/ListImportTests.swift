@@ -119,11 +119,63 @@ struct ListImportTests {
         let index =
             "<sitemapindex><sitemap><loc>https://a/i.xml?v=1</loc></sitemap><sitemap><loc>https://a/s/p.txt.gz</loc></sitemap></sitemapindex>"
         #expect(try list(index, "index.xml") == "https://a/1.jpg?a&b\nhttps://a/2.png\n")
-        let missing = "<sitemapindex><sitemap><loc>https://a/../..</loc></sitemap></sitemapindex>"
-        let error = #expect(throws: PrefetchError.self) { try list(missing, "missing.xml") }
-        #expect(error?.message.contains("names https://a/../.., and there is no") == true)
-        let nested = "<sitemapindex><sitemap><loc>https://a/index.xml</loc></sitemap></sitemapindex>"
-        #expect(throws: PrefetchError.self) { try list(nested, "nested.xml") }
+        // Two times the same one is no mistake.
+        let twice =
+            "<sitemapindex><sitemap><loc>https://a/i.xml</loc></sitemap><sitemap><loc>https://a/i.xml</loc></sitemap></sitemapindex>"
+        #expect(try list(twice, "twice.xml") == "https://a/1.jpg?a&b\nhttps://a/1.jpg?a&b\n")
+    }
+
+    @Test("Where a sitemap of an index is missing or is none, the line that names it is told, and what to do")
+    func brokenIndex() throws {
+        _ = try list("<urlset><url><loc>https://a/2.png</loc></url></urlset>", "p.xml")
+        _ = #expect(throws: PrefetchError.self) {
+            try list("<urlset>\n<url>\n<loc>https://a/</url></urlset>", "bad.xml")
+        }
+        _ = #expect(throws: PrefetchError.self) {
+            try list("<sitemapindex><sitemap><loc>https://a/x.xml</loc></sitemap></sitemapindex>", "inner.xml")
+        }
+        let here = folder.path("")
+        for (second, message, hint) in [
+            (
+                "https://a/m/no.xml?v=1",
+                "line 4 of \(here)index.xml names https://a/m/no.xml?v=1, and there is no \(here)no.xml", "fetch all"
+            ),
+            (
+                "https://a/../..", "line 4 of \(here)index.xml names https://a/../.., which is the address of no file",
+                "by itself"
+            ),
+            (
+                "https://p.xml", "line 4 of \(here)index.xml names https://p.xml, which is the address of no file",
+                "by itself"
+            ),
+            (
+                "https://a/maps/", "line 4 of \(here)index.xml names https://a/maps/, which is the address of no file",
+                "by itself"
+            ),
+            (
+                "https://a/inner.xml", "line 4 of \(here)index.xml names \(here)inner.xml, which is an index too",
+                "by itself"
+            ),
+            (
+                "https://a/b/p.xml",
+                "lines 2 and 4 of \(here)index.xml name two sitemaps, and both would be \(here)p.xml", "two names"
+            ),
+            ("https://a/bad.xml", "line 3 of \(here)bad.xml: </url> closes <loc>", "nothing was queued"),
+        ] {
+            let index =
+                "<sitemapindex>\n<sitemap><loc>https://a/p.xml</loc></sitemap>\n<sitemap>\n<loc>\(second)</loc></sitemap></sitemapindex>"
+            let error = #expect(throws: PrefetchError.self) { try list(index, "index.xml") }
+            #expect(error?.kind == .unreadableList && error?.message == message, "\(error?.message ?? "")")
+            #expect(error?.hint.contains(hint) == true, "\(error?.hint ?? "")")
+        }
+        folder.write(
+            Array("<sitemapindex>\n<sitemap><loc>https://a/p.xml</loc></sitemap></sitemapindex>".utf8), to: "spool.txt")
+        let spooled = try #require(try ListImport(path: folder.path("spool.txt"), isSpooled: true))
+        let error = #expect(throws: PrefetchError.self) { try spooled.write(into: here, stem: "s") }
+        #expect(
+            error?.message
+                == "line 2 of standard input names https://a/p.xml, a sitemap, and there is nothing beside standard input"
+        )
     }
 
     @Test("What an input becomes reads back as its entries: their URLs, digests and columns")

@@ -17,7 +17,7 @@ struct SitemapReaderTests {
         var reader = SitemapReader()
         var rest = bytes[...]
         while !rest.isEmpty {
-            try reader.read(rest.prefix(size)) { kind, address throws(PrefetchError) in
+            try reader.read(rest.prefix(size)) { kind, address, _ throws(PrefetchError) in
                 found.append(Found(kind: kind, address: address))
             }
             rest = rest.dropFirst(size)

@@ -117,7 +117,7 @@ extension PrefetchWorker {
     /// Its jobs were taken back: what runs is finished and reported, what waits is left to others, and it joins anew.
     func rejoin(after worker: String) async {
         // The beat loop and the claim loop may both have been told.
-        guard worker == name else { return }
+        guard worker == name, !isJoining else { return }
         configuration.onEvent(.lost(worker))
         configuration.history?.lost(worker)
         lossCount += 1

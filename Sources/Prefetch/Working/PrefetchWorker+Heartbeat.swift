@@ -19,6 +19,7 @@ extension PrefetchWorker {
             // From here to the call nothing is waited for: a worker that has joined anew in between would tell under its new name what it
             // had done under the old one, and both would count it.
             let worker = name
+            guard !isJoining else { continue }
             let held = Array(jobs.batches)
             let about =
                 [

@@ -32,6 +32,8 @@ public actor PrefetchWorker {
     var name = ""
     var sequence = 0
     var lossCount = 0
+    /// Whether its name is one that Redis does not know yet.
+    private(set) var isJoining = false
     /// The connection to Redis on which it last said which jobs it has.
     var agreedOn = 0
     var batches: [String: BatchContext] = [:]
@@ -185,6 +187,8 @@ public actor PrefetchWorker {
 
     /// Registers anew under a name nobody has.
     func register() async {
+        isJoining = true
+        defer { isJoining = false }
         while !Task.isCancelled && !draining.isOpen {
             let (name, about) = nextName()
             let joined = await persist(until: draining) { () async throws(RedisError) in

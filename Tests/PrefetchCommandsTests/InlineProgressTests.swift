@@ -43,5 +43,9 @@ struct InlineProgressTests {
         ])
         #expect((load.workers, load.inFlight, load.waitingForHost) == (2, 5, 9))
         #expect(load.isHeldByHosts && load.trouble == "b:2 paused: disk full")
+        // A sign of life is up to a second old; the counts beside it are not.
+        #expect(load.beside(left: 14) == load)
+        #expect(load.beside(left: 12).waitingForHost == 7)
+        #expect(load.beside(left: 4).waitingForHost == 0 && !load.beside(left: 4).isHeldByHosts)
     }
 }

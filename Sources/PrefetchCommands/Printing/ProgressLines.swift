@@ -58,6 +58,7 @@ struct ProgressLines {
         } else if load.isPaused {
             line += " paused=workers"
         }
+        let load = load.beside(left: status.total - counts.finished)
         if load.isHeldByHosts { line += " held-by=--max-per-host(\(load.waitingForHost) waiting)" }
         return line
     }

@@ -27,6 +27,13 @@ struct WorkerLoad: Equatable {
     /// Whether there are workers and all of them are paused.
     var isPaused: Bool { workers > 0 && paused == workers }
 
+    /// The same beside the counts of a batch, which are newer: no more URLs wait than are left and not in flight.
+    func beside(left: Int) -> WorkerLoad {
+        var load = self
+        load.waitingForHost = min(waitingForHost, max(0, left - inFlight))
+        return load
+    }
+
     /// Whether the limit of transfers to one host is what holds the batch.
     var isHeldByHosts: Bool { waitingForHost > 0 && waitingForHost > inFlight }
 }

@@ -24,7 +24,7 @@ static void incomplete(image_codec_result *result) {
 
 /// Ends the check where the CRC over name and data differs from the four bytes behind them.
 static bool has_crc(const uint8_t *chunk, uint32_t length, image_codec_result *result) {
-    // zlib's own goes byte by byte through tables on x86: a tenth of the speed.
+    // zlib's own goes through tables on x86 and takes fourteen times the instructions (zlib 1.2.13, libdeflate 1.14, by callgrind).
     uint32_t crc = libdeflate_crc32(0, chunk + 4, (size_t)length + 4);
     if (crc == big_endian_32(chunk + 8 + length)) return true;
     check_end(result, IMAGE_CODEC_DAMAGED, "PNG chunk %.4s: CRC error", (const char *)chunk + 4);

@@ -1,7 +1,7 @@
 internal import CImageCodec
 
 extension ImageCoder {
-    /// Writes a decoded image as JPEG or PNG (`encodedDataWithImage:format:`). Blocks: about 10 ns a pixel for JPEG, several times as long for PNG.
+    /// Writes a decoded image as JPEG or PNG (`encodedDataWithImage:format:`). Blocks; a PNG takes longer than a JPEG.
     /// - Parameters:
     ///   - bitmap: the image. In a JPEG what is not opaque lies on white.
     ///   - format: `jpeg` or `png`; nil (default), as in SDWebImage: PNG where the image has alpha, otherwise JPEG.

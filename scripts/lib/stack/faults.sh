@@ -3,11 +3,12 @@
 # Seconds from the start of the worker's container to its registration, by the clock of the engine.
 start_up_time() {
     local id started ready
-    stack up -d --force-recreate --no-deps worker >"$work/up.log" 2>&1
-    id=$(stack ps -q worker | head -n 1)
+    stack up -d --force-recreate --no-deps worker >"$work/up.log" 2>&1 \
+        || { cat "$work/up.log" >&2; fail "the worker does not start" "see the lines above" 1; }
+    id=$(stack ps -q worker | sed -n 1p)
     await "the worker is ready" 60 worker_says "$id" 'is ready'
     started=$("$docker" inspect "$id" --format '{{.State.StartedAt}}')
-    ready=$("$docker" logs -t "$id" 2>&1 | sed -nE 's/^([^ ]+) .* is ready$/\1/p' | head -n 1)
+    ready=$("$docker" logs -t "$id" 2>&1 | sed -nE 's/^([^ ]+) .* is ready$/\1/p' | sed -n 1p)
     say "a worker is ready $(awk -v a="$(date -d "$started" +%s.%N)" -v b="$(date -d "$ready" +%s.%N)" 'BEGIN { printf "%.2f", b - a }') s after its container has started"
     await "its health check passes" 60 is_healthy "$id"
 }
@@ -34,11 +35,12 @@ has_finished() { local now; now=$(finished); [ "${now:-0}" -ge "$1" ]; }
 
 run_with_faults() {
     say "up with two workers, $count URLs"
-    stack up -d --scale worker=2 redis origin worker >"$work/up.log" 2>&1
+    stack up -d --scale worker=2 redis origin worker >"$work/up.log" 2>&1 \
+        || { cat "$work/up.log" >&2; fail "the stack with two workers does not start" "see the lines above" 1; }
     stack --profile test run --rm verify >"$work/verify.log" 2>&1 &
     local verify=$! victim code=0
     await "a fifth of the URLs" 300 has_finished $((count / 5))
-    victim=$(stack ps -q worker | head -n 1)
+    victim=$(stack ps -q worker | sed -n 1p)
     "$docker" kill -s KILL "$victim" >/dev/null
     say "killed a worker's container at $(finished) of $count URLs"
     await "two fifths of the URLs" 300 has_finished $((count * 2 / 5))

@@ -67,11 +67,15 @@ struct TerminalTests {
         try await until {
             let status = try await b.shell("'\(program)' status --cache '\(cache)' --json")
             await status.wait()
-            let workers = status.stdout.split(separator: "{\"id\":\"").filter { $0.contains("\"in_flight\":0,") }
-            idle =
-                workers.compactMap { $0.split(separator: "\"pid\":").last.flatMap { Int32($0.prefix { $0.isNumber }) } }
-                .first
-            return idle != nil && workers.count == 1
+            func numbers(_ name: String) -> [Int] {
+                status.stdout.split(separator: "{\"id\":\"").dropFirst()
+                    .compactMap { $0.split(separator: "\"\(name)\":").dropFirst().first }
+                    .compactMap { Int($0.prefix { $0.isNumber }) }
+            }
+            // What a worker says may be a second old: of those that have said all 199, nobody has one in flight that ended since.
+            guard numbers("finished").prefix(2).reduce(0, +) == 199 else { return false }
+            idle = zip(numbers("pid"), numbers("in_flight")).first { $0.1 == 0 }.map { Int32($0.0) }
+            return idle != nil
         }
         #expect(kill(try #require(idle), SIGTERM) == 0)
         try await until { run.stdout.contains("prefetch-worker ") }

@@ -21,8 +21,8 @@ enum DashFixture {
         var reading = DashReading()
         reading.look = look(second, at: at)
         reading.queue = QueueLook(
-            batches: [reading.look?.status, batch("app-icons-v12", 48_000, at: at)].compactMap { $0 },
-            failedURLs: 1_907, memory: 42_991_616)
+            at: at, batches: [reading.look?.status, batch("app-icons-v12", 48_000, at: at)].compactMap { $0 },
+            hosts: hosts(second, at: at), failedURLs: 1_907, memory: 42_991_616)
         if second >= 20 {
             reading.ends["node-b:978"] = DashState.WorkerEnd(isLost: true, ended: at - 8_000, returned: 3)
         }
@@ -40,6 +40,14 @@ enum DashFixture {
                 detail: String(decoding: [0x6E, 0x6F, 0xFF, 0xFE, 0x20], as: UTF8.self) + "no byte for 15 s"),
         ]
         return reading
+    }
+
+    /// One that gives no answer from the 21st second on, and a slow one.
+    private static func hosts(_ second: Int, at: Int) -> [TroubledHost] {
+        let silent = "silent \(start + 981_000) \(start + 921_000) 20 -1003 cannot be reached"
+        let slow = "slow \(at + 30_000) \(start + 900_000) 4 0 half of its requests take 2.2 s"
+        return [second > 20 ? ("old.e.example", silent) : nil, ("img.b.example", slow)].compactMap { $0 }
+            .compactMap { TroubledHost(host: $0.0, note: $0.1, now: at) }
     }
 
     /// The batch paused with a priority of its own, and a worker beside it.

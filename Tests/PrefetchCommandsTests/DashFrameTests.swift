@@ -168,6 +168,54 @@ struct DashFrameTests {
         #expect(young.seconds(for: 5) == nil)
     }
 
+    @Test("Hosts that are left alone are told, counted down, shown although nothing of them has ended, and told again")
+    func troubledHosts() throws {
+        var state = DashFixture.state()
+        var reading = DashFixture.reading(45)
+        let note = "busy \(DashFixture.start + 955_000) 0 1 503 HTTP 503"
+        let at = try #require(reading.queue?.at)
+        let new = try #require(TroubledHost(host: "new.example", note: note, now: at))
+        reading.queue?.hosts.append(new)
+        for name in try #require(reading.look).workers.keys { reading.look?.workers[name]?.facts["in_flight"] = "0" }
+        state.take(reading)
+        #expect(state.hindrance == "2 hosts left alone, the next is asked in 10.0 s")
+        #expect(
+            state.log.last?.text
+                == "host new.example asked to be left alone (HTTP 503); its URLs wait, asked again in 10.0 s")
+        state.view = .hosts
+        let rows = state.hostRows.filter { $0.trouble != nil }
+        #expect(rows.map(\.name) == ["img.b.example", "old.e.example", "new.example"])
+        #expect(rows.map(\.host.finished).last == 0)
+        state.look?.workers["node-a:4121"]?.facts["waiting_for_host"] = "1200"
+        #expect(state.hindrance == "1,200 wait for their host: 2 hosts left alone, the next is asked in 10.0 s")
+        #expect(state.load.whyHostsHold == "2 hosts left alone")
+        // Other batches and hosts are read less often than this one: the seconds go on.
+        reading.queue = nil
+        reading.look?.at += 4_000
+        state.take(reading)
+        func shown() -> [String] {
+            DashFixture.frame(state, 80, 24).map(\.text).compactMap { line in
+                line.firstMatch(of: /(silent|busy)[ ,].*$/).map { String($0.0) }
+            }
+        }
+        #expect(shown() == ["silent 32s", "busy 6s"])
+        reading.look?.at += 7_000
+        state.take(reading)
+        #expect(shown() == ["silent 25s", "busy, retrying"])
+        reading.look?.at += 30_000
+        state.take(reading)
+        #expect(shown() == ["silent, retrying", "busy, retrying"])
+        reading.queue = QueueLook(at: try #require(reading.look?.at))
+        state.take(reading)
+        #expect(
+            state.log.suffix(2).map(\.text) == [
+                "host new.example is asked as usual again", "host old.e.example is asked as usual again",
+            ])
+        state.look?.workers["node-a:4121"]?.facts["waiting_for_host"] = "1200"
+        #expect(state.hindrance == "1,200 wait for their host: --max-per-host")
+        #expect(shown().isEmpty && state.hostRows.allSatisfy { $0.trouble == nil && $0.host.finished > 0 })
+    }
+
     @Test("A minute without an end is said, with its reason")
     func stalled() {
         var state = DashFixture.state()

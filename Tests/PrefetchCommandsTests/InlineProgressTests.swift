@@ -38,14 +38,15 @@ struct InlineProgressTests {
 
     @Test func loadsOfWorkersAddUp() {
         let load = WorkerLoad([
-            ["id": "a:1", "in_flight": "3", "waiting_for_host": "9", "trouble": ""],
+            ["id": "a:1", "in_flight": "3", "parked": "1", "waiting_for_host": "9", "retrying": "4", "trouble": ""],
             ["id": "b:2", "in_flight": "2", "trouble": "disk full"],
         ])
-        #expect((load.workers, load.inFlight, load.waitingForHost) == (2, 5, 9))
+        #expect((load.workers, load.inFlight, load.parked, load.waitingForHost, load.retrying) == (2, 5, 1, 9, 4))
         #expect(load.isHeldByHosts && load.trouble == "b:2 paused: disk full")
         // A sign of life is up to a second old; the counts beside it are not.
-        #expect(load.beside(left: 14) == load)
-        #expect(load.beside(left: 12).waitingForHost == 7)
-        #expect(load.beside(left: 4).waitingForHost == 0 && !load.beside(left: 4).isHeldByHosts)
+        #expect(load.beside(left: 18) == load)
+        let beside = [16, 12, 4].map { load.beside(left: $0) }
+        #expect(beside.map { [$0.waitingForHost, $0.retrying] } == [[9, 2], [7, 0], [0, 0]])
+        #expect(!load.beside(left: 4).isHeldByHosts)
     }
 }

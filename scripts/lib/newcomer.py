@@ -54,12 +54,17 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+class Server(http.server.ThreadingHTTPServer):
+    # With the usual 5 a connection that finds no room is tried again after 1, 3, 7 and 15 seconds.
+    request_queue_size = 128
+
+
 def serve(folder):
     """A server of a folder's files, for a list of one's own without a network."""
     def handler(*words):
         return Quiet(*words, directory=folder)
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
 

@@ -55,16 +55,22 @@ package struct BatchLook: Sendable {
 
 /// What a dashboard shows beside its batch, read less often.
 package struct QueueLook: Sendable {
+    /// Milliseconds since 1970 by the clock of Redis.
+    package var at: Int
     /// The newest batches, newest first.
     package var batches: [BatchStatus]
     /// Whether nothing of any batch begins.
     package var isPaused = false
+    /// Hosts that are not as they should be, of all batches.
+    package var hosts: [TroubledHost]
     /// URLs on the list of failed ones.
     package var failedURLs: Int
     /// Bytes that Redis uses.
     package var memory: Int
 
-    package init(batches: [BatchStatus] = [], failedURLs: Int = 0, memory: Int = 0) {
-        (self.batches, self.failedURLs, self.memory) = (batches, failedURLs, memory)
+    package init(
+        at: Int = 0, batches: [BatchStatus] = [], hosts: [TroubledHost] = [], failedURLs: Int = 0, memory: Int = 0
+    ) {
+        (self.at, self.batches, self.hosts, self.failedURLs, self.memory) = (at, batches, hosts, failedURLs, memory)
     }
 }

@@ -69,12 +69,14 @@ extension PrefetchQueue {
         return counts
     }
 
-    // BROWSE: the newest batches; reads only. ARGV: how many. Result: {time in ms, number of failed URLs, 1 where the queue
-    // is paused, id, fields, …}. Cost: four commands, and one a batch.
+    // BROWSE: the newest batches, and hosts in trouble; reads only. ARGV: how many. Result: {time in ms, number of failed URLs, 1 where the
+    // queue is paused, hosts, id, fields, …}. Cost: five commands, and one a batch; O(hosts in trouble).
     private static let browse = script(
         "BROWSE",
         #"""
-        local out = {now(), redis.call('SCARD', K .. ':failed'), redis.call('EXISTS', K .. ':paused')}
+        local out = {
+          now(), redis.call('SCARD', K .. ':failed'), redis.call('EXISTS', K .. ':paused'), redis.call('HGETALL', K .. ':hosts')
+        }
         for _, id in ipairs(redis.call('ZRANGE', K .. ':batches', 0, ARGV[1] - 1, 'REV')) do
           out[#out + 1] = id
           out[#out + 1] = redis.call('HGETALL', batch(id))
@@ -82,14 +84,16 @@ extension PrefetchQueue {
         return out
         """#)
 
-    /// The newest batches, the number of failed URLs, and what Redis takes.
+    /// The newest batches, hosts in trouble, the number of failed URLs, and what Redis takes.
     package func browse(most: Int = 12) async throws(RedisError) -> QueueLook {
         let reply = try await run(Self.browse, [RedisArgument(most)]).array ?? []
         var look = QueueLook()
-        guard let at = reply.first?.int, reply.count >= 3 else { return look }
+        guard let at = reply.first?.int, reply.count >= 4 else { return look }
+        look.at = at
         look.failedURLs = reply[1].int ?? 0
         look.isPaused = reply[2].int == 1
-        for position in stride(from: 3, to: reply.count - 1, by: 2) {
+        look.hosts = Self.troubledHosts(reply[3].fields ?? [:], at: at)
+        for position in stride(from: 4, to: reply.count - 1, by: 2) {
             guard let id = reply[position].string,
                 let status = BatchStatus(
                     id: id, fields: reply[position + 1].fields ?? [:], at: at, isQueuePaused: look.isPaused)

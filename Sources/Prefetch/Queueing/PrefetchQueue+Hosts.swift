@@ -109,9 +109,14 @@ extension PrefetchQueue {
         let reply = try await read([["TIME"], ["HGETALL", RedisArgument(keys.hosts)]])
         let time = reply[0].array ?? []
         let now = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
-        return (reply[1].fields ?? [:]).compactMap { host, value in
-            value.string.flatMap { TroubledHost(host: host, note: $0, now: now) }
-        }.filter { $0.state != .slow || $0.remaining > 0 }.sorted { ($0.remaining, $0.host) > ($1.remaining, $1.host) }
+        return Self.troubledHosts(reply[1].fields ?? [:], at: now)
+    }
+
+    /// The entries of `hosts`, those that are asked again last first.
+    static func troubledHosts(_ fields: [String: RedisValue], at: Int) -> [TroubledHost] {
+        fields.compactMap { host, value in value.string.flatMap { TroubledHost(host: host, note: $0, now: at) } }
+            .filter { $0.state != .slow || $0.remaining > 0 }
+            .sorted { ($0.remaining, $0.host) > ($1.remaining, $1.host) }
     }
 
     /// Nothing that is no name is longer.
@@ -131,8 +136,8 @@ package struct TroubledHost: Sendable, Equatable {
     package var code: WebImageError.Code
     package var reason: String
 
-    /// Reads an entry of `hosts`; nil for what is none.
-    init?(host: String, note: String, now: Int) {
+    /// Reads an entry of `hosts`; nil for what is none. `now`: milliseconds since 1970.
+    package init?(host: String, note: String, now: Int) {
         let parts = note.split(separator: " ", maxSplits: 5, omittingEmptySubsequences: false)
         guard parts.count == 6, let state = HostNews.State(rawValue: String(parts[0])), let until = Int(parts[1]),
             let since = Int(parts[2]), let failures = Int(parts[3]), let code = Int(parts[4])
@@ -145,6 +150,9 @@ package struct TroubledHost: Sendable, Equatable {
         self.code = WebImageError.Code(rawValue: code)
         reason = String(parts[5])
     }
+
+    /// Whether nobody asks it now.
+    package var isLeftAlone: Bool { state != .slow && remaining > 0 }
 
     /// The same by this machine's monotonic clock.
     var news: HostNews {

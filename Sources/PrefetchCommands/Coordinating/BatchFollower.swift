@@ -129,7 +129,11 @@ struct BatchFollower: Sendable {
     }
 
     private func load() async -> WorkerLoad {
-        do throws(RedisError) { return WorkerLoad(try await queue.workerFacts()) } catch { return WorkerLoad() }
+        do throws(RedisError) {
+            var load = WorkerLoad(try await queue.workerFacts())
+            if load.isHeldByHosts { load.hostsLeftAlone = try await queue.troubledHosts().count { $0.isLeftAlone } }
+            return load
+        } catch { return WorkerLoad() }
     }
 
     /// A line for each of these URLs that were skipped.

@@ -69,15 +69,14 @@ extension DashFrame {
             [.downloaded, .hit, .notModified].map { ($0.name, Wording.count(counts[$0])) } + [
                 ("fetched", Wording.bytes(counts.bytes))
             ])
-        func sum(_ fact: String) -> Int { look.workers.values.reduce(0) { $0 + (Int($1.facts[fact] ?? "") ?? 0) } }
         if height >= 12 {
-            let parked = sum("parked")
+            let load = state.load
             put(
                 [
-                    ("in flight", Wording.count(max(0, sum("in_flight") - parked)))
-                ] + (parked > 0 ? [("silent", Wording.count(parked))] : []) + [
-                    ("waiting for host", Wording.count(sum("waiting_for_host"))),
-                    ("next try", Wording.count(sum("retrying"))), ("jobs in Redis", Wording.count(look.waitingJobs)),
+                    ("in flight", Wording.count(max(0, load.inFlight - load.parked)))
+                ] + (load.parked > 0 ? [("silent", Wording.count(load.parked))] : []) + [
+                    ("waiting for host", Wording.count(load.waitingForHost)),
+                    ("next try", Wording.count(load.retrying)), ("jobs in Redis", Wording.count(look.waitingJobs)),
                 ])
         }
         lines += graphs

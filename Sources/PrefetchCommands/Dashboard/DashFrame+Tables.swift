@@ -87,7 +87,7 @@ extension DashFrame {
     func hostTable(width: Int) -> DashTable<DashHostRow> {
         var columns: [DashTable<DashHostRow>.Column] = [
             .init(width < columns ? "TOP HOSTS" : "HOST", 12, isRight: false) {
-                (glyphs.cells($0.name), $0.isRemainder ? .dim : .plain)
+                (glyphs.cells($0.name), $0.isRemainder ? .dim : inkOfHost($0.trouble))
             },
             .init("DONE", 8) { (Self.short($0.host.finished), .plain) },
             .init("IMG/S", 5, rank: 1) { ($0.isRemainder ? glyphs.none : rate($0.history), .plain) },
@@ -95,8 +95,8 @@ extension DashFrame {
         columns[0].keepsEnd = true
         if width >= 70 {
             columns += [
-                .init("MB/S", 6, rank: 3) { ($0.isRemainder ? glyphs.none : megabytes($0.history), .plain) },
-                .init("FETCHED", 8, rank: 2) { (Wording.bytes($0.host.bytes), .plain) },
+                .init("MB/S", 6, rank: 4) { ($0.isRemainder ? glyphs.none : megabytes($0.history), .plain) },
+                .init("FETCHED", 8, rank: 3) { (Wording.bytes($0.host.bytes), .plain) },
                 .init("SKIPPED", 8) { (Self.short($0.host.skipped), $0.host.skipped > 0 ? .warning : .plain) },
             ]
         }
@@ -106,7 +106,28 @@ extension DashFrame {
                 let text = Wording.decimal(share * 100, digits: share < 0.0995 && share > 0 ? 1 : 0) + "%"
                 return (text, share >= 0.5 ? .bad : share > 0 ? .warning : .plain)
             })
+        columns.append(
+            .init("STATE", 16, rank: 2, isRight: false) { (Self.stateOfHost($0), inkOfHost($0.trouble)) })
         return DashTable(glyphs: glyphs, width: width, columns: columns)
+    }
+
+    private func inkOfHost(_ trouble: TroubledHost?) -> Ink {
+        switch trouble?.state {
+        case .silent: .bad
+        case .busy, .slow: .warning
+        case .good, nil: .plain
+        }
+    }
+
+    /// In the words of `status --json`, and how long it is left alone.
+    private static func stateOfHost(_ row: DashHostRow) -> String {
+        guard let trouble = row.trouble, trouble.state != .good else {
+            // One that answers nothing but errors is asked as often as the others.
+            return row.isRemainder || row.skippedShare >= 0.5 ? "" : "ok"
+        }
+        let name = trouble.state.rawValue
+        if trouble.state == .slow { return "\(name), \(short(trouble.failures)) at once" }
+        return trouble.remaining > 0 ? "\(name) \(span(trouble.remaining.rounded(.up)))" : "\(name), retrying"
     }
 
     func failuresView(_ height: Int) -> [StyledLine] {

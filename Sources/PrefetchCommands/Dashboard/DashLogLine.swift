@@ -87,6 +87,18 @@ extension DashState {
         log[log.count - 1].skipped = skipped
     }
 
+    /// Hosts that are left alone from now on, and those that are no longer. How slow one is changes too often to be told.
+    mutating func tellHosts(from old: QueueLook, to new: QueueLook) {
+        func alone(_ look: QueueLook) -> [TroubledHost] { look.hosts.filter { $0.state != .slow } }
+        let before = Set(alone(old).map(\.host)), after = Set(alone(new).map(\.host))
+        for line in HostText.lines(alone(new).filter { !before.contains($0.host) }) { note(new.at, .warning, line) }
+        let back = before.subtracting(after).sorted()
+        for host in back.prefix(10) {
+            note(new.at, .good, "host \(TerminalText.escaped(host)) is asked as usual again")
+        }
+        if back.count > 10 { note(new.at, .good, "and \(Wording.count(back.count - 10)) other hosts") }
+    }
+
     private mutating func tellPause(of what: String, _ was: Bool?, _ now: Bool, _ at: Int) {
         guard let was, was != now else { return }
         note(at, now ? .warning : .good, now ? "\(what) was paused" : "\(what) goes on")

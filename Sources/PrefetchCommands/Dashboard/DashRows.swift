@@ -26,6 +26,8 @@ struct DashHostRow: Sendable {
     var name: String
     var host: BatchLook.Host
     var history = DashHistory()
+    /// What is wrong with it; nil where nothing is.
+    var trouble: TroubledHost?
     /// Whether it stands for those that are not counted one by one.
     var isRemainder = false
 
@@ -101,8 +103,16 @@ extension DashState {
     /// The hosts by what was asked of them, what the others came to, and what nobody was asked for: together the batch.
     var hostRows: [DashHostRow] {
         guard let look else { return [] }
-        var rows = look.hosts.map { name, host in
-            DashHostRow(name: name, host: host, history: hostHistory[name] ?? DashHistory())
+        let troubled = Dictionary(troubledHosts.map { ($0.host, $0) }) { first, _ in first }
+        var hosts = look.hosts
+        if look.status.state == .running {
+            // Of a host that has never answered nothing has ended yet.
+            for (name, host) in troubled where host.state != .slow && hosts[name] == nil {
+                hosts[name] = BatchLook.Host(finished: 0, skipped: 0, bytes: 0)
+            }
+        }
+        var rows = hosts.map { name, host in
+            DashHostRow(name: name, host: host, history: hostHistory[name] ?? DashHistory(), trouble: troubled[name])
         }
         rows = matching(rows, \.name)
         sort(&rows, of: .hosts) { row, order in

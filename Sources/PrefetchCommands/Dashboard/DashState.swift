@@ -60,7 +60,10 @@ struct DashState: Sendable {
 
     /// Takes a reading.
     mutating func take(_ reading: DashReading) {
-        if let queue = reading.queue { self.queue = queue }
+        if let queue = reading.queue {
+            tellHosts(from: self.queue, to: queue)
+            self.queue = queue
+        }
         if away != nil, let at = reading.look?.at ?? look?.at { note(at, .good, "Redis is back") }
         away = nil
         guard let new = reading.look else { return }
@@ -121,6 +124,23 @@ struct DashState: Sendable {
         return max(0, Double(look.at - lastChange) / 1000)
     }
 
+    /// Hosts that are not as they should be; the seconds that remain are those of the last look at the batch.
+    var troubledHosts: [TroubledHost] {
+        queue.hosts.map { host in
+            var host = host
+            host.remaining -= Double(max(0, (look?.at ?? queue.at) - queue.at)) / 1000
+            return host
+        }
+    }
+
+    /// What the workers do, as far as it can be true beside the counts of the batch.
+    var load: WorkerLoad {
+        guard let look else { return WorkerLoad() }
+        var load = WorkerLoad(look.workers.values.map(\.facts))
+        load.hostsLeftAlone = troubledHosts.count { $0.isLeftAlone }
+        return load.beside(left: look.status.total - look.status.counts.finished)
+    }
+
     /// What keeps a running batch from going on; nil where nothing does.
     var hindrance: String? {
         if let away { return "Redis is away, trying again: \(away)" }
@@ -135,13 +155,14 @@ struct DashState: Sendable {
             return "every worker is paused" + (isReadOnly ? "" : ": p in the workers view lets one go on")
         }
         if look.status.waitsForItsList { return "waiting for its list" }
-        func sum(_ fact: String) -> Int { look.workers.values.reduce(0) { $0 + (Int($1.facts[fact] ?? "") ?? 0) } }
-        let waiting = sum("waiting_for_host")
-        if waiting > 0, waiting > sum("in_flight") {
-            return "\(Wording.count(waiting)) wait for their host: --max-per-host"
+        let load = load
+        let next = troubledHosts.filter(\.isLeftAlone).map(\.remaining).min()
+        if load.isHeldByHosts || (next != nil && load.inFlight == 0) {
+            let waiting = load.isHeldByHosts ? "\(Wording.count(load.waitingForHost)) wait for their host: " : ""
+            return waiting + load.whyHostsHold + (next.map { ", the next is asked in \(Wording.seconds($0))" } ?? "")
         }
         if isStalled {
-            return sum("retrying") > 0 ? "\(Wording.count(sum("retrying"))) wait for their next try" : "nothing ends"
+            return load.retrying > 0 ? "\(Wording.count(load.retrying)) wait for their next try" : "nothing ends"
         }
         return nil
     }

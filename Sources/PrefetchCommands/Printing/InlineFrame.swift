@@ -22,7 +22,7 @@ enum InlineFrame {
         if load.paused > 0, pause == nil { third += ", \(load.paused) paused" }
         if let pause { third = "  \(pause);" + third.dropFirst() }
         let load = load.beside(left: status.total - counts.finished)
-        if load.isHeldByHosts { third += ", \(load.waitingForHost) waiting for their host (--max-per-host)" }
+        if load.isHeldByHosts { third += ", \(load.waitingForHost) waiting for their host (\(load.whyHostsHold))" }
         if status.isOpen { third += ", open for more lists" }
         if status.waitsForItsList { third += ", waiting for its list" }
         var lines = [

@@ -59,7 +59,9 @@ struct ProgressLines {
             line += " paused=workers"
         }
         let load = load.beside(left: status.total - counts.finished)
-        if load.isHeldByHosts { line += " held-by=--max-per-host(\(load.waitingForHost) waiting)" }
+        if load.isHeldByHosts {
+            line += " held-by=\(load.whyHostsHold.replacing(" ", with: "-"))(\(load.waitingForHost) waiting)"
+        }
         return line
     }
 

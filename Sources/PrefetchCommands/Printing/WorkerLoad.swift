@@ -4,9 +4,13 @@ internal import Prefetch
 struct WorkerLoad: Equatable {
     /// How many there are.
     var workers = 0
-    /// Transfers in flight, and URLs that wait for their host's turn.
-    var inFlight = 0, waitingForHost = 0
-    /// How many of them are paused.
+    /// Transfers in flight, and those of them that have sent nothing for a while.
+    var inFlight = 0, parked = 0
+    /// URLs that wait for their host's turn, and for their next try.
+    var waitingForHost = 0, retrying = 0
+    /// Hosts that nobody asks now, since they gave no answer or wanted it so.
+    var hostsLeftAlone = 0
+    /// How many workers are paused.
     var paused = 0
     /// What keeps one of them from working.
     var trouble: String?
@@ -17,8 +21,11 @@ struct WorkerLoad: Equatable {
     init(_ facts: [[String: String]]) {
         workers = facts.count
         for fact in facts {
-            inFlight += Int(fact["in_flight"] ?? "") ?? 0
-            waitingForHost += Int(fact["waiting_for_host"] ?? "") ?? 0
+            func number(_ name: String) -> Int { fact[name].flatMap { Int($0) } ?? 0 }
+            inFlight += number("in_flight")
+            parked += number("parked")
+            waitingForHost += number("waiting_for_host")
+            retrying += number("retrying")
             if fact["paused"] == "1" { paused += 1 }
             if let text = fact["trouble"], !text.isEmpty { trouble = "\(fact["id"] ?? "") paused: \(text)" }
         }
@@ -31,9 +38,15 @@ struct WorkerLoad: Equatable {
     func beside(left: Int) -> WorkerLoad {
         var load = self
         load.waitingForHost = min(waitingForHost, max(0, left - inFlight))
+        load.retrying = min(retrying, max(0, left - inFlight - load.waitingForHost))
         return load
     }
 
-    /// Whether the limit of transfers to one host is what holds the batch.
+    /// Whether it is for their hosts that most URLs wait.
     var isHeldByHosts: Bool { waitingForHost > 0 && waitingForHost > inFlight }
+
+    /// Why they do: hosts that are left alone, where there are any, and otherwise the limit of transfers to one host.
+    var whyHostsHold: String {
+        hostsLeftAlone > 0 ? "\(Wording.count(hostsLeftAlone, "host")) left alone" : "--max-per-host"
+    }
 }

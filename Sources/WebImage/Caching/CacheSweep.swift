@@ -187,10 +187,11 @@ struct CacheSweep {
         let byte = TransferLockFiles.Byte(key)
         guard locks.tryLock(byte) else { return nil }
         defer { locks.unlock(byte) }
+        guard let leaf = DiskCache.lockFolder(leaf) else { return errno }
         var status = stat()
-        guard fstatat(leaf, image.name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return errno }
+        guard fstatat(leaf.descriptor, image.name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return errno }
         guard status.st_ino == image.inode, nanoseconds(status.st_ctim) == image.changed else { return nil }
-        return disk.unlink(image.name, of: leaf, index: image.leaf, length: Int(status.st_size))
+        return disk.unlink(image.name, of: leaf.descriptor, index: image.leaf, length: Int(status.st_size))
     }
 
     private func date(_ name: String, _ status: stat, _ leaf: Int32) -> Int64 {

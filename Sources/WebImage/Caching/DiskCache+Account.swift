@@ -63,16 +63,6 @@ extension DiskCache {
     static func leafPath(_ index: Int) -> String {
         "v1/\(String(index >> 4, radix: 16))/\(String(index & 15, radix: 16))"
     }
-
-    /// Removes a file of a leaf directory, its record's file with it, and notes that.
-    /// - Returns: 0 or an errno.
-    func unlink(_ name: String, of leaf: Int32, index: Int, length: Int) -> Int32 {
-        guard unlinkat(leaf, name, 0) == 0 else { return errno }
-        // Last: without it the image would only be unverified, without the image it means nothing.
-        unlinkat(leaf, name + Self.sidecarSuffix, 0)
-        account?.add(images: -1, blocks: -CacheAccount.blocks(length), leaf: index)
-        return 0
-    }
 }
 
 extension CacheAccount.Totals {

@@ -48,8 +48,8 @@ extension DiskCache {
         var checked = 0
         try await forEachLeaf(jobs: jobs) { [self] leaf throws(WebImageError) in
             var mendings: [(CacheFinding, Repair)] = []
-            let count = try verify(leaf: leaf, atLeast: level, check: check) { finding, inode throws(WebImageError) in
-                mendings.append(try mended(finding, inode, level: level, coder))
+            let count = try verify(leaf: leaf, atLeast: level, check: check) { finding, entry throws(WebImageError) in
+                mendings.append(try mended(finding, entry, level: level, coder))
             }
             return (count, mendings)
         } take: { (count: Int, mendings: [(CacheFinding, Repair)]) in

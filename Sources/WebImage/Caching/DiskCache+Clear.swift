@@ -36,14 +36,16 @@ extension DiskCache {
 
     private func removeImages(in path: String, _ leaf: Int32, _ index: Int) throws(WebImageError) -> Int {
         var removed = 0
+        guard let leaf = Self.lockFolder(leaf) else { throw fault("remove images") }
         for name in try names(in: path, length: 62) {
             var status = stat()
-            guard fstatat(leaf, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            guard fstatat(leaf.descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFREG
+            else {
                 // A link or a FIFO that somebody put here goes too, and is not in the account.
-                if unlinkat(leaf, name, 0) == 0 { removed += 1 }
+                if unlinkat(leaf.descriptor, name, 0) == 0 { removed += 1 }
                 continue
             }
-            switch unlink(name, of: leaf, index: index, length: Int(status.st_size)) {
+            switch unlink(name, of: leaf.descriptor, index: index, length: Int(status.st_size)) {
             case 0: removed += 1
             case ENOENT: break
             case let code: throw fault("remove an image", code: code)

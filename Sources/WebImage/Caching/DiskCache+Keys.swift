@@ -44,7 +44,7 @@ extension DiskCache {
     @discardableResult
     public func remove(_ key: CacheKey) throws(WebImageError) -> Bool {
         guard !configuration.isReadOnly else { throw fault("remove an image", code: EROFS) }
-        guard let leaf = OpenFile(clinux_open_beneath(root, key.leaf, clinux_directory_flags(), 0)) else {
+        guard let leaf = Self.lockFolder(root, key.leaf) else {
             guard errno == ENOENT else { throw fault("remove an image") }
             return false
         }

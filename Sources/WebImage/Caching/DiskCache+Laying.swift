@@ -57,38 +57,4 @@ extension DiskCache {
         unlinkat(root, temporary, 0)
         return code
     }
-
-    /// Gives a temporary file a name that is free, in whatever way the file system has: a second name (the first one stays), a rename that
-    /// replaces nothing, or, where it has neither (NFS has no such rename, vfat and some of FUSE no second names), a look and a rename
-    /// with the folder locked.
-    ///
-    /// * `isLocked`: whether the caller has locked the folder already.
-    /// - Returns: 0, or -1 with `errno`: `EEXIST` where the name is taken.
-    package static func nameOnce(
-        _ temporary: String, as name: String, in folder: Int32, isLocked: Bool = false
-    ) -> Int32 {
-        if linkat(folder, temporary, folder, name, 0) == 0 { return 0 }
-        guard [EPERM, EOPNOTSUPP, ENOSYS].contains(errno) else { return -1 }
-        if clinux_rename_noreplace(folder, temporary, folder, name) == 0 { return 0 }
-        guard [EINVAL, ENOSYS, EOPNOTSUPP].contains(errno) else { return -1 }
-        let lock = isLocked ? nil : lockFolder(folder)
-        guard isLocked || lock != nil else { return -1 }
-        var status = stat()
-        var code = fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? EEXIST : errno
-        if code == ENOENT { code = renameat(folder, temporary, folder, name) == 0 ? 0 : errno }
-        _ = consume lock
-        errno = code
-        return code == 0 ? 0 : -1
-    }
-
-    /// Locks a folder against others who do so, until it is closed, by the kernel where the process dies; nil with `errno`.
-    static func lockFolder(_ folder: Int32) -> OpenFile? {
-        // A descriptor of its own: the caller's may be one that cannot be locked (O_PATH), or belong to several threads.
-        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
-        guard let file = OpenFile(clinux_open_beneath(folder, ".", flags, 0)) else { return nil }
-        while flock(file.descriptor, LOCK_EX) != 0 {
-            guard errno == EINTR else { return nil }
-        }
-        return file
-    }
 }

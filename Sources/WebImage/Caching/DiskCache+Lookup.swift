@@ -17,9 +17,16 @@ extension DiskCache {
     /// - Returns: nil where there is none.
     /// - Throws: `localFault` for anything but a missing file, a symbolic link in its place included.
     public func lookup(_ key: CacheKey, atLeast level: ValidationLevel = .decode) throws(WebImageError) -> CacheEntry? {
+        try lookup(key, atLeast: level, isLocked: false)
+    }
+
+    /// * `isLocked`: whether the caller has locked the leaf directory.
+    func lookup(
+        _ key: CacheKey, atLeast level: ValidationLevel, isLocked: Bool
+    ) throws(WebImageError) -> CacheEntry? {
         guard let entry = try examined(key, level: level) else { return nil }
         guard entry.isWhole else {
-            moveAside(entry)
+            moveAside(entry, isLocked: isLocked)
             return nil
         }
         if configuration.expireType == .accessDate { noteAccess(entry) }
@@ -99,15 +106,12 @@ extension DiskCache {
         return try rewrite(record, of: entry)
     }
 
-    /// Moves a damaged entry out of the way, into `bad/`; from then on it is a miss. Does nothing where another file has taken the
-    /// name in the meantime.
-    public func moveAside(_ entry: CacheEntry) {
-        guard !entry.isElsewhere else { return }
-        moveAside(entry.key, inode: entry.inode)
-    }
-
     /// Replaces the record as a whole: readers see the old one or the new one.
-    func rewrite(_ record: CacheRecord, of entry: CacheEntry) throws(WebImageError) -> Bool {
+    ///
+    /// * `isLocked`: whether the caller has locked the leaf directory.
+    func rewrite(
+        _ record: CacheRecord, of entry: CacheEntry, isLocked: Bool = false
+    ) throws(WebImageError) -> Bool {
         guard !configuration.isReadOnly, !entry.isElsewhere else { return false }
         if current.attributes {
             let code = replaceAttribute(Self.recordAttribute, record.encoded(for: entry.key), of: entry)
@@ -115,10 +119,21 @@ extension DiskCache {
             if code == EACCES || code == EPERM || code == EROFS { return false }
             guard lacksAttributes(code) else { throw fault("write a record", code: code) }
         }
+        return try rewriteSidecar(record.encoded(for: entry.key), of: entry, isLocked: isLocked) {
+            self.validators(of: entry)
+        }
+    }
+
+    /// Replaces the record's own file, unless another image has the name by now.
+    func rewriteSidecar(
+        _ record: [UInt8], of entry: CacheEntry, isLocked: Bool, validators: () -> HTTPValidators?
+    ) throws(WebImageError) -> Bool {
         let leaf = try openLeaf(entry.key)
-        try writeSidecar(
-            record.encoded(for: entry.key) + (validators(of: entry)?.encoded ?? []), name: entry.key.name,
-            leaf: leaf.descriptor)
+        let lock = isLocked ? nil : Self.lockFolder(leaf.descriptor)
+        guard isLocked || lock != nil else { throw fault("write a record") }
+        guard inode(of: entry.key) == entry.inode else { return false }
+        try writeSidecar(record + (validators()?.encoded ?? []), name: entry.key.name, leaf: leaf.descriptor)
+        _ = consume lock
         return true
     }
 
@@ -131,30 +146,6 @@ extension DiskCache {
             fchmod(entry.descriptor, publishedMode)
         }
         return code
-    }
-
-    @discardableResult
-    func moveAside(_ key: CacheKey, inode: UInt) -> Bool {
-        guard !configuration.isReadOnly,
-            let leaf = OpenFile(clinux_open_beneath(root, key.leaf, clinux_directory_flags(), 0))
-        else { return false }
-        var status = stat()
-        guard fstatat(leaf.descriptor, key.name, &status, AT_SYMLINK_NOFOLLOW) == 0, UInt(status.st_ino) == inode,
-            let bad = openBad()
-        else { return false }
-        let name = "\(key.digest.hex)-\(String(UInt32.random(in: 0 ... .max), radix: 16))"
-        guard renameat(leaf.descriptor, key.name, bad.descriptor, name) == 0 else { return false }
-        if status.st_mode & S_IFMT == S_IFREG {
-            account?.add(images: -1, blocks: -CacheAccount.blocks(Int(status.st_size)), leaf: key.leafIndex)
-        }
-        renameat(leaf.descriptor, key.name + Self.sidecarSuffix, bad.descriptor, name + Self.sidecarSuffix)
-        return true
-    }
-
-    /// The directory of what was moved aside; nil with `errno`.
-    func openBad() -> OpenFile? {
-        mkdirat(root, "bad", 0o777)
-        return OpenFile(clinux_open_beneath(root, "bad", clinux_directory_flags(), 0))
     }
 
     private func readRecord(of descriptor: Int32, path: String) throws(WebImageError) -> [UInt8]? {

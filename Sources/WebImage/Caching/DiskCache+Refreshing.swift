@@ -17,8 +17,7 @@ extension DiskCache {
             guard lacksAttributes(code) else { throw fault("write a record", code: code) }
         }
         guard let record = entry.record else { return }
-        let leaf = try openLeaf(entry.key)
-        try writeSidecar(record.encoded + validators.encoded, name: entry.key.name, leaf: leaf.descriptor)
+        _ = try rewriteSidecar(record.encoded, of: entry, isLocked: false) { validators }
     }
 
     /// Whether a name still is the name of an entry's file: somebody may have removed or replaced it since it was looked up.

@@ -28,8 +28,8 @@ extension DiskCache {
         report: (CacheFinding, Repair) -> Void
     ) throws(WebImageError) -> Int {
         guard !configuration.isReadOnly else { throw fault("repair", code: EROFS) }
-        let checked = try verify(atLeast: level, check: check) { finding, inode throws(WebImageError) in
-            let (finding, repair) = try mended(finding, inode, level: level, coder)
+        let checked = try verify(atLeast: level, check: check) { finding, entry throws(WebImageError) in
+            let (finding, repair) = try mended(finding, entry, level: level, coder)
             report(finding, repair)
         }
         // What others did to its files by hand is in no account.
@@ -39,18 +39,20 @@ extension DiskCache {
 
     /// Does what is to be done about a finding.
     func mended(
-        _ finding: CacheFinding, _ inode: UInt, level: ValidationLevel, _ coder: ImageCoder
+        _ finding: CacheFinding, _ entry: CacheEntry?, level: ValidationLevel, _ coder: ImageCoder
     ) throws(WebImageError) -> (CacheFinding, Repair) {
-        guard finding.isDamaged else { return try proved(finding, inode, level: max(level, .structure), coder) }
-        let inode = inode == 0 ? self.inode(of: finding.key) : inode
+        guard finding.isDamaged else { return try proved(finding, entry, level: max(level, .structure), coder) }
+        let inode = entry?.inode ?? inode(of: finding.key)
         return (finding, moveAside(finding.key, inode: inode) ? .movedAside : .left)
     }
 
     /// Verifies what no record vouches for.
     private func proved(
-        _ finding: CacheFinding, _ inode: UInt, level: ValidationLevel, _ coder: ImageCoder
+        _ finding: CacheFinding, _ looked: CacheEntry?, level: ValidationLevel, _ coder: ImageCoder
     ) throws(WebImageError) -> (CacheFinding, Repair) {
-        guard let entry = try examined(finding.key, level: level), entry.inode == inode else { return (finding, .left) }
+        guard let entry = try examined(finding.key, level: level), entry.inode == looked?.inode else {
+            return (finding, .left)
+        }
         let bytes = try entry.bytes()
         let info: ImageInfo
         do throws(WebImageError) {
@@ -61,17 +63,8 @@ extension DiskCache {
             guard error.code != .localFault else { throw error }
             var finding = finding
             finding.problem = .image(error.message)
-            return (finding, moveAside(finding.key, inode: inode) ? .movedAside : .left)
+            return (finding, moveAside(entry, isLocked: false) ? .movedAside : .left)
         }
         return (finding, try raise(entry, to: info) ? .recorded : .left)
-    }
-
-    private func inode(of key: CacheKey) -> UInt {
-        var status = stat()
-        guard let leaf = directory(key.leaf), fstatat(leaf.descriptor, key.name, &status, AT_SYMLINK_NOFOLLOW) == 0
-        else {
-            return 0
-        }
-        return UInt(status.st_ino)
     }
 }

@@ -55,9 +55,9 @@ extension DiskCache {
         let pairLock = isDescribed ? nil : Self.lockFolder(leaf.descriptor)
         guard isDescribed || pairLock != nil else { throw fault("store an image") }
         let sidecar = pairLock == nil ? nil : encoded + (validators?.encoded ?? [])
-        let result = try publish(
-            file, in: leaf.descriptor, key: key, record: record, sidecar: sidecar, replacing: replacing,
-            hasValidators: validators != nil)
+        let wanted = Wanted(
+            key: key, record: record, sidecar: sidecar, replacing: replacing, hasValidators: validators != nil)
+        let result = try publish(wanted, file, in: leaf.descriptor)
         if configuration.durability == .file, fsync(leaf.descriptor) != 0 { throw fault("store an image") }
         _ = consume pairLock
         return result
@@ -167,52 +167,71 @@ extension DiskCache {
         return false
     }
 
+    /// What is to have a name.
+    private struct Wanted {
+        let key: CacheKey
+        let record: CacheRecord
+        /// The bytes of its record's own file, where it has to have one; the leaf directory is locked then.
+        let sidecar: [UInt8]?
+        /// Whether it takes the place of a whole file too.
+        let replacing: Bool
+        let hasValidators: Bool
+    }
+
     private func publish(
-        _ file: borrowing Filled, in leaf: Int32, key: CacheKey, record: CacheRecord, sidecar: [UInt8]?,
-        replacing: Bool,
-        hasValidators: Bool
+        _ wanted: Wanted, _ file: borrowing Filled, in leaf: Int32
     ) throws(WebImageError) -> StoreResult {
-        let name = key.name
+        let (key, name, size) = (wanted.key, wanted.key.name, CacheAccount.blocks(wanted.record.length))
         // A second round where a damaged file was in the way, a third where another process took its place meanwhile.
         for _ in 0..<4 {
-            if let sidecar {
+            if let sidecar = wanted.sidecar {
                 // The record first: without the image it means nothing.
                 var status = stat()
                 if fstatat(leaf, name, &status, AT_SYMLINK_NOFOLLOW) != 0 {
                     try writeSidecar(sidecar, name: name, leaf: leaf)
                     if link(file, as: name, in: leaf, isLocked: true) == 0 {
-                        account?.add(images: 1, blocks: CacheAccount.blocks(record.length), leaf: key.leafIndex)
+                        account?.add(images: 1, blocks: size, leaf: key.leafIndex)
                         return .stored
                     }
                 } else {
                     errno = EEXIST
                 }
             } else if link(file, as: name, in: leaf) == 0 {
-                account?.add(images: 1, blocks: CacheAccount.blocks(record.length), leaf: key.leafIndex)
+                account?.add(images: 1, blocks: size, leaf: key.leafIndex)
                 return .stored
             }
             guard errno == EEXIST else { throw fault("store an image") }
-            guard let first = try lookup(key, atLeast: record.level) else { continue }
-            let isSame = record.digest != nil && first.record?.digest == record.digest && first.size == record.length
-            if let known = first.record {
-                if first.standing == .verified && (!replacing || (isSame && !hasValidators)) {
-                    return .alreadyPresent(known)
-                }
-                if isSame && !hasValidators, try rewrite(record, of: first) { return .alreadyPresent(record) }
-            }
-            if let sidecar {
-                // A reader in between finds nothing, which is a miss; never an image with the record of another.
-                unlinkat(leaf, name, 0)
-                try writeSidecar(sidecar, name: name, leaf: leaf)
-            }
-            if replace(file, as: name, in: leaf) == 0 {
-                let change = CacheAccount.blocks(record.length) - CacheAccount.blocks(first.size)
-                account?.add(images: 0, blocks: change, leaf: key.leafIndex)
-                return .stored
-            }
-            throw fault("store an image")
+            let lock = wanted.sidecar == nil ? Self.lockFolder(leaf) : nil
+            guard wanted.sidecar != nil || lock != nil else { throw fault("store an image") }
+            let result = try publishOver(wanted, file, in: leaf)
+            _ = consume lock
+            if let result { return result }
         }
         throw fault("store an image", code: EEXIST)
+    }
+
+    /// Decides between the file that has the name and the new one. The leaf directory is locked.
+    /// - Returns: nil where the name is free again.
+    private func publishOver(
+        _ wanted: Wanted, _ file: borrowing Filled, in leaf: Int32
+    ) throws(WebImageError) -> StoreResult? {
+        let (record, name) = (wanted.record, wanted.key.name)
+        guard let first = try lookup(wanted.key, atLeast: record.level, isLocked: true) else { return nil }
+        let isSame = record.digest != nil && first.record?.digest == record.digest && first.size == record.length
+        let changesNothing = isSame && !wanted.hasValidators
+        if let known = first.record {
+            if first.standing == .verified && (!wanted.replacing || changesNothing) { return .alreadyPresent(known) }
+            if changesNothing, try rewrite(record, of: first, isLocked: true) { return .alreadyPresent(record) }
+        }
+        if let sidecar = wanted.sidecar {
+            // A reader in between finds nothing, which is a miss; never an image with the record of another.
+            unlinkat(leaf, name, 0)
+            try writeSidecar(sidecar, name: name, leaf: leaf)
+        }
+        guard replace(file, as: name, in: leaf) == 0 else { throw fault("store an image") }
+        let change = CacheAccount.blocks(record.length) - CacheAccount.blocks(first.size)
+        account?.add(images: 0, blocks: change, leaf: wanted.key.leafIndex)
+        return .stored
     }
 
     /// Gives the file its name, where that is free: the one step that makes it visible.

@@ -17,10 +17,11 @@ extension DiskCache {
         try verify(atLeast: level, check: check) { finding, _ throws(WebImageError) in report(finding) }
     }
 
-    /// The same for whoever does something about it: hears of the file's inode too, 0 where it could not be opened.
+    /// The same for whoever does something about it: hears of the open file too, nil where it could not be opened. Open, its inode
+    /// is nobody else's.
     func verify(
         atLeast level: ValidationLevel, check: (CacheEntry) throws(WebImageError) -> String?,
-        found: (_ finding: CacheFinding, _ inode: UInt) throws(WebImageError) -> Void
+        found: (_ finding: CacheFinding, _ entry: CacheEntry?) throws(WebImageError) -> Void
     ) throws(WebImageError) -> Int {
         var checked = 0
         for leaf in try leafPaths() { checked += try verify(leaf: leaf, atLeast: level, check: check, found: found) }
@@ -30,16 +31,16 @@ extension DiskCache {
     /// The same for one leaf directory.
     func verify(
         leaf: String, atLeast level: ValidationLevel, check: (CacheEntry) throws(WebImageError) -> String?,
-        found: (_ finding: CacheFinding, _ inode: UInt) throws(WebImageError) -> Void
+        found: (_ finding: CacheFinding, _ entry: CacheEntry?) throws(WebImageError) -> Void
     ) throws(WebImageError) -> Int {
         var checked = 0
         try walk(leaf: leaf) { key, _, _ throws(WebImageError) in
             guard !Task.isCancelled else { throw WebImageError(.cancelled, "the check of the cache was cancelled") }
-            var inode: UInt = 0
-            guard let problem = try examine(key, level: level, check: check, inode: &inode) else { return }
+            var entry: CacheEntry?
+            guard let problem = try examine(key, level: level, check: check, entry: &entry) else { return }
             checked += 1
             if case .some(let problem) = problem {
-                try found(CacheFinding(key: key, path: "\(directory)/\(key.path)", problem: problem), inode)
+                try found(CacheFinding(key: key, path: "\(directory)/\(key.path)", problem: problem), entry)
             }
         }
         return checked
@@ -48,7 +49,7 @@ extension DiskCache {
     /// Nil where the file is gone, `.some(nil)` where it is in order.
     private func examine(
         _ key: CacheKey, level: ValidationLevel, check: (CacheEntry) throws(WebImageError) -> String?,
-        inode: inout UInt
+        entry looked: inout CacheEntry?
     ) throws(WebImageError) -> CacheFinding.Problem?? {
         let entry: CacheEntry
         do throws(WebImageError) {
@@ -57,7 +58,7 @@ extension DiskCache {
         } catch {
             return .some(.unreadable(error.message))
         }
-        inode = entry.inode
+        looked = entry
         if entry.isForeign { return .some(.key) }
         guard entry.isFile else { return .some(.notAFile) }
         if let record = entry.record {

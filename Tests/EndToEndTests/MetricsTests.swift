@@ -49,6 +49,9 @@ struct MetricsTests {
             let about = [("in_flight", "7"), ("retrying", "2")] + facts
             #expect(try await b.queue.join(worker: name, lease: 600_000, about: about))
         }
+        // Three requests of 90 to 108 ms, and one above all bounds.
+        let fields: [RedisArgument] = ["t27", "3", "t69", "1", "d6", "200300000", "a0", "5", "a1", "4"]
+        _ = try await b.queue.connection.command(["HSET", RedisArgument(b.queue.keys.batch("mine"))] + fields)
         return b
     }
 
@@ -67,6 +70,14 @@ struct MetricsTests {
             "prefetch_workers{state=\"trouble\"} 1", "prefetch_workers{state=\"paused\"} 1",
             "prefetch_workers{state=\"overdue\"} 0", "prefetch_running_batches 1", "prefetch_queue_paused 0",
             "prefetch_queue_jobs{state=\"waiting\"} 3", "prefetch_queue_jobs{state=\"claimed\"} 0",
+            "prefetch_attempts_total{batch=\"mine\",result=\"good\"} 4",
+            "prefetch_attempts_total{batch=\"mine\",result=\"failed\"} 5",
+            "prefetch_fetch_duration_seconds_bucket{batch=\"mine\",le=\"0.064\"} 0",
+            "prefetch_fetch_duration_seconds_bucket{batch=\"mine\",le=\"0.128\"} 3",
+            "prefetch_fetch_duration_seconds_bucket{batch=\"mine\",le=\"131.072\"} 3",
+            "prefetch_fetch_duration_seconds_bucket{batch=\"mine\",le=\"+Inf\"} 4",
+            "prefetch_fetch_duration_seconds_sum{batch=\"mine\"} 200.3",
+            "prefetch_fetch_duration_seconds_count{batch=\"mine\"} 4",
         ] {
             #expect(text.split(separator: "\n").contains(Substring(line)), "\(line) in\n\(text)")
         }

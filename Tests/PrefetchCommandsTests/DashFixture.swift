@@ -77,6 +77,7 @@ enum DashFixture {
         counts.bytes = counts[.downloaded] * 94_000
         status.counts = counts
         status.last = at
+        status.fetches = fetches
         var look = BatchLook(at: at, status: status)
         look.httpStatuses = [404: 2_310, 503: 530]
         look.waitingJobs = 64
@@ -87,7 +88,9 @@ enum DashFixture {
                 facts: [
                     "state": "running", "in_flight": "32", "max_concurrent_downloads": "32", "lease": "15000",
                     "rss": String(148_000_000 - number * 1_000_000), "cpu": String(second * (410 - number * 20)),
-                    "waiting_for_host": "0", "retrying": "70",
+                    "waiting_for_host": "0", "retrying": "70", "cache": "c1", "beat": String(at - number),
+                    "cache_images": String(571_930 + second - number), "cache_bytes": "53400000000",
+                    "cache_limit": "200000000000",
                 ], leaseLeft: 14_000 - number * 200)
         }
         look.hosts = [
@@ -98,6 +101,24 @@ enum DashFixture {
         ]
         return look
     }
+
+    /// Two thousand transfers, most of them short, some over a new connection.
+    private static let fetches: FetchTally = {
+        var tally = FetchTally()
+        for index in 0..<2000 {
+            var timing = DownloadedImage.Timing()
+            timing.reusedConnection = index % 17 != 0
+            if !timing.reusedConnection { (timing.nameLookup, timing.connect, timing.tls) = (0.003, 0.021, 0.038) }
+            timing.firstByte = 0.06 + Double(index % 50) / 1000
+            timing.total =
+                timing.firstByte + Double(index % 100 + 1) / 1000 + (index % 25 == 0 ? Double(index) / 500 : 0)
+            let format: ImageFormat = index % 9 == 0 ? .png : index % 14 == 0 ? .webp : index % 120 == 1 ? .gif : .jpeg
+            tally.add(
+                FetchTally.Fetch(format: format, timing: timing, tries: index % 40 == 0 ? 2 : 1), outcome: .downloaded,
+                bytes: (index % 100 + 1) * (index % 100 + 1) * 40)
+        }
+        return tally
+    }()
 
     /// The batch's counts, dealt out to four workers.
     private static func workers(_ whole: PrefetchCounts) -> [String: PrefetchCounts] {

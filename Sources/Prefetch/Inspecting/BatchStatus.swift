@@ -51,6 +51,8 @@ public struct BatchStatus: Sendable, Equatable {
     public var isQueuePaused: Bool
     /// How the URLs ended; those of a cancelled batch that were open count as cancelled.
     public var counts: PrefetchCounts
+    /// What its images and their transfers were like, as workers told it, a second behind the counts.
+    package var fetches = FetchTally()
     /// Milliseconds since 1970: made, fed last, last outcome, ended (0 = not yet).
     public var created: Int, fed: Int, last: Int, ended: Int
     /// Where the list was read.
@@ -129,6 +131,7 @@ public struct BatchStatus: Sendable, Equatable {
         counts = PrefetchCounts()
         for outcome in PrefetchOutcome.allCases { counts[outcome] = number("o\(outcome.rawValue)") }
         counts.bytes = number("bytes")
+        fetches = FetchTally(fields: fields)
         if state == .cancelled { counts[.cancelled] += max(0, total - counts.finished) }
         created = number("created")
         fed = number("fed")

@@ -1,7 +1,7 @@
 package import WebImage
 
 /// What a worker has asked of hosts since it last said so, batch by batch: URLs that were transferred or were skipped after a request, and
-/// which HTTP statuses they were skipped with. What asked nobody, a hit above all, is not in it and costs nothing.
+/// which HTTP statuses they were skipped with, and what their images and transfers were like. What asked nobody, a hit above all, is not in it and costs nothing.
 package struct HostTally: Sendable {
     /// What one host came to.
     private struct Host {
@@ -17,6 +17,7 @@ package struct HostTally: Sendable {
     private struct Batch {
         var statuses: [Int: Int] = [:]
         var hosts: [String: Host] = [:]
+        var fetches = FetchTally()
     }
 
     /// The most hosts of a batch that are told at a time, and that are kept until then.
@@ -55,6 +56,7 @@ package struct HostTally: Sendable {
             if item.outcome == .httpError, let status = item.failure?.httpStatus, (100..<600).contains(status) {
                 batch.statuses[status, default: 0] += 1
             }
+            if let fetch = item.fetch { batch.fetches.add(fetch, outcome: item.outcome, bytes: item.bytes) }
             let url = job.entries[item.position].url
             if site.utf8.last != UInt8(ascii: "/") || !Self.starts(url, with: site) {
                 close()
@@ -83,11 +85,13 @@ package struct HostTally: Sendable {
         return String(url[...slash])
     }
 
-    /// A batch and its lines, `404 3` for statuses and `host finished skipped bytes` for the hosts with most URLs, for each batch.
+    /// A batch and its lines, `404 3` for statuses, `t27 3` for the fields of ``FetchTally`` and `host finished skipped bytes` for the hosts with most URLs, for each
+    /// batch.
     var encoded: [(batch: String, lines: String)] {
         batches.sorted { $0.key < $1.key }.map { id, batch in
             var text = ""
             for (status, count) in batch.statuses.sorted(by: { $0.key < $1.key }) { text += "\(status) \(count)\n" }
+            for (name, value) in batch.fetches.fields { text += "\(name) \(value)\n" }
             let biggest = batch.hosts.sorted { ($0.value.finished, $1.key) > ($1.value.finished, $0.key) }
             for (name, host) in biggest.prefix(Self.mostTold) {
                 text += "\(name) \(host.finished) \(host.skipped) \(host.bytes)\n"

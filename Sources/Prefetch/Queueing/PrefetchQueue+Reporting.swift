@@ -9,6 +9,8 @@ extension PrefetchQueue {
         package var outcome: PrefetchOutcome
         /// Bytes fetched; 0 unless downloaded.
         package var bytes = 0
+        /// What is known of its transfer, where somebody was asked for it.
+        package var fetch: FetchTally.Fetch?
         /// What `failures` shows, for a skipped URL.
         package var failure: FailureDetail?
         /// The URL, where the policy adds it to the failed set.

@@ -3,9 +3,9 @@ package import Redis
 extension PrefetchQueue {
     // HOSTS: what a worker has asked of hosts since it last said so.
     // ARGV: worker, token, then batch and lines (HostTally) of each batch. Result: 1; 0 where this token was its last one, or nothing is
-    // known of the worker. It adds to `h404` … of the batches and to their hosts, of which each has 256 at most. A batch that is over is
+    // known of the worker. It adds to `h404` … and the fields of FetchTally of the batches, and to their hosts, of which each has 256 at most. A batch that is over is
     // added to as long as it is there, and what is new then goes when it goes. Again, with the same token: nothing more.
-    // Cost: five commands a batch, and one a status; once a second, and only from workers that ask hosts for something.
+    // Cost: five commands a batch, and one a status and a figure; once a second, and only from workers that ask hosts for something.
     private static let tallyHosts = script(
         "HOSTS",
         #"""
@@ -17,9 +17,12 @@ extension PrefetchQueue {
           local names, more, fields = {}, {}, {}
           for line in text:gmatch('[^\n]+') do
             local status, n = line:match('^(%d%d%d) (%d+)$')
+            local figure, by = line:match('^([tsfda]%d%d?) (%d+)$')
             local host, finished, skipped, bytes = line:match('^(%S+) (%d+) (%d+) (%d+)$')
             if status then
               redis.call('HINCRBY', batch(id), 'h' .. status, n)
+            elseif figure then
+              redis.call('HINCRBY', batch(id), figure, by)
             elseif host then
               names[#names + 1] = host
               more[#names] = {finished, skipped, bytes}
@@ -51,8 +54,14 @@ extension PrefetchQueue {
     ///
     /// * `token`: the worker's own for this tally: sent again after a lost reply, it adds nothing.
     package func tally(_ hosts: HostTally, worker: String, token: String) async throws(RedisError) {
+        try await tally(hosts.encoded, worker: worker, token: token)
+    }
+
+    func tally(
+        _ lines: [(batch: String, lines: String)], worker: String, token: String
+    ) async throws(RedisError) {
         var arguments = [RedisArgument(worker), RedisArgument(token)]
-        for (batch, lines) in hosts.encoded { arguments += [RedisArgument(batch), RedisArgument(lines)] }
+        for (batch, lines) in lines { arguments += [RedisArgument(batch), RedisArgument(lines)] }
         _ = try await run(Self.tallyHosts, arguments)
     }
 }

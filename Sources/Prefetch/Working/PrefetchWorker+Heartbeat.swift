@@ -30,7 +30,7 @@ extension PrefetchWorker {
                     ("max_concurrent_downloads", String(concurrency)), ("complaint", complaints.current ?? ""),
                     ("cache", cacheID),
                     ("retrying", String(activity.retrying)), ("parked", String(activity.parked)),
-                ] + Vitals.now
+                ] + aboutCache + Vitals.now
             let began = ContinuousClock.now
             guard
                 let reply = await persist({ () async throws(RedisError) in
@@ -51,6 +51,13 @@ extension PrefetchWorker {
             await learnOfHosts(orders.hostsVersion)
             await takeHostShare()
         }
+    }
+
+    /// What the cache has and may have, as far as that is known without asking its disk, which may hang.
+    private var aboutCache: [(String, String)] {
+        guard let known = manager.cache.disk.knownTotals else { return [] }
+        return [("cache_images", String(known.count)), ("cache_bytes", String(known.size))]
+            + (keeper.limits.maxSize.map { [("cache_limit", String($0))] } ?? [])
     }
 
     /// Looks for the dead every third of a lease, more or less. There is no leader: the script's own look makes one winner.

@@ -185,6 +185,10 @@ extension PrefetchWorker {
                 if suspect != nil { await mark(nil) }
                 var item = PrefetchQueue.Settled(position: position, outcome: image.outcome)
                 if image.outcome == .downloaded { item.bytes = image.byteCount }
+                if image.attempts > 0 {
+                    item.fetch = FetchTally.Fetch(
+                        format: image.info.format, timing: image.timing, tries: image.attempts)
+                }
                 // The original takes a URL off its list when it was downloaded; a cached one stays on it.
                 if request.options.contains(.retryFailed),
                     !context.policy.asksBeforeCache || image.outcome == .downloaded
@@ -223,12 +227,15 @@ extension PrefetchWorker {
         item.failure = FailureDetail(
             line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts,
             detail: detail, settings: entry.settings)
+        if attempts > 0 { item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: attempts) }
         return item
     }
 
     private nonisolated func poison(_ claim: PrefetchQueue.Claim, _ policy: FailedURLPolicy) -> PrefetchQueue.Settled {
         let entry = claim.job.entries[0]
         var item = failed(0, entry, .poison, attempts: claim.marks, detail: "its bytes ended \(claim.marks) workers")
+        // These were no tries of its own, as far as anybody knows.
+        item.fetch = nil
         if policy != .none { item.list = entry.url }
         return item
     }

@@ -88,6 +88,7 @@ struct StatusCommand: AsyncParsableCommand {
         Console.print(
             "  \(status.ended > 0 ? "took" : "running for") \(Wording.seconds(status.elapsed)), \(Wording.bytes(status.counts.bytes)) downloaded"
         )
+        if let latency = FetchText.latency(status.fetches.durations) { Console.print("  transfers took \(latency)") }
         if let line = BatchText.limits(status) { Console.print(line) }
         let chain = try await BatchChain.read(status.id, queue: queue)
         if let line = BatchText.merged(chain, seenFrom: status.id) { Console.print(line) }

@@ -16,6 +16,8 @@ extension DashFrame {
             lines += batchTable(count, look)
             left -= count + 2
         }
+        let images = isLarge ? imagesLine(look) : nil
+        if images != nil { left -= 2 }
         let causes = state.causes
         let workers = state.workerRows
         let detailHeight = isLarge ? 10 : left >= 9 ? min(max(4, left - 3 - workers.count), 8) : 0
@@ -36,6 +38,7 @@ extension DashFrame {
             let newest = state.log.last { $0.skipped == nil } ?? state.log.last
             return lines + (logHeight > 0 ? newest.map { [logLine($0, isShort: true)] } ?? [] : [])
         }
+        if let images { lines += [rule, images] }
         lines.append(rule)
         return lines + state.log.suffix(max(0, height - lines.count)).map { logLine($0, isShort: false) }
     }
@@ -54,17 +57,7 @@ extension DashFrame {
         let share = " (\(Self.percent(counts.skipped, of: counts.finished)))"
         if counts.skipped > 0 && line.width + share.utf8.count <= columns { line.put(share) }
         lines.append(line)
-        func put(_ parts: [(String, String)]) {
-            var line = StyledLine("  ")
-            for (name, value) in parts {
-                guard line.width + name.utf8.count + DisplayWidth.columns(value) + 2 <= columns else { continue }
-                line.put(" \(name) ", .dim)
-                line.put(value)
-                // Blanks beyond the screen would be cut, and a number with them.
-                if line.width + 2 <= columns { line.put("  ") }
-            }
-            lines.append(line)
-        }
+        func put(_ parts: [(String, String)]) { lines.append(figures(parts)) }
         put(
             [.downloaded, .hit, .notModified].map { ($0.name, Wording.count(counts[$0])) } + [
                 ("fetched", Wording.bytes(counts.bytes))
@@ -80,16 +73,19 @@ extension DashFrame {
                 ])
         }
         lines += graphs
+        if height >= 20 { lines.append(latencyLine(look)) }
+        let queue = [
+            ("blacklist", Wording.count(state.queue.failedURLs, "URL")),
+            ("redis", state.queue.memory > 0 ? Wording.bytes(state.queue.memory) : glyphs.none),
+            ("average", averageRate(look.status)),
+            ("peak", state.history.peak > 0 ? "\(Wording.decimal(state.history.peak, digits: 0))/s" : glyphs.none),
+            ("priority", look.status.priority.rawValue),
+        ]
+        if isLarge { put([("cache", state.cache.text(withImages: true) ?? glyphs.none)] + queue) }
         if let hindrance = state.hindrance {
             lines.append(StyledLine(" ! " + glyphs.cells(hindrance), .warning))
-        } else if height >= 20 {
-            put([
-                ("blacklist", Wording.count(state.queue.failedURLs, "URL")),
-                ("redis", state.queue.memory > 0 ? Wording.bytes(state.queue.memory) : glyphs.none),
-                ("average", averageRate(look.status)),
-                ("peak", state.history.peak > 0 ? "\(Wording.decimal(state.history.peak, digits: 0))/s" : glyphs.none),
-                ("priority", look.status.priority.rawValue),
-            ])
+        } else if height >= 20 && !isLarge {
+            put(queue)
         }
         return lines
     }

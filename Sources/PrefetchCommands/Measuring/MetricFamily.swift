@@ -5,13 +5,15 @@ struct MetricFamily: Sendable {
         case counter, gauge
         /// Always 1: what it says is in the labels.
         case info
+        /// Cumulative counts by upper bounds, their sum and their number.
+        case histogram
     }
 
     /// The name of the samples: a counter's ends with `_total`, that of an info with `_info`.
     var name: String
     var kind: Kind
     var help: String
-    var samples: [(labels: [(name: String, value: String)], value: Double)]
+    var samples: [(suffix: String, labels: [(name: String, value: String)], value: Double)]
 
     init(_ name: String, _ kind: Kind, _ help: String) {
         (self.name, self.kind, self.help, samples) = (name, kind, help, [])
@@ -24,7 +26,22 @@ struct MetricFamily: Sendable {
     }
 
     mutating func add(_ value: Double, _ labels: (String, String)...) {
-        samples.append((labels.map { (name: $0.0, value: $0.1) }, value))
+        samples.append(("", labels.map { (name: $0.0, value: $0.1) }, value))
+    }
+
+    /// Adds the samples of a histogram.
+    ///
+    /// * `buckets`: upper bounds, and how many are not above them, the lower bounds first.
+    mutating func add(
+        buckets: [(bound: Double, count: Int)], total: Int, sum: Double, _ labels: (String, String)...
+    ) {
+        let labels = labels.map { (name: $0.0, value: $0.1) }
+        for (bound, count) in buckets {
+            samples.append(("_bucket", labels + [(name: "le", value: "\(bound)")], Double(count)))
+        }
+        samples.append(("_bucket", labels + [(name: "le", value: "+Inf")], Double(total)))
+        samples.append(("_sum", labels, sum))
+        samples.append(("_count", labels, Double(total)))
     }
 }
 
@@ -63,7 +80,7 @@ enum MetricFormat: String, CaseIterable, Sendable {
             }
             for sample in family.samples {
                 let labels = sample.labels.map { "\($0.name)=\"\(Self.escaped($0.value, quotes: true))\"" }
-                out += family.name + (labels.isEmpty ? "" : "{\(labels.joined(separator: ","))}")
+                out += family.name + sample.suffix + (labels.isEmpty ? "" : "{\(labels.joined(separator: ","))}")
                 out += " \(Self.number(sample.value))\n"
             }
         }
@@ -74,6 +91,7 @@ enum MetricFormat: String, CaseIterable, Sendable {
         switch kind {
         case .counter: "counter"
         case .gauge: "gauge"
+        case .histogram: "histogram"
         case .info: self == .openmetrics ? "info" : "gauge"
         }
     }
@@ -83,7 +101,7 @@ enum MetricFormat: String, CaseIterable, Sendable {
         switch family.kind {
         case .counter: String(family.name.dropLast("_total".count))
         case .info: String(family.name.dropLast("_info".count))
-        case .gauge: family.name
+        case .gauge, .histogram: family.name
         }
     }
 

@@ -54,8 +54,17 @@ enum QueueMetrics {
     }
 
     private static var build: MetricFamily {
-        var family = MetricFamily("prefetch_build_info", .info, "The version of prefetch.")
-        family.add(1, ("version", PrefetchVersion))
+        var family = MetricFamily(
+            "prefetch_build_info", .info, "The version of prefetch, and of libraries it runs with.")
+        // `libcurl/7.88.1 OpenSSL/3.0.11 …` and `libjpeg-turbo 2.1.5, libpng 1.6.39, …`
+        let curl = TransportFacts.versions.split(separator: " ").first?.split(separator: "/").last ?? ""
+        let codecs = CodecLibraries.versions.split(separator: ",").map { $0.split(separator: " ") }
+        func version(_ library: String) -> String {
+            codecs.first { $0.first == library[...] }?.last.map { String($0) } ?? ""
+        }
+        family.add(
+            1, ("version", PrefetchVersion), ("libcurl", String(curl)), ("jpeg", version("libjpeg-turbo")),
+            ("png", version("libpng")))
         return family
     }
 
@@ -79,6 +88,10 @@ enum QueueMetrics {
         var images = MetricFamily(
             "prefetch_images_total", .counter, "URLs of a batch that ended so; their sum is finished.")
         var bytes = MetricFamily("prefetch_received_bytes_total", .counter, "Bytes of images that a batch downloaded.")
+        var tries = MetricFamily(
+            "prefetch_attempts_total", .counter, "Requests that brought what was asked for, and those that did not.")
+        var durations = MetricFamily(
+            "prefetch_fetch_duration_seconds", .histogram, "Duration of the last requests of images, to the last byte.")
         var urls = MetricFamily("prefetch_batch_urls", .gauge, "URLs of a batch.")
         var state = MetricFamily(
             "prefetch_batch_state", .gauge, "1 for the state that a batch is in, 0 for the others.")
@@ -92,6 +105,11 @@ enum QueueMetrics {
                 images.add(Double(batch.counts[outcome]), ("batch", batch.id), ("outcome", outcome.name))
             }
             bytes.add(Double(batch.counts.bytes), ("batch", batch.id))
+            let fetches = batch.fetches
+            tries.add(Double(fetches.goodTries), ("batch", batch.id), ("result", "good"))
+            tries.add(Double(fetches.failedTries), ("batch", batch.id), ("result", "failed"))
+            let (total, sum) = (fetches.durations.total, Double(fetches.durations.sum) / 1e6)
+            durations.add(buckets: fetches.durations.doublings, total: total, sum: sum, ("batch", batch.id))
             urls.add(Double(batch.total), ("batch", batch.id))
             let present = batch.isHeld ? "paused" : batch.state.rawValue
             for name in ["running", "paused", "done", "cancelled"] {
@@ -104,7 +122,7 @@ enum QueueMetrics {
         var done = MetricFamily(
             "prefetch_batch_last_completion_timestamp_seconds", .gauge, "When a batch was done last, among the newest.")
         if let end = figures.batches.filter({ $0.state == .done }).map(\.ended).max() { done.add(Double(end) / 1000) }
-        return [images, bytes, urls, state, created, last, took, done]
+        return [images, bytes, tries, durations, urls, state, created, last, took, done]
     }
 
     private static func workers(_ figures: QueueFigures) -> [MetricFamily] {

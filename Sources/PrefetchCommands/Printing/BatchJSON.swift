@@ -6,23 +6,24 @@ internal import WebImage
 enum BatchJSON {
     static func object(_ status: BatchStatus) -> JSONText {
         let counts = status.counts
-        return .object([
-            ("v", .int(1)), ("id", .string(status.id)), ("state", .string(status.state.rawValue)),
-            ("total", .int(status.total)),
-            ("finished", .int(counts.finished)), ("skipped", .int(counts.skipped)),
-            ("didFinish", didFinish(status)),
-            ("outcomes", .object(PrefetchOutcome.allCases.map { ($0.name, .int(counts[$0])) })),
-            ("bytes", .int(counts.bytes)),
-            ("elapsed_seconds", .number(status.elapsed)), ("pushed", .int(status.pushed)),
-            ("sealed", .bool(status.isSealed)), ("paused", .bool(status.isPaused)),
-            ("list", .string(status.listPath)), ("slot", status.slot.map { .string($0) } ?? .null),
-            ("options", options(status.options)), ("open", .bool(status.isOpen)),
-            ("deadline_ms", status.deadline > 0 ? .int(status.deadline) : .null),
-            ("finish_at", status.finishAt.map { .string($0) } ?? .null),
-            ("ended_by", status.endedBy.map { .string($0.rawValue) } ?? .null),
-            ("retry_of", status.retryOf.map { .string($0) } ?? .null),
-            ("retried_by", status.retriedBy.map { .string($0) } ?? .null),
-        ])
+        return .object(
+            [
+                ("v", .int(1)), ("id", .string(status.id)), ("state", .string(status.state.rawValue)),
+                ("total", .int(status.total)),
+                ("finished", .int(counts.finished)), ("skipped", .int(counts.skipped)),
+                ("didFinish", didFinish(status)),
+                ("outcomes", .object(PrefetchOutcome.allCases.map { ($0.name, .int(counts[$0])) })),
+                ("bytes", .int(counts.bytes)),
+                ("elapsed_seconds", .number(status.elapsed)), ("pushed", .int(status.pushed)),
+                ("sealed", .bool(status.isSealed)), ("paused", .bool(status.isPaused)),
+                ("list", .string(status.listPath)), ("slot", status.slot.map { .string($0) } ?? .null),
+                ("options", options(status.options)), ("open", .bool(status.isOpen)),
+                ("deadline_ms", status.deadline > 0 ? .int(status.deadline) : .null),
+                ("finish_at", status.finishAt.map { .string($0) } ?? .null),
+                ("ended_by", status.endedBy.map { .string($0.rawValue) } ?? .null),
+                ("retry_of", status.retryOf.map { .string($0) } ?? .null),
+                ("retried_by", status.retriedBy.map { .string($0) } ?? .null),
+            ] + FetchText.members(status.fetches))
     }
 
     /// null where it is not called: of a cancelled batch that behaves as SDWebImage 3.

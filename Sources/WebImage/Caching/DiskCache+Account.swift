@@ -15,6 +15,9 @@ extension DiskCache {
     /// What the images take of the disk as far as it is known without asking the disk.
     package var knownSize: Int? { account?.totals?.size }
 
+    /// How many there are beside it, as far as that is known so.
+    package var knownTotals: (count: Int, size: Int)? { account?.totals.map { ($0.count, $0.size) } }
+
     /// Counts every leaf directory and sets the account right.
     @discardableResult
     func recount() throws(WebImageError) -> CacheAccount.Totals {

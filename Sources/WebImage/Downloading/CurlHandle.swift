@@ -268,11 +268,14 @@ extension CurlHandle {
     /// Where the time of the last request went.
     var timing: DownloadedImage.Timing {
         func seconds(_ info: CURLINFO) -> Double { Double(ccurl_get_off(pointer, info)) / 1e6 }
-        return DownloadedImage.Timing(
-            nameLookup: seconds(CURLINFO_NAMELOOKUP_TIME_T), connect: seconds(CURLINFO_CONNECT_TIME_T),
-            tls: seconds(CURLINFO_APPCONNECT_TIME_T), firstByte: seconds(CURLINFO_STARTTRANSFER_TIME_T),
-            total: seconds(CURLINFO_TOTAL_TIME_T),
-            reusedConnection: ccurl_get_long(pointer, CURLINFO_NUM_CONNECTS) == 0)
+        var timing = DownloadedImage.Timing()
+        timing.nameLookup = seconds(CURLINFO_NAMELOOKUP_TIME_T)
+        timing.connect = seconds(CURLINFO_CONNECT_TIME_T)
+        timing.tls = seconds(CURLINFO_APPCONNECT_TIME_T)
+        timing.firstByte = seconds(CURLINFO_STARTTRANSFER_TIME_T)
+        timing.total = seconds(CURLINFO_TOTAL_TIME_T)
+        timing.reusedConnection = ccurl_get_long(pointer, CURLINFO_NUM_CONNECTS) == 0
+        return timing
     }
 
     /// `1.0`, `1.1`, `2` or `3`.

@@ -14,6 +14,9 @@ public struct DownloadedImage: Sendable {
         public var total = 0.0
         /// Whether the connection was there already.
         public var reusedConnection = false
+
+        /// No time at all.
+        public init() {}
     }
 
     /// The bytes.

@@ -140,6 +140,7 @@ extension ImageManager {
             cacheType: .none, outcome: .downloaded)
         loaded.httpStatus = download.statusCode
         loaded.attempts = download.attempts
+        loaded.timing = download.timing
         return loaded
     }
 

@@ -102,6 +102,7 @@ extension ImageManager {
         loaded.outcome = .notModified
         loaded.httpStatus = download.statusCode
         loaded.attempts = download.attempts
+        loaded.timing = download.timing
         return loaded
     }
 

@@ -88,6 +88,7 @@ extension ImageManager {
             outcome: .downloaded)
         loaded.httpStatus = download.statusCode
         loaded.attempts = download.attempts
+        loaded.timing = download.timing
         return loaded
     }
 

@@ -20,6 +20,8 @@ public struct LoadedImage: Sendable {
     public var httpStatus: Int?
     /// How often the URL was requested, redirects not counted; 0 for a hit.
     public var attempts: Int
+    /// Where the time of the last request went; nil where none was made.
+    public var timing: DownloadedImage.Timing?
     /// What a person may want to know beside the outcome, such as the warnings of its check.
     public var details: [String]
 

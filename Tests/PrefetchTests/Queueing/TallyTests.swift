@@ -56,6 +56,61 @@ struct TallyTests {
         #expect(try await f.redis("EXISTS", f.keys.worker("nobody")).int == 0)
     }
 
+    private static let quick: DownloadedImage.Timing = {
+        var timing = DownloadedImage.Timing()
+        (timing.nameLookup, timing.connect, timing.firstByte, timing.total) = (0.001, 0.003, 0.01, 0.02)
+        return timing
+    }()
+
+    @Test("Formats, sizes, durations and tries of all workers are added, whichever of them a token comes from")
+    func fetches() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [8])
+        for worker in ["w", "v"] { try await f.join(worker) }
+        let job = try await f.claim("w", 1)[0].job
+        var expected = FetchTally()
+        for (worker, positions) in [("w", 0..<5), ("v", 5..<8)] {
+            var tally = HostTally()
+            for position in positions {
+                let outcome: PrefetchOutcome = [.downloaded, .notModified, .httpError, .hit][position % 4]
+                var item = PrefetchQueue.Settled(position: position, outcome: outcome)
+                if outcome != .hit {
+                    var timing = Self.quick
+                    timing.total *= Double(position + 1)
+                    timing.reusedConnection = position == 4
+                    let fetch = FetchTally.Fetch(
+                        format: outcome.isSkipped ? nil : position == 4 ? .png : .jpeg,
+                        timing: outcome.isSkipped ? nil : timing, tries: position % 3 + 1)
+                    (item.bytes, item.fetch) = (outcome == .downloaded ? 9_999 + position : 0, fetch)
+                    expected.add(fetch, outcome: outcome, bytes: item.bytes)
+                }
+                tally.add([item], of: job)
+            }
+            for _ in 0..<2 { try await f.queue.tally(tally, worker: worker, token: "one") }
+        }
+        let found = try #require(try await f.queue.look(at: "b")).status.fetches
+        #expect(found == expected)
+        #expect(found.formats == [.jpeg: 1, .png: 1] && found.sizes == [1, 1, 0, 0, 0, 0])
+        // Of positions 0, 1, 4 and 5: tries 1, 2, 2, 3; of the two failures 3 and 1.
+        #expect(found.goodTries == 4 && found.failedTries == 0 + 1 + 1 + 2 + 3 + 1)
+        #expect(found.durations.total == 4 && found.durations.sum == 20_000 * (1 + 2 + 5 + 6) && found.reused == 1)
+        #expect(found.mean(.nameLookup) == 0.001 && found.mean(.tls) == 0)
+        #expect(try await f.queue.status(of: "b")?.fetches == expected)
+        #expect(try await f.findings("b").isEmpty)
+    }
+
+    @Test(
+        "A line that is no figure changes no field of a batch",
+        arguments: ["fed 1", "t 1", "t123 1", "o1 5", "s1 -1", "x1 1", "t1 1 1"])
+    func strangeFigures(line: String) async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [1])
+        try await f.join("w")
+        let before = try await f.redis("HGETALL", f.keys.batch("b")).fields?.compactMapValues(\.string)
+        try await f.queue.tally([("b", line + "\n")], worker: "w", token: "one")
+        #expect(try await f.redis("HGETALL", f.keys.batch("b")).fields?.compactMapValues(\.string) == before)
+    }
+
     @Test("A report of hits leaves nothing to tell")
     func hits() {
         var tally = HostTally()

@@ -1,0 +1,39 @@
+internal import Prefetch
+
+/// What the workers say of the cache they write into, or of several.
+struct DashCache: Equatable {
+    var caches = 0
+    var images = 0, bytes = 0
+    /// What it may have; nil where nobody limits it, or there are several.
+    var limit: Int?
+
+    /// * `facts`: what each worker said last; those with one cache know of the same figures, at different moments.
+    init(_ facts: [[String: String]]) {
+        var newest: [String: (beat: Int, images: Int, bytes: Int, limit: Int?)] = [:]
+        for fact in facts {
+            func number(_ name: String) -> Int? { fact[name].flatMap { Int($0) } }
+            guard let id = fact["cache"], let images = number("cache_images"), let bytes = number("cache_bytes") else {
+                continue
+            }
+            let (beat, known) = (number("beat") ?? 0, newest[id])
+            let limit = [known?.limit, number("cache_limit")].compactMap { $0 }.min()
+            newest[id] =
+                known.map { $0.beat > beat } == true
+                ? (known!.beat, known!.images, known!.bytes, limit) : (beat, max(0, images), max(0, bytes), limit)
+        }
+        caches = newest.count
+        for cache in newest.values {
+            images += cache.images
+            bytes += cache.bytes
+        }
+        limit = caches == 1 ? newest.values.first?.limit : nil
+    }
+
+    /// `53 of 200 GB (27%)`, and how many images they are; nil where nobody knows.
+    func text(withImages: Bool) -> String? {
+        guard caches > 0 else { return nil }
+        var text = caches > 1 ? "\(caches) caches, \(Wording.bytes(bytes))" : Wording.bytes(bytes)
+        if let limit { text += " of \(Wording.bytes(limit)) (\(DashFrame.percent(bytes, of: limit)))" }
+        return withImages ? text + ", \(Wording.count(images, "image"))" : text
+    }
+}

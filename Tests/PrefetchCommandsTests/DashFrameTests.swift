@@ -216,6 +216,30 @@ struct DashFrameTests {
         #expect(shown().isEmpty && state.hostRows.allSatisfy { $0.trouble == nil && $0.host.finished > 0 })
     }
 
+    @Test("A cache is told once however many workers have it, by the newest of them, in the words that have room")
+    func cache() {
+        func facts(_ id: String, beat: Int, images: Int, limit: Int? = nil) -> [String: String] {
+            [
+                "cache": id, "beat": String(beat), "cache_images": String(images),
+                "cache_bytes": String(images * 1_000_000),
+            ]
+            .merging(limit.map { ["cache_limit": String($0)] } ?? [:]) { $1 }
+        }
+        let two = [facts("a", beat: 5, images: 2_000), facts("a", beat: 4, images: 1_990, limit: 8_000_000_000)]
+        for facts in [two, two.reversed()] {
+            let cache = DashCache(facts)
+            #expect(cache.text(columns: 80) == "2.0 GB of 8.0 GB (25%), 2,000 images")
+            #expect(cache.text(columns: 36) == "2.0 GB of 8.0 GB (25%), 2,000 images")
+            #expect(cache.text(columns: 35) == "2.0 GB of 8.0 GB (25%)")
+            #expect(cache.text(columns: 21) == "2.0 GB of 8.0 GB")
+            #expect(cache.text(columns: 15) == "2.0 GB" && cache.text(columns: 5) == nil)
+        }
+        #expect(
+            DashCache(two + [facts("b", beat: 1, images: 1, limit: 5)]).text(columns: 80)
+                == "2 caches, 2.0 GB, 2,001 images")
+        #expect(DashCache([["cache": "a"], ["cache_images": "3", "cache_bytes": "9"]]).text(columns: 80) == nil)
+    }
+
     @Test("A minute without an end is said, with its reason")
     func stalled() {
         var state = DashFixture.state()

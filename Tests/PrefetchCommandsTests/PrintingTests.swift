@@ -33,14 +33,30 @@ struct PrintingTests {
         #expect(Wording.share(0, of: 0) == "100.0%")
     }
 
+    @Test(arguments: [
+        (0, "0.00 ms"), (0.000_84, "0.84 ms"), (0.009_994, "9.99 ms"), (0.009_996, "10.0 ms"), (0.118, "118 ms"),
+        (0.999_4, "999 ms"), (0.999_6, "1.00 s"), (1.844, "1.84 s"), (12.34, "12.3 s"), (59.96, "1m00s"),
+        (131.072, "2m11s"),
+    ])
+    func latenciesHaveThreeDigits(seconds: Double, text: String) {
+        #expect(Wording.latency(seconds) == text)
+    }
+
     @Test func jsonKeepsItsOrderAndEscapesWhatCanMoveATerminal() {
         let value = JSONText.object([
             ("v", .int(1)), ("a\"\\", .string("x\n\u{1B}[2J\u{202E}\u{85}é")), ("n", .null), ("b", .bool(true)),
             ("l", .array([.number(1.5), .number(2), .number(0.1234), .int(-3)])),
+            (
+                "d",
+                .array([
+                    .number(-0.5), .number(0.000_021, digits: 6), .number(0.000_4), .number(12.000_000_6, digits: 6),
+                ])
+            ),
         ])
         #expect(
             value.text
-                == #"{"v":1,"a\"\\":"x\n\u001b[2J\u202e\u0085é","n":null,"b":true,"l":[1.5,2,0.123,-3]}"#)
+                == #"{"v":1,"a\"\\":"x\n\u001b[2J\u202e\u0085é","n":null,"b":true,"l":[1.5,2,0.123,-3],"d":[-0.5,0.000021,0,12.000001]}"#
+        )
     }
 
     @Test func terminalTextIsHarmless() {

@@ -227,7 +227,10 @@ extension PrefetchWorker {
         item.failure = FailureDetail(
             line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts,
             detail: detail, settings: entry.settings)
-        if attempts > 0 { item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: attempts) }
+        // What was refused was not asked for.
+        if attempts > 0 && outcome != .refused {
+            item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: attempts)
+        }
         return item
     }
 

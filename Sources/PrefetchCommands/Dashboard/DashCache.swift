@@ -29,11 +29,22 @@ struct DashCache: Equatable {
         limit = caches == 1 ? newest.values.first?.limit : nil
     }
 
-    /// `53 of 200 GB (27%)`, and how many images they are; nil where nobody knows.
-    func text(withImages: Bool) -> String? {
+    /// `53 GB of 200 GB (27%), 571,930 images`, or the first part of it that has room; nil where nobody knows anything, or not even
+    /// that has room.
+    func text(columns: Int) -> String? {
         guard caches > 0 else { return nil }
-        var text = caches > 1 ? "\(caches) caches, \(Wording.bytes(bytes))" : Wording.bytes(bytes)
-        if let limit { text += " of \(Wording.bytes(limit)) (\(DashFrame.percent(bytes, of: limit)))" }
-        return withImages ? text + ", \(Wording.count(images, "image"))" : text
+        var parts = [caches > 1 ? "\(caches) caches, \(Wording.bytes(bytes))" : Wording.bytes(bytes)]
+        if let limit {
+            let share = limit > 0 ? Double(bytes) / Double(limit) * 100 : 100
+            parts += [" of \(Wording.bytes(limit))", " (\(Wording.decimal(share, digits: 0))%)"]
+        }
+        parts.append(", \(Wording.count(images, "image"))")
+        var text: String?
+        for part in parts {
+            let longer = (text ?? "") + part
+            guard longer.utf8.count <= columns else { break }
+            text = longer
+        }
+        return text
     }
 }

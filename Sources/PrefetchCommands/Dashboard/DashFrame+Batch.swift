@@ -81,7 +81,7 @@ extension DashFrame {
             ("peak", state.history.peak > 0 ? "\(Wording.decimal(state.history.peak, digits: 0))/s" : glyphs.none),
             ("priority", look.status.priority.rawValue),
         ]
-        if isLarge { put([("cache", state.cache.text(withImages: true) ?? glyphs.none)] + queue) }
+        if isLarge { put([("cache", state.cache.text(columns: 40) ?? glyphs.none)] + queue) }
         if let hindrance = state.hindrance {
             lines.append(StyledLine(" ! " + glyphs.cells(hindrance), .warning))
         } else if height >= 20 && !isLarge {

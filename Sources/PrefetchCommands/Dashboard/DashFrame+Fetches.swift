@@ -7,7 +7,9 @@ extension DashFrame {
         let fetches = look.status.fetches
         let latency = ("latency", FetchText.latency(fetches.durations) ?? glyphs.none)
         guard isLarge else {
-            return figures([latency, ("cache", state.cache.text(withImages: false) ?? glyphs.none)])
+            // What the first of them leaves: names, and blanks before and between them.
+            let room = columns - DisplayWidth.columns(latency.1) - 21
+            return figures([latency] + (state.cache.text(columns: room).map { [("cache", $0)] } ?? []))
         }
         let means = FetchTally.Stage.allCases.compactMap { stage in
             fetches.mean(stage).flatMap { $0 > 0 ? "\(FetchText.name(stage)) \(Self.milliseconds($0))" : nil }

@@ -39,10 +39,12 @@ enum FetchText {
     /// `latency_seconds` and `fetches` of a batch.
     static func members(_ fetches: FetchTally) -> [(String, JSONText)] {
         let latency = quantiles.compactMap { name, share in
-            fetches.durations.quantile(share).map { (name, JSONText.number(rounded($0))) }
+            fetches.durations.quantile(share).map { (name, JSONText.number($0, digits: 6)) }
         }
         let means = FetchTally.Stage.allCases.compactMap { stage in
-            fetches.mean(stage).map { (stage == .firstByte ? "first_byte" : name(stage), JSONText.number(rounded($0))) }
+            fetches.mean(stage).map {
+                (stage == .firstByte ? "first_byte" : name(stage), JSONText.number($0, digits: 6))
+            }
         }
         let bounds = FetchTally.sizeBounds.map { JSONText.int($0) } + [.null]
         let sizes = zip(bounds, fetches.sizes).map { bound, count in
@@ -61,9 +63,6 @@ enum FetchText {
             ),
         ]
     }
-
-    /// To the microsecond.
-    private static func rounded(_ seconds: Double) -> Double { (seconds * 1e6).rounded() / 1e6 }
 }
 
 extension Wording {

@@ -3,8 +3,8 @@ enum JSONText: Sendable {
     case null
     case bool(Bool)
     case int(Int)
-    /// Printed with at most three decimals.
-    case number(Double)
+    /// Printed with so many decimals at most.
+    case number(Double, digits: Int = 3)
     case string(String)
     case array([JSONText])
     case object([(String, JSONText)])
@@ -21,12 +21,14 @@ enum JSONText: Sendable {
         case .null: out += "null"
         case .bool(let value): out += value ? "true" : "false"
         case .int(let value): out += String(value)
-        case .number(let value):
-            let thousandths = Int((value * 1000).rounded())
-            out += "\(thousandths / 1000)"
-            let rest = abs(thousandths % 1000)
+        case .number(let value, let count):
+            let scale = (0..<count).reduce(1) { scale, _ in scale * 10 }
+            let parts = Int((value * Double(scale)).rounded())
+            out += parts < 0 ? "-" : ""
+            out += "\(abs(parts) / scale)"
+            let rest = abs(parts) % scale
             if rest > 0 {
-                var digits = String(repeating: "0", count: 3 - String(rest).count) + String(rest)
+                var digits = String(repeating: "0", count: count - String(rest).count) + String(rest)
                 while digits.last == "0" { digits.removeLast() }
                 out += "." + digits
             }

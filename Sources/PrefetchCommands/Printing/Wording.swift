@@ -26,7 +26,7 @@ enum Wording {
 
     /// 9.8 s, 1m12s, 2h05m
     static func seconds(_ value: Double) -> String {
-        if value < 60 { return "\(decimal(value, digits: 1)) s" }
+        if value < 59.95 { return "\(decimal(value, digits: 1)) s" }
         let whole = Int(value.rounded())
         if whole < 3600 { return "\(whole / 60)m\(padded(whole % 60))s" }
         return "\(whole / 3600)h\(padded(whole / 60 % 60))m"

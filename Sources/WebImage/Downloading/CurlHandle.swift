@@ -250,7 +250,7 @@ extension CurlHandle {
         if operation.options.contains(.bodyOnly) {
             return DownloadedImage(
                 body: body, statusCode: status, effectiveURL: operation.key.url, redirectCount: operation.redirects,
-                attempts: operation.attempts, remoteAddress: "", timing: .init(), httpVersion: version,
+                attempts: operation.attempts, remoteAddress: "", timing: timing, httpVersion: version,
                 lengthWasAnnounced: announced, resumedFrom: operation.resumedFrom)
         }
         let freshFor = Freshness.seconds(

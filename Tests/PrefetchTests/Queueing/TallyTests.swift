@@ -172,11 +172,21 @@ struct TallyTests {
         let urls = (0..<30).map { f.origin.url("/\($0).png") }
         let queue = try f.queue()
         let first = try await f.submit(urls, to: queue, jobSize: 4)
-        let counts = try await f.worker { $0.name = "first" }.run()
+        let counts = try await f.worker {
+            $0.name = "first"
+            $0.maxConcurrentDownloads = 2
+        }.run()
         let look = try #require(try await queue.look(at: first))
         let host = try #require(HostTally.host(of: urls[0]))
         #expect(look.hosts == [host: BatchLook.Host(finished: 30, skipped: 10, bytes: counts.bytes)])
         #expect(look.httpStatuses == [404: 10] && look.status.counts == counts)
+        let fetches = look.status.fetches
+        #expect(fetches.formats == [.png: 20] && fetches.sizes == [20, 0, 0, 0, 0, 0])
+        #expect(fetches.goodTries == 20 && fetches.failedTries == 10 && fetches.durations.total == 20)
+        #expect((1..<20).contains(fetches.reused))
+        // All of the time is in one of the steps, but for what is cut off of each.
+        let steps = FetchTally.Stage.allCases.reduce(0) { $0 + (fetches.stages[$1] ?? 0) }
+        #expect(fetches.durations.sum > 0 && (0...100).contains(fetches.durations.sum - steps))
         let second = try await f.submit(urls, to: queue, jobSize: 4)
         let again = try await f.worker { $0.name = "second" }.run()
         #expect(again[.hit] == 20 && again[.blacklisted] == 10)

@@ -158,6 +158,11 @@ struct DashFrameTests {
         let end = try #require(steady.seconds(for: 1000))
         #expect(abs(end.seconds - 10) < 0.01 && end.spread < 0.01)
         #expect(steady.urls.count == 15 && steady.urls.allSatisfy { $0 == 100 } && steady.peak == 100)
+        // The last ones wait for something: what was to be over long ago is not told to be there at once.
+        for second in 31...36 { steady.add(at: second * 500, finished: 1500, bytes: 0) }
+        #expect(steady.seconds(for: 3) != nil)
+        steady.add(at: 18_500, finished: 1500, bytes: 0)
+        #expect(steady.seconds(for: 3) == nil && steady.seconds(for: 1000) != nil)
         var unsteady = DashHistory()
         for second in 0...60 { unsteady.add(at: second * 1000, finished: (second / 2) * 200, bytes: 0) }
         #expect(try #require(unsteady.seconds(for: 1000)).spread > 0.5)

@@ -31,6 +31,12 @@ struct InlineProgressTests {
         #expect(rate.urls == 0 && rate.seconds(for: 10) == nil)
         for second in 1...30 { rate.add(counts(500 + second * 100), at: start + .seconds(second)) }
         #expect(rate.urls == 100 && rate.bytes == 100_000 && rate.seconds(for: 250) == 2.5)
+        // The last ones wait for something.
+        var waiting = rate
+        for second in 31...33 { waiting.add(counts(3500), at: start + .seconds(second)) }
+        #expect(waiting.seconds(for: 3) != nil && waiting.urls > 0)
+        waiting.add(counts(3500), at: start + .seconds(33.5))
+        #expect(waiting.seconds(for: 3) == nil && waiting.seconds(for: 1000) != nil && waiting.urls > 0)
         // A Redis that lost its last second does not run backwards here.
         rate.add(counts(0), at: start + .seconds(31))
         #expect(rate.urls == 0)

@@ -11,12 +11,15 @@ struct DashHistory: Sendable {
     /// Moving mean and variance of the rate, over half a minute.
     private var mean = 0.0, variance = 0.0
     private var began: Int?
+    /// When something ended last.
+    private var moved: Int?
 
     /// Takes a reading; the time is that of Redis, in milliseconds.
     mutating func add(at: Int, finished: Int, bytes count: Int) {
         began = began ?? at
         if let last = samples.last, at <= last.at { return }
         if let last = samples.last {
+            if finished > last.finished { moved = at }
             let seconds = Double(at - last.at) / 1000
             let rate = max(0, Double(finished - last.finished) / seconds)
             // The first seconds weigh as much as there are of them.
@@ -54,12 +57,14 @@ struct DashHistory: Sendable {
     /// The most in a second.
     var peak: Double { urls.max() ?? 0 }
 
-    /// Seconds for so many URLs more, with the spread of that; nil for the first five seconds, and while nothing moves.
+    /// Seconds for so many URLs more, with the spread of that; nil for the first five seconds, and while nothing moves: what
+    /// was to be over long ago, and is not, waits for something that no rate tells of.
     func seconds(for left: Int) -> (seconds: Double, spread: Double)? {
         guard let began, let last = samples.last, last.at - began >= 5_000, mean > 0.001,
             rate.map({ $0.urls > 0 }) ?? false
         else { return nil }
         let seconds = Double(left) / mean
+        guard Double(last.at - (moved ?? began)) / 1000 <= max(3, 2 * seconds) else { return nil }
         let count = max(1, min(30, Double(last.at - began) / 1000))
         let error = variance.squareRoot() / count.squareRoot()
         return (seconds, seconds * min(1, error / mean))

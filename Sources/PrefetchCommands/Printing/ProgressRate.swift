@@ -6,6 +6,9 @@ struct ProgressRate {
 
     private var samples: [(at: ContinuousClock.Instant, finished: Int, bytes: Int)] = []
 
+    /// When something ended last.
+    private var moved: ContinuousClock.Instant?
+
     /// URLs a second.
     private(set) var urls = 0.0
     /// Bytes a second.
@@ -13,6 +16,7 @@ struct ProgressRate {
 
     /// Takes a reading.
     mutating func add(_ counts: PrefetchCounts, at now: ContinuousClock.Instant = .now) {
+        if moved == nil || counts.finished > samples.last?.finished ?? 0 { moved = now }
         samples.append((now, counts.finished, counts.bytes))
         // The oldest that is kept is at least the span old, so that a steady rate is measured over all of it.
         while samples.count > 2, now - samples[1].at >= Self.span { samples.removeFirst() }
@@ -24,6 +28,11 @@ struct ProgressRate {
         bytes = max(0, Double(counts.bytes - first.bytes) / seconds)
     }
 
-    /// Seconds until so many are left no more; nil while nothing moves.
-    func seconds(for left: Int) -> Double? { urls > 0 ? Double(left) / urls : nil }
+    /// Seconds until so many are left no more; nil while nothing moves: what was to be over long ago, and is not, waits for something that no
+    /// rate tells of.
+    func seconds(for left: Int) -> Double? {
+        guard urls > 0, let last = samples.last, let moved else { return nil }
+        let seconds = Double(left) / urls
+        return (last.at - moved) / .seconds(1) <= max(3, 2 * seconds) ? seconds : nil
+    }
 }

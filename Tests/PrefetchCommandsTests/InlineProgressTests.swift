@@ -44,15 +44,22 @@ struct InlineProgressTests {
 
     @Test func loadsOfWorkersAddUp() {
         let load = WorkerLoad([
-            ["id": "a:1", "in_flight": "3", "parked": "1", "waiting_for_host": "9", "retrying": "4", "trouble": ""],
+            [
+                "id": "a:1", "in_flight": "3", "checking": "2", "parked": "1", "waiting_for_host": "9", "retrying": "4",
+                "trouble": "",
+            ],
             ["id": "b:2", "in_flight": "2", "trouble": "disk full"],
         ])
         #expect((load.workers, load.inFlight, load.parked, load.waitingForHost, load.retrying) == (2, 5, 1, 9, 4))
         #expect(load.isHeldByHosts && load.trouble == "b:2 paused: disk full")
         // A sign of life is up to a second old; the counts beside it are not.
-        #expect(load.beside(left: 18) == load)
-        let beside = [16, 12, 4].map { load.beside(left: $0) }
-        #expect(beside.map { [$0.waitingForHost, $0.retrying] } == [[9, 2], [7, 0], [0, 0]])
-        #expect(!load.beside(left: 4).isHeldByHosts)
+        #expect(load.beside(left: 20) == load)
+        let beside = [18, 14, 6].map { load.beside(left: $0) }
+        #expect(beside.map { [$0.checking, $0.waitingForHost, $0.retrying] } == [[2, 9, 2], [2, 7, 0], [1, 0, 0]])
+        #expect(!load.beside(left: 6).isHeldByHosts)
+        // What is being checked keeps the batch going, however many wait.
+        var busy = load
+        busy.checking = 4
+        #expect(!busy.isHeldByHosts)
     }
 }

@@ -214,6 +214,24 @@ struct ReportTests {
         #expect(abs(scale.top - top) < 1e-9 && scale.parts >= 2)
     }
 
+    @Test("Without logs the workers' own figures say how long transfers took; without any nothing does")
+    func durations() throws {
+        var report = report()
+        #expect(!ReportPage(report: report).html.text.contains("How long transfers took"))
+        for index in 0..<100 {
+            var timing = DownloadedImage.Timing()
+            (timing.firstByte, timing.total) = (0.0301, index < 60 ? 0.0401 : 4)
+            timing.reusedConnection = index > 0
+            report.look.status.fetches.add(
+                FetchTally.Fetch(format: .jpeg, timing: timing, tries: 1), outcome: .downloaded, bytes: 5)
+        }
+        let page = ReportPage(report: report).html.text
+        let about = "the last requests of 100 images, 99.0% over a connection that was there"
+        #expect(page.contains(about) && page.contains("<dt>half of them in</dt><dd>44 ms</dd>"))
+        #expect(page.contains("<dt>95% in</dt>") && !page.contains("the slowest in"))
+        #expect(page.contains("</i>first byte <b>1.9%</b>") && !page.contains("</i>TLS <b>"))
+    }
+
     @Test("Logs of transfers give percentiles and the slowest; another file is refused")
     func transfers() throws {
         let folder = TemporaryDirectory()

@@ -28,6 +28,8 @@ package struct WorkerRecord: Sendable, Equatable {
     package var wantedConcurrency: Int?
     /// Whether it is there and claims nothing, because it was told so.
     package var isPaused: Bool
+    /// URLs whose image is being checked and stored, or waits for that.
+    package var checking: Int
     /// Transfers that wait for their host's turn.
     package var waitingForHost: Int
     /// What it was first to settle: as it said last, or as the batches have it where that is more.
@@ -59,6 +61,7 @@ package struct WorkerRecord: Sendable, Equatable {
         }
         (host, pid, version) = (text("host"), number("pid"), text("version"))
         inFlight = leaseEnd == nil ? 0 : number("in_flight")
+        checking = leaseEnd == nil ? 0 : number("checking")
         maxConcurrentDownloads = number("max_concurrent_downloads")
         wantedConcurrency = leaseEnd == nil ? nil : fields["wanted"]?.int
         isPaused = leaseEnd != nil && text("paused") == "1"

@@ -21,9 +21,11 @@ extension PrefetchWorker {
             let worker = name
             guard !isJoining else { continue }
             let held = Array(jobs.batches)
+            // Begun, and neither transferred nor about to be.
+            let checking = max(0, min(slots.used, jobs.openCount) - activity.operations)
             let about =
                 [
-                    ("in_flight", String(activity.running + activity.parked)),
+                    ("in_flight", String(activity.running + activity.parked)), ("checking", String(checking)),
                     ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(ownTotals.finished)),
                     ("skipped", String(ownTotals.skipped)), ("bytes", String(ownTotals.bytes)),
                     ("trouble", fault.message ?? ""), ("oldest", oldest),

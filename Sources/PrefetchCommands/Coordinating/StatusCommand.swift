@@ -126,6 +126,9 @@ struct StatusCommand: AsyncParsableCommand {
             let flight = max(0, (Int(facts["in_flight"] ?? "") ?? 0) - parked)
             var line = "worker \(TerminalText.escaped(facts["id"] ?? ""))  in flight \(flight)"
             if let most = facts["max_concurrent_downloads"] { line += " of \(TerminalText.escaped(most))" }
+            if let checking = Int(facts["checking"] ?? ""), checking > 0 {
+                line += ", checking \(Wording.count(checking))"
+            }
             if parked > 0 { line += ", and \(Wording.count(parked)) from which no byte comes" }
             line += "  finished \(facts["finished"] ?? "0") skipped \(facts["skipped"] ?? "0")"
             if facts["paused"] == "1" { line += "  paused" }
@@ -150,6 +153,7 @@ struct StatusCommand: AsyncParsableCommand {
                         .object([
                             ("id", .string(facts["id"] ?? "")), ("host", .string(facts["host"] ?? "")),
                             ("pid", number(facts, "pid")), ("in_flight", number(facts, "in_flight")),
+                            ("checking", number(facts, "checking")),
                             ("finished", number(facts, "finished")), ("skipped", number(facts, "skipped")),
                             ("trouble", facts["trouble"].flatMap { $0.isEmpty ? nil : .string($0) } ?? .null),
                             ("paused", .bool(facts["paused"] == "1")),

@@ -101,7 +101,9 @@ enum WorkerText {
         var parts = ["\(TerminalText.escaped(record.id))  \(record.state.rawValue)\(record.isPaused ? ", paused" : "")"]
         if record.leaseLeft != nil {
             let most = record.maxConcurrentDownloads
-            parts.append("in flight \(Wording.count(record.inFlight))\(most > 0 ? " of \(Wording.count(most))" : "")")
+            let checking = record.checking > 0 ? ", checking \(Wording.count(record.checking))" : ""
+            parts.append(
+                "in flight \(Wording.count(record.inFlight))\(most > 0 ? " of \(Wording.count(most))" : "")\(checking)")
         }
         parts.append("finished \(Wording.count(record.finished)) skipped \(Wording.count(record.skipped))")
         parts.append(Wording.bytes(record.bytes))
@@ -126,7 +128,8 @@ enum WorkerText {
         return .object([
             ("id", .string(record.id)), ("state", .string(record.state.rawValue)), ("host", .string(record.host)),
             ("pid", .int(record.pid)), ("version", .string(record.version)), ("in_flight", .int(record.inFlight)),
-            ("waiting_for_host", .int(record.waitingForHost)), ("finished", .int(record.finished)),
+            ("checking", .int(record.checking)), ("waiting_for_host", .int(record.waitingForHost)),
+            ("finished", .int(record.finished)),
             ("skipped", .int(record.skipped)), ("bytes", .int(record.bytes)), ("since", time(record.since)),
             ("ended", time(record.ended)), ("seen_seconds_ago", seconds(record.silence)),
             ("lease_left_seconds", seconds(record.leaseLeft)),

@@ -68,8 +68,10 @@ extension DashFrame {
                 [
                     ("in flight", Wording.count(max(0, load.inFlight - load.parked)))
                 ] + (load.parked > 0 ? [("silent", Wording.count(load.parked))] : []) + [
+                    ("checking", Wording.count(load.checking)),
                     ("waiting for host", Wording.count(load.waitingForHost)),
-                    ("next try", Wording.count(load.retrying)), ("jobs in Redis", Wording.count(look.waitingJobs)),
+                    ("next try", Wording.count(load.retrying)),
+                    (isLarge ? "jobs in Redis" : "jobs", Wording.count(look.waitingJobs)),
                 ])
         }
         lines += graphs

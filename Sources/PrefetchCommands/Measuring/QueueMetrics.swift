@@ -152,6 +152,7 @@ enum QueueMetrics {
             sum(
                 "prefetch_max_concurrent_downloads", "Transfers that all workers may have under way.",
                 "max_concurrent_downloads"),
+            sum("prefetch_checking_images", "Images being checked and stored, or about to be.", "checking"),
             sum(
                 "prefetch_waiting_for_host_downloads", "Transfers that wait for their host's turn.", "waiting_for_host"),
             sum("prefetch_retrying_downloads", "Transfers that wait for their next try.", "retrying"),

@@ -9,6 +9,7 @@ enum InlineFrame {
         isColoured: Bool = false
     ) -> [String] {
         let counts = status.counts
+        let load = load.beside(left: status.total - counts.finished)
         var second = "  \(Wording.decimal(rate.urls, digits: 0)) URLs/s  "
         second += "\(Wording.decimal(rate.bytes / 1e6, digits: 1)) MB/s  "
         let pause = BatchText.pause(status) ?? (load.isPaused ? "every worker is paused" : nil)
@@ -18,10 +19,10 @@ enum InlineFrame {
         var third = "  no worker is there"
         if load.workers > 0 {
             third = "  \(load.workers) worker\(load.workers == 1 ? "" : "s"), \(load.inFlight) in flight"
+            if load.checking > 0 { third += ", \(Wording.count(load.checking)) being checked" }
         }
         if load.paused > 0, pause == nil { third += ", \(load.paused) paused" }
         if let pause { third = "  \(pause);" + third.dropFirst() }
-        let load = load.beside(left: status.total - counts.finished)
         if load.isHeldByHosts { third += ", \(load.waitingForHost) waiting for their host (\(load.whyHostsHold))" }
         if status.isOpen { third += ", open for more lists" }
         if status.waitsForItsList { third += ", waiting for its list" }

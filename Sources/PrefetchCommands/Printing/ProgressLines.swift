@@ -52,7 +52,8 @@ struct ProgressLines {
         var line =
             "\(Self.clock) \(status.id) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
             + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(rate.rounded()))/s "
-            + "MBps=\(Wording.decimal(byteRate / 1e6, digits: 1)) inflight=\(load.inFlight) eta=\(eta)"
+            + "MBps=\(Wording.decimal(byteRate / 1e6, digits: 1)) inflight=\(load.inFlight) "
+            + "checking=\(load.beside(left: status.total - counts.finished).checking) eta=\(eta)"
         if status.isHeld {
             line += " paused=\(status.isPaused ? "batch" : "queue")"
         } else if load.isPaused {

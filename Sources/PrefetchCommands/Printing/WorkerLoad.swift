@@ -6,6 +6,8 @@ struct WorkerLoad: Equatable {
     var workers = 0
     /// Transfers in flight, and those of them that have sent nothing for a while.
     var inFlight = 0, parked = 0
+    /// URLs whose image is being checked and stored, or waits for that.
+    var checking = 0
     /// URLs that wait for their host's turn, and for their next try.
     var waitingForHost = 0, retrying = 0
     /// Hosts that nobody asks now, since they gave no answer or wanted it so.
@@ -24,6 +26,7 @@ struct WorkerLoad: Equatable {
             func number(_ name: String) -> Int { fact[name].flatMap { Int($0) } ?? 0 }
             inFlight += number("in_flight")
             parked += number("parked")
+            checking += number("checking")
             waitingForHost += number("waiting_for_host")
             retrying += number("retrying")
             if fact["paused"] == "1" { paused += 1 }
@@ -34,16 +37,24 @@ struct WorkerLoad: Equatable {
     /// Whether there are workers and all of them are paused.
     var isPaused: Bool { workers > 0 && paused == workers }
 
-    /// The same beside the counts of a batch, which are newer: no more URLs wait than are left and not in flight.
+    /// The same beside the counts of a batch, which are newer: no more URLs are checked or wait than are left and not in
+    /// flight.
     func beside(left: Int) -> WorkerLoad {
         var load = self
-        load.waitingForHost = min(waitingForHost, max(0, left - inFlight))
-        load.retrying = min(retrying, max(0, left - inFlight - load.waitingForHost))
+        var rest = left - inFlight
+        func part(_ number: Int) -> Int {
+            let part = min(number, max(0, rest))
+            rest -= part
+            return part
+        }
+        load.checking = part(checking)
+        load.waitingForHost = part(waitingForHost)
+        load.retrying = part(retrying)
         return load
     }
 
     /// Whether it is for their hosts that most URLs wait.
-    var isHeldByHosts: Bool { waitingForHost > 0 && waitingForHost > inFlight }
+    var isHeldByHosts: Bool { waitingForHost > 0 && waitingForHost > inFlight + checking }
 
     /// Why they do: hosts that are left alone, where there are any, and otherwise the limit of transfers to one host.
     var whyHostsHold: String {

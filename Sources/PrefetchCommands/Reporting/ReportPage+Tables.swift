@@ -146,32 +146,49 @@ extension ReportPage {
         return index == limits.count ? "more" : name(limits[index])
     }
 
-    /// How long transfers took.
+    /// How long transfers took: by the logs of the workers where they were given, otherwise by what the workers told Redis.
     var times: HTML {
-        guard let transfers = report.transfers, !transfers.totals.isEmpty else { return "" }
-        func tile(_ name: String, _ value: Double) -> HTML {
+        if let transfers = report.transfers, !transfers.totals.isEmpty {
+            let ends: [(String, Double)] = [
+                ("half of them in", transfers.percentile(0.5)), ("95% in", transfers.percentile(0.95)),
+                ("99% in", transfers.percentile(0.99)), ("the slowest in", transfers.totals.last ?? 0),
+            ]
+            return times(
+                Wording.count(transfers.totals.count, "transfer"), ends, stages: transfers.stages,
+                reused: Wording.share(transfers.reused, of: transfers.totals.count))
+        }
+        let (fetches, durations) = (status.fetches, status.fetches.durations)
+        guard durations.total > 0 else { return "" }
+        let ends = [("half of them in", 0.5), ("95% in", 0.95), ("99% in", 0.99)].map { name, share in
+            (name, (durations.quantile(share) ?? 0) * 1000)
+        }
+        return times(
+            "the last requests of \(Wording.count(durations.total, "image"))", ends,
+            stages: FetchTally.Stage.allCases.map { Double(fetches.stages[$0] ?? 0) / 1000 },
+            reused: Wording.share(fetches.reused, of: durations.total))
+    }
+
+    /// * `stages`: milliseconds of all until the name was known, and so on.
+    private func times(_ what: String, _ ends: [(String, Double)], stages: [Double], reused: String) -> HTML {
+        let tiles = ends.map { name, value -> HTML in
             "<div class=\"tile\"><dt>\(name)</dt><dd>\(Self.milliseconds(value))</dd></div>\n"
         }
         let names = ["name", "connection", "TLS", "first byte", "the rest"]
         let inks = ["k3", "k2", "k7", "k1", "k8"]
-        let sum = transfers.stages.reduce(0, +)
-        let stages = transfers.stages.indices.filter { transfers.stages[$0] > 0 }
-        let parts = stages.map { index -> HTML in
-            "<i class=\"\(inks[index])\" style=\"flex-grow:\(transfers.stages[index])\"></i>"
+        let sum = stages.reduce(0, +)
+        let spent = stages.indices.filter { stages[$0] > 0 }
+        let parts = spent.map { index -> HTML in
+            "<i class=\"\(inks[index])\" style=\"flex-grow:\(stages[index])\"></i>"
         }
-        let legend = stages.map { index -> HTML in
-            let share = Wording.decimal(transfers.stages[index] / max(sum, 0.001) * 100, digits: 1)
+        let legend = spent.map { index -> HTML in
+            let share = Wording.decimal(stages[index] / max(sum, 0.001) * 100, digits: 1)
             return "<li><i class=\"\(inks[index])\"></i>\(names[index]) <b>\(share)%</b></li>\n"
         }
-        let count = transfers.totals.count
         return section(
-            "How long transfers took",
-            "\(Wording.count(count)) transfers, \(Wording.share(transfers.reused, of: count)) over a connection that was there",
+            "How long transfers took", "\(what), \(reused) over a connection that was there",
             """
             <dl class="tiles">
-            \(tile("half of them in", transfers.percentile(0.5)))\(tile("95% in", transfers.percentile(0.95)))
-            \(tile("99% in", transfers.percentile(0.99)))\(tile("the slowest in", transfers.totals.last ?? 0))
-            </dl>
+            \(tiles)</dl>
             <div class="stack">\(parts)</div>
             <ul class="legend">\(legend)</ul>
             """)

@@ -204,6 +204,8 @@ public actor ImageDownloader {
         package var retrying = 0
         /// Downloads that could begin but for the limit of their host.
         package var waitingForHost = 0
+        /// All downloads that have not ended.
+        package var operations = 0
     }
 
     /// What the downloads are doing now.
@@ -212,7 +214,8 @@ public actor ImageDownloader {
         let waiting = max(0, operations.count - running.count - retries.count)
         return Activity(
             running: active, parked: parkedCount, retrying: retries.count,
-            waitingForHost: active < maxConcurrentDownloads && !isSuspended ? waiting : 0)
+            waitingForHost: active < maxConcurrentDownloads && !isSuspended ? waiting : 0,
+            operations: operations.count)
     }
 
     /// Changes the number of transfers at once; those beyond a lower number end by themselves.

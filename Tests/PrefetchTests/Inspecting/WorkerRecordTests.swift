@@ -18,7 +18,8 @@ struct WorkerRecordTests {
         _ = try await f.queue.beat(
             worker: "a", lease: 60_000, trouble: false, batches: [],
             about: [
-                ("in_flight", "5"), ("waiting_for_host", "2"), ("finished", "9"), ("skipped", "1"), ("bytes", "70"),
+                ("in_flight", "5"), ("checking", "3"), ("waiting_for_host", "2"), ("finished", "9"), ("skipped", "1"),
+                ("bytes", "70"),
                 ("trouble", "the disk is full"),
             ])
         try await f.redis("ZADD", f.keys.workers, "XX", "1", "b")
@@ -31,7 +32,7 @@ struct WorkerRecordTests {
         #expect(records.map(\.state) == [.running, .overdue, .lost, .left])
         let first = try #require(records.first)
         #expect(first.host == "h" && first.pid == 7 && first.version == "1" && first.trouble == "the disk is full")
-        #expect(first.inFlight == 5 && first.waitingForHost == 2)
+        #expect(first.inFlight == 5 && first.checking == 3 && first.waitingForHost == 2)
         #expect(first.finished == 9 && first.skipped == 1 && first.bytes == 70)
         let (silence, left) = (try #require(first.silence), try #require(first.leaseLeft))
         #expect(silence >= 0 && left > 0 && silence + left == 60_000)

@@ -54,8 +54,13 @@ struct InlineProgressTests {
         #expect(load.isHeldByHosts && load.trouble == "b:2 paused: disk full")
         // A sign of life is up to a second old; the counts beside it are not.
         #expect(load.beside(left: 20) == load)
-        let beside = [18, 14, 6].map { load.beside(left: $0) }
-        #expect(beside.map { [$0.checking, $0.waitingForHost, $0.retrying] } == [[2, 9, 2], [2, 7, 0], [1, 0, 0]])
+        let beside = [18, 14, 6, 3, 0, -1].map { load.beside(left: $0) }
+        #expect(
+            beside.map { [$0.inFlight, $0.parked, $0.checking, $0.waitingForHost, $0.retrying] }
+                == [
+                    [5, 1, 2, 9, 2], [5, 1, 2, 7, 0], [5, 1, 1, 0, 0], [3, 1, 0, 0, 0], [0, 0, 0, 0, 0],
+                    [0, 0, 0, 0, 0],
+                ])
         #expect(!load.beside(left: 6).isHeldByHosts)
         // What is being checked keeps the batch going, however many wait.
         var busy = load

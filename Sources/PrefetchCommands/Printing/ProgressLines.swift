@@ -38,6 +38,7 @@ struct ProgressLines {
     mutating func line(for status: BatchStatus, _ load: WorkerLoad) -> String {
         let now = ContinuousClock.now
         let counts = status.counts
+        let load = load.beside(left: status.total - counts.finished)
         let elapsed = (now - last.at) / .seconds(1)
         if elapsed > 0.05 {
             rate = max(0, Double(counts.finished - last.finished) / elapsed)
@@ -53,13 +54,12 @@ struct ProgressLines {
             "\(Self.clock) \(status.id) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
             + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(rate.rounded()))/s "
             + "MBps=\(Wording.decimal(byteRate / 1e6, digits: 1)) inflight=\(load.inFlight) "
-            + "checking=\(load.beside(left: status.total - counts.finished).checking) eta=\(eta)"
+            + "checking=\(load.checking) eta=\(eta)"
         if status.isHeld {
             line += " paused=\(status.isPaused ? "batch" : "queue")"
         } else if load.isPaused {
             line += " paused=workers"
         }
-        let load = load.beside(left: status.total - counts.finished)
         if load.isHeldByHosts {
             line += " held-by=\(load.whyHostsHold.replacing(" ", with: "-"))(\(load.waitingForHost) waiting)"
         }

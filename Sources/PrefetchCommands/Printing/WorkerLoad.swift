@@ -37,16 +37,17 @@ struct WorkerLoad: Equatable {
     /// Whether there are workers and all of them are paused.
     var isPaused: Bool { workers > 0 && paused == workers }
 
-    /// The same beside the counts of a batch, which are newer: no more URLs are checked or wait than are left and not in
-    /// flight.
+    /// The same beside the counts of a batch, which are newer: all together are no more than are left.
     func beside(left: Int) -> WorkerLoad {
         var load = self
-        var rest = left - inFlight
+        var rest = left
         func part(_ number: Int) -> Int {
             let part = min(number, max(0, rest))
             rest -= part
             return part
         }
+        load.inFlight = part(inFlight)
+        load.parked = min(parked, load.inFlight)
         load.checking = part(checking)
         load.waitingForHost = part(waitingForHost)
         load.retrying = part(retrying)

@@ -90,7 +90,10 @@ package struct FetchTally: Sendable, Equatable {
     /// Reads the fields of a batch; what is none of these is passed over.
     init(fields: [String: RedisValue]) {
         for (name, value) in fields where name.utf8.count <= 3 {
-            guard let number = Int(name.dropFirst()), let value = value.int else { continue }
+            // No count comes near that; together they stay far from the end of the numbers.
+            guard let number = Int(name.dropFirst()), let value = value.int, (0...1 << 50).contains(value) else {
+                continue
+            }
             switch (name.first, number) {
             case ("t", _): durations.add(value, at: number)
             case ("s", sizes.indices): sizes[number] += value

@@ -17,9 +17,11 @@ struct DashCache: Equatable {
             }
             let (beat, known) = (number("beat") ?? 0, newest[id])
             let limit = [known?.limit, number("cache_limit")].compactMap { $0 }.min()
-            newest[id] =
-                known.map { $0.beat > beat } == true
-                ? (known!.beat, known!.images, known!.bytes, limit) : (beat, max(0, images), max(0, bytes), limit)
+            if let known, known.beat > beat {
+                newest[id]?.limit = limit
+            } else {
+                newest[id] = (beat, max(0, images), max(0, bytes), limit)
+            }
         }
         caches = newest.count
         for cache in newest.values {

@@ -99,6 +99,15 @@ struct TallyTests {
         #expect(try await f.findings("b").isEmpty)
     }
 
+    @Test("Fields that nobody can have counted are passed over")
+    func impossible() {
+        let values = [
+            "t1": "9223372036854775807", "t01": "9223372036854775807", "t2": "-5", "t3": "no", "t70": "4", "s6": "4",
+            "f99": "4", "d7": "4", "a2": "4", "t": "4", "tt": "4", "state": "4",
+        ]
+        #expect(FetchTally(fields: values.mapValues { RedisValue.bytes(Array($0.utf8)) }) == FetchTally())
+    }
+
     @Test(
         "A line that is no figure changes no field of a batch",
         arguments: ["fed 1", "t 1", "t123 1", "o1 5", "s1 -1", "x1 1", "t1 1 1"])

@@ -82,14 +82,21 @@ struct SchemaTests {
         _ = try await b.submit(["http://192.0.2.1/a.png"], as: "open", ["--json", "--slot", "home"])
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"),
-            ["--redis", b.redis.url, "--cache", b.folder.path("w"), "--log-format", "json"],
+            ["--redis", b.redis.url, "--cache", b.folder.path("w"), "--cache-max-size", "1GB", "--log-format", "json"],
             environment: RemoteBatch.clean)
         try await until { worker.stderr.contains("joined") }
-        for (name, words) in [("status", ["status", "open", "--json"]), ("workers", ["workers", "--json"])] {
-            let child = try await b.coord(words)
+        // The first sign of life brings what it knows of its cache.
+        let cache = #""cache":{"caches":1,"images":0,"bytes":0,"limit_bytes":1000000000}"#
+        try await until {
+            let child = try await b.coord(["status", "open", "--json"])
             await child.wait()
-            lines.append((name, child.stdout.trimmingCharacters(in: .newlines)))
+            guard child.stdout.contains(cache) else { return false }
+            lines.append(("status", child.stdout))
+            return true
         }
+        let workers = try await b.coord(["workers", "--json"])
+        await workers.wait()
+        lines.append(("workers", workers.stdout))
         worker.signal(SIGTERM)
         await worker.wait()
         lines += worker.stderr.split(separator: "\n").map { ("log", String($0)) }

@@ -232,7 +232,7 @@ struct DashFrameTests {
         }
         let two = [facts("a", beat: 5, images: 2_000), facts("a", beat: 4, images: 1_990, limit: 8_000_000_000)]
         for facts in [two, two.reversed()] {
-            let cache = DashCache(facts)
+            let cache = CacheLoad(facts)
             #expect(cache.text(columns: 80) == "2.0 GB of 8.0 GB (25%), 2,000 images")
             #expect(cache.text(columns: 36) == "2.0 GB of 8.0 GB (25%), 2,000 images")
             #expect(cache.text(columns: 35) == "2.0 GB of 8.0 GB (25%)")
@@ -240,9 +240,9 @@ struct DashFrameTests {
             #expect(cache.text(columns: 15) == "2.0 GB" && cache.text(columns: 5) == nil)
         }
         #expect(
-            DashCache(two + [facts("b", beat: 1, images: 1, limit: 5)]).text(columns: 80)
+            CacheLoad(two + [facts("b", beat: 1, images: 1, limit: 5)]).text(columns: 80)
                 == "2 caches, 2.0 GB, 2,001 images")
-        #expect(DashCache([["cache": "a"], ["cache_images": "3", "cache_bytes": "9"]]).text(columns: 80) == nil)
+        #expect(CacheLoad([["cache": "a"], ["cache_images": "3", "cache_bytes": "9"]]).text(columns: 80) == nil)
     }
 
     @Test("A minute without an end is said, with its reason")

@@ -162,6 +162,7 @@ struct StatusCommand: AsyncParsableCommand {
                         ])
                     })
             ),
+            ("cache", CacheLoad(workers).object),
             ("health", HealthText.object(health, statuses)),
         ])
     }

@@ -134,7 +134,7 @@ struct DashState: Sendable {
     }
 
     /// What they write into.
-    var cache: DashCache { DashCache((look?.workers ?? [:]).sorted { $0.key < $1.key }.map(\.value.facts)) }
+    var cache: CacheLoad { CacheLoad((look?.workers ?? [:]).sorted { $0.key < $1.key }.map(\.value.facts)) }
 
     /// What the workers do, as far as it can be true beside the counts of the batch.
     var load: WorkerLoad {

@@ -70,12 +70,11 @@ struct FaultBench {
     ) async throws -> [ChildProcess] {
         var workers: [ChildProcess] = []
         for _ in 0..<count {
-            // Through env(1): libfaketime sets itself up in the first program, and in Swift's own loses the arguments by that.
             workers.append(
                 try await ChildProcess(
-                    "/usr/bin/env",
+                    builtProduct("prefetch-worker"),
                     [
-                        builtProduct("prefetch-worker"), "--redis", url ?? redis.url, "--cache", folder.path("cache"),
+                        "--redis", url ?? redis.url, "--cache", folder.path("cache"),
                         "--allow-net", "127.0.0.0/8", "--lease", "2s", "--max-concurrent-downloads", "8",
                     ] + options, environment: Self.clean.merging(environment) { $1 }))
         }

@@ -1,7 +1,7 @@
 internal import Prefetch
 
 /// What the workers say of the cache they write into, or of several.
-struct DashCache: Equatable {
+struct CacheLoad: Equatable {
     var caches = 0
     var images = 0, bytes = 0
     /// What it may have; nil where nobody limits it, or there are several.
@@ -29,6 +29,15 @@ struct DashCache: Equatable {
             bytes += cache.bytes
         }
         limit = caches == 1 ? newest.values.first?.limit : nil
+    }
+
+    /// Null where nobody knows anything.
+    var object: JSONText {
+        guard caches > 0 else { return .null }
+        return .object([
+            ("caches", .int(caches)), ("images", .int(images)), ("bytes", .int(bytes)),
+            ("limit_bytes", limit.map { .int($0) } ?? .null),
+        ])
     }
 
     /// `53 GB of 200 GB (27%), 571,930 images`, or the first part of it that has room; nil where nobody knows anything, or not even

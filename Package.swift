@@ -79,7 +79,7 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "CReferenceCodec", path: "Tests/CReferenceCodec", cSettings: cSettings,
-            linkerSettings: [.linkedLibrary("jpeg"), .linkedLibrary("png")]),
+            linkerSettings: [.linkedLibrary("jpeg"), .linkedLibrary("png"), .linkedLibrary("z")]),
         // What a program of somebody else sees of the library: delegate, closures, events.
         .executableTarget(
             name: "DelegateProgram", dependencies: ["Prefetch", "WebImage"], path: "Tests/DelegateProgram",

@@ -58,6 +58,10 @@ static void on_message(j_common_ptr library, int level) {
     if (level >= 0) return;
     switch (library->err->msg_code) {
     case JWRN_EXTRANEOUS_DATA:
+        // Before the first scan they are stray bytes. Behind it they are image data that belongs nowhere: something in front of them
+        // is missing or wrong, and the decoder has made up the pixels.
+        if (decoder_of(library)->library.input_scan_number > 0) escape(library, IMAGE_CODEC_DAMAGED);
+        // fallthrough
     case JWRN_ADOBE_XFORM:
     case JWRN_JFIF_MAJOR:
     case JWRN_BOGUS_ICC:

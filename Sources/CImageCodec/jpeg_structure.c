@@ -66,6 +66,9 @@ static void walk(const uint8_t *bytes, size_t count, const image_codec_limits *l
     for (;;) {
         int marker = next_marker(&reader);
         if (marker < 0) return incomplete(result);
+        if (reader.skipped && !in_data && scans > 0)
+            return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG with %zu extraneous bytes before marker 0x%02x",
+                             reader.skipped, marker);
         if (reader.skipped && !in_data) {
             char text[IMAGE_CODEC_TEXT];
             snprintf(text, sizeof text, "%zu extraneous bytes before marker 0x%02x", reader.skipped, marker);

@@ -2,12 +2,21 @@
 // row is found; expanding to RGBA would only cost.
 #include "check.h"
 
+#include <inttypes.h>
 #include <png.h>
 #include <setjmp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CACHED_CHUNKS = 128, MAX_CHUNK_BYTES = 8000000 };
+// MAX_CHUNK_BYTES: libpng's own default, for one ancillary chunk as it is and inflated. MAX_SURPLUS_BYTES: compressed data behind the
+// last row. Encoders that write a row too many do with a few hundred; inflated it is 67 MB at most, a tenth of a second.
+enum { MAX_CHUNK_BYTES = 8000000, MAX_SURPLUS_BYTES = 1 << 16 };
+// For the budget, a byte read is as much work as this many pixels: 4 KiB, which inflate to 4 MiB at most, and the clock is asked.
+enum { PIXELS_PER_BYTE_READ = 64 };
+
+// What says nothing about the pixels and is not read, however many there are: libpng would copy and inflate up to 8 MB of each.
+static const png_byte passed_over[] = "tEXt\0zTXt\0iTXt\0sPLT\0eXIf";
 
 typedef struct {
     png_structp library;
@@ -15,30 +24,70 @@ typedef struct {
     jmp_buf escape;
     const uint8_t *next;
     size_t left;
+    /// Image data that may still be read behind the last row; counted while `is_inflating`.
+    size_t surplus_left;
+    /// Rows are being read, and the compressed data has not ended.
+    bool is_inflating;
+    /// What libpng has of memory now.
+    uint64_t allocated;
     check_budget budget;
     const image_codec_limits *limits;
     image_codec_result *result;
+    bool is_over_memory;
     bool out_of_memory;
 } png_decoder;
 
+/// In front of each block libpng has.
+typedef union {
+    size_t count;
+    max_align_t alignment;
+} block_head;
+
 static void on_error(png_structp library, png_const_charp text) {
     png_decoder *decoder = png_get_error_ptr(library);
-    check_end(decoder->result, decoder->out_of_memory ? IMAGE_CODEC_NO_MEMORY : IMAGE_CODEC_DAMAGED, "%s", text);
+    if (decoder->is_over_memory)
+        check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT, "PNG takes more than %" PRIu64 " bytes to decode",
+                  decoder->limits->max_memory);
+    else
+        check_end(decoder->result, decoder->out_of_memory ? IMAGE_CODEC_NO_MEMORY : IMAGE_CODEC_DAMAGED, "%s", text);
     longjmp(decoder->escape, 1);
 }
 
-/// libpng puts the chunk's name before the text. On IDAT only bytes too many leave the image whole.
+/// libpng puts the chunk's name before the text. On IDAT only bytes too many leave the image whole. Memory that was missing for an
+/// ancillary chunk is a warning to libpng; here it is the end, so that the verdict does not depend on what else the process does.
 static void on_warning(png_structp library, png_const_charp text) {
     png_decoder *decoder = png_get_error_ptr(library);
-    if (strncmp(text, "IDAT", 4) != 0 || strstr(text, "Extra compressed data") || strstr(text, "Too much image data"))
+    bool lacks_memory = decoder->is_over_memory || decoder->out_of_memory;
+    // What follows the end of the compressed data is only passed over.
+    bool is_extra = strncmp(text, "IDAT", 4) == 0 && strstr(text, "Extra compressed data");
+    if (is_extra) decoder->is_inflating = false;
+    if ((is_extra || strncmp(text, "IDAT", 4) != 0 || strstr(text, "Too much image data")) && !lacks_memory)
         check_keep_warning(decoder->result, text);
     else
         on_error(library, text);
 }
 
+static void end_over_limit(png_decoder *decoder, const char *text) {
+    check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT, "%s", text);
+    longjmp(decoder->escape, 1);
+}
+
+/// libpng counts a row, or the last pass, as read before it looks for the end of the data, which inflates whatever there is.
+static bool is_behind_last_row(const png_decoder *decoder) {
+    return png_get_current_row_number(decoder->library) >= decoder->result->height ||
+           png_get_current_pass_number(decoder->library) >= PNG_INTERLACE_ADAM7_PASSES;
+}
+
 static void on_read(png_structp library, png_bytep into, size_t count) {
     png_decoder *decoder = png_get_io_ptr(library);
     if (count > decoder->left) png_error(library, "PNG ends before its IEND chunk");
+    if (!check_budget_spend(&decoder->budget, (uint64_t)count * PIXELS_PER_BYTE_READ))
+        end_over_limit(decoder, "PNG takes too long to decode");
+    if (decoder->is_inflating && is_behind_last_row(decoder)) {
+        if (count > decoder->surplus_left)
+            end_over_limit(decoder, "PNG with image data that goes on behind the last row");
+        decoder->surplus_left -= count;
+    }
     memcpy(into, decoder->next, count);
     decoder->next += count;
     decoder->left -= count;
@@ -46,14 +95,26 @@ static void on_read(png_structp library, png_bytep into, size_t count) {
 
 static png_voidp on_allocate(png_structp library, png_alloc_size_t count) {
     png_decoder *decoder = png_get_mem_ptr(library);
-    void *memory = malloc(count);
-    if (!memory) decoder->out_of_memory = true;
-    return memory;
+    if (count > decoder->limits->max_memory - decoder->allocated) {
+        decoder->is_over_memory = true;
+        return NULL;
+    }
+    block_head *head = malloc(sizeof *head + count);
+    if (!head) {
+        decoder->out_of_memory = true;
+        return NULL;
+    }
+    head->count = count;
+    decoder->allocated += count;
+    return head + 1;
 }
 
 static void on_free(png_structp library, png_voidp memory) {
-    (void)library;
-    free(memory);
+    if (!memory) return;
+    png_decoder *decoder = png_get_mem_ptr(library);
+    block_head *head = (block_head *)memory - 1;
+    decoder->allocated -= head->count;
+    free(head);
 }
 
 /// The only frame a longjmp returns to; what it changes lives in its caller's frame.
@@ -66,14 +127,15 @@ static void run(png_decoder *decoder) {
     png_structp library = decoder->library;
     png_set_read_fn(library, decoder, on_read);
     png_set_user_limits(library, decoder->limits->max_dimension, decoder->limits->max_dimension);
-    png_set_chunk_cache_max(library, MAX_CACHED_CHUNKS);
     png_set_chunk_malloc_max(library, MAX_CHUNK_BYTES);
+    png_set_keep_unknown_chunks(library, PNG_HANDLE_CHUNK_NEVER, passed_over, sizeof passed_over / 5);
     // The walk before this has compared the CRC of every chunk.
     png_set_crc_action(library, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
     png_read_info(library, decoder->info);
     int passes = png_set_interlace_handling(library);
     png_start_read_image(library);
     uint32_t width = decoder->result->width, height = decoder->result->height;
+    decoder->is_inflating = true;
     for (int pass = 0; pass < passes; pass++) {
         for (uint32_t row = 0; row < height; row++) {
             png_read_row(library, NULL, NULL);
@@ -81,6 +143,8 @@ static void run(png_decoder *decoder) {
                 return check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT, "PNG takes too long to decode");
         }
     }
+    decoder->is_inflating = false;
+    // Not a pixel is left; libpng may still have something to say about where the other chunks stand.
     png_read_end(library, NULL);
 }
 
@@ -92,6 +156,7 @@ void image_codec_png_decode(const uint8_t *bytes, size_t count, const image_code
     memset(&decoder, 0, sizeof decoder);
     decoder.next = bytes;
     decoder.left = count;
+    decoder.surplus_left = MAX_SURPLUS_BYTES;
     decoder.limits = limits;
     decoder.result = result;
     check_budget_start(&decoder.budget, limits, result->width, result->height);

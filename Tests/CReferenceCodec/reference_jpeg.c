@@ -17,7 +17,8 @@ static void on_error(j_common_ptr library) { longjmp(((struct errors *)library->
 
 static void on_message(j_common_ptr library, int level) {
     int code = library->err->msg_code;
-    if (level < 0 && code != JWRN_EXTRANEOUS_DATA && code != JWRN_ADOBE_XFORM && code != JWRN_JFIF_MAJOR &&
+    bool has_scan = library->is_decompressor && ((j_decompress_ptr)library)->input_scan_number > 0;
+    if (level < 0 && (code != JWRN_EXTRANEOUS_DATA || has_scan) && code != JWRN_ADOBE_XFORM && code != JWRN_JFIF_MAJOR &&
         code != JWRN_BOGUS_ICC && code != JWRN_NOT_SEQUENTIAL)
         ((struct errors *)library->err)->damaged = true;
 }

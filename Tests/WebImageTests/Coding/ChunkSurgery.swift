@@ -1,9 +1,11 @@
+import CReferenceCodec
+
 /// Cuts JPEG and PNG files open and puts them together again.
 enum ChunkSurgery {
     /// A PNG chunk with its CRC.
     static func pngChunk(_ name: String, _ data: [UInt8]) -> [UInt8] {
         let body = Array(name.utf8) + data
-        return bigEndian(data.count) + body + bigEndian(Int(crc32(body)))
+        return bigEndian(data.count) + body + bigEndian(Int(reference_crc32(body, body.count)))
     }
 
     /// The PNG with chunks put before the first one called `name`.
@@ -37,10 +39,4 @@ enum ChunkSurgery {
     }
 
     static func bigEndian(_ value: Int) -> [UInt8] { [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) } }
-
-    private static func crc32(_ bytes: [UInt8]) -> UInt32 {
-        ~bytes.reduce(~UInt32(0)) { crc, byte in
-            (0..<8).reduce(crc ^ UInt32(byte)) { crc, _ in crc >> 1 ^ (crc & 1 == 1 ? 0xEDB8_8320 : 0) }
-        }
-    }
 }

@@ -66,6 +66,27 @@ struct CodecDamageTests {
         }
     }
 
+    @Test(arguments: [Sample.baselineJPEG, .grayJPEG, .cmykJPEG, .restartJPEG, .progressiveJPEG])
+    func `image data left over between a scan and the next marker is damage`(sample: Sample) {
+        let jpeg = sample.bytes
+        let stray = [UInt8](repeating: 0x11, count: 300)
+        let atEnd = Array(jpeg.dropLast(2)) + stray + [0xFF, 0xD9]
+        #expect(coder.failure(atEnd, level: .structure) == nil)
+        #expect(coder.failure(atEnd, level: .decode)?.message.contains("extraneous bytes before marker 0xd9") == true)
+    }
+
+    @Test
+    func `stray bytes between the headers of a later scan are damage, at structure too`() {
+        let jpeg = Sample.progressiveJPEG.bytes
+        let later = ChunkSurgery.lastOffset(of: [0xFF, 0xDA], in: jpeg)
+        let comment: [UInt8] = [0xFF, 0xFE, 0, 3, 0x21]
+        #expect(coder.failure(Array(jpeg[..<later]) + comment + jpeg[later...], level: .decode) == nil)
+        let stray = Array(jpeg[..<later]) + comment + [1, 2, 3] + jpeg[later...]
+        for level in [ValidationLevel.structure, .decode] {
+            #expect(coder.failure(stray, level: level)?.message.contains("extraneous bytes") == true)
+        }
+    }
+
     @Test
     func `a damaged ancillary chunk of a PNG is kept as a warning, with a wrong CRC it is damage`() throws {
         let chunk = ChunkSurgery.pngChunk("cHRM", [1, 2, 3, 4])

@@ -67,11 +67,11 @@ package struct PrefetchQueue: Sendable {
     }
 
     /// A script with the shared prelude. `allowsOOM`: the script drains the queue, so a full Redis must still run it; the ones
-    /// that fill it are refused then, which is the back-pressure.
+    /// that fill it are refused then, which is the back-pressure. The name is the second line of the text: MONITOR, SCRIPT LOAD and a
+    /// proxy between a program and Redis show which script a call runs.
     static func script(_ name: String, allowsOOM: Bool = true, _ body: String) -> RedisScript {
-        RedisScript(
-            name: name, source: (allowsOOM ? "#!lua flags=allow-oom\n" : "#!lua\n") + PrefetchKeys.prelude + "\n" + body
-        )
+        let lines = [allowsOOM ? "#!lua flags=allow-oom" : "#!lua", "-- \(name)", PrefetchKeys.prelude, body]
+        return RedisScript(name: name, source: lines.joined(separator: "\n"))
     }
 
     /// One script call with the root key.

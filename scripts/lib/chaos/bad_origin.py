@@ -1,6 +1,6 @@
 """An origin that breaks its promises: bad_origin.py GOOD_PICTURE POISON_PICTURE. Prints its port, then a line for each poison it served.
 
-/missing/…     404                          /down/…   503, always
+/missing/…     404, robots.txt too          /down/…   503, always
 /truncated/…   announces all, sends half    /flap/…   503 and the picture in turn
 /html/…        a page, as image/jpeg        /slow/…   the picture in pieces, over a second
 /reset/…       RST inside the header        /hang/…   no answer
@@ -32,7 +32,7 @@ def tell(path, request):
 
 def answer(client, path, request):
     kind = path.split(b"/")[1]
-    if kind == b"missing":
+    if kind in (b"missing", b"robots.txt"):
         client.sendall(reply(b"404 Not Found", b"text/plain", 0))
     elif kind == b"truncated":
         client.sendall(reply(b"200 OK", b"image/png", len(picture)) + picture[: len(picture) // 2])

@@ -1,0 +1,50 @@
+"""A list with a planted outcome for each line, and what it must have left."""
+
+import hashlib
+import os
+
+OUTCOMES = "open downloaded hit notModified blacklisted httpError timeout dns connect tls badImage tooLarge refused invalidURL truncated poison"
+OUTCOMES = (OUTCOMES + " cancelled notCached mismatch").split()
+IMAGE = {"downloaded", "hit"}
+
+
+class Batch:
+    def __init__(self, world, queue, name, folder, good=38, slow=4, down=0, bad=True, words=(), first=0):
+        self.world, self.name, self.words, self.ends = world, name, words, "done"
+        self.list = os.path.join(folder, name + ".txt")
+        tag = f"{queue}-{name}"
+        pictures = world.pictures
+        # URL, outcomes it may have, digest of its image, whether it goes onto the list of failed URLs.
+        rows = []
+        for n in range(good):
+            picture = pictures[(n + first) % len(pictures)]
+            rows.append((f"{world.good}{picture}?{tag}-{n}", IMAGE, world.digests[picture], False))
+        rows += [(f"{world.bad}/slow/{tag}-{n}.png", IMAGE, world.slow_digest, False) for n in range(slow)]
+        rows += rows[:4]
+        if bad:
+            rows += [(f"{world.bad}/missing/{tag}-{n}.png", {"httpError"}, None, True) for n in range(3)]
+            rows += [(f"{world.bad}/html/{tag}-{n}.png", {"badImage"}, None, True) for n in range(2)]
+            rows += [(f"{world.bad}/truncated/{tag}.png", {"truncated"}, None, False), ("no URL at all", {"invalidURL"}, None, False)]
+            rows += [(f"http://127.0.0.1:{world.closed_port}/{tag}.png", {"connect"}, None, False), ("http://10.1.2.3/a.png", {"refused"}, None, False)]
+        rows += [(f"{world.down}/down/{tag}-{n}.png", {"httpError"}, None, False) for n in range(down)]
+        # In one order for all: which job has which URL is no luck either.
+        rows.sort(key=lambda row: hashlib.sha256((row[0].replace(tag, "") + str(first)).encode()).digest())
+        self.rows = rows
+        with open(self.list, "w", encoding="utf-8") as file:
+            file.writelines(row[0] + "\n" for row in rows)
+
+    @property
+    def total(self):
+        return len(self.rows)
+
+    def append(self, other):
+        self.rows = self.rows + other.rows
+
+    @property
+    def failed(self):
+        return {url for url, _, _, listed in self.rows if listed}
+
+
+def place(cache, url):
+    digest = hashlib.sha256(url.encode()).hexdigest()
+    return os.path.join(cache, "v1", digest[0], digest[1], digest[2:])

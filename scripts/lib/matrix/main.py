@@ -1,0 +1,297 @@
+"""scripts/chaos matrix: every script of the project, and what can go wrong with each of its calls.
+
+Each cell is a queue of its own with workers, a batch whose outcomes are planted, and a proxy before Redis that lets one call of one script go
+wrong: error, error-ran, cut-before, cut-after, late, and type:KEY or lost:KEY, where a key that the script touches has a wrong type for a
+lease and then has its value back, or has lost it and is mended by repair. The scripts are those of the sources, their calls and keys those
+of a first round without faults, which fails where a script is in no scenario. Afterwards every batch has to be over within three leases, every
+count be that of the outcomes, every outcome as planted, every file as the origin sent it, and fsck has to say what is true.
+"""
+
+import argparse
+import asyncio
+import fnmatch
+import os
+import pathlib
+import random
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+import zlib
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import keys  # noqa: E402
+import names  # noqa: E402
+import resp  # noqa: E402
+import verdict  # noqa: E402
+from cell import LEASE, Broken, Cell  # noqa: E402
+from files import ERRORS, KILLS, PLANTS, Files  # noqa: E402
+from proxy import KINDS, Fault, Proxy  # noqa: E402
+from scenarios import SCENARIOS  # noqa: E402
+from world import World  # noqa: E402
+
+# Scenarios from which a repair can bring back what was lost: the list is all it needs.
+MENDABLE = {"run", "control", "death", "leaving"}
+
+
+class Plan:
+    """What may go wrong, and in which cell it is tried."""
+
+    def __init__(self, seed, scripts):
+        self.seed, self.scripts = seed, scripts
+        # scenario -> script -> calls; script -> key pattern -> commands; and where it was seen.
+        self.calls, self.keys, self.seen, self.seconds = {}, {}, {}, {}
+
+    def note(self, cell, scenario, touched, seconds):
+        self.calls[scenario], self.seconds[scenario] = dict(cell.proxy.calls), seconds
+        for script, found in touched.items():
+            # Some calls are the verdict's own, around the proxy.
+            if script not in cell.proxy.calls:
+                continue
+            for key, verbs in found.items():
+                name = keys.pattern(key, cell.names)
+                if not name.startswith("aside:") and verbs - keys.ANY:
+                    self.keys.setdefault(script, {}).setdefault(name, set()).update(verbs)
+                    self.seen.setdefault((script, name), set()).add(scenario)
+
+    def problems(self):
+        reached = set().union(*self.calls.values()) if self.calls else set()
+        lines = [f"{name} is in no scenario: scripts/lib/matrix/scenarios.py" for name in self.scripts if name not in reached]
+        return lines + [f"a script that no source names: {name}" for name in sorted(reached - set(self.scripts)) if name != "?"]
+
+    def cells(self):
+        """(name, script, kind, key or None), all there are."""
+        out = []
+        reached = set().union(*self.calls.values())
+        for script in self.scripts:
+            if script not in reached:
+                continue
+            out += [(f"{script}/{kind}", script, kind, None) for kind in KINDS]
+            out += [(f"{script}/type:{key}", script, "type", key) for key in sorted(self.keys.get(script, {}))]
+        lost = {}
+        for (script, key), where in self.seen.items():
+            if where & MENDABLE:
+                lost.setdefault(key, []).append(script)
+        for key, scripts in sorted(lost.items()):
+            script = self.dice("lost", key).choice(sorted(scripts))
+            out.append((f"{script}/lost:{key}", script, "lost", key))
+        return out
+
+    def dice(self, *words):
+        return random.Random(zlib.crc32(repr((self.seed, *words)).encode()))
+
+    def scenario(self, name, script, kind, key):
+        """The scenario of a cell and the call that is hit: one that comes in every run of it."""
+        dice = self.dice(name)
+        able = [s for s in SCENARIOS if self.calls.get(s, {}).get(script)]
+        if key:
+            able = [s for s in able if s in self.seen[(script, key)]]
+        if kind == "lost":
+            able = [s for s in able if s in MENDABLE]
+        scenario = dice.choice(able)
+        return scenario, dice.randint(1, max(1, self.calls[scenario][script] // 2)), 1 if kind in ("late", "type", "lost") else dice.randint(1, 2)
+
+
+class Harness:
+    def __init__(self, options, world):
+        self.options, self.world, self.digests = options, world, names.Digests()
+        self.plan = Plan(options.seed, names.names())
+        self.turns = asyncio.Semaphore(options.jobs)
+        self.results, self.serial = [], 0
+
+    async def cell(self, name, scenario, fault, key=None, verbs=frozenset()):
+        """Runs one cell; None where its fault met no call."""
+        self.serial += 1
+        proxy = Proxy(os.path.join(self.world.folder, f"{self.serial}.sock"), self.world.socket, self.digests, fault)
+        cell = Cell(self.world, f"{name} {scenario}", proxy, fault, self.options.seed)
+        await proxy.start()
+        if key:
+            fault.spoil = lambda words: cell.spoil(key, verbs, words)
+        try:
+            await asyncio.wait_for(self.act(cell, scenario), 240)
+        except Broken:
+            pass
+        except asyncio.TimeoutError:
+            cell.fail("did not end within 240 s")
+        except (OSError, EOFError, resp.Refused, ValueError, KeyError) as error:
+            cell.fail(f"the harness: {error!r}")
+        finally:
+            await cell.close()
+        if not cell.failures and not self.options.keep:
+            shutil.rmtree(cell.folder, ignore_errors=True)
+        return cell
+
+    async def bare(self, name):
+        """A cell without a proxy."""
+        fault = Fault()
+        return Cell(self.world, name, Proxy(self.world.socket, self.world.socket, self.digests, fault), fault, self.options.seed)
+
+    async def act(self, cell, scenario):
+        await SCENARIOS[scenario](cell)
+        if cell.fault.kind and cell.fault.hit_at:
+            await asyncio.wait_for(cell.fault.over.wait(), 60)
+        await verdict.judge(cell)
+
+    async def clean(self):
+        """Every scenario without a fault: what is called, what is touched, and that all is well then."""
+        monitor = keys.Monitor(self.world.socket, self.digests)
+        await monitor.start()
+
+        async def one(scenario):
+            async with self.turns:
+                began = time.monotonic()
+                cell = await self.cell("clean", scenario, Fault())
+                return scenario, cell, time.monotonic() - began
+
+        failures = []
+        for scenario, cell, seconds in await asyncio.gather(*(one(scenario) for scenario in SCENARIOS)):
+            self.plan.note(cell, scenario, monitor.touched.get(cell.queue, {}), seconds)
+            failures += [f"without a fault, {scenario}: {text} ({cell.folder})" for text in cell.failures]
+        monitor.stop()
+        return failures + (self.plan.problems() if not self.options.only else [])
+
+    async def one(self, name, script, kind, key):
+        scenario, call, times = self.plan.scenario(name, script, kind, key)
+        async with self.turns:
+            verbs = self.plan.keys.get(script, {}).get(key, frozenset())
+            for attempt in range(3):
+                # A call that comes late in one run may not come in another: then the first one is taken.
+                fault = Fault(script, kind, call if attempt == 0 else 1, times, 2 * LEASE)
+                cell = await self.cell(name, scenario, fault, key, verbs)
+                if fault.hits or cell.failures:
+                    break
+            if not fault.hits:
+                cell.fail(f"not reached: {scenario} made no call of {script}")
+        self.say(name, script, kind, f"{scenario}, call {fault.call}", cell)
+
+    async def file(self, files, name, call, kind, fault):
+        cell = await files.one(name, call, kind, fault)
+        if not cell.failures and not self.options.keep:
+            shutil.rmtree(cell.folder, ignore_errors=True)
+        self.say(name, call, fault, "files", cell)
+
+    def say(self, name, row, column, where, cell):
+        state = "red" if cell.failures else "mended" if cell.mended else "ok"
+        self.results.append((name, row, column, where, state, cell))
+        if self.options.verbose or state == "red":
+            print(f"{state:7}{name} in {where}" + "".join(f"\n       - {text}" for text in cell.failures), flush=True)
+            if state == "red":
+                print(f"       scripts/chaos matrix --only '{name}' --seed {self.options.seed}    {cell.folder}", flush=True)
+
+
+def table(title, rows, columns, results):
+    """Rows and faults, with how many cells of each were as they must be."""
+    counts = {}
+    for _, row, column, _, state, _ in results:
+        counts.setdefault((row, column), []).append(state)
+    lines = [f"{title:16}" + "".join(f"{name:>14}" for name in columns)]
+    for row in rows:
+        cells = []
+        for column in columns:
+            states = counts.get((row, column), [])
+            red = states.count("red")
+            cells.append("-" if not states else f"{red} of {len(states)} RED" if red else f"{len(states)} ok")
+        if any(cell != "-" for cell in cells):
+            lines.append(f"{row:16}" + "".join(f"{cell:>14}" for cell in cells))
+    return lines
+
+
+def cut(plan, cells, size, always):
+    """A sample in which every kind of fault appears, and as many rows as there is room for; what most depends on is always there."""
+    dice = plan.dice("cut")
+    chosen, used = [cell for cell in cells if cell[0] in always], {}
+    kinds = list(dict.fromkeys(kind(cell) for cell in cells))
+    while len(chosen) < min(size, len(cells)):
+        wanted = kinds[len(chosen) % len(kinds)]
+        left = [cell for cell in cells if cell not in chosen]
+        able = [cell for cell in left if kind(cell) == wanted] or left
+        least = min(used.get(cell[1], 0) for cell in able)
+        pick = dice.choice([cell for cell in able if used.get(cell[1], 0) == least])
+        used[pick[1]] = used.get(pick[1], 0) + 1
+        chosen.append(pick)
+    return chosen
+
+
+def kind(cell):
+    return cell[0].rsplit("/", 1)[1].split(":")[0] if cell[0].endswith(tuple([*ERRORS, *KILLS, *PLANTS])) else cell[2]
+
+
+async def run(options, folder):
+    began = time.monotonic()
+    world = World(options.binaries, folder, options.seed)
+    await world.open()
+    harness = Harness(options, world)
+    failures, files, cells, others = [], None, [], []
+    try:
+        if options.part != "files":
+            failures += await harness.clean()
+            cells = harness.plan.cells()
+            count = f"{len(harness.plan.scripts)} scripts in {len(SCENARIOS)} scenarios"
+            print(f"{count}, {len(cells)} cells; a round without faults took {time.monotonic() - began:.0f} s", flush=True)
+        if options.part != "scripts":
+            files = Files(harness)
+            await files.prepare()
+            failures += files.problems
+            others = files.cells()
+            print(f"{len(files.calls)} calls on kinds of files, {len(others)} cells", flush=True)
+        if options.only:
+            def wanted(cell):
+                return any(fnmatch.fnmatchcase(cell[0], pattern) for pattern in options.only)
+
+            cells, others = list(filter(wanted, cells)), list(filter(wanted, others))
+            if not cells and not others:
+                failures.append(f"no cell is called {' or '.join(options.only)}")
+        elif options.cut:
+            share = options.cut * 2 // 3 if cells and others else options.cut
+            cells = cut(harness.plan, cells, share, ("REPORT/error", "CLAIM/cut-after", "PUSH/cut-before"))
+            others = cut(harness.plan, others, options.cut - len(cells), ("plant(v1/x/x/image)/symlink",))
+        if options.list:
+            print("\n".join(cell[0] for cell in [*cells, *others]))
+            return failures, harness
+        await asyncio.gather(*(harness.one(*cell) for cell in cells), *(harness.file(files, *cell) for cell in others))
+    finally:
+        await world.close()
+    for line in table("script", harness.plan.scripts, [*KINDS, "type", "lost"], harness.results):
+        print(line)
+    if files:
+        rows = list(dict.fromkeys(cell[1] for cell in files.cells()))
+        for line in table("call", rows, [*ERRORS, *KILLS, *PLANTS], harness.results):
+            print(line)
+    return failures, harness
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/chaos matrix", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="CELL", help="only these cells, as REPORT/error or 'CLAIM/type:*'; may be repeated")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="which calls are hit, and in which scenarios")
+    parser.add_argument("--part", choices=("scripts", "files"), help="one of the two matrices")
+    parser.add_argument("--cut", type=int, metavar="N", help="only N cells, in which every kind of fault appears")
+    parser.add_argument("--jobs", type=int, default=6 * (os.cpu_count() or 2), help="cells at a time; 6 a core by default, since they mostly wait")
+    parser.add_argument("--list", action="store_true", help="name the cells and run none")
+    parser.add_argument("--keep", action="store_true", help="keep the folder of each cell")
+    parser.add_argument("-v", "--verbose", action="store_true", help="a line for each cell")
+    parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="prefetch-matrix."))
+    print(f"matrix: seed {options.seed}, in {folder}", flush=True)
+    began = time.monotonic()
+    try:
+        failures, harness = asyncio.run(run(options, folder))
+    except KeyboardInterrupt:
+        return 130
+    red = [result for result in harness.results if result[4] == "red"]
+    mended = sum(result[4] == "mended" for result in harness.results)
+    for text in failures:
+        print("FAIL ", text)
+    print(f"matrix: {len(harness.results)} cells, {len(red)} red, {mended} mended by repair, {time.monotonic() - began:.0f} s, seed {options.seed}")
+    if failures or red:
+        return 1
+    if not options.keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

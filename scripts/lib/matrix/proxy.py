@@ -1,0 +1,123 @@
+"""Stands between the programs of one cell and Redis, knows which script a call runs, and lets chosen calls of one script go wrong."""
+
+import asyncio
+import collections
+import time
+
+import resp
+
+ERROR = b"-ERR upstream failure\r\n"
+KINDS = {
+    "error": "an error reply, and the script did not run",
+    "error-ran": "the script ran, and an error came in place of its reply",
+    "cut-before": "the connection ended before the call reached Redis",
+    "cut-after": "the script ran, and the connection ended before the reply",
+    "late": "the reply came two leases late",
+}
+
+
+class Cut(Exception):
+    """The connection ends here."""
+
+
+class Fault:
+    """What happens to calls of one script: from the `call`th on, `times` of them."""
+
+    def __init__(self, script=None, kind=None, call=1, times=1, seconds=4.0):
+        self.script, self.kind, self.call, self.times, self.seconds = script, kind, call, times, seconds
+        self.seen, self.hits, self.hit_at, self.over_at = 0, 0, None, None
+        self.over, self.spoil = asyncio.Event(), None
+        if kind is None:
+            self.over.set()
+
+    async def meet(self, script, words):
+        """What happens to this call; None where nothing does."""
+        if self.kind is None or script != self.script:
+            return None
+        self.seen += 1
+        if not self.call <= self.seen < self.call + self.times:
+            return None
+        self.hits += 1
+        self.hit_at = self.hit_at or time.monotonic()
+        if self.kind in ("type", "lost"):
+            # It says itself when it is over.
+            await self.spoil(words)
+        elif self.kind == "late":
+            asyncio.get_running_loop().call_later(self.seconds, self.end)
+        else:
+            self.end()
+        return self.kind
+
+    def end(self):
+        self.over_at = time.monotonic()
+        self.over.set()
+
+
+class Proxy:
+    def __init__(self, path, target, digests, fault):
+        self.path, self.target, self.digests, self.fault = path, target, digests, fault
+        self.calls, self.server, self.tasks = collections.Counter(), None, set()
+
+    async def start(self):
+        self.server = await asyncio.start_unix_server(self.accept, self.path, limit=resp.LIMIT)
+
+    async def accept(self, reader, writer):
+        task = asyncio.current_task()
+        self.tasks.add(task)
+        try:
+            await self.serve(reader, writer)
+        except (OSError, EOFError, ValueError, Cut, asyncio.CancelledError):
+            pass
+        finally:
+            self.tasks.discard(task)
+            writer.transport.abort()
+
+    async def serve(self, reader, writer):
+        above, below = await asyncio.open_unix_connection(self.target, limit=resp.LIMIT)
+        replies = asyncio.Queue()
+        halves = [asyncio.ensure_future(self.requests(reader, below, replies)), asyncio.ensure_future(self.answers(above, writer, replies))]
+        try:
+            done, _ = await asyncio.wait(halves, return_when=asyncio.FIRST_COMPLETED)
+            for half in done:
+                half.result()
+        finally:
+            for half in halves:
+                half.cancel()
+            below.transport.abort()
+            await asyncio.gather(*halves, return_exceptions=True)
+
+    async def requests(self, reader, below, replies):
+        while True:
+            words, data = await resp.request(reader)
+            script = self.digests.of(words)
+            kind = None
+            if script:
+                self.calls[script] += 1
+                kind = await self.fault.meet(script, words)
+            if kind == "cut-before":
+                raise Cut
+            replies.put_nowait(kind)
+            if kind != "error":
+                below.write(data)
+                await below.drain()
+
+    async def answers(self, above, writer, replies):
+        while True:
+            kind = await replies.get()
+            if kind == "error":
+                writer.write(ERROR)
+                continue
+            data = await resp.raw(above)
+            if kind == "cut-after":
+                raise Cut
+            if kind == "late":
+                await asyncio.sleep(self.fault.seconds)
+            writer.write(ERROR if kind == "error-ran" else data)
+            await writer.drain()
+
+    async def stop(self):
+        if self.server:
+            self.server.close()
+        for task in list(self.tasks):
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)

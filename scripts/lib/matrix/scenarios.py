@@ -1,0 +1,194 @@
+"""Short runs of a queue that together make every script run. Which script is in which of them nobody writes down: a run without a fault
+tells. A scenario ends with the verdict on its batches, which is not here."""
+
+import copy
+import zlib
+
+from batch import IMAGE
+
+SCENARIOS = {}
+
+
+def scenario(run):
+    SCENARIOS[run.__name__] = run
+    return run
+
+
+@scenario
+async def run(cell):
+    """Two workers, a batch with planted outcomes, somebody who watches it, and the pages of status."""
+    batch = cell.batch("run")
+    await cell.worker()
+    await cell.worker()
+    await cell.submit(batch, "--priority", "high")
+    await cell.watch(batch)
+    await cell.do("status")
+    await cell.do("status", batch.name)
+    await cell.dash()
+
+
+@scenario
+async def lists(cell):
+    """An open batch of two lists, closed while workers fetch it."""
+    batch, second = cell.batch("lists", good=12, bad=False), cell.batch("second", good=16, first=12)
+    cell.batches.remove(second)
+    await cell.worker()
+    await cell.worker()
+    await cell.submit(batch, "--open")
+    await cell.do("append", batch.name, second.list, "--job-size", "4")
+    batch.append(second)
+    await cell.do("seal", batch.name)
+
+
+@scenario
+async def control(cell):
+    """Pauses of a batch, the queue and a worker, another priority, and orders to all workers, while they fetch."""
+    batch = cell.batch("control", slow=10)
+    worker = await cell.worker()
+    await cell.worker()
+    await cell.submit(batch, "--priority", "low")
+    await cell.finished(batch, 8)
+    await cell.do("pause", batch.name)
+    await cell.do("reprioritise", batch.name, "high", "--order", "lifo")
+    await cell.do("resume", batch.name)
+    await cell.do("workers", "set", "--all", "--max-concurrent-downloads", "3")
+    await cell.do("pause", "--all")
+    await cell.do("resume", "--all")
+    await cell.do("workers", "set", "--all", "--default")
+    if worker.child.returncode is None and await cell.redis("ZSCORE", cell.key("workers"), worker.name):
+        # One that was told LOST has another name meanwhile.
+        await cell.do("pause", "--worker", worker.name, good=(0, 3, 66))
+        await cell.do("resume", "--worker", worker.name, good=(0, 3, 66))
+
+
+@scenario
+async def ends(cell):
+    """Batches that end early: by their slot, by hand and by a deadline, without a worker; then one is removed."""
+    first, second, due, gone = (cell.batch(name, good=8, slow=0) for name in ("first", "second", "due", "gone"))
+    for batch in (first, second, due):
+        batch.ends = "cancelled"
+    await cell.submit(first, "--slot", "s")
+    await cell.submit(second, "--slot", "s")
+    await cell.do("cancel", second.name, "--yes")
+    await cell.submit(gone)
+    await cell.do("cancel", gone.name, "--yes")
+    await cell.do("batch", "rm", gone.name, "--yes", later=(66,))
+    cell.batches.remove(gone)
+    if await cell.redis("EXISTS", cell.key("b", gone.name)):
+        cell.fail("a batch that was removed is still there")
+    await cell.submit(due, "--deadline", "300ms")
+
+    async def is_due():
+        await cell.do("status", due.name)
+        return await cell.redis("HGET", cell.key("b", due.name), "state") == b"cancelled"
+
+    if not await cell.until(is_due, 5 + cell.patience):
+        cell.fail("a batch whose deadline has passed still runs")
+
+
+@scenario
+async def listed(cell):
+    """URLs put onto the list of failed URLs by hand, one of them taken off again."""
+    batch = cell.batch("listed", good=20, slow=0, bad=False)
+    rows = batch.rows
+    named = [rows[0][0], rows[5][0], rows[9][0]]
+    await cell.do("blacklist", "add", *named)
+    await cell.do("blacklist", "rm", named[2], good=(0, 1, 3))
+    # Where the list itself cannot be read, they are asked for as others are.
+    may = {"blacklisted"} | (IMAGE if cell.fault.kind in ("type", "lost") else set())
+    batch.rows = [(url, may, row[2], True) if url in named[:2] else row for row in rows for url in [row[0]]]
+    await cell.worker()
+    await cell.submit(batch)
+
+
+@scenario
+async def death(cell):
+    """A worker is killed with jobs in its hands; another one has to get them."""
+    batch = cell.batch("death", good=20, slow=8)
+    worker = await cell.worker()
+    await cell.submit(batch)
+    await cell.finished(batch, 4)
+    await cell.worker()
+    await cell.kill(worker)
+
+
+@scenario
+async def leaving(cell):
+    """A worker is told to leave with jobs in its hands; another one goes on."""
+    batch = cell.batch("leaving", good=20, slow=16)
+    worker = await cell.worker("--max-concurrent-downloads", "2")
+    await cell.submit(batch)
+    await cell.finished(batch, 4)
+    await cell.worker()
+    await cell.leave(worker)
+
+
+@scenario
+async def suspects(cell):
+    """Jobs that ended three workers, as far as Redis knows, of one URL and of four; and one whose bytes are no job's."""
+    jobs, singles = cell.batch("jobs", good=12, slow=0), cell.batch("singles", good=4, slow=0, bad=False)
+    await cell.submit(jobs)
+    await cell.submit(singles, "--job-size", "1")
+    await cell.plant("HSET", cell.key("b", jobs.name, "tries"), f"{jobs.name}:0:4", 3)
+    await cell.plant("HSET", cell.key("b", singles.name, "tries"), f"{singles.name}:0:1", 3)
+    body = f"1\t{jobs.rows[0][0]}\n"
+    wrong = zlib.crc32(body.encode()) ^ 1
+    await cell.plant("RPUSH", cell.key("jobs", jobs.name), f"prefetch-job 1 {jobs.name}:0:1 {wrong:08x}\n{body}")
+    await cell.worker()
+    await cell.worker()
+
+
+@scenario
+async def hosts(cell):
+    """A rate for each host, robots.txt, and a host that says 503 to everything."""
+    batch = cell.batch("hosts", good=20, slow=0, down=8, bad=False)
+    more = ["--rate-per-host", "100", "--robots", "--tries", "1"]
+    await cell.worker(*more)
+    await cell.submit(batch)
+
+
+@scenario
+async def repair(cell):
+    """Almost everything that can be wrong with a queue, and a repair of it."""
+    batch = cell.batch("repair", good=20, slow=0)
+    await cell.submit(batch)
+    name, jobs = batch.name, cell.key("jobs", batch.name)
+    payload = await cell.plant("RPOP", jobs)
+    await cell.plant("HSET", cell.key("own", "nobody:1"), payload.split()[2], payload)
+    await cell.plant("RPOP", jobs)
+    await cell.plant("LPUSH", jobs, "no job at all")
+    await cell.plant("HSET", cell.key("b", name), "pushed", batch.total - 4, "finished", 3)
+    await cell.plant("HSET", cell.key("b", name, "skipped"), 0, "1 timeout 0 1 http://h/ x")
+    await cell.plant("SET", cell.key("slots"), "no hash")
+    await cell.plant("DEL", cell.key("bell"))
+    await cell.plant("SREM", cell.key("running"), name)
+    code, _ = await cell.command("fsck", around=True)
+    if code != 1:
+        cell.fail(f"fsck of a queue that is broken in eight places ended with {code}")
+    await cell.do("repair", name, again=["repair", name, "--list", batch.list])
+    await cell.do("repair")
+    await cell.do("fsck", good=(0,))
+    await cell.worker()
+    await cell.worker()
+
+
+@scenario
+async def retry(cell):
+    """What a batch skipped is fetched again, and is skipped again."""
+    batch = cell.batch("retry", good=8, slow=0)
+    await cell.worker()
+    await cell.submit(batch)
+    if not await cell.over(batch):
+        return
+    await cell.do("retry", batch.name, "--quiet", good=(0, 3, 66))
+    name = await cell.redis("HGET", cell.key("b", batch.name), "retried_by")
+    if not name:
+        cell.fail("a batch was retried, and does not say by which")
+        return
+    again = copy.copy(batch)
+    again.name, again.rows = name.decode(), [row for row in batch.rows if row[1] != IMAGE]
+    cell.batches.append(again)
+    cell.names.append(again.name)
+    if await cell.redis("HGET", cell.key("b", again.name), "sealed") != b"1":
+        # The retry was opened, and its reply lost: it is gone on with.
+        await cell.do("retry", batch.name, "--quiet")

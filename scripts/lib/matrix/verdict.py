@@ -1,0 +1,168 @@
+"""What has to be true of a cell when its fault is over: from the bytes in Redis and the files in the cache, not from what a program says."""
+
+import asyncio
+import collections
+import hashlib
+import json
+import os
+
+import resp
+from batch import IMAGE, OUTCOMES, place
+
+
+async def judge(cell):
+    """Everything that is to be said of a cell after its scenario; adds to its failures."""
+    isType = cell.fault.kind in ("type", "lost")
+    for batch in list(cell.batches):
+        if batch.ends == "cancelled" or await cell.over(batch):
+            continue
+        state = await state_of(cell, batch)
+        code, text = await cell.command("fsck", around=True)
+        if code == 0:
+            cell.fail(f"{batch.name} hangs ({state}), and fsck says: {text.strip().splitlines()[-1:]}")
+        elif not isType:
+            cell.fail(f"{batch.name} hangs ({state}); fsck says: {text.strip()[:300]}")
+        if not await cell.mend() or not await cell.over(batch):
+            cell.fail(f"{batch.name} is not mended by repair ({await state_of(cell, batch)}), " + await silent(cell))
+    code, text = await cell.command("fsck", "--cache", cell.cache, around=True)
+    if code != 0 and isType:
+        # True is what it said: something was lost half way. That repair has to mend, and nobody else.
+        if not await cell.mend():
+            cell.fail("repair does not mend it")
+        for batch in cell.batches:
+            if batch.ends == "done" and not await cell.over(batch):
+                cell.fail(f"{batch.name} hangs after a repair ({await state_of(cell, batch)})")
+        code, text = await cell.command("fsck", "--cache", cell.cache, around=True)
+    if code != 0:
+        cell.fail(f"fsck ended with {code}: {text.strip()[:400]}")
+    for worker in list(cell.workers):
+        await cell.leave(worker)
+    if cell.fault.hit_at and not cell.fault.over.is_set():
+        # It was the leaving that met it.
+        await asyncio.wait_for(cell.fault.over.wait(), 60)
+    for batch in cell.batches:
+        await outcomes(cell, batch)
+    await failed(cell)
+    await files(cell)
+    await litter(cell)
+    for batch, child, log in cell.watches:
+        try:
+            code = await asyncio.wait_for(child.wait(), 15)
+        except asyncio.TimeoutError:
+            cell.fail(f"watch of {batch.name} does not end")
+            continue
+        if code in (0, 3):
+            with open(log, encoding="utf-8") as lines:
+                events(cell, batch, lines.read(), "the watcher")
+        elif code not in (69, 70, 66) or not cell.fault.hit_at:
+            cell.fail(f"watch of {batch.name} ended with {code}")
+    for batch in cell.batches:
+        if await cell.redis.text("HGET", cell.key("b", batch.name), "state") not in ("done", "cancelled"):
+            continue
+        _, text = await cell.command("watch", batch.name, "--json", "--from-start", "--list", batch.list, around=True)
+        events(cell, batch, text, "watch --from-start")
+
+
+async def state_of(cell, batch):
+    try:
+        m = await cell.redis.text("HMGET", cell.key("b", batch.name), "state", "finished", "total", "sealed", "ready", "broken")
+    except resp.Refused as error:
+        return str(error)
+    return f"{m[0]}, {m[1]} of {m[2]}" + ("" if m[3] == "1" else ", not sealed") + ("" if m[4] else ", not ready") + (f", {m[5]}" if m[5] else "")
+
+
+async def silent(cell):
+    code, _ = await cell.command("fsck", around=True)
+    return f"fsck ends with {code}"
+
+
+async def outcomes(cell, batch):
+    key = cell.key("b", batch.name)
+    about = await cell.redis.text("HGETALL", key)
+    codes = await cell.redis("GET", key + ":o") or b""
+    codes = codes.ljust(batch.total, b"\0")
+    if about.get("state") != batch.ends:
+        cell.fail(f"{batch.name} is {about.get('state')}, not {batch.ends}")
+        return
+    if int(about["total"]) != batch.total or len(codes) != batch.total:
+        cell.fail(f"{batch.name} has {about['total']} URLs and {len(codes)} outcomes, not {batch.total}")
+        return
+    counts = collections.Counter(codes)
+    wrong = []
+    for index, (url, may, _, _) in enumerate(batch.rows):
+        outcome = OUTCOMES[codes[index]] if codes[index] < len(OUTCOMES) else str(codes[index])
+        if outcome not in may and not (outcome == "open" and batch.ends == "cancelled"):
+            wrong.append(f"{index} {outcome}, not {'|'.join(sorted(may))} ({url[-30:]})")
+    if wrong:
+        cell.fail(f"{batch.name}: {len(wrong)} outcomes are wrong, the first: {wrong[0]}")
+    del counts[0]
+    found = {f"o{code}": number for code, number in counts.items()}
+    said = {name: int(value) for name, value in about.items() if name[0] == "o" and name[1:].isdigit() and value != "0"}
+    if said != found:
+        cell.fail(f"{batch.name}: the batch counts {said}, its outcomes are {found}")
+    finished, skipped = sum(counts.values()), sum(number for code, number in counts.items() if code > 3)
+    if (int(about.get("finished", 0)), int(about.get("skipped", 0))) != (finished, skipped):
+        cell.fail(f"{batch.name}: finished {about.get('finished')}, skipped {about.get('skipped')}; its outcomes say {finished} and {skipped}")
+    workers = collections.Counter()
+    for name, value in (await cell.redis.text("HGETALL", key + ":w")).items():
+        workers["o" + name.rsplit(":", 1)[1]] += int(value)
+    workers.pop("obytes", None)
+    if {name: number for name, number in workers.items() if number} != found:
+        cell.fail(f"{batch.name}: the workers' sums are {dict(workers)}, the outcomes {found}")
+    details = await cell.redis("HLEN", key + ":skipped")
+    if details != skipped and not cell.mended and cell.fault.kind not in ("type", "lost"):
+        cell.fail(f"{batch.name}: {details} details of {skipped} skipped URLs")
+
+
+async def failed(cell):
+    planted = set().union(*(batch.failed for batch in cell.batches if batch.ends == "done"))
+    listed = {url.decode() for url in await cell.redis("SMEMBERS", cell.key("failed"))}
+    more, less = listed - planted, planted - listed
+    if more or (less and cell.fault.kind not in ("type", "lost")):
+        cell.fail(f"the list of failed URLs has {sorted(more)[:2]} too many, {sorted(less)[:2]} too few")
+
+
+async def files(cell, more=()):
+    """Every image is there, whole; there is nothing else."""
+    wanted = {}
+    for batch in cell.batches:
+        if batch.ends == "done":
+            wanted.update({place(cell.cache, url): digest for url, may, digest, _ in [*batch.rows, *more] if may == IMAGE})
+    for path, digest in wanted.items():
+        try:
+            with open(path, "rb") as file:
+                if hashlib.sha256(file.read()).hexdigest() != digest:
+                    cell.fail(f"{path} is not what the origin sent")
+        except OSError as error:
+            cell.fail(f"an image that was counted is not there: {error}")
+    top = os.path.join(cell.cache, "v1")
+    may = {place(cell.cache, url) for batch in cell.batches for url, _, _, _ in batch.rows}
+    found = {os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names}
+    if found - set(wanted) - may:
+        cell.fail(f"files nobody named: {sorted(found - set(wanted) - may)[:2]}")
+
+
+async def litter(cell):
+    keys = [key.decode(errors="replace")[len(cell.root) + 1 :] for key in await cell.redis("KEYS", cell.root.replace("{", "\\{") + ":*")]
+    for start in ("own:", "jobs:", "ready:", "bell", "workers", "running", "slots", "held"):
+        left = [key for key in keys if key.startswith(start)]
+        if start in ("own:", "workers") and (cell.fault.script in ("RELEASE", "JOIN") or any(worker.may_die for worker in cell.workers)):
+            # A worker that left without a word lapses when somebody looks; what it has must be nothing.
+            left = [key for key in left if start == "own:" and any(f[:1] != b"#" for f in await cell.redis("HKEYS", cell.key(key)))]
+        if left:
+            cell.fail(f"left in Redis: {left}")
+    left = [key for key in keys if key.endswith(":tries") and not key.startswith("aside:")]
+    if left:
+        cell.fail(f"left in Redis: {left}")
+
+
+def events(cell, batch, text, who):
+    try:
+        told = [json.loads(line) for line in text.splitlines()]
+    except ValueError:
+        cell.fail(f"{who} of {batch.name} prints something that is no JSON")
+        return
+    numbers = [event["finishedCount"] for event in told if event["event"] == "didPrefetchURL"]
+    ends = [event for event in told if event["event"] == "completion"]
+    if numbers != list(range(1, batch.total + 1)) or len(ends) != 1:
+        cell.fail(f"{who} of {batch.name} tells {len(numbers)} URLs of {batch.total} and {len(ends)} ends")

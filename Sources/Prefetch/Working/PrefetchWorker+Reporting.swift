@@ -20,9 +20,10 @@ extension PrefetchWorker {
         // One group a call for each registration: after a loss the old jobs are not owned any more, but their outcomes count.
         let ready = jobs.reportable()
         guard !ready.isEmpty else { return }
+        // A hit too: another process may have published its file a moment ago and died before it was written out.
         let needsSync = ready.contains { _, run in
-            batches[run.claim.job.batch]?.options.durability == "batch"
-                && run.unreported.contains { $0.outcome == .downloaded }
+            batches[run.claim.job.batch]?.options.durability != "none"
+                && run.unreported.contains { !$0.outcome.isSkipped }
         }
         if needsSync, await !sync() { return }
         let reports = ready.map { _, run in
@@ -85,11 +86,11 @@ extension PrefetchWorker {
         hosts.add(mine, of: run.claim.job)
     }
 
-    /// One sync for all files published since the last one; false where the disk fails, and then nothing may be counted.
+    /// One sync for all files that may not be on the disk yet, whoever published them; none where there are no such files. False where the disk fails, and then nothing may be counted.
     private func sync() async -> Bool {
         let cache = manager.cache.disk
         do throws(WebImageError) {
-            try await pool.run { () throws(WebImageError) in try cache.sync() }
+            try await pool.run { () throws(WebImageError) in _ = try cache.syncPending() }
             if syncHasFailed {
                 syncHasFailed = false
                 if fault.reopen() { configuration.onEvent(.resumed) }

@@ -29,6 +29,8 @@ public final class CacheEntry: Sendable {
     let accessedAt: Int
     /// When the bytes were written, in seconds since 1970.
     package let modifiedAt: Int
+    /// When bytes, name or record changed last, in nanoseconds since 1970 by the file system's clock.
+    let changedAt: Int64
     let isFile: Bool
     /// Whether it is in a read-only directory behind the cache's own: nothing about it may be changed.
     let isElsewhere: Bool
@@ -50,6 +52,7 @@ public final class CacheEntry: Sendable {
         inode = UInt(status.st_ino)
         accessedAt = status.st_atim.tv_sec
         modifiedAt = status.st_mtim.tv_sec
+        changedAt = WriteOut.nanoseconds(status.st_ctim)
         isFile = status.st_mode & S_IFMT == S_IFREG
         isWhole =
             isFile && !isForeign

@@ -29,6 +29,20 @@ enum CacheTier: Sendable {
             case .ours(let disk): try disk.examined(CacheKey(key), level: level)
             case .sdWebImage(let folder): try folder.entry(forKey: key, level: level)
             }
-        return entry?.isWhole == true ? entry : nil
+        guard let entry, entry.isWhole else { return nil }
+        switch self {
+        case .ours(let disk): disk.writeOut.found(changedAt: entry.changedAt)
+        case .sdWebImage(let folder): folder.writeOut.found(changedAt: entry.changedAt)
+        }
+        return entry
+    }
+
+    /// Writes out what was found here and may not be on its disk yet; false where there is no such image.
+    /// - Throws: `localFault`.
+    func syncPending() throws(WebImageError) -> Bool {
+        switch self {
+        case .ours(let disk): try disk.syncPending()
+        case .sdWebImage(let folder): try folder.syncPending()
+        }
     }
 }

@@ -29,6 +29,7 @@ extension DiskCache {
             moveAside(entry, isLocked: isLocked)
             return nil
         }
+        writeOut.found(changedAt: entry.changedAt)
         if configuration.expireType == .accessDate { noteAccess(entry) }
         return entry
     }

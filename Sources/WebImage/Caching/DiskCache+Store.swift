@@ -32,6 +32,8 @@ extension DiskCache {
         var record = record
         record.length = body.count
         let validators = keepsValidators || configuration.keepsHTTPValidators ? validators : nil
+        // What was there already was looked up, which notes it too.
+        defer { if configuration.durability != .file { writeOut.stored() } }
         do throws(WebImageError) {
             return try store(body, key, record, validators, replacing, leaf: try openLeaf(key))
         } catch {

@@ -20,6 +20,8 @@ public final class DiskCache: Sendable {
     /// What the file system can do, as far as it has been tried.
     private let abilities: Locked<Abilities>
     let leaves = LeafDirectories()
+    /// What of it is known to be on the disk.
+    let writeOut = WriteOut()
     /// Nil where nothing is stored.
     let account: CacheAccount?
     /// Permissions of a published file: nobody writes to it again.
@@ -81,7 +83,26 @@ public final class DiskCache: Sendable {
     /// - Throws: `localFault`.
     public func sync() throws(WebImageError) {
         guard configuration.durability == .batch else { return }
-        guard clinux_syncfs(root) == 0 else { throw fault("write out") }
+        try syncOwn()
+    }
+
+    /// Makes every image that was stored or found here survive a power cut, also one that another process published and nobody has
+    /// written out yet: one syncfs(2) where there is such an image, none where all of them are known to be on the disk. Does nothing
+    /// where the durability is `none`.
+    /// - Returns: whether it wrote anything out.
+    /// - Throws: `localFault`.
+    @discardableResult
+    package func syncPending() throws(WebImageError) -> Bool {
+        guard configuration.durability != .none else { return false }
+        var hasWritten = writeOut.isPending(in: root)
+        if hasWritten { try syncOwn() }
+        for tier in tiers where try tier.syncPending() { hasWritten = true }
+        return hasWritten
+    }
+
+    private func syncOwn() throws(WebImageError) {
+        let code = writeOut.sync(root, isReadOnly: configuration.isReadOnly)
+        guard code == 0 else { throw fault("write out", code: code) }
     }
 
     /// Opens the file a body grows in past its memory limit. Without a name where the file system can do that, so that nothing is

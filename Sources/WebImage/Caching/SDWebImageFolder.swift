@@ -10,6 +10,8 @@ public final class SDWebImageFolder: Sendable {
     public let path: String
     private let folders: [(descriptor: Int32, below: String)]
     private let layouts: [SDWebImageFileName.Layout]
+    /// What of it is known to be on the disk.
+    let writeOut = WriteOut()
 
     /// Opens it.
     ///
@@ -36,6 +38,17 @@ public final class SDWebImageFolder: Sendable {
     /// - Throws: `localFault` where a file cannot be read.
     public func data(forKey key: String, most: Int = 1 << 30) throws(WebImageError) -> [UInt8]? {
         try entry(forKey: key, level: .none, most: most)?.bytes()
+    }
+
+    /// Writes out what was found and may not be on the disk yet, all folders by one call each; false where there is no such file.
+    /// - Throws: `localFault`.
+    func syncPending() throws(WebImageError) -> Bool {
+        guard writeOut.isPending(in: folders[0].descriptor) else { return false }
+        for (folder, below) in folders {
+            let code = writeOut.sync(folder, isReadOnly: true)
+            guard code == 0 else { throw DiskCache.fault("write out \(path)\(below)", code: code) }
+        }
+        return true
     }
 
     /// The file under a key, of which nothing is known.

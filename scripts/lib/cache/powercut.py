@@ -23,6 +23,50 @@ from origin import Origin, outcomes, run, trickle  # noqa: E402
 ROOM = 100
 
 
+def compare(coord, kind, cut, copied, urls):
+    """How many of these URLs' files a copy of the disk lacks, and has damaged; and how many others are damaged."""
+    # Two file systems of one id are mounted at the same time, which XFS refuses unless it is told.
+    run("mount", "-o", "loop,nouuid" if kind == "xfs" else "loop", str(cut), str(copied))
+    there = run(coord, "cache", "verify", "--cache", str(copied / "cache"), check=False)
+    text = "".join(url + "\n" for url in urls)
+    missing = subprocess.run(
+        [coord, "cache", "exists", "-", "--cache", str(copied / "cache")], input=text, text=True,
+        stdout=subprocess.PIPE).stdout.split()
+    # A file that is damaged is in the copy too: only those that were counted matter.
+    damaged = {line.split(": ")[1] for line in there.stdout.splitlines() if line.startswith("damaged: ")}
+    paths = subprocess.run(
+        [coord, "cache", "path", "-", "--cache", str(copied / "cache")], input=text, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.split()
+    run("umount", str(copied))
+    return len(missing), len(damaged & set(paths)), len(damaged - set(paths))
+
+
+def cut_after_kill(options, origin, work, image, mount, copied, location, children):
+    """A worker that never writes out is killed, and another counts its files as hits: those have to survive a cut too."""
+    coord = os.path.join(options.binaries, "prefetch-coord")
+    worker = [os.path.join(options.binaries, "prefetch-worker"), "--quiet", "--cache", str(mount / "cache"), "--allow-net",
+              "127.0.0.0/8", "--max-concurrent-downloads", "8", "--lease", "1s", *location]
+    urls = origin.urls(ROOM, "killed/")
+    (work / "killed.txt").write_text("".join(url + "\n" for url in urls))
+    run(coord, "submit", str(work / "killed.txt"), "--name", "killed", "--durability", "none", *location)
+    origin.gate.allow(origin.gate.asked + ROOM)
+    first = subprocess.Popen(worker, stdout=subprocess.DEVNULL)
+    children.append(first)
+    while sum(1 for code in outcomes(str(work / "redis.sock"), "killed") if code) < ROOM:
+        time.sleep(0.005)
+    first.kill()
+    first.wait()
+    run(coord, "submit", str(work / "killed.txt"), "--name", "hits", *location)
+    second = subprocess.Popen([*worker, "--burst"], stdout=subprocess.DEVNULL)
+    children.append(second)
+    second.wait()
+    hits = [index for index, code in enumerate(outcomes(str(work / "redis.sock"), "hits")) if code == 2]
+    run("cp", "--sparse=always", str(image), str(work / "cut"))
+    missing, damaged, _ = compare(coord, options.fs, work / "cut", copied, [urls[index] for index in hits])
+    print(f"cut after a kill: {len(hits)} of {ROOM} URLs counted as hits of another worker's files; {missing} missing, {damaged} damaged")
+    return missing + damaged + (ROOM - len(hits))
+
+
 def main():
     parser = argparse.ArgumentParser(prog="scripts/powercut", description=__doc__)
     parser.add_argument("--cuts", type=int, default=5)
@@ -85,32 +129,17 @@ def main():
             idle += during == 0
             # Not before: the copy has to be of a disk that is written to. The next cut is to find it at work again.
             worker.send_signal(signal.SIGSTOP)
-            if options.fs == "xfs":
-                # Two file systems of one id are mounted at the same time.
-                run("mount", "-o", "loop,nouuid", str(work / "cut"), str(copied))
-            else:
-                run("mount", "-o", "loop", str(work / "cut"), str(copied))
-            there = run(coord, "cache", "verify", "--cache", str(copied / "cache"), check=False)
-            text = "".join(urls[index] + "\n" for index in counted)
-            missing = subprocess.run(
-                [coord, "cache", "exists", "-", "--cache", str(copied / "cache")], input=text, text=True,
-                stdout=subprocess.PIPE).stdout.split()
-            # A file that is damaged is in the copy too: only those that were counted matter.
-            damaged = [line.split(": ")[1] for line in there.stdout.splitlines() if line.startswith("damaged: ")]
-            paths = subprocess.run(
-                [coord, "cache", "path", "-", "--cache", str(copied / "cache")], input=text, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.split()
-            lost = len(missing) + len(set(damaged) & set(paths))
-            bad += lost
+            missing, damaged, others = compare(coord, options.fs, work / "cut", copied, [urls[index] for index in counted])
+            bad += missing + damaged
             print(f"cut {cut + 1}: {len(counted)} of {options.count} URLs counted, {during} more answered during the copy; "
-                  f"{len(missing)} missing, {len(set(damaged) & set(paths))} damaged; {len(damaged)} files not counted yet were not whole", flush=True)
-            run("umount", str(copied))
+                  f"{missing} missing, {damaged} damaged; {others} files not counted yet were not whole", flush=True)
             worker.send_signal(signal.SIGCONT)
         gate.allow(options.count)
         worker.wait()
         codes = outcomes(str(work / "redis.sock"), batch)
         finished = sum(1 for code in codes if 1 <= code <= 3)
         print(f"the run then ended with {finished} of {options.count} images")
+        bad += cut_after_kill(options, origin, work, image, mount, copied, location, children)
         if finished != options.count or idle:
             print(f"error: {idle} cuts fell where nothing was written" if idle else "error: the run did not finish", file=sys.stderr)
             return 1

@@ -109,7 +109,8 @@ final class WriteOut: Sendable {
         _ = words.withUnsafeBytes { pwrite(note, $0.baseAddress, $0.count, 0) }
     }
 
-    static func nanoseconds(_ time: timespec) -> Int64 { Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec) }
+    /// Wraps around for a date that no clock shows (past 2262), rather than to end the process.
+    static func nanoseconds(_ time: timespec) -> Int64 { Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec) }
 
     private static func clock(_ id: clockid_t) -> Int64 {
         var time = timespec()

@@ -146,7 +146,7 @@ int64_t clinux_fs_magic(int fd) {
 }
 
 // In the child, between fork and exec: only async-signal-safe calls (signal-safety(7)).
-static void child(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd,
+static void child(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd, int work_dir,
                   int death_signal, int own_group, pid_t parent, int report) {
     int saved[3];
     for (int i = 0; i < 3; i++) {
@@ -158,6 +158,10 @@ static void child(const char *path, char *const argv[], char *const envp[], cons
     for (int i = 0; i < 3; i++)
         if (dup2(saved[i], i) < 0) goto fail;
     if (keep_fd >= 0 && fcntl(keep_fd, F_SETFD, 0) < 0) goto fail;
+    if (work_dir >= 0) {
+        if (fchdir(work_dir) < 0) goto fail;
+        umask(077);
+    }
     if (own_group && setpgid(0, 0) < 0) goto fail;
     // Handlers first: with the mask gone, a handler of the parent's would run here and speak for the parent.
     for (int s = 1; s < 32; s++) signal(s, SIG_DFL);
@@ -176,7 +180,7 @@ fail:;
 }
 
 pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd,
-                   int death_signal, int own_group) {
+                   int work_dir, int death_signal, int own_group) {
     int report[2];
     if (pipe2(report, O_CLOEXEC) < 0) return -1;
     pid_t parent = getpid();
@@ -184,7 +188,7 @@ pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], con
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pid_t pid = fork();
-    if (pid == 0) child(path, argv, envp, fds, keep_fd, death_signal, own_group, parent, report[1]);
+    if (pid == 0) child(path, argv, envp, fds, keep_fd, work_dir, death_signal, own_group, parent, report[1]);
     int saved = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     close(report[1]);

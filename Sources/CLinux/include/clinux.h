@@ -59,10 +59,11 @@ int64_t clinux_fs_magic(int fd);
 /// Starts a program as a child that the kernel ends with `death_signal` when the *thread* that called this ends
 /// (prctl(2), PR_SET_PDEATHSIG): call it only from a thread that lives as long as the process should.
 /// `fds[i]` becomes descriptor i of the child (-1: /dev/null), everything else is closed on exec by its own flag except
-/// `keep_fd` (-1: none), which is inherited under its own number. `own_group` puts the child into a process group of its own,
+/// `keep_fd` (-1: none), which is inherited under its own number. `work_dir` (-1: the caller's) becomes its working directory, and
+/// then its files are for this user alone (umask 077). `own_group` puts the child into a process group of its own,
 /// so that a terminal's Ctrl-C reaches only the parent. `envp` NULL is the caller's own environment. Returns the pid; -1 with errno where fork or exec failed.
 pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd,
-                   int death_signal, int own_group);
+                   int work_dir, int death_signal, int own_group);
 
 /// wait status macros.
 int clinux_wexited(int status);

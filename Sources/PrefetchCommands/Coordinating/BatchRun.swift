@@ -22,8 +22,8 @@ struct BatchRun: Sendable {
     init(
         command: RunCommand, list: URLList, workerCount: Int,
         report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)? = nil
-    ) {
-        settings = command.settings(workers: workerCount)
+    ) throws(PrefetchError) {
+        settings = try command.settings(workers: workerCount)
         source = .list(list, command.batch, cache: command.cache)
         self.report = report
     }
@@ -31,7 +31,9 @@ struct BatchRun: Sendable {
     func run() async throws {
         let lock = try await RunLock.acquire(cache: settings.cache)
         let redisFailure = Failure()
-        let server = try await PrivateRedis.attach(cache: settings.cache) { redisFailure.note($0) }
+        let server = try await PrivateRedis.attach(
+            cache: settings.cache, admission: settings.admission
+        ) { redisFailure.note($0) }
         let session = try await Session(attachment: server, queue: settings.queue)
         // The lock is given up with its last reference: not before the run is over.
         defer { withExtendedLifetime(lock) {} }

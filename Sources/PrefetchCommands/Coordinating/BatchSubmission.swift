@@ -78,18 +78,8 @@ struct BatchSubmission: Sendable {
 
     /// Where lists are kept that are no files of the person's own: in the cache folder, or where there is none in TMPDIR.
     private static func listFolder(_ folder: String?) throws(PrefetchError) -> String {
-        let directory =
-            folder.map { $0 + "/.prefetch/lists" } ?? (ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp")
-        if folder != nil {
-            guard
-                (try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)) != nil
-            else {
-                throw PrefetchError(
-                    .cacheUnavailable, "cannot make \(directory): \(String(cString: strerror(errno)))",
-                    hint: "choose a folder that this user may write: --cache DIR")
-            }
-        }
-        return directory
+        if let folder { return try ListFolder.make(inCache: folder) }
+        return ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
     }
 
     /// Standard input as a file, since a list is read twice: in the cache folder, or where there is none in TMPDIR.

@@ -75,13 +75,20 @@ struct RetryCommand: AsyncParsableCommand {
                     .notFound, "\(folder) has no batches: it is no cache of ours yet",
                     hint: "make one: prefetch-coord run urls.txt --cache \(Shell.quoted(folder))")
             }
+            let admission = try location.admission()
+            guard admission.startsServer else {
+                throw PrefetchError(
+                    .notFound, "nobody has named \(folder), so nothing is started there",
+                    hint: "name the folder: \(Shell.program) retry --cache \(Shell.quoted(folder))")
+            }
             let outputs = try RunCommand.outputs(manifest: manifest, out: out)
             for target in outputs { try target.check() }
             for warning in try RunCommand.openCache(folder, fetch.cacheLimits.prepare()).warnings {
                 Console.note("warning: \(warning)")
             }
             let settings = RunSettings(
-                cache: folder, queue: location.queue, workers: workers ?? RunCommand.defaultWorkers,
+                cache: folder, admission: admission, queue: location.queue,
+                workers: workers ?? RunCommand.defaultWorkers,
                 maxPerHost: maxPerHost ?? 6, failOver: failOver, json: json,
                 progress: progress.mode(isQuiet: quiet), isColoured: progress.isColoured, fetch: fetch,
                 outputs: outputs)

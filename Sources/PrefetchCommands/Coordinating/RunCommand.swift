@@ -28,6 +28,9 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "The folder of the images.")
     var cache = "./cache"
 
+    @Flag(help: TrustOption.help)
+    var trustCache = false
+
     @Option(name: [.customShort("n"), .long], help: "Worker processes; by default one a core, at most 4.")
     var workers: Int?
 
@@ -85,9 +88,12 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// The options that are not about the list.
-    func settings(workers: Int) -> RunSettings {
-        RunSettings(
-            cache: Shell.path(cache), workers: workers, maxPerHost: maxPerHost, failOver: failOver, json: json,
+    func settings(workers: Int) throws(PrefetchError) -> RunSettings {
+        let trust = try RedisLocation.trust(isGiven: trustCache)
+        return RunSettings(
+            cache: Shell.path(cache),
+            admission: CacheAdmission(trust: trust, state: .ofUser, notice: { Console.note("warning: \($0)") }),
+            workers: workers, maxPerHost: maxPerHost, failOver: failOver, json: json,
             progress: progress.mode(isQuiet: quiet), isColoured: progress.isColoured,
             fetch: fetch, outputs: (try? Self.outputs(manifest: manifest, out: out)) ?? [],
             history: history.map(Shell.path))

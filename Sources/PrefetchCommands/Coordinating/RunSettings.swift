@@ -4,6 +4,8 @@ internal import Prefetch
 struct RunSettings: Sendable {
     /// The cache folder.
     var cache: String
+    /// On what terms its private Redis is used.
+    var admission: CacheAdmission
     /// The queue in the private Redis.
     var queue = "default"
     /// Worker processes.

@@ -7,6 +7,7 @@ enum EnvironmentNames {
         ("PREFETCH_REDIS_URL", "the Redis of the queue, as --redis"),
         ("PREFETCH_REDIS_PASSWORD_FILE", "a file with its password, as --redis-password-file"),
         ("PREFETCH_CACHE", "the cache folder, as --cache"),
+        ("PREFETCH_TRUST_CACHE", "1: the queue in a cache folder is used whoever made it, as --trust-cache"),
         ("PREFETCH_PROGRESS", "how progress is told, as --progress"),
         ("PREFETCH_ALLOW_NET", "private networks that are open, as --allow-net"),
         ("PREFETCH_HISTORY", "a folder for what workers did, as --history"),

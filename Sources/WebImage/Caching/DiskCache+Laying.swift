@@ -7,8 +7,13 @@ extension DiskCache {
     /// Makes what belongs into a cache, where it is missing.
     /// - Throws: `localFault`.
     func lay() throws(WebImageError) {
-        for name in ["v1", ".prefetch", ".prefetch/locks"] {
+        for name in ["v1", ".prefetch"] {
             guard mkdirat(root, name, 0o777) == 0 || errno == EEXIST else { throw fault("make \(name)") }
+        }
+        // mkdirat(2) would follow a symbolic link in the place of .prefetch.
+        guard let control = directory(".prefetch") else { throw fault("open .prefetch") }
+        guard mkdirat(control.descriptor, "locks", 0o777) == 0 || errno == EEXIST else {
+            throw fault("make .prefetch/locks")
         }
         makeID()
         // https://bford.info/cachedir/: backup programs leave a directory with this file out.

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
@@ -96,9 +98,79 @@ ssize_t clinux_share_blocks(int in, int out, int64_t offset, size_t count) {
 
 int clinux_syncfs(int fd) { return syncfs(fd); }
 
+// Mapped files that others may cut short. A page behind a file's end raises SIGBUS, which has no other guard: a look at the size before
+// says nothing about the next instruction.
+enum { MOST_GUARDED = 1024 };
+static struct guarded {
+    _Atomic(uintptr_t) start;
+    _Atomic(size_t) length;
+} guarded[MOST_GUARDED];
+static struct sigaction before_guard;
+static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
+static int guard_error;
+static uintptr_t page_size;
+
+// Puts a page of zeros in the place of the one that is gone, and lets the instruction go on; what is read is no account, and what is written is
+// lost, which whoever mapped the file finds out. mmap(2) is a plain system call in every libc for Linux.
+static void mend_page(int signal, siginfo_t *info, void *context) {
+    int code = errno;
+    uintptr_t at = (uintptr_t)info->si_addr;
+    for (size_t i = 0; i < MOST_GUARDED; i++) {
+        uintptr_t start = atomic_load(&guarded[i].start);
+        if (start == 0 || at < start || at - start >= atomic_load(&guarded[i].length)) continue;
+        void *page = (void *)(at & ~(page_size - 1));
+        if (mmap(page, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) break;
+        errno = code;
+        return;
+    }
+    // Another's: as if this handler were not there. Where there was no handler, the instruction is tried again and ends the process.
+    errno = code;
+    if (before_guard.sa_flags & SA_SIGINFO) {
+        before_guard.sa_sigaction(signal, info, context);
+    } else if (before_guard.sa_handler != SIG_DFL && before_guard.sa_handler != SIG_IGN) {
+        before_guard.sa_handler(signal);
+    } else {
+        sigaction(SIGBUS, &before_guard, NULL);
+    }
+}
+
+static void install_guard(void) {
+    struct sigaction action;
+    page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = mend_page;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGBUS, NULL, &before_guard) < 0 || sigaction(SIGBUS, &action, NULL) < 0) guard_error = errno;
+}
+
 void *clinux_map_shared(int fd, size_t length) {
+    pthread_once(&guard_once, install_guard);
+    if (guard_error != 0) {
+        errno = guard_error;
+        return NULL;
+    }
     void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    if (memory == MAP_FAILED) return NULL;
+    for (size_t i = 0; i < MOST_GUARDED; i++) {
+        size_t unused = 0;
+        if (!atomic_compare_exchange_strong(&guarded[i].length, &unused, length)) continue;
+        atomic_store(&guarded[i].start, (uintptr_t)memory);
+        return memory;
+    }
+    munmap(memory, length);
+    errno = ENOMEM;
+    return NULL;
+}
+
+void clinux_unmap_shared(void *memory, size_t length) {
+    for (size_t i = 0; i < MOST_GUARDED; i++) {
+        if (atomic_load(&guarded[i].start) != (uintptr_t)memory) continue;
+        atomic_store(&guarded[i].start, 0);
+        atomic_store(&guarded[i].length, 0);
+        break;
+    }
+    munmap(memory, length);
 }
 
 void clinux_shared_add(void *word, int64_t value) { __atomic_fetch_add((int64_t *)word, value, __ATOMIC_RELAXED); }
@@ -273,12 +345,18 @@ int clinux_restore_on_crash(int fd, const char *text) {
     crash_text = text;
     crash_length = strlen(text);
     crash_fd = fd;
+    // After these, so that a page of a file that was cut short is no crash.
+    pthread_once(&guard_once, install_guard);
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT, SIGSYS, SIGQUIT};
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) {
         struct sigaction action;
         memset(&action, 0, sizeof action);
         action.sa_handler = restore_and_end;
         action.sa_flags = SA_RESETHAND;
+        if (crashes[i] == SIGBUS && guard_error == 0) {
+            before_guard = action;
+            continue;
+        }
         if (sigaction(crashes[i], &action, NULL) < 0) return -1;
     }
     return 0;

@@ -37,8 +37,12 @@ int clinux_syncfs(int fd);
 void clinux_keep_freed_memory(void);
 /// setrlimit(2): the soft limit of open files up to the hard one, 65,536 at most.
 int clinux_raise_file_limit(void);
-/// mmap(2), MAP_SHARED, for reading and writing: MAP_FAILED is a macro Swift does not import. NULL on failure.
+/// mmap(2), MAP_SHARED, for reading and writing: MAP_FAILED is a macro Swift does not import. NULL on failure. Where somebody cuts the file
+/// short, what is missing of it reads as zeros from then on and what is written there is lost, without a signal: a handler of SIGBUS, which
+/// leaves all other memory to the handler before it, sees to that. At most 1,024 at a time (ENOMEM).
 void *clinux_map_shared(int fd, size_t length);
+/// munmap(2) of such a mapping.
+void clinux_unmap_shared(void *memory, size_t length);
 /// One step for every thread and process that maps the word, aligned to 8 bytes: add; read; and exchange, 1 where it was `expected`.
 void clinux_shared_add(void *word, int64_t value);
 int64_t clinux_shared_load(const void *word);

@@ -77,7 +77,7 @@ struct RetryCommand: AsyncParsableCommand {
             }
             let outputs = try RunCommand.outputs(manifest: manifest, out: out)
             for target in outputs { try target.check() }
-            for warning in try RunCommand.openCache(folder, fetch.cacheLimits.prepare()).warnings {
+            for warning in try RunCommand.openCache(folder, fetch.prepareCache()).warnings {
                 Console.note("warning: \(warning)")
             }
             let settings = RunSettings(

@@ -73,7 +73,7 @@ struct RunCommand: AsyncParsableCommand {
             isKept ? nil : try BatchSubmission.list(file, cache: cache, format: batch.inputFormat, table: table)
         try list?.check(isLocked: batch.locked)
         for target in try Self.outputs(manifest: manifest, out: out) { try target.check() }
-        let disk = try Self.openCache(cache, fetch.cacheLimits.prepare())
+        let disk = try Self.openCache(cache, fetch.prepareCache())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         if list == nil {
             list = try BatchSubmission.list(file, cache: cache, format: batch.inputFormat, table: table)

@@ -48,7 +48,7 @@ struct FetchOptions: ParsableArguments {
     @Option(help: "Redirects followed.")
     var maxRedirects = 5
 
-    @Option(help: "The largest image.")
+    @Option(help: "The largest image, up to 4GiB.")
     var maxSize = ByteSize(bytes: 64 << 20)
 
     @Option(help: "Time until the jobs of a worker that gives no sign of life go to others.")
@@ -67,6 +67,7 @@ struct FetchOptions: ParsableArguments {
         }
         guard (1...100).contains(tries) else { throw ValidationError("--tries is a number from 1 to 100") }
         guard (0...50).contains(maxRedirects) else { throw ValidationError("--max-redirects is a number from 0 to 50") }
+        guard maxSize.bytes <= 4 << 30 else { throw ValidationError("--max-size is at most 4GiB") }
         guard lease.seconds >= 1 else { throw ValidationError("--lease is at least 1s") }
         for header in headers where !header.contains(":") {
             throw ValidationError("--header wants 'Name: value', not '\(header)'")
@@ -74,6 +75,13 @@ struct FetchOptions: ParsableArguments {
         for text in allowNet where CIDR(text) == nil {
             throw ValidationError("--allow-net wants an address or a network such as 10.0.0.0/8, not '\(text)'")
         }
+    }
+
+    /// How the cache is to be opened; see ``StorageOptions/prepare()``.
+    func prepareCache() -> DiskCache.Configuration {
+        var configuration = cacheLimits.prepare()
+        configuration.maxUnprovedSize = maxSize.bytes
+        return configuration
     }
 
     /// The same options as arguments for a worker.

@@ -77,7 +77,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         let folder = location.cacheFolder ?? "./cache"
         // Before the first line: whoever collects them reads JSON and nothing else.
         if try LogFormat.chosen(logFormat) == .json { Console.noteAsJSON() }
-        let storage = fetch.cacheLimits.prepare()
+        let storage = fetch.prepareCache()
         let disk = try RunCommand.openCache(folder, storage)
         clinux_keep_freed_memory()
         // Before the cache, which keeps directories open: a limit that cannot be raised costs it speed only.

@@ -59,7 +59,9 @@ public final class DiskCache: Sendable {
             ]
         publishedMode = 0o444 & ~Self.umask()
         var tiers: [CacheTier] = []
-        for directory in configuration.readOnlyDirectories { tiers.append(try CacheTier(directory)) }
+        for directory in configuration.readOnlyDirectories {
+            tiers.append(try CacheTier(directory, mostUnproved: configuration.maxUnprovedSize))
+        }
         self.tiers = tiers
         abilities = Locked(
             Abilities(
@@ -70,8 +72,11 @@ public final class DiskCache: Sendable {
         account =
             configuration.isReadOnly
             ? nil : CacheAccount(root: root, isUnnamed: configuration.usesUnnamedFiles == .auto)
-        if !configuration.isReadOnly { try lay() }
+        var isNew = false
+        if !configuration.isReadOnly { isNew = try lay() }
         account?.refresh()
+        // The images that were counted are not there any more.
+        if isNew { try recount() }
     }
 
     deinit { close(root) }
@@ -96,7 +101,7 @@ public final class DiskCache: Sendable {
         let name = "v1/\(Self.temporaryName())"
         let file = clinux_open_beneath(root, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw fault("make a temporary file") }
-        unlinkat(root, name, 0)
+        removeName(name)
         return file
     }
 

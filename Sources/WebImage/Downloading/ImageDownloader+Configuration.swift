@@ -160,6 +160,7 @@ extension ImageDownloader {
                 ("maxBodyBytes", maxBodyBytes), ("maxHeaderBytes", maxHeaderBytes), ("maxHeaderLines", maxHeaderLines),
             ]
             for (name, value) in sizes { try check(value > 0, "\(name) must be more than 0") }
+            try check(maxBodyBytes <= Plausible.largestImage, "maxBodyBytes must be at most 4 GiB")
             try check(lowSpeedLimit >= 0 && memoryLimit >= 0, "lowSpeedLimit and memoryLimit must not be negative")
             try check(resumeFrom ?? 1 >= 1, "resumeFrom must be at least 1")
             try check((0...1).contains(minimumProgressInterval), "minimumProgressInterval must be 0 to 1")

@@ -102,7 +102,7 @@ package struct BatchCheck: Sendable {
         }
         // Where Redis lost its tail, and with it the end of the list, workers still report what they had of that: it counts, and is
         // pushed again with the rest.
-        let end = snapshot.number("sealed") == 1 ? snapshot.number("pushed") : snapshot.fields["total"]?.int ?? .max
+        let end = snapshot.number("sealed") == 1 ? snapshot.count("pushed") : snapshot.fields["total"]?.count ?? .max
         let beyond = snapshot.outcomes.dropFirst(end).count { $0 != 0 }
         if beyond > 0 { found.append(finding("I1", "\(beyond) URLs have an outcome and were never pushed")) }
         let keep = snapshot.fields["details"]?.int ?? 100_000
@@ -118,13 +118,17 @@ package struct BatchCheck: Sendable {
     private func jobs(_ snapshot: BatchSnapshot) -> [Finding] {
         guard snapshot.isRunning else { return [] }
         var found: [Finding] = []
-        let pushed = snapshot.number("pushed")
-        var places = [UInt8](repeating: 0, count: pushed)
+        let pushed = snapshot.count("pushed")
+        // Of the URLs behind the last outcome and the last job nothing is known, however many they are said to be.
+        var places = [UInt8](repeating: 0, count: min(pushed, snapshot.outcomes.count))
         func place(_ payload: [UInt8], _ whose: String) {
-            guard let job = PrefetchJob(payload), job.batch == batch, job.base + job.entries.count <= pushed else {
+            guard let job = PrefetchJob(payload), job.batch == batch, job.base + job.entries.count <= pushed,
+                job.base + job.entries.count <= BatchStatus.mostURLs
+            else {
                 found.append(finding("I2", "\(whose) is no job of this batch"))
                 return
             }
+            places += repeatElement(0, count: max(0, job.base + job.entries.count - places.count))
             for index in job.base..<(job.base + job.entries.count) where places[index] < 255 { places[index] += 1 }
         }
         for payload in snapshot.jobs { place(payload, "an element of the job list") }
@@ -133,10 +137,19 @@ package struct BatchCheck: Sendable {
                 place(claim.payload, "\(claim.name), claimed by \(worker),")
             }
         }
-        let open = (0..<pushed).filter { $0 >= snapshot.outcomes.count || snapshot.outcomes[$0] == 0 }
-        for (wrong, what) in [
-            (open.filter { places[$0] == 0 }, "in no job"), (open.filter { places[$0] > 1 }, "in several jobs"),
-        ] {
+        var (homeless, doubled): ((count: Int, first: Int?), (count: Int, first: Int?)) = ((0, nil), (0, nil))
+        for (index, jobs) in places.enumerated()
+        where jobs != 1 && (index >= snapshot.outcomes.count || snapshot.outcomes[index] == 0) {
+            if jobs == 0 {
+                homeless = (homeless.count + 1, homeless.first ?? index)
+            } else {
+                doubled = (doubled.count + 1, doubled.first ?? index)
+            }
+        }
+        if pushed > places.count {
+            homeless = (homeless.count + pushed - places.count, homeless.first ?? places.count)
+        }
+        for (wrong, what) in [(homeless, "in no job"), (doubled, "in several jobs")] {
             guard let first = wrong.first else { continue }
             found.append(finding("I2", "\(wrong.count) open URLs are \(what), the first has the index \(first)"))
         }
@@ -218,4 +231,7 @@ extension BatchSnapshot {
     var isRunning: Bool { fields["state"]?.string == "running" }
 
     func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
+
+    /// The same where less than nothing is none.
+    func count(_ name: String) -> Int { max(0, number(name)) }
 }

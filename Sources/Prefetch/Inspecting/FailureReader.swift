@@ -40,8 +40,10 @@ package struct FailureReader: Sendable {
             _ = try await body(nil)
             return
         }
-        for start in stride(from: 0, to: status.total, by: Self.step) {
-            let indices = try await skipped(start..<min(start + Self.step, status.total)).map(\.index)
+        // Behind the last outcome nobody was skipped, whatever the total says.
+        let end = min(status.total, try await outcomeCount())
+        for start in stride(from: 0, to: end, by: Self.step) {
+            let indices = try await skipped(start..<min(start + Self.step, end)).map(\.index)
             let details = try await redis { () async throws(RedisError) in
                 try await queue.details(of: status.id, indices: indices)
             }
@@ -59,6 +61,12 @@ package struct FailureReader: Sendable {
         return kept < status.counts.skipped
     }
 
+    private func outcomeCount() async throws(PrefetchError) -> Int {
+        try await redis { () async throws(RedisError) in
+            try await queue.read([["STRLEN", RedisArgument(queue.keys.outcomes(status.id))]])[0].get().count ?? 0
+        }
+    }
+
     private func forEachInList(_ body: (FailureDetail) async throws(PrefetchError) -> Bool) async throws(PrefetchError)
     {
         let entries = try await BatchEntries(of: status, queue: queue, listPath: listPath)
@@ -66,7 +74,7 @@ package struct FailureReader: Sendable {
         var known: [Int: (outcome: PrefetchOutcome, detail: FailureDetail?)] = [:]
         try await entries.forEach { entry async throws(PrefetchError) in
             if index % Self.step == 0 {
-                let found = try await skipped(index..<min(index + Self.step, status.total))
+                let found = try await skipped(index..<max(index, min(index + Self.step, status.total)))
                 let details = try await redis { () async throws(RedisError) in
                     try await queue.details(of: status.id, indices: found.map(\.index))
                 }

@@ -45,8 +45,7 @@ extension PrefetchQueue {
     /// The jobs of a batch that workers have, and the time in Redis.
     private func heldJobs(of batch: String) async throws(RedisError) -> (jobs: [Held], at: Int) {
         let first = try await read([["TIME"], ["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"]])
-        let time = try first[0].get().array ?? []
-        let at = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
+        let at = try first[0].get().milliseconds ?? 0
         let workers = (try first[1].get().fields ?? [:]).compactMapValues(\.int).sorted { $0.key < $1.key }
         guard !workers.isEmpty else { return ([], at) }
         let replies = try await read(
@@ -60,11 +59,13 @@ extension PrefetchQueue {
         for (number, (worker, leaseEnd)) in workers.enumerated() {
             let said = try replies[2 * number].get().array ?? []
             let notes = (said.first?.string ?? "").split(separator: "\n").compactMap(OpenURLNote.init)
-            let beat = said.count > 1 ? said[1].int ?? at : at
-            let lease = said.last?.int ?? 0
+            let beat = said.count > 1 ? said[1].count ?? at : at
+            let lease = said.last?.count ?? 0
             for name in (try replies[2 * number + 1].get().array ?? []).compactMap(\.string) {
                 let parts = name.split(separator: ":")
-                guard parts.count == 3, parts[0] == batch, let base = Int(parts[1]), let count = Int(parts[2]) else {
+                guard parts.count == 3, parts[0] == batch, let base = Int(plausible: parts[1]),
+                    let count = Int(plausible: parts[2]), base >= 0, (1...PrefetchJob.maxCount).contains(count)
+                else {
                     continue
                 }
                 var held = Held(

@@ -71,8 +71,7 @@ extension PrefetchQueue {
         let replies = try await read(
             [["TIME"], ["EXISTS", RedisArgument(keys.paused)]]
                 + ids.map { ["HGETALL", RedisArgument(keys.batch($0))] })
-        let time = try replies[0].get().array ?? []
-        let now = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
+        let now = try replies[0].get().milliseconds ?? 0
         let isPaused = try replies[1].get().int == 1
         var result: [BatchStatus] = []
         for (id, reply) in zip(ids, replies.dropFirst(2)) {

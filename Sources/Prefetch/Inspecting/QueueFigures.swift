@@ -37,8 +37,7 @@ extension PrefetchQueue {
             ["TIME"], ["LLEN", RedisArgument(keys.dead)],
             ["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"],
         ])
-        let time = replies[0].array ?? []
-        let at = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
+        let at = replies[0].milliseconds ?? 0
         figures.dead = replies[1].int ?? 0
         let leases = (try replies[2].get().fields ?? [:]).compactMapValues(\.int).sorted { $0.key < $1.key }
         let running = try await runningBatches()

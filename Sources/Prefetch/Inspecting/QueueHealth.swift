@@ -25,7 +25,7 @@ package struct QueueHealth: Sendable, Equatable {
             (health.usedMemory, health.maxMemory) = (facts.usedMemory, facts.maxmemory)
             let replies = try await queue.read([["LLEN", RedisArgument(queue.keys.dead)], ["TIME"]])
             health.dead = replies[0].int ?? 0
-            let now = (replies[1].array?.first?.int ?? 0) * 1000
+            let now = replies[1].milliseconds ?? 0
             health.lost = try await queue.workerRecords().records
                 .filter { $0.state == .lost && now - $0.ended < 600_000 }.map(\.id)
             let running = try await queue.runningBatches()

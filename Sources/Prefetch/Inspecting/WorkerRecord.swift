@@ -50,7 +50,7 @@ package struct WorkerRecord: Sendable, Equatable {
     /// * `leaseEnd`: the end of its lease, nil where it is not registered.
     /// * `counts`: what the batches that Redis still has say of it.
     init(id: String, fields: [String: RedisValue], leaseEnd: Int?, counts: PrefetchCounts, at: Int) {
-        func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
+        func number(_ name: String) -> Int { fields[name]?.count ?? 0 }
         func text(_ name: String) -> String { fields[name]?.string ?? "" }
         self.id = id
         if let leaseEnd {
@@ -100,8 +100,7 @@ extension PrefetchQueue {
         let replies = try await read([
             ["TIME"], ["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"], ["DBSIZE"],
         ])
-        let time = try replies[0].get().array ?? []
-        let at = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
+        let at = try replies[0].get().milliseconds ?? 0
         let leases = (try replies[1].get().fields ?? [:]).compactMapValues(\.int)
         let isComplete = try replies[2].get().int ?? .max <= Self.mostKeysForWorkers
         let gone = isComplete ? try await namesOfRecords().subtracting(leases.keys) : []

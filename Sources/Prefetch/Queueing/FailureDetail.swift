@@ -1,3 +1,4 @@
+internal import Redis
 package import WebImage
 
 /// What is kept about a skipped URL: one line of `failures`. Stored as TAB-separated fields:
@@ -36,8 +37,9 @@ package struct FailureDetail: Sendable, Equatable {
 
     init?(encoded text: String) {
         let parts = text.split(separator: "\t", maxSplits: 5, omittingEmptySubsequences: false)
-        guard parts.count == 6, let line = Int(parts[0]), let outcome = PrefetchOutcome(name: String(parts[1])),
-            let status = Int(parts[2]), let attempts = Int(parts[3])
+        guard parts.count == 6, let line = Int(plausible: parts[0]),
+            let outcome = PrefetchOutcome(name: String(parts[1])),
+            let status = Int(plausible: parts[2]), let attempts = Int(plausible: parts[3])
         else { return nil }
         var (detail, settings): (Substring, URLSettings?) = (parts[5], nil)
         if let tab = detail.lastIndex(of: "\t"), detail[detail.index(after: tab)...].hasPrefix("{"),

@@ -91,7 +91,9 @@ package struct FetchTally: Sendable, Equatable {
     init(fields: [String: RedisValue]) {
         for (name, value) in fields where name.utf8.count <= 3 {
             // No count comes near that; together they stay far from the end of the numbers.
-            guard let number = Int(name.dropFirst()), let value = value.int, (0...1 << 50).contains(value) else {
+            guard let number = Int(plausible: name.dropFirst()), let value = value.exactInt,
+                (0...1 << 48).contains(value)
+            else {
                 continue
             }
             switch (name.first, number) {

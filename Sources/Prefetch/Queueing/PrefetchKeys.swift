@@ -81,6 +81,12 @@ package struct PrefetchKeys: Sendable {
         local function lists(id) return batch(id) .. ':lists' end
         local function own(worker) return K .. ':own:' .. worker end
         local function now() local t = redis.call('TIME') return t[1] * 1000 + math.floor(t[2] / 1000) end
+        -- A whole number from 0 to 2^48 of a field that anybody may have written; `default` for what is none, as nan, inf and texts.
+        local function number(text, default)
+          local n = tonumber(text)
+          if not n or n ~= n or n < 0 then return default end
+          return math.floor(math.min(n, 281474976710656))
+        end
         -- The parts of a job's name: batch, index of its first URL, number of URLs.
         local function parts(job)
           local id, base, n = job:match('^([%w._-]+):(%d+):(%d+)$')
@@ -162,18 +168,21 @@ package struct PrefetchKeys: Sendable {
           redis.call('SREM', K .. ':running', id)
           local slot = redis.call('HGET', batch(id), 'slot') or ''
           if slot ~= '' and redis.call('HGET', K .. ':slots', slot) == id then redis.call('HDEL', K .. ':slots', slot) end
-          keepFor(id, tonumber(redis.call('HGET', batch(id), 'keep') or '0'))
+          -- A century: EXPIRE counts in milliseconds.
+          keepFor(id, math.min(number(redis.call('HGET', batch(id), 'keep'), 0), 3153600000))
         end
         -- Done where every URL ended; cancelled where as many ended as were to be waited for.
         local function closeIfComplete(id)
           local m = redis.call('HMGET', batch(id), 'state', 'sealed', 'finished', 'total', 'finish_at')
           if m[1] ~= 'running' or m[2] ~= '1' then return end
-          local finished, total = tonumber(m[3]), tonumber(m[4])
+          local finished, total = number(m[3], -1), number(m[4], -2)
           if finished == total then return close(id, 'done') end
           if not m[5] then return end
           local share = m[5]:match('^(.+)%%$')
           -- 99.9 % of 1,000 are 999, whatever a double makes of it.
-          local wanted = share and math.ceil(total * tonumber(share) / 100 - 1e-6) or tonumber(m[5])
+          local part = share and tonumber(share) or 100
+          local wanted = share and math.ceil(total * (part == part and part or 100) / 100 - 1e-6) or number(m[5], total)
+          if wanted < 0 then return end
           if finished >= math.max(1, wanted) then close(id, 'cancelled', 'finish-at') end
         end
         -- An open batch that takes no more lists is sealed once all URLs of those it has are pushed.
@@ -188,7 +197,8 @@ package struct PrefetchKeys: Sendable {
           local due = redis.call('ZRANGE', K .. ':deadlines', '-inf', now(), 'BYSCORE', 'LIMIT', 0, 16)
           for _, id in ipairs(due) do
             redis.call('ZREM', K .. ':deadlines', id)
-            if redis.call('HGET', batch(id), 'state') == 'running' then close(id, 'cancelled', 'deadline') end
+            -- One whose keys somebody broke must not keep the others from their end.
+            if redis.pcall('HGET', batch(id), 'state') == 'running' then pcall(close, id, 'cancelled', 'deadline') end
           end
           return #due
         end

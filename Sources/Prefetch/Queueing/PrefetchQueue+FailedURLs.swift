@@ -60,8 +60,7 @@ extension PrefetchQueue {
             ["TIME"], ["SISMEMBER", RedisArgument(keys.failed), RedisArgument(url)],
             ["HGET", RedisArgument(keys.failedMeta), RedisArgument(url)],
         ])
-        let time = try replies[0].get().array ?? []
-        let at = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
+        let at = try replies[0].get().milliseconds ?? 0
         let isListed = try replies[1].get().int == 1
         return (isListed ? FailedURLEntry(meta: try replies[2].get().string ?? "") : nil, at)
     }

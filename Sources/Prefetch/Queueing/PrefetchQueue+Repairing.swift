@@ -89,7 +89,7 @@ extension PrefetchQueue {
         var (from, wrong, end) = (0, 0, 0)
         while true {
             let reply = try await recountPiece(batch, token: token, from: from, limit: limit)
-            let numbers = reply.dropFirst().map { Int($0) ?? 0 }
+            let numbers = reply.dropFirst().map { Int(plausible: $0) ?? 0 }
             switch reply.first {
             case "OK":
                 wrong += numbers[1]

@@ -28,7 +28,7 @@ struct JobCoverage {
         if !owners.isEmpty {
             for reply in try await queue.read(owners.map { ["HKEYS", RedisArgument(queue.keys.owned(by: $0))] }) {
                 for name in (try reply.get().array ?? []).compactMap(\.string) where name.hasPrefix(batch + ":") {
-                    let parts = name.dropFirst(batch.count + 1).split(separator: ":").compactMap { Int($0) }
+                    let parts = name.dropFirst(batch.count + 1).split(separator: ":").compactMap { Int(plausible: $0) }
                     guard parts.count == 2, parts[0] >= 0, parts[1] > 0, parts[0] + parts[1] <= limit else { continue }
                     coverage.add(name, parts[0]..<(parts[0] + parts[1]))
                 }

@@ -27,6 +27,12 @@ struct JSONLine: Decodable {
         if let sha256, Digest(hex: sha256.lowercased()) == nil {
             throw WebImageError(.invalidConfiguration, "sha256 has to be 64 hexadecimal digits")
         }
+        guard URLSettings.mayHave(headers ?? [:]) else {
+            throw WebImageError(
+                .invalidConfiguration,
+                "a URL has at most \(URLSettings.mostHeaders) headers of its own, of \(URLSettings.mostHeaderBytes) bytes in all"
+            )
+        }
         for (name, value) in headers ?? [:] where !HTTPHeader(name, value).isValid {
             throw WebImageError(
                 .invalidConfiguration, "the header \(name.prefix(40)) has a character that cannot be sent")

@@ -206,6 +206,8 @@ private struct PendingPush {
     private(set) var count = 0
     private(set) var jobs: [PrefetchJob] = []
     private var bytes = 0
+    /// Of the last job.
+    private var jobBytes = 0
 
     init(offset: Int) { self.offset = offset }
 
@@ -214,11 +216,15 @@ private struct PendingPush {
     private var jobsAreFull = false
 
     mutating func append(_ entry: PrefetchJob.Entry, batch: String, jobSize: Int) {
-        if jobs.isEmpty || jobsAreFull { jobs.append(PrefetchJob(batch: batch, base: offset + count, entries: [])) }
+        if jobs.isEmpty || jobsAreFull {
+            jobs.append(PrefetchJob(batch: batch, base: offset + count, entries: []))
+            jobBytes = 0
+        }
         jobs[jobs.count - 1].entries.append(entry)
         count += 1
         bytes += entry.url.utf8.count
-        jobsAreFull = jobs[jobs.count - 1].entries.count == jobSize
+        jobBytes += entry.byteCount
+        jobsAreFull = jobs[jobs.count - 1].entries.count == jobSize || jobBytes >= PrefetchJob.fullBytes
     }
 
     func payloads() -> [[UInt8]] { jobs.map { $0.encoded() } }

@@ -92,7 +92,8 @@ struct FsckCommand: AsyncParsableCommand {
         guard let disk = try? DiskCache(directory: folder, configuration: configuration),
             let entries = try? await BatchEntries(of: status, queue: session.queue)
         else {
-            Console.note("note: the list of \(id) is not readable any more; its files are not checked")
+            Console.note(
+                "note: the list of \(TerminalText.escaped(id)) is not readable any more; its files are not checked")
             return []
         }
         let rule = CacheKeyRule(status.options.cacheKey) ?? .url
@@ -101,7 +102,8 @@ struct FsckCommand: AsyncParsableCommand {
         var codes: [UInt8] = []
         try await entries.forEach { entry async throws(PrefetchError) in
             if index % 16_384 == 0 {
-                let range = index..<min(index + 16_384, status.total)
+                // What Redis has no byte of reads as open; the list may be longer than the batch says it is.
+                let range = index..<index + 16_384
                 codes = try await session.outcomes(of: id, range: range)
             }
             defer { index += 1 }
@@ -122,7 +124,7 @@ struct FsckCommand: AsyncParsableCommand {
 /// What a check found, in words and as JSON.
 enum FsckText {
     static func line(_ finding: BatchCheck.Finding) -> String {
-        let batch = finding.batch.isEmpty ? "queue" : finding.batch
+        let batch = finding.batch.isEmpty ? "queue" : TerminalText.escaped(finding.batch)
         return "\(batch): \(finding.invariant): \(TerminalText.escaped(finding.message))"
     }
 

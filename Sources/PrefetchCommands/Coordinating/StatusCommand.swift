@@ -101,9 +101,11 @@ struct StatusCommand: AsyncParsableCommand {
             let next = lists.first { $0.base <= status.pushed && status.pushed < $0.end }
             let command =
                 if let next {
-                    "append \(status.id) \(Shell.quoted(next.path))"
+                    "append \(TerminalText.escaped(status.id)) \(Shell.quoted(next.path))"
                 } else {
-                    status.retryOf == nil ? "submit --resume \(Shell.quoted(status.listPath))" : "retry \(status.id)"
+                    status.retryOf == nil
+                        ? "submit --resume \(Shell.quoted(status.listPath))"
+                        : "retry \(TerminalText.escaped(status.id))"
                 }
             Console.print("  waiting for its list; go on with: prefetch-coord \(command)")
         }
@@ -122,11 +124,11 @@ struct StatusCommand: AsyncParsableCommand {
     private static func printWorkers(_ workers: [[String: String]]) {
         if workers.isEmpty { Console.print("no workers") }
         for facts in workers {
-            let parked = Int(facts["parked"] ?? "") ?? 0
-            let flight = max(0, (Int(facts["in_flight"] ?? "") ?? 0) - parked)
+            let parked = Int(plausible: facts["parked"] ?? "") ?? 0
+            let flight = max(0, (Int(plausible: facts["in_flight"] ?? "") ?? 0) - parked)
             var line = "worker \(TerminalText.escaped(facts["id"] ?? ""))  in flight \(flight)"
             if let most = facts["max_concurrent_downloads"] { line += " of \(TerminalText.escaped(most))" }
-            if let checking = Int(facts["checking"] ?? ""), checking > 0 {
+            if let checking = Int(plausible: facts["checking"] ?? ""), checking > 0 {
                 line += ", checking \(Wording.count(checking))"
             }
             if parked > 0 { line += ", and \(Wording.count(parked)) from which no byte comes" }
@@ -142,7 +144,9 @@ struct StatusCommand: AsyncParsableCommand {
         _ batches: [JSONText], _ statuses: [BatchStatus], _ workers: [[String: String]], _ queue: JSONText,
         _ health: QueueHealth
     ) -> JSONText {
-        func number(_ facts: [String: String], _ name: String) -> JSONText { .int(Int(facts[name] ?? "") ?? 0) }
+        func number(_ facts: [String: String], _ name: String) -> JSONText {
+            .int(Int(plausible: facts[name] ?? "") ?? 0)
+        }
         return .object([
             ("v", .int(1)), ("queue", queue),
             ("batches", .array(batches)),

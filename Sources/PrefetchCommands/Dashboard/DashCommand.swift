@@ -76,7 +76,8 @@ struct DashCommand: AsyncParsableCommand {
             let end = await loop.run(state)
             if let status = end.state.look?.status, status.state == .running {
                 Console.note(
-                    "\(status.id) runs on; come back with: \(Shell.program) dash \(status.id)\(location.words)")
+                    "\(TerminalText.escaped(status.id)) runs on; come back with: \(Shell.program) dash \(TerminalText.escaped(status.id))\(location.words)"
+                )
             }
             if let signal = end.signal { throw ExitCode(TerminationSignals.exitCode(signal)) }
         }

@@ -1,4 +1,5 @@
 internal import Prefetch
+internal import Redis
 internal import WebImage
 
 /// Everything the dashboard knows and shows: what was read, what was typed. A value; ``DashFrame`` draws it.
@@ -89,7 +90,7 @@ struct DashState: Sendable {
     }
 
     private mutating func takeCPU(of name: String, _ worker: BatchLook.Worker, at: Int) {
-        guard let said = worker.facts["cpu"].flatMap({ Int($0) }) else { return }
+        guard let said = worker.facts["cpu"].flatMap({ Int(plausible: $0) }) else { return }
         guard let last = cpu[name] else {
             cpu[name] = (at, said, nil)
             return

@@ -18,7 +18,7 @@ enum QueueMetrics {
                 (count, size) = (known.count, known.size)
             }
             var system = statvfs()
-            if statvfs(folder, &system) == 0 { free = Int(system.f_bavail) * Int(system.f_frsize) }
+            if statvfs(folder, &system) == 0 { free = Int(clamped: Double(system.f_bavail) * Double(system.f_frsize)) }
         }
     }
 
@@ -144,7 +144,7 @@ enum QueueMetrics {
             states.add(Double(counts[name] ?? 0), ("state", name))
         }
         func sum(_ name: String, _ help: String, _ fact: String) -> MetricFamily {
-            let value = figures.workers.values.reduce(0) { $0 + (Int($1.facts[fact] ?? "") ?? 0) }
+            let value = figures.workers.values.reduce(0) { $0 + (Int(plausible: $1.facts[fact] ?? "") ?? 0) }
             return MetricFamily(name, .gauge, help, Double(value))
         }
         return [

@@ -1,4 +1,5 @@
 internal import Prefetch
+internal import Redis
 
 /// What all workers of a queue do now, as of their last sign of life.
 struct WorkerLoad: Equatable {
@@ -23,7 +24,7 @@ struct WorkerLoad: Equatable {
     init(_ facts: [[String: String]]) {
         workers = facts.count
         for fact in facts {
-            func number(_ name: String) -> Int { fact[name].flatMap { Int($0) } ?? 0 }
+            func number(_ name: String) -> Int { max(0, fact[name].flatMap { Int(plausible: $0) } ?? 0) }
             inFlight += number("in_flight")
             parked += number("parked")
             checking += number("checking")

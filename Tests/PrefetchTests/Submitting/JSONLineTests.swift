@@ -58,6 +58,14 @@ struct JSONLineTests {
             ),
             (#"{"url":"http://h/a","options":["nope"]}"#, "line 2: there is no option 'nope'; there are retryFailed, "),
             (#"{"url":"http://h/a","sha256":"12"}"#, "line 2: sha256 has to be 64 hexadecimal digits"),
+            (
+                #"{"url":"http://h/a","headers":{\#((0..<65).map { "\"X-\($0)\":\"\"" }.joined(separator: ","))}}"#,
+                "line 2: a URL has at most 64 headers of its own, of 16384 bytes in all"
+            ),
+            (
+                #"{"url":"http://h/a","headers":{"X":"\#(String(repeating: "v", count: 16_384))"}}"#,
+                "line 2: a URL has at most 64 headers of its own, of 16384 bytes in all"
+            ),
             (#"{"url":"http://h/a","headers":{"A":"b\r\nC: d"}}"#, "line 2: the header A has a character"),
             (#"{"url":"http://h/a","mirrors":["x"]}"#, "line 2: a mirror has to be a URL"),
         ])

@@ -230,6 +230,7 @@ final class DownloadOperation {
     }
 
     func beginBody(status: Int, length: Int?, handle: CurlHandle) {
+        progress.hasHeader = true
         if status != 206 { expected = length }
         judge(handle)
         guard isWanted else {

@@ -1,3 +1,4 @@
+import Prefetch
 import Testing
 import WebImage
 
@@ -40,6 +41,39 @@ struct PrintingTests {
     ])
     func latenciesHaveThreeDigits(seconds: Double, text: String) {
         #expect(Wording.latency(seconds) == text)
+    }
+
+    @Test func aLineKeepsItsLooksAndNothingElseOfATerminal() {
+        let painted =
+            Ink.bad.painted("bad", isColoured: true) + "\t" + Ink.plain.selected.painted("x", isColoured: false)
+        #expect(TerminalText.line(painted) == painted)
+        #expect(TerminalText.line("a\u{1B}[2J\u{7}\r\nb\u{7F}") == "a\\x1b[2J\\x07\\x0d\nb\\x7f")
+        #expect(TerminalText.line("\u{1B}[8mx\u{1B}[0m\u{1B}[m\u{1B}[31") == "\\x1b[8mx\u{1B}[0m\\x1b[m\\x1b[31")
+        // What a URL may have stays: somebody may read it on.
+        #expect(TerminalText.line("http://h/ä\u{202E}") == "http://h/ä\u{202E}")
+        #expect(TerminalText.escaped("a\u{61C}b\u{202E}") == "a\\u{61c}b\\u{202e}")
+    }
+
+    @Test func numbersThatAreTooLargeAreShown() {
+        #expect(Wording.seconds(.infinity).hasSuffix("m") && Wording.seconds(1e300).hasSuffix("m"))
+        #expect(Wording.decimal(.nan, digits: 1) == "0.0")
+        #expect(JSONText.number(1e300).text.count > 10)
+        #expect(Int(clamped: -1e300) < 0 && Int(clamped: 2.9) == 2)
+    }
+
+    @Test func aTableHasNoFormulaAndNothingThatReordersIt() {
+        func line(_ url: String, _ caption: String, _ form: BatchTable.Form = .commas) -> String {
+            var result = BatchResults.Line(line: 7, url: url, outcome: .hit)
+            result.columns = ["caption": caption]
+            return BatchTable(form: form, columns: ["caption"]).line(ExportedLine(result))
+        }
+        for first in ["=", "+", "-", "@", "\t", "\r"] {
+            #expect(line("http://h/", first + "1+1").hasSuffix(",\"'\(first)1+1\"\r\n"))
+        }
+        #expect(line("http://h/a=b", "a=b", .tabs) == "7\thttp://h/a=b\thit\t\t\t\t\t\t\ta=b\n")
+        #expect(line("=1+1", "", .tabs).hasPrefix("7\t'=1+1\t"))
+        let bidi = line("http://h/\u{202E}gpj", "x\u{61C}\u{1B}[2J\ny", .tabs)
+        #expect(bidi.hasPrefix("7\thttp://h/%E2%80%AEgpj\thit") && bidi.hasSuffix("\t\"x\\u{61c}\\x1b[2J\ny\"\n"))
     }
 
     @Test func jsonKeepsItsOrderAndEscapesWhatCanMoveATerminal() {

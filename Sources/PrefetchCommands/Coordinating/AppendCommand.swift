@@ -105,9 +105,9 @@ struct AppendCommand: AsyncParsableCommand {
         let segment = added.segment
         let urls = "\(Wording.count(segment.total)) URLs"
         let lines = "lines \(Wording.count(segment.line + 1)) to \(Wording.count(segment.line + segment.lines))"
-        if added.isNew { return "\(id): added \(urls) as its \(lines)" }
+        if added.isNew { return "\(TerminalText.escaped(id)): added \(urls) as its \(lines)" }
         return added.wasFed
-            ? "\(id): has these \(urls) already as its \(lines); nothing was added"
-            : "\(id): queued the rest of \(urls), its \(lines)"
+            ? "\(TerminalText.escaped(id)): has these \(urls) already as its \(lines); nothing was added"
+            : "\(TerminalText.escaped(id)): queued the rest of \(urls), its \(lines)"
     }
 }

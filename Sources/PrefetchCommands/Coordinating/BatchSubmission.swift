@@ -38,7 +38,8 @@ struct BatchSubmission: Sendable {
         batch.slot = slot
         let opened = try await batch.open(in: queue)
         if let slot, let replaced = opened.replaced {
-            Console.note("cancelled \(replaced), which had the slot \(slot)")
+            Console.note(
+                "cancelled \(TerminalText.escaped(replaced)), which had the slot \(TerminalText.escaped(slot))")
         }
         return opened.id
     }

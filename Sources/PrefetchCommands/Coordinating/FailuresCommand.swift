@@ -40,7 +40,8 @@ struct FailuresCommand: AsyncParsableCommand {
             let open = status.total - status.counts.finished
             if status.retryOf != nil, open > 0, !Console.isOutputClosed {
                 Console.note(
-                    "note: \(Wording.count(open)) URLs that are retried in \(status.id) have no new outcome yet")
+                    "note: \(Wording.count(open)) URLs that are retried in \(TerminalText.escaped(status.id)) have no new outcome yet"
+                )
             }
         }
     }

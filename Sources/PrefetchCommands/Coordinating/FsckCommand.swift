@@ -56,7 +56,7 @@ struct FsckCommand: AsyncParsableCommand {
             // A file that somebody deleted is nothing that was lost in Redis.
             let broken = findings.filter { $0.invariant != "I5" }.map(\.batch)
             let commands = Set(broken).sorted().map {
-                "prefetch-coord repair\($0.isEmpty ? "" : " \($0)")\(location.words)"
+                "prefetch-coord repair\($0.isEmpty ? "" : " \(TerminalText.escaped($0))")\(location.words)"
             }
             if json {
                 let past = histories.map { _ in pasts.map { HistoryOutput.json($0.id, $0.result) } }

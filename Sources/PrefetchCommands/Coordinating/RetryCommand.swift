@@ -145,7 +145,7 @@ struct RetryCommand: AsyncParsableCommand {
             allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" },
             isColoured: progress.isColoured)
         guard let status = try await Self.unless(stop, { try await follower.follow() }) ?? nil else {
-            Console.note("the batch runs on: \(Shell.program) status \(id)")
+            Console.note("the batch runs on: \(Shell.program) status \(TerminalText.escaped(id))")
             throw ExitCode(130)
         }
         if json {

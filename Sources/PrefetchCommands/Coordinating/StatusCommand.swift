@@ -93,7 +93,7 @@ struct StatusCommand: AsyncParsableCommand {
         let chain = try await BatchChain.read(status.id, queue: queue)
         if let line = BatchText.merged(chain, seenFrom: status.id) { Console.print(line) }
         if status.isHeld {
-            let what = status.isPaused ? status.id : "--all"
+            let what = status.isPaused ? TerminalText.escaped(status.id) : "--all"
             Console.print(
                 "  \(BatchText.pause(status) ?? ""); go on with: prefetch-coord resume \(what)\(location.words)")
         }

@@ -131,7 +131,7 @@ struct SubmitCommand: AsyncParsableCommand {
                 }
                 if case .closed(let state) = end, state != "done" {
                     if try await session.queue.status(of: id)?.endedBy == .deadline {
-                        Console.note("\(id) reached its deadline while it was fed")
+                        Console.note("\(TerminalText.escaped(id)) reached its deadline while it was fed")
                         guard wait else { throw ExitCode(4) }
                         return true
                     }
@@ -156,7 +156,9 @@ struct SubmitCommand: AsyncParsableCommand {
             isColoured: progress.isColoured)
         let status = try await BatchFollower.untilStopped(stop, session) { try await follower.follow() }
         guard let status else {
-            Console.note("\(id) runs on; come back with: \(Shell.program) watch \(id)\(location.words)")
+            Console.note(
+                "\(TerminalText.escaped(id)) runs on; come back with: \(Shell.program) watch \(TerminalText.escaped(id))\(location.words)"
+            )
             throw ExitCode(130)
         }
         if json {
@@ -169,7 +171,7 @@ struct SubmitCommand: AsyncParsableCommand {
     }
 
     func tellNext(_ id: String, _ list: URLList, _ session: Session) async throws {
-        Console.note("queued \(Wording.count(list.total)) URLs as \(id)")
+        Console.note("queued \(Wording.count(list.total)) URLs as \(TerminalText.escaped(id))")
         try await tellWatch(id, session)
     }
 
@@ -178,7 +180,7 @@ struct SubmitCommand: AsyncParsableCommand {
         if try await session.queue.workers().isEmpty {
             Console.note("no worker is there yet; start one: \(workerCommand(session))")
         }
-        Console.note("watch it:     \(Shell.program) watch \(id)\(location.words)")
+        Console.note("watch it:     \(Shell.program) watch \(TerminalText.escaped(id))\(location.words)")
     }
 
     private func workerCommand(_ session: Session) -> String {

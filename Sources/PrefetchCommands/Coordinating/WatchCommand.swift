@@ -62,7 +62,9 @@ struct WatchCommand: AsyncParsableCommand {
             // Nobody reads the events any more, or they cannot be written: said by whoever started us.
             if Console.isOutputClosed || Console.outputError != nil || !Console.hasReader { return }
             guard let end else {
-                Console.note("\(id) runs on; come back with: \(Shell.program) watch \(id)\(location.words)")
+                Console.note(
+                    "\(TerminalText.escaped(id)) runs on; come back with: \(Shell.program) watch \(TerminalText.escaped(id))\(location.words)"
+                )
                 let number = signal.withLock { $0 }
                 throw ExitCode(TerminationSignals.exitCode(number))
             }
@@ -84,7 +86,8 @@ struct WatchCommand: AsyncParsableCommand {
         for line in BatchText.summary(status) { Console.print(line) }
         guard status.counts.skipped > 0 else { return }
         Console.print("")
-        Console.print("what was skipped:     \(Shell.program) failures \(status.id)\(location.words)")
+        Console.print(
+            "what was skipped:     \(Shell.program) failures \(TerminalText.escaped(status.id))\(location.words)")
     }
 
     /// Prints events as they come; several that come together in one write.

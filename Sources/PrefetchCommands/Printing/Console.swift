@@ -16,9 +16,9 @@ enum Console {
         isJSON.withLock { $0 = true }
     }
 
-    /// A line of the result.
+    /// A line of the result, or several; see ``TerminalText/line(_:)``.
     static func print(_ line: String) {
-        write(line + "\n", to: STDOUT_FILENO)
+        write(TerminalText.line(line) + "\n", to: STDOUT_FILENO)
     }
 
     /// Raw bytes of the result.
@@ -32,6 +32,7 @@ enum Console {
             let object = JSONText.object([("event", .string("note")), ("message", .string(line))])
             return write(object.text + "\n", to: STDERR_FILENO)
         }
+        let line = TerminalText.line(line)
         let isKept = waiting.withLock { waiting in
             waiting?.append(line)
             return waiting != nil

@@ -64,7 +64,8 @@ struct URLFactsText {
         facts.endings.flatMap { ending in
             let batch = ending.batch
             let time = batch.ended > 0 ? batch.ended : batch.created
-            let about = "\(batch.id) (\(batch.state.rawValue), \(UTCTime.text(milliseconds: time)))"
+            let about =
+                "\(TerminalText.escaped(batch.id)) (\(batch.state.rawValue), \(UTCTime.text(milliseconds: time)))"
             var lines = ending.details.prefix(3).map { detail in
                 var text = "line \(detail.line) of \(about): \(detail.outcome.name)"
                 if let status = detail.httpStatus, detail.outcome == .httpError { text += " \(status)" }
@@ -72,7 +73,8 @@ struct URLFactsText {
                 return text + (detail.detail.isEmpty ? "" : ", \(TerminalText.escaped(detail.detail))")
             }
             if ending.details.count > 3 {
-                lines.append("and \(Wording.count(ending.details.count - 3)) more lines of \(batch.id)")
+                lines.append(
+                    "and \(Wording.count(ending.details.count - 3)) more lines of \(TerminalText.escaped(batch.id))")
             }
             return lines
         }
@@ -96,7 +98,7 @@ struct URLFactsText {
         if let newest = facts.endings.first?.batch, newest.state != .running, newest.retriedBy == nil,
             facts.endings[0].details.contains(where: { $0.outcome != .invalidURL })
         {
-            lines.append("retry what it skipped:   \(Shell.program) retry \(newest.id)\(words)")
+            lines.append("retry what it skipped:   \(Shell.program) retry \(TerminalText.escaped(newest.id))\(words)")
         }
         return lines
     }

@@ -42,6 +42,9 @@ final class RedisContext {
         socket.opened(made.pointee.fd)
     }
 
+    /// Where it leads, as the kernel sees it.
+    var peer: Set<RedisPlace> { RedisPlace.peer(of: context.pointee.fd) }
+
     deinit {
         // First, so that an interrupt never reaches a descriptor that already belongs to somebody else.
         socket.closed()

@@ -43,7 +43,8 @@ struct ParsingTests {
 
     @Test func aRunHandsItsFetchOptionsToItsWorkersUnchanged() throws {
         let words = [
-            "--max-concurrent-downloads", "7", "--allow-net", "127.0.0.0/8", "--allow-net", "[::1]:80", "--header",
+            "--max-concurrent-downloads", "7", "--allow-net", "127.0.0.0/8", "--allow-net", "[::1]:80",
+            "--deny-net", "127.0.0.1:6379", "--header",
             "A: b c",
             "--resolve", "h:80:127.0.0.1", "--connect-to", "a:1:b:2", "--user-agent", "me", "--proxy", "http://p:1",
             "--ca-file", "/ca", "--max-time", "1500ms", "--connect-timeout", "2s", "--timeout", "3s", "--tries", "4",
@@ -141,7 +142,7 @@ struct ParsingTests {
     }
 
     @Test(arguments: [
-        ["--allow-net", "10.0.0.0/33"], ["--header", "novalue"], ["--tries", "0"], ["--max-concurrent-downloads", "0"],
+        ["--allow-net", "10.0.0.0/33"], ["--deny-net", "redis"], ["--header", "novalue"], ["--tries", "0"], ["--max-concurrent-downloads", "0"],
         ["--lease", "500ms"], ["--max-size", "0"], ["--cache-max-size", "0"], ["--cache-max-age", "-1"],
         ["--min-free", "x"], ["--cache-expire-by", "size"], ["--low-speed-limit", "-1"], ["--retry-on", "dns,ftp"],
         ["--retry-on", "200"], ["--retry-delay", "-1"], ["--max-retry-after", "x"],

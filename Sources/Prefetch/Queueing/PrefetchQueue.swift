@@ -33,12 +33,15 @@ package struct PrefetchQueue: Sendable {
     /// A queue over a connection of its own, which follows the queue through a Redis Cluster.
     /// * `client`: what CLIENT LIST shows.
     /// * `name`: 1 to 64 of `A-Z a-z 0-9 _ -`.
+    /// * `onPlaces`: hears where Redis listens, as of `RedisConnection`.
     package init(
-        _ redis: RedisConfiguration, client: String, name: String = "default", patience: Duration? = .seconds(10)
+        _ redis: RedisConfiguration, client: String, name: String = "default", patience: Duration? = .seconds(10),
+        onPlaces: @escaping @Sendable (Set<RedisPlace>) -> Void = { _ in }
     ) {
         self.init(
-            connection: RedisConnection(redis, name: client, following: PrefetchKeys(queue: name).root), name: name,
-            patience: patience)
+            connection: RedisConnection(
+                redis, name: client, following: PrefetchKeys(queue: name).root, onPlaces: onPlaces),
+            name: name, patience: patience)
     }
 
     /// The same queue over another connection, or with another patience.

@@ -21,6 +21,8 @@ final class BatchContext: Sendable {
         var leading: [String: [UnsafeContinuation<Ending?, Never>]] = [:]
         var failed: [String: Ending] = [:]
         var refusedHosts: Set<String> = []
+        /// nil once the batch has ended here.
+        var jar: CookieJar? = CookieJar()
     }
 
     let id: String
@@ -42,6 +44,12 @@ final class BatchContext: Sendable {
         policy = FailedURLPolicy(rawValue: options.blacklist) ?? .smart
         keyRule = CacheKeyRule(options.cacheKey) ?? .url
     }
+
+    /// Where the cookies of its downloads are: those of no other batch. A straggler of a batch that has ended has a jar to itself.
+    var cookies: CookieJar { state.withLock { $0.jar } ?? CookieJar() }
+
+    /// The batch has ended: its cookies go with its last transfer.
+    func forgetCookies() { state.withLock { $0.jar = nil } }
 
     /// Takes the lead for a URL that nobody fetches or has failed with, which is the usual case.
     func tryLead(_ url: String) -> Bool {

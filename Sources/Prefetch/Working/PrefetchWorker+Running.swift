@@ -163,6 +163,7 @@ extension PrefetchWorker {
         request.computesDigest = context.options.digest != "none"
         request.isDurable = context.options.durability == "file"
         request.options = context.loadOptions
+        request.cookies = context.cookies
         request.wantsPath = false
         entry.settings?.apply(to: &request)
         request.permit = permit

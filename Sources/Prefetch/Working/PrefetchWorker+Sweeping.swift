@@ -87,7 +87,9 @@ extension PrefetchWorker {
         queue.patience = .seconds(1)
         do throws(RedisError) {
             let running = Set(try await queue.statuses(of: known).filter { $0.state == .running }.map(\.id))
-            keeper.release(known.filter { !running.contains($0) })
+            let ended = known.filter { !running.contains($0) }
+            keeper.release(ended)
+            for batch in ended { batches[batch]?.forgetCookies() }
         } catch {
             // They stay protected until it answers.
         }

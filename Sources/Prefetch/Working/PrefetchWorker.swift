@@ -71,12 +71,15 @@ public actor PrefetchWorker {
         self.configuration = configuration
         self.manager = manager
         concurrency = configuration.maxConcurrentDownloads
-        var queue = PrefetchQueue(redis, client: "prefetch-worker", name: name, patience: .zero)
+        let closed = manager.downloader.closedPlaces
+        let close: @Sendable (Set<RedisPlace>) -> Void = { closed.close($0) }
+        var queue = PrefetchQueue(redis, client: "prefetch-worker", name: name, patience: .zero, onPlaces: close)
         let complaints = Complaints(configuration.onEvent)
         self.complaints = complaints
         queue.notice = { complaints.say($0) }
         self.queue = queue
-        bellConnection = RedisConnection(redis, name: "prefetch-worker-bell", following: queue.keys.root)
+        bellConnection = RedisConnection(
+            redis, name: "prefetch-worker-bell", following: queue.keys.root, onPlaces: close)
         pool = manager.pool
         cacheID = manager.cache.disk.id ?? ""
         keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)

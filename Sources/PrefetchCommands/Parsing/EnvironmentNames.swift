@@ -9,6 +9,7 @@ enum EnvironmentNames {
         ("PREFETCH_CACHE", "the cache folder, as --cache"),
         ("PREFETCH_PROGRESS", "how progress is told, as --progress"),
         ("PREFETCH_ALLOW_NET", "private networks that are open, as --allow-net"),
+        ("PREFETCH_DENY_NET", "networks that stay closed, as --deny-net"),
         ("PREFETCH_HISTORY", "a folder for what workers did, as --history"),
         ("PREFETCH_LOG_FORMAT", "how workers log, as --log-format"),
     ]

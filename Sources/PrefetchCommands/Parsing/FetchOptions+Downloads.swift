@@ -23,7 +23,7 @@ extension FetchOptions {
         downloads.connectTo = connectTo
         downloads.resolve = resolve
         downloads.caFile = caFile
-        downloads.addressPolicy = AddressPolicy(allow: try openNetworks())
+        downloads.addressPolicy = try addressPolicy()
         if let userAgent { downloads.setValue(userAgent, forHTTPHeaderField: "User-Agent") }
         for header in headers {
             let parts = header.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)

@@ -9,9 +9,17 @@ struct FetchOptions: ParsableArguments {
 
     @Option(
         name: .customLong("allow-net"),
-        help: "Open a private network, as 10.0.0.0/8 or 127.0.0.1:8080; may be repeated. PREFETCH_ALLOW_NET opens more."
+        help:
+            "Open a private network, as 10.0.0.0/8 or 127.0.0.1:8080; may be repeated. PREFETCH_ALLOW_NET opens more. Ports of databases and other services stay closed unless they are named."
     )
     var allowNet: [String] = []
+
+    @Option(
+        name: .customLong("deny-net"),
+        help:
+            "Close a network whatever else opens it, as 10.0.0.5 or 10.0.0.0/8:9090; may be repeated. PREFETCH_DENY_NET closes more."
+    )
+    var denyNet: [String] = []
 
     @Option(
         name: [.customShort("H"), .customLong("header")],
@@ -71,8 +79,10 @@ struct FetchOptions: ParsableArguments {
         for header in headers where !header.contains(":") {
             throw ValidationError("--header wants 'Name: value', not '\(header)'")
         }
-        for text in allowNet where CIDR(text) == nil {
-            throw ValidationError("--allow-net wants an address or a network such as 10.0.0.0/8, not '\(text)'")
+        for (option, texts) in [("--allow-net", allowNet), ("--deny-net", denyNet)] {
+            for text in texts where CIDR(text) == nil {
+                throw ValidationError("\(option) wants an address or a network such as 10.0.0.0/8, not '\(text)'")
+            }
         }
     }
 
@@ -80,6 +90,7 @@ struct FetchOptions: ParsableArguments {
     var arguments: [String] {
         var words = ["--max-concurrent-downloads", String(maxConcurrentDownloads)]
         for text in allowNet { words += ["--allow-net", text] }
+        for text in denyNet { words += ["--deny-net", text] }
         for text in headers { words += ["--header", text] }
         for text in resolve { words += ["--resolve", text] }
         for text in connectTo { words += ["--connect-to", text] }

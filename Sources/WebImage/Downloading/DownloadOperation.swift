@@ -7,6 +7,8 @@ final class DownloadOperation {
         let url: String
         let options: DownloadOptions
         let headers: [HTTPHeader]
+        /// The number of its jar; nil where it neither sends nor keeps cookies.
+        let jar: UInt64?
     }
 
     /// Why curl was told to end a transfer.
@@ -19,6 +21,8 @@ final class DownloadOperation {
     let key: Key
     let priority: Int
     var options: DownloadOptions { key.options }
+    /// Its jar, which lasts at least as long as it does.
+    var cookies: CookieJar?
     /// Who gets the result. Empty: nobody any more.
     var waiters: [DownloadCall] = []
     /// The URL of the first hop of every try.
@@ -68,7 +72,7 @@ final class DownloadOperation {
     var asksForRest = false
     var abort: Abort?
     var socketErrno: Int32 = 0
-    private(set) var refusal: (target: String, reason: String)?
+    private(set) var refusal: (target: String, reason: String, isFinal: Bool)?
     /// The addresses of its transfer's connections, where it made any.
     private(set) var dialled: [(address: IPAddress, port: Int)] = []
     private var limits: Limits
@@ -311,8 +315,9 @@ final class DownloadOperation {
         nextInspection = isDone ? .max : received * 2
     }
 
-    func wasRefused(_ target: IPAddress, port: Int, reason: String) {
-        refusal = (target.isIPv6 ? "[\(target)]:\(port)" : "\(target):\(port)", reason)
+    /// * `isFinal`: nobody can open it, so nobody is told how.
+    func wasRefused(_ target: IPAddress, port: Int, reason: String, isFinal: Bool = false) {
+        refusal = (target.isIPv6 ? "[\(target)]:\(port)" : "\(target):\(port)", reason, isFinal)
     }
 
     func didDial(_ target: IPAddress, port: Int) { dialled.append((target, port)) }

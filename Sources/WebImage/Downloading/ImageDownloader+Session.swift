@@ -65,10 +65,7 @@ extension ImageDownloader {
     }
 
     private func forgetConnections() {
-        idleHandles = []
-        idleCookieHandles = []
-        plainShare = nil
-        cookieShare = nil
+        pools = [:]
         multi.closeConnections()
         multi.setConnectionLimit(configuration.connectionLimit(maxConcurrentDownloads))
     }
@@ -96,6 +93,6 @@ extension ImageDownloader {
 
     private func makeHeaders() {
         headers = CurlList(headers: configuration.headers)
-        headersWithoutCredentials = CurlList(headers: configuration.headers.filter { !$0.isCredential })
+        headersOffOrigin = CurlList(headers: configuration.headers.filter(\.isHarmless))
     }
 }

@@ -75,7 +75,7 @@ extension WebImageError {
             // Refused only where no permitted address was left to try.
             failure.code = .refused
             failure.message = refusal.reason
-            failure.refusedAddress = refusal.target
+            failure.refusedAddress = refusal.isFinal ? nil : refusal.target
             failure.isTransient = false
             return failure
         }

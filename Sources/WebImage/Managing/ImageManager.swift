@@ -81,11 +81,19 @@ public final class ImageManager: ImageLoading {
         try await loadImage(with: url, options: options, progress: nil)
     }
 
+    /// The same, with its cookies in a jar.
+    public func loadImage(
+        with url: String, options: WebImageOptions, cookies: CookieJar
+    ) async throws(WebImageError) -> LoadedImage {
+        try await loadImage(with: url, options: options, cookies: cookies, progress: nil)
+    }
+
     /// The same, and tells of the bytes while they come: `progress` is called as by ``ImageDownloader``, where there is a download.
+    /// * `cookies`: the jar of `handleCookies`; nil: the downloader's own, as of every load without one.
     /// - Returns: the image.
     /// - Throws: as ``loadImage(with:options:)``.
     public func loadImage(
-        with url: String, options: WebImageOptions = [],
+        with url: String, options: WebImageOptions = [], cookies: CookieJar? = nil,
         progress: (@Sendable (_ receivedBytes: Int, _ expectedBytes: Int) -> Void)?
     ) async throws(WebImageError) -> LoadedImage {
         let options = configuration.optionsProcessor?(url, options) ?? options
@@ -98,6 +106,7 @@ public final class ImageManager: ImageLoading {
         request.options = options
         request.usesMemory = true
         request.progress = progress
+        request.cookies = cookies
         request.rework = rework(of: url)
         request.willLeaveCache = { [self] () throws(WebImageError) in
             if asksFailed { try refuseFailed(url) }

@@ -28,6 +28,8 @@ package struct LoadRequest: Sendable {
     package var usesMemory = false
     /// Whether who asks wants to know where its file is.
     package var wantsPath = true
+    /// Where its cookies are kept; nil: with all of the downloader's that have no jar.
+    package var cookies: CookieJar?
     /// Leave to ask the network, which can be taken back.
     package var permit: DownloadPermit?
     /// Runs where the cache has no such image; what it throws ends the load.

@@ -1,0 +1,83 @@
+import Foundation
+import Glibc
+import Origin
+import Redis
+import TestSupport
+import Testing
+
+/// What nobody else is to read: on command lines, in files, in what is printed.
+@Suite("Secrets and the programs", .timeLimit(.minutes(2)))
+struct SecretTests {
+    private let folder = TemporaryDirectory()
+
+    private func coord(_ arguments: [String]) async throws -> ChildProcess {
+        try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean)
+    }
+
+    private func list(_ urls: [String]) -> String {
+        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
+        return folder.path("urls.txt")
+    }
+
+    /// Every process below one, by its number, with its command line.
+    private func commandLines(below pid: Int32) -> [Int32: String] {
+        var parents: [Int32: Int32] = [:]
+        for child in ((try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []).compactMap({ Int32($0) }) {
+            let text = (try? String(contentsOfFile: "/proc/\(child)/stat", encoding: .utf8)) ?? ""
+            let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
+            if fields.count > 1 { parents[child] = Int32(fields[1]) }
+        }
+        var lines: [Int32: String] = [:]
+        for child in parents.keys {
+            var ancestor = parents[child]
+            while let next = ancestor, next != pid, next > 1 { ancestor = parents[next] }
+            guard ancestor == pid else { continue }
+            let bytes = (try? Data(contentsOf: URL(fileURLWithPath: "/proc/\(child)/cmdline"))) ?? Data()
+            lines[child] = bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ")
+        }
+        return lines
+    }
+
+    /// Files below a folder that contain a text.
+    private func files(below path: String, containing text: String) -> [String] {
+        let names = FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []
+        return names.filter { name in
+            guard let data = FileManager.default.contents(atPath: "\(path)/\(name)") else { return false }
+            return data.firstRange(of: Data(text.utf8)) != nil
+        }
+    }
+
+    @Test("The Redis of a queue is not reached, whatever network is open; --deny-net closes more, and wins")
+    func denied() async throws {
+        let port = freePort()
+        let redis = try await RedisServer(options: ["--port", "\(port)", "--bind", "127.0.0.1"])
+        let (origin, closed) = (try OriginServer(), try OriginServer(address: "127.0.0.3"))
+        for server in [origin, closed] {
+            server.setFallback { _ in OriginResponse(body: GeneratedImage.png(seed: 3, width: 8, height: 8)) }
+        }
+        origin.route("/there.png", .redirect(to: "http://localhost:\(port)/there.png"))
+        let urls = [
+            origin.url("/1.png"), "http://127.0.0.1:\(port)/2.png", "http://localhost:\(port)/3.png",
+            origin.url("/there.png"), closed.url("/5.png"), "http://127.0.0.1:6379/6.png",
+        ]
+        let place = ["--redis", "redis://127.0.0.1:\(port)"]
+        let submit = try await coord(["submit", list(urls), "--name", "b"] + place)
+        #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
+        // As docker/compose.yaml starts its workers: the whole network of the stack is open, its Redis in it.
+        let worker = try await ChildProcess(
+            builtProduct("prefetch-worker"),
+            ["--burst", "--quiet", "--tries", "1", "--cache", folder.path("cache"), "--deny-net", "127.0.0.3"] + place,
+            environment: RemoteBatch.clean.merging(["PREFETCH_ALLOW_NET": "127.0.0.0/8"]) { $1 })
+        #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
+        let failures = try await coord(["failures", "b", "--json"] + place)
+        #expect(await failures.wait() == .exited(0))
+        let lines = failures.stdout.split(separator: "\n")
+        #expect(lines.count == 5)
+        for line in lines { #expect(line.contains(#""outcome":"refused""#), "\(line)") }
+        #expect(lines.filter { $0.contains("port \(port) is the queue's Redis") }.count == 3)
+        #expect(lines.filter { $0.contains("127.0.0.3 port \(closed.port) is closed by the operator") }.count == 1)
+        #expect(lines.filter { $0.contains("port 6379 of 127.0.0.1 is not a web server's") }.count == 1)
+        #expect(closed.connectionCount == 0 && origin.requestCount() == 2)
+        #expect(!redis.log.contains("SECURITY"))
+    }
+}

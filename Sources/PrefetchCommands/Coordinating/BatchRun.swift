@@ -216,6 +216,7 @@ struct BatchRun: Sendable {
     private func arguments(_ session: Session, worker index: Int) -> [String] {
         var words = ["--redis", session.redis.redactedURL, "--cache", settings.cache, "--quiet"]
         if settings.queue != "default" { words += ["--queue", settings.queue] }
+        if settings.showsSecrets { words.append("--show-secrets") }
         if let history = settings.history { words += ["--history", history] }
         if settings.maxPerHost > 0 {
             // Each worker's share of the limit, at least 1.

@@ -33,7 +33,7 @@ struct CacheExistsCommand: ParsableCommand {
             let isThere = disk.containsData(forKey: options.rule.key(for: url))
             if !isThere { isComplete = false }
             if json {
-                Console.print(JSONText.object([("url", .string(url)), ("exists", .bool(isThere))]).text)
+                Console.print(JSONText.object([("url", .url(url)), ("exists", .bool(isThere))]).text)
             } else if !isThere {
                 Console.print(TerminalText.url(url))
             }

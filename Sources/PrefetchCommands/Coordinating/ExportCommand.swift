@@ -49,6 +49,7 @@ struct ExportCommand: AsyncParsableCommand {
     @Option(help: "The list the batch was submitted from, where it is elsewhere now.")
     var list: String?
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
     @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
 

@@ -25,6 +25,7 @@ struct FailuresCommand: AsyncParsableCommand {
     @Option(help: "The list the batch was submitted from, where it is elsewhere now.")
     var list: String?
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {

@@ -33,6 +33,7 @@ struct FsckCommand: AsyncParsableCommand {
     @Flag(help: "One object of JSON.")
     var json = false
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
     @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
 
@@ -138,12 +139,12 @@ enum FsckText {
                     findings.map {
                         .object([
                             ("batch", .string($0.batch)), ("invariant", .string($0.invariant)),
-                            ("message", .string($0.message)),
+                            ("message", .sentence($0.message)),
                         ])
                     })
             ),
             ("dead", .int(dead.count)),
-            ("dead_elements", .array(dead.elements.map { .string(PrefetchJob.excerpt(of: $0)) })),
+            ("dead_elements", .array(dead.elements.map { .sentence(PrefetchJob.excerpt(of: $0)) })),
             ("repair", .array(repairs.map { .string($0) })),
         ]
         return .object(parts + (history.map { [("history", .array($0))] } ?? []))

@@ -53,6 +53,7 @@ struct RetryCommand: AsyncParsableCommand {
     var quiet = false
 
     @OptionGroup(title: "Progress") var progress: ProgressArguments
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
     @OptionGroup(title: "Fetch options") var fetch: FetchOptions
 
@@ -84,7 +85,7 @@ struct RetryCommand: AsyncParsableCommand {
                 cache: folder, queue: location.queue, workers: workers ?? RunCommand.defaultWorkers,
                 maxPerHost: maxPerHost ?? 6, failOver: failOver, json: json,
                 progress: progress.mode(isQuiet: quiet), isColoured: progress.isColoured, fetch: fetch,
-                outputs: outputs)
+                outputs: outputs, showsSecrets: secrets.showSecrets)
             try await BatchRun(settings: settings, source: .skipped(of: batch, list: list)).run()
         }
     }

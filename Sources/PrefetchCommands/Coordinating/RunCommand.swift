@@ -52,6 +52,7 @@ struct RunCommand: AsyncParsableCommand {
     @Flag(name: [.customShort("q"), .long], help: "No progress lines.")
     var quiet = false
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Progress") var progress: ProgressArguments
     @OptionGroup(title: "Lists that are tables") var table: TableOptions
     @OptionGroup(title: "Batch options") var batch: BatchArguments
@@ -90,7 +91,7 @@ struct RunCommand: AsyncParsableCommand {
             cache: Shell.path(cache), workers: workers, maxPerHost: maxPerHost, failOver: failOver, json: json,
             progress: progress.mode(isQuiet: quiet), isColoured: progress.isColoured,
             fetch: fetch, outputs: (try? Self.outputs(manifest: manifest, out: out)) ?? [],
-            history: history.map(Shell.path))
+            showsSecrets: secrets.showSecrets, history: history.map(Shell.path))
     }
 
     /// One a core, at most 4.

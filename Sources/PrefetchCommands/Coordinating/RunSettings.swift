@@ -17,6 +17,8 @@ struct RunSettings: Sendable {
     var fetch: FetchOptions
     /// What is written at the end.
     var outputs: [BatchOutput.Target] = []
+    /// Whether workers show secrets of URLs in what they write.
+    var showsSecrets = false
     /// Where workers keep what they did.
     var history: String?
 

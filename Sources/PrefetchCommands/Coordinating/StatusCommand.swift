@@ -25,6 +25,7 @@ struct StatusCommand: AsyncParsableCommand {
     @Option(help: "Colours: auto, always, never.")
     var color = ColourChoice.auto
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {

@@ -35,6 +35,7 @@ struct WatchCommand: AsyncParsableCommand {
     var failOver: AllowedSkips?
 
     @OptionGroup(title: "Progress") var progress: ProgressArguments
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func validate() throws {

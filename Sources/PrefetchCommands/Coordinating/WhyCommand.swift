@@ -29,6 +29,7 @@ struct WhyCommand: AsyncParsableCommand {
     @Flag(help: "One object of JSON.")
     var json = false
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func validate() throws {

@@ -37,6 +37,7 @@ struct DashCommand: AsyncParsableCommand {
     @Option(help: "Colours: auto, always, never.")
     var color = ColourChoice.auto
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func validate() throws {

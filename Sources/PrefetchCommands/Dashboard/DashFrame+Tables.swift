@@ -180,7 +180,7 @@ extension DashFrame {
                 StyledLine(" line \(Wording.count(detail.line))  \(glyphs.cells(TerminalText.url(detail.url)))", .bold))
             lines.append(
                 StyledLine(" \(DashState.cause(of: detail)), \(Wording.count(detail.attempts, "request"))", .warning))
-            lines.append(StyledLine(" " + glyphs.cells(detail.detail)))
+            lines.append(StyledLine(" " + glyphs.cells(ShownURL.text(detail.detail))))
         }
         return lines
     }

@@ -46,8 +46,8 @@ enum BatchJSON {
 
     static func failure(_ failure: FailureDetail) -> JSONText {
         .object([
-            ("line", .int(failure.line)), ("url", .string(failure.url)), ("outcome", .string(failure.outcome.name)),
-            ("http_status", failure.httpStatus.map { .int($0) } ?? .null), ("detail", .string(failure.detail)),
+            ("line", .int(failure.line)), ("url", .url(failure.url)), ("outcome", .string(failure.outcome.name)),
+            ("http_status", failure.httpStatus.map { .int($0) } ?? .null), ("detail", .sentence(failure.detail)),
             ("attempts", .int(failure.attempts)),
         ])
     }
@@ -64,10 +64,10 @@ enum BatchJSON {
         func number(_ value: Int?) -> JSONText { value.map { .int($0) } ?? .null }
         let image = line.image
         let columns = line.result.columns.map { columns in
-            [("columns", JSONText.object(columns.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }))]
+            [("columns", JSONText.object(columns.sorted { $0.key < $1.key }.map { ($0.key, .url($0.value)) }))]
         }
         let members: [(String, JSONText)] = [
-            ("line", .int(line.result.line)), ("url", .string(line.result.url)),
+            ("line", .int(line.result.line)), ("url", .url(line.result.url)),
             ("outcome", text(line.result.outcome?.name)), ("path", text(image?.path)),
             ("bytes", number(image?.bytes)), ("sha256", text(image?.sha256)), ("format", text(image?.format?.rawValue)),
             ("width", number(image?.width)), ("height", number(image?.height)),

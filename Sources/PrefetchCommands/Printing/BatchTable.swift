@@ -30,11 +30,12 @@ struct BatchTable: Sendable {
         func number(_ value: Int?) -> String { value.map(String.init) ?? "" }
         let image = line.image
         let fields = [
-            number(line.result.line), text(line.result.url), text(line.result.outcome?.name), text(image?.path),
+            number(line.result.line), text(ShownURL.url(line.result.url)), text(line.result.outcome?.name),
+            text(image?.path),
             number(image?.bytes), text(image?.sha256), text(image?.format?.rawValue), number(image?.width),
             number(image?.height),
         ]
-        return joined(fields + columns.map { text(line.result.columns?[$0]) })
+        return joined(fields + columns.map { text(line.result.columns?[$0].map(ShownURL.url)) })
     }
 
     private func joined(_ fields: [String]) -> String {

@@ -28,6 +28,7 @@ enum Console {
 
     /// A line for the person who watches. While the last lines of the terminal are redrawn, it appears above them with the next frame.
     static func note(_ line: String) {
+        let line = ShownURL.text(line)
         if isJSON.withLock({ $0 }) {
             let object = JSONText.object([("event", .string("note")), ("message", .string(line))])
             return write(object.text + "\n", to: STDERR_FILENO)
@@ -73,7 +74,7 @@ enum Console {
     static func error(_ message: String, hint: String) {
         if isJSON.withLock({ $0 }) {
             let object = JSONText.object([
-                ("event", .string("error")), ("message", .string(message)), ("hint", .string(hint)),
+                ("event", .string("error")), ("message", .sentence(message)), ("hint", .sentence(hint)),
             ])
             return write(object.text + "\n", to: STDERR_FILENO)
         }

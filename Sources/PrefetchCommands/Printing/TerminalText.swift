@@ -8,8 +8,10 @@ enum TerminalText {
         }
     }
 
-    /// The text with every unsafe character as `\xNN` or `\u{NNNN}`.
-    static func escaped(_ text: String) -> String {
+    /// The text with every unsafe character as `\xNN` or `\u{NNNN}`, and the secrets of URLs in it masked.
+    static func escaped(_ text: String) -> String { plain(ShownURL.text(text)) }
+
+    private static func plain(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isUnsafe) else { return text }
         return text.unicodeScalars.reduce(into: "") { out, scalar in
             guard isUnsafe(scalar) else {
@@ -21,21 +23,6 @@ enum TerminalText {
         }
     }
 
-    /// A URL for a person: escaped, and without the password of its user part.
-    static func url(_ url: String) -> String {
-        guard let scheme = url.range(of: "://") else { return escaped(url) }
-        let rest = url[scheme.upperBound...]
-        let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        guard let at = authority.lastIndex(of: "@"), let colon = authority[..<at].firstIndex(of: ":") else {
-            return escaped(url)
-        }
-        return escaped(url[..<scheme.upperBound] + rest[..<colon] + ":***" + rest[at...])
-    }
-}
-
-extension StringProtocol {
-    /// The first place where a short text stands.
-    fileprivate func range(of text: String) -> Range<Index>? {
-        firstRange(of: text)
-    }
+    /// A URL for a person: escaped, and its secrets masked.
+    static func url(_ url: String) -> String { plain(ShownURL.url(url)) }
 }

@@ -90,7 +90,7 @@ struct URLFactsText {
         var lines: [String] = []
         if facts.listing != nil {
             lines.append(
-                "take it off the list:    \(Shell.program) blacklist rm \(Shell.quoted(url))\(words)")
+                "take it off the list:    \(Shell.program) blacklist rm \(Shell.quoted(ShownURL.url(url)))\(words)")
             lines.append("or ask it all the same:  --retry-failed with run or submit")
         }
         if let newest = facts.endings.first?.batch, newest.state != .running, newest.retriedBy == nil,
@@ -104,7 +104,7 @@ struct URLFactsText {
     /// The same for programs.
     var object: JSONText {
         .object([
-            ("v", .int(1)), ("url", .string(url)), ("known", .bool(facts.isKnown)),
+            ("v", .int(1)), ("url", .url(url)), ("known", .bool(facts.isKnown)),
             (
                 "listed",
                 facts.listing.map { listing in
@@ -125,7 +125,7 @@ struct URLFactsText {
                                 ("batch", .string(ending.batch.id)), ("state", .string(ending.batch.state.rawValue)),
                                 ("line", .int(detail.line)), ("outcome", .string(detail.outcome.name)),
                                 ("http_status", detail.httpStatus.map { .int($0) } ?? .null),
-                                ("attempts", .int(detail.attempts)), ("detail", .string(detail.detail)),
+                                ("attempts", .int(detail.attempts)), ("detail", .sentence(detail.detail)),
                             ])
                         }
                     })

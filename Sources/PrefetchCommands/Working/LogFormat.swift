@@ -56,7 +56,7 @@ enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
                 ("time", .string(UTCTime.text(seconds: time(nil)))), ("level", .string(level)),
                 ("event", .string(name)),
                 ("pid", .int(Int(getpid()))),
-            ] + (worker.map { [("worker", .string($0))] } ?? []) + [("message", .string(message))]
+            ] + (worker.map { [("worker", .string($0))] } ?? []) + [("message", .sentence(message))]
                 + (leftOut > 0 ? [("left_out", .int(leftOut))] : []))
     }
 }

@@ -54,6 +54,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         help: "How it says what happens, on standard error: text, json, auto. (default: PREFETCH_LOG_FORMAT, or text)")
     var logFormat: LogFormat?
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
     @OptionGroup(title: "Fetch options") var fetch: FetchOptions
 

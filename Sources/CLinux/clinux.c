@@ -133,6 +133,12 @@ int clinux_set_nonblock(int fd, int on) {
     return fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK);
 }
 
+int clinux_memory_file(void) { return memfd_create("prefetch", MFD_CLOEXEC | MFD_ALLOW_SEALING); }
+
+int clinux_seal(int fd) {
+    return fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+}
+
 int clinux_accept(int fd) {
     for (;;) {
         int connection = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);

@@ -47,6 +47,69 @@ struct SecretTests {
         }
     }
 
+    @Test(
+        "No secret of a run is on the command line of a worker or in a file, and a worker that is started again has it too"
+    )
+    func workersOfARun() async throws {
+        let origin = try OriginServer()
+        let image = GeneratedImage.png(seed: 1, width: 8, height: 8)
+        for path in ["/held.png", "/other.png"] {
+            origin.route(path, OriginResponse(body: image, fault: .stallBeforeHeader))
+        }
+        folder.write(Array("Private-Token: SECRET-FILE\n".utf8), to: "headers")
+        folder.write(Array("SECRET-BEARER\n".utf8), to: "token")
+        let cache = folder.path("cache")
+        let run = try await coord([
+            "run", list([origin.url("/held.png"), origin.url("/other.png")]), "--cache", cache, "-n", "1",
+            "--allow-net",
+            "127.0.0.0/8", "--lease", "1s", "--bearer", "@\(folder.path("token"))", "-H", "X-Api-Key: SECRET-KEY", "-H",
+            "@\(folder.path("headers"))", "-H", "Cookie: SECRET-COOKIE=1", "--header-rule",
+            "127.0.0.1=X-Rule: SECRET-RULE",
+        ])
+        func expectSent(_ requests: [OriginRequest]) {
+            #expect(!requests.isEmpty)
+            for request in requests {
+                #expect(request.header("Authorization") == "Bearer SECRET-BEARER")
+                #expect(request.header("X-Api-Key") == "SECRET-KEY")
+                #expect(request.header("Private-Token") == "SECRET-FILE")
+                #expect(request.header("Cookie") == "SECRET-COOKIE=1")
+                #expect(request.header("X-Rule") == "SECRET-RULE")
+            }
+        }
+        await origin.waitForRequests(1, to: "/held.png")
+        expectSent(origin.requests)
+        let workers = commandLines(below: run.pid).filter { $0.value.contains("prefetch-worker") }
+        #expect(workers.count == 1)
+        for line in commandLines(below: run.pid).values { #expect(!line.contains("SECRET"), "\(line)") }
+        #expect(files(below: cache, containing: "SECRET") == [])
+        let before = origin.requestCount()
+        for pid in workers.keys { kill(pid, SIGKILL) }
+        try await until { origin.requestCount() >= before + 2 }
+        let again = commandLines(below: run.pid).filter { $0.value.contains("prefetch-worker") }
+        #expect(again.count == 1 && Set(again.keys).isDisjoint(with: workers.keys))
+        for line in again.values { #expect(!line.contains("SECRET"), "\(line)") }
+        expectSent(Array(origin.requests.dropFirst(before)))
+        for path in ["/held.png", "/other.png"] { origin.release(path) }
+        #expect(await run.wait() == .exited(0), "\(run.stderr)")
+        #expect(!run.stderr.contains("SECRET"))
+    }
+
+    @Test("Credentials of a proxy reach it from a file, and are not on a command line")
+    func proxy() async throws {
+        let proxy = try OriginServer()
+        proxy.setFallback { _ in OriginResponse(body: GeneratedImage.png(seed: 2, width: 8, height: 8)) }
+        folder.write(Array(proxy.url("").replacing("http://", with: "http://me:SECRET-PROXY@").utf8), to: "proxy")
+        let run = try await coord([
+            "run", list(["http://images.example/1.png"]), "--cache", folder.path("cache"), "-n", "1", "-q", "--proxy",
+            "@\(folder.path("proxy"))",
+        ])
+        #expect(await run.wait() == .exited(0), "\(run.stderr)")
+        #expect(
+            proxy.requests.map { $0.header("Proxy-Authorization") }
+                == ["Basic \(Data("me:SECRET-PROXY".utf8).base64EncodedString())"])
+        #expect(files(below: folder.path("cache"), containing: "SECRET") == [])
+    }
+
     @Test("The Redis of a queue is not reached, whatever network is open; --deny-net closes more, and wins")
     func denied() async throws {
         let port = freePort()

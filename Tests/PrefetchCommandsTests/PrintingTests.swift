@@ -73,6 +73,22 @@ struct PrintingTests {
         #expect(TerminalText.url(url) == text)
     }
 
+    @Test(arguments: [
+        (["--bearer", "x", "--user=a:b"], ["--bearer", "--user"]), (["--bearer", "@f", "--user", "@f"], []),
+        (["-H", "X-Api-Key: 1", "--header", "Cookie: a"], ["--header"]), (["-H", "Accept: */*", "-H", "@f"], []),
+        (["--header-rule", "h=Private-Token: 1"], ["--header-rule"]), (["--header-rule", "h=Referer: x"], []),
+        (["--proxy", "http://u:p@h:1"], ["--proxy"]), (["--proxy", "http://h:1"], []),
+        (["--redis", "redis://:pw@h/0"], ["--redis"]), (["--redis", "redis://h/0?password=x"], ["--redis"]),
+        (["--redis", "redis://u@h/0"], []), (["run", "urls.txt"], []), (["--bearer"], ["--bearer"]),
+    ])
+    func doctorSeesSecretsOnCommandLines(words: [String], options: [String]) {
+        #expect(CommandLineExamination.secretOptions(words[...]) == options)
+        let finding = CommandLineExamination.finding(["/usr/bin/prefetch-worker"] + words, pid: 7)
+        #expect((finding != nil) == !options.isEmpty)
+        #expect(CommandLineExamination.finding(["/usr/bin/curl"] + words, pid: 7) == nil)
+        for text in [finding?.text, finding?.remedy] { #expect(text?.contains("pw") != true) }
+    }
+
     @Test(arguments: [("./cache", "./cache"), ("a b", "'a b'"), ("it's", #"'it'\''s'"#), ("", "''"), ("$x", "'$x'")])
     func wordsAreQuotedForAShell(word: String, text: String) {
         #expect(Shell.quoted(word) == text)

@@ -51,6 +51,10 @@ int clinux_rename_noreplace(int olddirfd, const char *oldpath, int newdirfd, con
 int clinux_set_cloexec(int fd, int on);
 /// fcntl(2), F_SETFL: O_NONBLOCK on or off.
 int clinux_set_nonblock(int fd, int on);
+/// memfd_create(2) with FD_CLOEXEC: a file in memory that has no name; -1 and errno on failure.
+int clinux_memory_file(void);
+/// fcntl(2), F_ADD_SEALS: nobody changes a file of clinux_memory_file any more.
+int clinux_seal(int fd);
 /// accept4(2) with SOCK_NONBLOCK | SOCK_CLOEXEC: declared only with _GNU_SOURCE. EINTR is retried.
 int clinux_accept(int fd);
 /// FS type of statfs(2), the f_type magic number.

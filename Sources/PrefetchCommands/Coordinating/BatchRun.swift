@@ -67,11 +67,14 @@ struct BatchRun: Sendable {
             _ = try await batch.feed({ _ in })
             return try await finish(queue, id, stop)
         }
+        let secrets = try settings.fetch.secrets()
+        let document = try secrets.isEmpty ? nil : InheritedDocument(secrets.encoded)
+        defer { withExtendedLifetime(document) {} }
         let output = WorkerOutput(isNeeded: settings.progress == .tty || settings.progress == .json)
         let supervisor = WorkerSupervisor(
             WorkerSupervisor.Configuration(
                 arguments: { arguments(session, worker: $0) }, workers: settings.workers,
-                output: output?.descriptor ?? STDERR_FILENO),
+                output: output?.descriptor ?? STDERR_FILENO, inherited: document?.descriptor),
             progress: { (try? await queue.status(of: id))??.counts.finished ?? 0 },
             onDeath: { pid, end in
                 Console.note(

@@ -30,13 +30,15 @@ package struct ListImport: Sendable {
     private let kind: Kind
     private let isPacked: Bool
     private let isSpooled: Bool
+    /// What messages call it.
+    private let called: String
     /// How it begins, unpacked: what it looks like is said where it has no URLs.
     let head: [UInt8]
 
     /// Looks at the beginning of a file; nil where it is a list of lines as it is.
     ///
-    /// * `name`: what the file is called where it was read from, for its extension.
-    /// * `isSpooled`: it is a copy of standard input, so nothing beside it belongs to it.
+    /// * `name`: what the file is called where it was read from, for its extension and for messages.
+    /// * `isSpooled`: it is a copy of standard input or a pipe, so nothing beside it belongs to it.
     /// - Throws: `notFound`, `unreadableList`; `configuration` where the options are for something else than it is.
     package init?(
         path: String, name: String? = nil, isSpooled: Bool = false, options: Options = Options()
@@ -46,10 +48,12 @@ package struct ListImport: Sendable {
         isPacked = bytes.isPacked
         head = Array(first.prefix(4096))
         (self.path, self.options, self.isSpooled) = (path, options, isSpooled)
+        called = isSpooled ? name ?? ListFile.name(of: "-") : path
         kind = try Self.kind(first, name: name ?? path, isPacked: isPacked, options)
         if kind == .lines && options.isOfTable {
             throw PrefetchError(
-                .configuration, "\(path) is no table, and --url-column, --sha256-column and --keep-columns are for one",
+                .configuration,
+                "\(called) is no table, and --url-column, --sha256-column and --keep-columns are for one",
                 hint: "say so where it is: --input-format csv, or tsv")
         }
         if kind == .lines && !isPacked { return nil }
@@ -189,11 +193,11 @@ package struct ListImport: Sendable {
 
     /// The file beside the index that has the name of an address.
     private func local(_ address: String, line: Int) throws(PrefetchError) -> String {
-        let names = "line \(line) of \(isSpooled ? "standard input" : path) names \(address)"
+        let names = "line \(line) of \(called) names \(address)"
         let together = "nothing is fetched for a list: fetch all of its sitemaps into one folder with it"
         guard !isSpooled else {
             throw PrefetchError(
-                .unreadableList, "\(names), a sitemap, and there is nothing beside standard input",
+                .unreadableList, "\(names), a sitemap, and there is nothing beside \(called)",
                 hint: "\(together), and submit the file of the index")
         }
         let place = address.prefix { $0 != "?" && $0 != "#" }

@@ -18,11 +18,12 @@ package struct URLList: Sendable, Equatable {
 
     /// Reads the whole list once, in constant memory: its total and hash.
     ///
-    /// * `origin`: what it was made of, and what that was called; it is named where there are no URLs in it.
+    /// * `origin`: what it was made of, where that is something else, and what that was called; it is named where there are no URLs in
+    ///   it.
     /// - Throws: `notFound`, `unreadableList`; the latter also where none of the first 200 entries is a URL, with a hint that
     ///   names what the file looks like, and where a line is not of the format or asks for what there is not.
     package init(
-        path: String, format: ListFormat = .auto, origin: (name: String, input: ListImport)? = nil
+        path: String, format: ListFormat = .auto, origin: (name: String, input: ListImport?)? = nil
     ) throws(PrefetchError) {
         self.path = path
         var reader = try LineReader(path: path)
@@ -50,7 +51,7 @@ package struct URLList: Sendable, Equatable {
             if total == 200 && !looksLikeURLs { break }
         }
         if total > 0 && !looksLikeURLs {
-            throw ListGuess.error(path: origin?.name ?? path, head: origin?.input.head ?? head)
+            throw ListGuess.error(path: origin?.name ?? path, head: origin?.input?.head ?? head)
         }
         self.total = total
         lines = reader.lineNumber

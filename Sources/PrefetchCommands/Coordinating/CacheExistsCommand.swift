@@ -23,13 +23,14 @@ struct CacheExistsCommand: ParsableCommand {
     @Flag(help: "An object of JSON a URL, also for those that are there.")
     var json = false
 
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Where") var options: CacheOptions
     @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
 
     func run() throws {
         let disk = try options.open(readOnly)
         var isComplete = true
-        URLWords.forEach(urls) { url in
+        try URLWords.forEach(urls, empty) { url in
             let isThere = disk.containsData(forKey: options.rule.key(for: url))
             if !isThere { isComplete = false }
             if json {

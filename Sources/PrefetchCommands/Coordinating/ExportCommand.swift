@@ -60,6 +60,7 @@ struct ExportCommand: AsyncParsableCommand {
             throw PrefetchError(
                 .configuration, "export wants to know where the images are", hint: "name the cache: --cache DIR")
         }
+        let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let id = try await session.queue.resolve(name)
             try await BatchOutput(

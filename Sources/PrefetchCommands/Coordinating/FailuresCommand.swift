@@ -28,6 +28,7 @@ struct FailuresCommand: AsyncParsableCommand {
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {
+        let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let id = try await session.queue.resolve(batch)
             // The newest retry has every line that is skipped still.

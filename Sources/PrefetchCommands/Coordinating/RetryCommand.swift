@@ -65,10 +65,12 @@ struct RetryCommand: AsyncParsableCommand {
 
     func run() async throws {
         if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
-        switch try location.place() {
+        let place = try location.place()
+        let list = try GivenList.repeatable(list)
+        switch place {
         case .server:
             try refuseOptionsOfWorkers()
-            try await Session.with(location) { session in try await queue(session) }
+            try await Session.with(location) { session in try await queue(session, list) }
         case .cache(let folder):
             guard PrivateRedis.isOurs(cache: folder) else {
                 throw PrefetchError(
@@ -105,7 +107,7 @@ struct RetryCommand: AsyncParsableCommand {
     }
 
     /// Puts the batch into the queue, as `submit` does.
-    private func queue(_ session: Session) async throws {
+    private func queue(_ session: Session, _ list: String?) async throws {
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let retry = BatchRetry(queue: session.queue, name: batch, listPath: list)

@@ -53,6 +53,7 @@ struct RunCommand: AsyncParsableCommand {
     var quiet = false
 
     @OptionGroup(title: "Progress") var progress: ProgressArguments
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Lists that are tables") var table: TableOptions
     @OptionGroup(title: "Batch options") var batch: BatchArguments
     @OptionGroup(title: "Fetch options") var fetch: FetchOptions
@@ -67,21 +68,22 @@ struct RunCommand: AsyncParsableCommand {
 
     func run() async throws {
         if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
-        // A list that cannot be used leaves no cache folder behind; standard input and what is no list of lines need one, to be kept in.
-        let isKept = try file == "-" || BatchSubmission.isLaidOut(file, batch.inputFormat, table)
-        var list =
-            isKept ? nil : try BatchSubmission.list(file, cache: cache, format: batch.inputFormat, table: table)
-        try list?.check(isLocked: batch.locked)
+        // A list that cannot be used leaves no cache folder behind; a pipe and what is no list of lines need one, to be kept in.
+        let isKept = try GivenList.isKept(file, batch.inputFormat, table)
+        var list = isKept ? nil : try givenList()
         for target in try Self.outputs(manifest: manifest, out: out) { try target.check() }
         let disk = try Self.openCache(cache, fetch.cacheLimits.prepare())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
-        if list == nil {
-            list = try BatchSubmission.list(file, cache: cache, format: batch.inputFormat, table: table)
-            try list?.check(isLocked: batch.locked)
-        }
+        if list == nil { list = try givenList() }
         guard let list else { return }
         BatchSubmission.warn(of: list, batch)
         try await BatchRun(command: self, list: list, workerCount: workers ?? Self.defaultWorkers).run()
+    }
+
+    private func givenList() throws(PrefetchError) -> URLList {
+        try GivenList(
+            file, cache: cache, format: batch.inputFormat, table: table, empty: empty, isLocked: batch.locked
+        ).list
     }
 
     /// The options that are not about the list.

@@ -7,14 +7,11 @@ internal import WebImage
 extension SubmitCommand {
     /// A batch that takes more lists; its first one may come later.
     func submitOpen() async throws {
-        let list: URLList? = try file.map {
-            try BatchSubmission.list($0, cache: location.cacheFolder, format: batch.inputFormat, table: table)
-        }
+        let list: URLList? = try file.map { try givenList($0).list }
         if batch.options.options.union(list?.lineOptions ?? []).contains(.queryDiskSync) {
             throw ValidationError(
                 "queryDiskSync is for a list of its own; a batch that is open has its hits from workers")
         }
-        try list?.check(isLocked: batch.locked)
         BatchSubmission.warn(of: list, batch)
         let place = try location.placeOfWorker()
         if case .cache(let folder) = place { _ = try RunCommand.openCache(folder) }

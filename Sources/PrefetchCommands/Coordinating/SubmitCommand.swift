@@ -51,6 +51,7 @@ struct SubmitCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Progress") var progress: ProgressArguments
     @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Lists that are tables") var table: TableOptions
     @OptionGroup(title: "Batch options") var batch: BatchArguments
 
@@ -70,12 +71,11 @@ struct SubmitCommand: AsyncParsableCommand {
     func run() async throws {
         if wait, progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
         guard let file, !open || resume else { return try await submitOpen() }
-        let list = try BatchSubmission.list(file, cache: location.cacheFolder, format: batch.inputFormat, table: table)
+        let list = try givenList(file).list
         if BatchSubmission.asksForHits(list, batch), location.cacheFolder == nil {
             throw ValidationError(
                 "queryDiskSync looks into the cache while the list is queued: name it with --cache DIR")
         }
-        try list.check(isLocked: batch.locked)
         BatchSubmission.warn(of: list, batch)
         // With --cache alone the private Redis of that folder is made where it is missing.
         let place = try location.placeOfWorker()
@@ -94,7 +94,9 @@ struct SubmitCommand: AsyncParsableCommand {
             guard try await feed(id, submission, session, stop) else {
                 throw PrefetchError(
                     .stopped, "stopped before the whole list was queued; what is queued runs on",
-                    hint: "go on with: \(Shell.program) submit --resume \(Shell.quoted(file))")
+                    hint:
+                        "go on with: \(Shell.program) submit --resume \(Shell.quoted(ListFile.isStream(file) ? list.path : file))"
+                )
             }
             if wait { return try await follow(id, session, stop) }
             if json, let status = try await session.queue.status(of: id) {
@@ -102,6 +104,13 @@ struct SubmitCommand: AsyncParsableCommand {
             }
             try await tellNext(id, list, session)
         }
+    }
+
+    /// The list, read and checked.
+    func givenList(_ file: String) throws(PrefetchError) -> GivenList {
+        try GivenList(
+            file, cache: location.cacheFolder, format: batch.inputFormat, table: table, empty: empty,
+            isLocked: batch.locked)
     }
 
     /// The batch of this list that is not sealed.

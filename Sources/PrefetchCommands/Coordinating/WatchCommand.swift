@@ -48,6 +48,7 @@ struct WatchCommand: AsyncParsableCommand {
 
     func run() async throws {
         if !json, progress.mode(isQuiet: false) == .json { Console.noteAsJSON() }
+        let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let stop = StopRequest()
             let signal = Locked<Int32>(0)
@@ -57,7 +58,7 @@ struct WatchCommand: AsyncParsableCommand {
             }
             let id = try await session.queue.resolve(batch)
             let end = try await BatchFollower.untilStopped(stop, session) {
-                json ? try await events(of: id, session) : try await counts(of: id, session)
+                json ? try await events(of: id, list, session) : try await counts(of: id, session)
             }
             // Nobody reads the events any more, or they cannot be written: said by whoever started us.
             if Console.isOutputClosed || Console.outputError != nil || !Console.hasReader { return }
@@ -88,7 +89,7 @@ struct WatchCommand: AsyncParsableCommand {
     }
 
     /// Prints events as they come; several that come together in one write.
-    private func events(of id: String, _ session: Session) async throws -> BatchStatus? {
+    private func events(of id: String, _ list: String?, _ session: Session) async throws -> BatchStatus? {
         let following = BatchFollowing(
             queue: session.queue, batch: id, from: fromStart ? .beginning : .present, listPath: list,
             notice: BatchFollower.tell)

@@ -47,6 +47,7 @@ struct ReportCommand: AsyncParsableCommand {
         // What cannot be written is said before the cache is walked.
         if let path { try OutputFile.check(path) }
         let cache = location.cacheFolder
+        let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let id = try await session.queue.resolve(batch)
             let report = try await BatchReport.read(

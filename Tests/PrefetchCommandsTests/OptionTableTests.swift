@@ -49,7 +49,7 @@ struct OptionTableTests {
         "--queue", "--name", "--order", "--priority", "--window", "--job-size", "--keep", "--keep-details",
         "--deadline", "--finish-at", "--open", "--wait", "--resume", "--slot", "--fail-over", "--json", "--quiet",
         "--version", "--help", "--workers", "--manifest", "--out", "--history", "--burst", "--progress", "--color",
-        "--dry-run", "--log-format", "--allow-empty", "--strict-list",
+        "--dry-run", "--log-format",
     ]
 
     @Test("Every option that is about fetching is on the page, and the page has none that there is not")

@@ -23,11 +23,12 @@ struct GivenList: Sendable {
         let name = ListFile.name(of: path)
         let file = isStream ? try Self.copy(path, cache: cache) : path
         do throws(PrefetchError) {
-            let laidOut = try Self.layOut(
+            let (laidOut, unused) = try Self.layOut(
                 file, name: name, stem: ListFile.stem(of: path), isSpooled: isStream, cache: cache, format, table)
             list = if let laidOut { laidOut } else { try URLList(path: file, format: format, origin: (name, nil)) }
             try empty.check(list.total, of: name)
             try list.check(isLocked: isLocked)
+            try table.judge(list.unknownMembers, columns: unused, of: name)
             isCopy = isStream && laidOut == nil
         } catch {
             if isStream { unlink(file) }
@@ -78,16 +79,18 @@ struct GivenList: Sendable {
         return directory
     }
 
-    /// The list that a packed list, a table or a sitemap becomes; nil where it is a list as it is.
+    /// The list that a packed list, a table or a sitemap becomes, and which columns of a table nothing uses; nil where it is a list as it
+    /// is.
     private static func layOut(
         _ path: String, name: String, stem: String, isSpooled: Bool, cache: String?, _ format: ListFormat,
         _ table: TableOptions
-    ) throws(PrefetchError) -> URLList? {
+    ) throws(PrefetchError) -> (URLList?, unused: [String]) {
         guard
             let found = try ListImport(path: path, name: name, isSpooled: isSpooled, options: table.options(format))
-        else { return nil }
+        else { return (nil, []) }
+        let unused = try found.unusedColumns()
         let list = try found.write(into: folder(cache), stem: stem)
-        return try URLList(
-            path: list, format: format == .jsonl || format == .plain ? format : .auto, origin: (name, found))
+        let isNamed = format == .jsonl || format == .plain
+        return (try URLList(path: list, format: isNamed ? format : .auto, origin: (name, found)), unused)
     }
 }

@@ -24,7 +24,7 @@ enum EnvironmentNames {
         let names = settings.map(\.name)
         return environment.keys.sorted().compactMap { name in
             guard name.hasPrefix("PREFETCH_"), !names.contains(name), !ofOthers.contains(name) else { return nil }
-            let closest = names.map { ($0, Suggestion.distance($0, name)) }.min { $0.1 < $1.1 }
+            let closest = names.map { ($0, EditDistance.between($0, name)) }.min { $0.1 < $1.1 }
             let guess = closest.flatMap { $0.1 <= 4 ? "; did you mean \($0.0)?" : nil }
             return
                 "\(TerminalText.escaped(name)) is set, and is no setting\(guess ?? ": prefetch-coord config has them all")"

@@ -66,6 +66,35 @@ struct JSONLineTests {
         #expect(error?.kind == .unreadableList && error?.message.hasPrefix(text) == true, "\(error?.message ?? "")")
     }
 
+    @Test(
+        "A member whose name is nearly one that asks refuses the list with its line and what was meant",
+        arguments: [
+            ("sha265", "sha256"), ("SHA256", "sha256"), ("header", "headers"), ("haeders", "headers"),
+            ("mirror", "mirrors"),
+            ("optoins", "options"), ("uri", "url"), ("column", "columns"),
+        ])
+    func misspelt(name: String, meant: String) {
+        let line = #"{"url":"http://h/a","\#(name)":"x"}"#
+        let error = #expect(throws: PrefetchError.self) { try list(["http://h/1", "", line]) }
+        #expect(error?.kind == .unreadableList && error?.message == "line 3: there is no member '\(name)'")
+        #expect(error?.hint.hasPrefix("did you mean '\(meant)'?") == true, "\(error?.hint ?? "")")
+    }
+
+    @Test("Other members are counted by their names, the first hundred of them")
+    func others() throws {
+        let two = try list([
+            #"{"url":"http://h/a","src":1,"id":2}"#, "http://h/b", #"{"id":null,"url":"http://h/c","alt":"x"}"#,
+        ])
+        #expect(
+            two.unknownMembers.uses == [
+                .init(name: "id", count: 2, line: 1), .init(name: "src", count: 1, line: 1),
+                .init(name: "alt", count: 1, line: 3),
+            ])
+        #expect(!two.unknownMembers.hasMore)
+        let many = try list((0..<200).map { #"{"url":"http://h/a","field\#($0)":0}"# })
+        #expect(many.unknownMembers.uses.count == 100 && many.unknownMembers.hasMore)
+    }
+
     @Test("A format that was named holds for every line")
     func formats() throws {
         let (object, plain) = (#"{"url":"http://h/a"}"#, "http://h/a")

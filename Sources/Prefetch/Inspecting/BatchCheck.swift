@@ -10,12 +10,13 @@ internal import WebImage
 /// - I5, that every image is in the cache, needs the cache and the list: `prefetch-coord fsck --cache` looks.
 /// - I6: deaths are counted of jobs that exist, those under the mark are at most all of them; a `poison` URL has its detail, and while
 ///   the batch runs it is on the list of failed URLs, where the policy lists.
+/// - I7: every URL that was skipped has one record of its status, tries and time, and no other URL has one.
 /// - Type: every key of it is of the type it must be. Where one is not, nothing else is looked at.
 package struct BatchCheck: Sendable {
     /// Something that does not agree.
     package struct Finding: Sendable, Equatable {
         package var batch: String
-        /// `I1` to `I6`, or `Type`.
+        /// `I1` to `I7`, or `Type`.
         package var invariant: String
         /// One sentence.
         package var message: String
@@ -71,6 +72,7 @@ package struct BatchCheck: Sendable {
         }
         guard let snapshot else { throw PrefetchError(.notFound, "there is no batch '\(batch)'") }
         return counts(snapshot) + jobs(snapshot) + listed + ending(snapshot) + workers(snapshot) + poison
+            + records(snapshot)
     }
 
     func finding(_ invariant: String, _ message: String) -> Finding {

@@ -13,6 +13,8 @@ package struct FailureDetail: Sendable, Equatable {
     package var attempts: Int
     /// One sentence.
     package var detail: String
+    /// When it ended, ms since 1970; nil where that is not known. It stands in the record of the failure.
+    package var ended: Int?
     /// What its line asks for this URL alone, for whoever tries it again.
     package var settings: URLSettings?
 

@@ -19,6 +19,8 @@ package struct PrefetchKeys: Sendable {
     package func outcomes(_ id: String) -> String { root + ":b:" + id + ":o" }
     /// HASH, URL index -> what was skipped and why.
     package func skipped(_ id: String) -> String { root + ":b:" + id + ":skipped" }
+    /// HASH, chunk of 256 URL indices -> the status, tries and time of each failure in it (``FailureRecord``).
+    package func records(_ id: String) -> String { root + ":b:" + id + ":records" }
     /// HASH, address that the policy refused -> the sentence, once per address.
     package func refused(_ id: String) -> String { root + ":b:" + id + ":refused" }
     /// HASH, `worker:code` -> URLs of that outcome the worker was first to settle; `worker:bytes`.
@@ -75,6 +77,7 @@ package struct PrefetchKeys: Sendable {
         local function jobs(id) return K .. ':jobs:' .. id end
         local function outcomes(id) return batch(id) .. ':o' end
         local function skipped(id) return batch(id) .. ':skipped' end
+        local function records(id) return batch(id) .. ':records' end
         local function counts(id) return batch(id) .. ':w' end
         local function hosts(id) return batch(id) .. ':hosts' end
         local function tries(id) return batch(id) .. ':tries' end
@@ -139,7 +142,9 @@ package struct PrefetchKeys: Sendable {
         end
         -- What stays of a batch when its run is over.
         local function results(id)
-          return {batch(id), outcomes(id), skipped(id), counts(id), hosts(id), batch(id) .. ':refused', lists(id)}
+          return {
+            batch(id), outcomes(id), skipped(id), records(id), counts(id), hosts(id), batch(id) .. ':refused', lists(id),
+          }
         end
         -- Results stay for so many seconds, 0 = for ever; with them those of the batches it retries, whose lines are its lines.
         local function keepFor(id, seconds)

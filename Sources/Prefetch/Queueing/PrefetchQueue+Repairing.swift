@@ -3,7 +3,7 @@ internal import Redis
 /// The steps by which one batch is made true again (``BatchRepair``). One repair at a time has a batch: it names itself with a token, and
 /// whoever comes while it gives signs of life is told so. Every step may be sent again, and workers go on meanwhile.
 extension PrefetchQueue {
-    private static func step(_ name: String, allowsOOM: Bool = true, _ body: String) -> RedisScript {
+    static func step(_ name: String, allowsOOM: Bool = true, _ body: String) -> RedisScript {
         script(
             name, allowsOOM: allowsOOM,
             #"""

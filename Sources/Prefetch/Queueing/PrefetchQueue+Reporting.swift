@@ -4,14 +4,15 @@ package import WebImage
 extension PrefetchQueue {
     // REPORT: outcomes of jobs of one batch.
     // ARGV: worker, batch, most details kept; then for each job: its name, "1" where it has ended, one byte per URL (0 = nothing to say),
-    // 4 bytes big endian per URL that is not 0 (its length; nothing where all are 0), number of details, {position, detail}…, number of
-    // URLs to list, {position, URL, meta tail}…, number of URLs to take off the list, {position, URL}….
+    // 4 bytes big endian per URL that is not 0 (its length; nothing where all are 0), the failures (for neighbours that ended alike 5
+    // bytes: first and last position, HTTP status in two, tries), number of details, {position, detail}…, number of URLs to list,
+    // {position, URL, meta tail}…, number of URLs to take off the list, {position, URL}….
     // Result: {OK, then for each job 1 where this call was first to settle all it says, else one byte per URL: the outcome where it was
     // first, else 0} or {state}.
     // For exactly the URLs it is first to settle it writes the outcome, adds to the counts of the batch and of the worker, keeps
-    // the detail and changes the failed set; then it completes the batch if that was the last one. Again, or from a worker that
-    // was reaped in between: changes nothing more. Cost: O(URLs). Jobs together: a call from Lua costs Redis more than what it does, and
-    // most of them are for the batch.
+    // the detail and the record and changes the failed set; then it completes the batch if that was the last one. Again, or from a
+    // worker that was reaped in between: changes nothing more. Cost: O(URLs). Jobs together: a call from Lua costs Redis more than what
+    // it does, and most of them are for the batch.
     // While a repair counts the outcomes anew, piece by piece up to the index `recount`, it adds to that count as well.
     // A job that has ended for its worker and has open URLs goes back: Redis was started anew without its last second, in which they were
     // reported.
@@ -19,7 +20,7 @@ extension PrefetchQueue {
         "REPORT",
         #"""
         local worker, id, most, at = ARGV[1], ARGV[2], tonumber(ARGV[3]), 4
-        local m = redis.call('HMGET', batch(id), 'state', 'recount')
+        local m = redis.call('HMGET', batch(id), 'state', 'recount', 'created')
         local isRunning, recounted, recount = m[1] == 'running', tonumber(m[2] or '0'), {}
         local count, new, skippedNew, bytes = {}, 0, 0, 0
         local ended, heard, back, notes, out = {}, {}, {}, {}, {'OK'}
@@ -91,16 +92,17 @@ extension PrefetchQueue {
           return first
         end
         while ARGV[at] do
-          local name, isFinal, details = ARGV[at], ARGV[at + 1] == '1', tonumber(ARGV[at + 4])
+          local name, isFinal, details = ARGV[at], ARGV[at + 1] == '1', tonumber(ARGV[at + 5])
           local start, n = name:match(':(%d+):(%d+)$')
           if isFinal then ended[#ended + 1] = name end
-          local note = {base = tonumber(start), details = at + 5, listed = at + 6 + 2 * details}
+          local note = {base = tonumber(start), details = at + 6, listed = at + 7 + 2 * details, failures = ARGV[at + 4]}
           local listed = tonumber(ARGV[note.listed - 1])
           note.unlisted = note.listed + 3 * listed + 1
           local unlisted = tonumber(ARGV[note.unlisted - 1])
           if isRunning then
             note.first = settle(name, start, tonumber(n), isFinal, ARGV[at + 2], ARGV[at + 3])
-            if details + listed + unlisted > 0 then notes[#notes + 1] = note end
+            note.isWhole = note.first == ARGV[at + 2]
+            if details + listed + unlisted > 0 or note.failures ~= '' then notes[#notes + 1] = note end
           end
           at = note.unlisted + 2 * unlisted
         end
@@ -121,8 +123,35 @@ extension PrefetchQueue {
           end
           local t = string.format('%d', now())
           redis.call('HSET', batch(id), 'last', t)
+          -- The records of all jobs go into their chunks of 256 indices together.
+          local seconds = math.floor((t - (tonumber(m[3]) or t)) / 1000)
+          seconds = struct.pack('>I4', math.max(0, math.min(seconds, 4294967294)))
+          local chunks, names = {}, {}
+          local function record(first, last, tail)
+            while first <= last do
+              local name = string.format('%d', math.floor(first / 256))
+              local stop = math.min(last, first - first % 256 + 255)
+              if not chunks[name] then
+                chunks[name] = {}
+                names[#names + 1] = name
+              end
+              table.insert(chunks[name], string.char(first % 256, stop % 256) .. tail .. seconds)
+              first = stop + 1
+            end
+          end
           for _, note in ipairs(notes) do
             local function isFirst(position) return note.first:byte(position + 1) ~= 0 end
+            for i = 1, #note.failures, 5 do
+              local from, to = note.failures:byte(i, i + 1)
+              local tail = note.failures:sub(i + 2, i + 4)
+              if note.isWhole then
+                record(note.base + from, note.base + to, tail)
+              else
+                for position = from, to do
+                  if isFirst(position) then record(note.base + position, note.base + position, tail) end
+                end
+              end
+            end
             -- All of a kind in one command.
             local entries, room = {}, 0
             if note.listed > note.details + 1 then room = most - redis.call('HLEN', skipped(id)) end
@@ -164,6 +193,14 @@ extension PrefetchQueue {
               redis.call('SREM', K .. ':failed', unpack(taken))
               redis.call('HDEL', K .. ':failed:meta', unpack(taken))
             end
+          end
+          if #names > 0 then
+            local fields = {}
+            for i, old in ipairs(redis.call('HMGET', records(id), unpack(names))) do
+              fields[2 * i - 1] = names[i]
+              fields[2 * i] = (old or '') .. table.concat(chunks[names[i]])
+            end
+            redis.call('HSET', records(id), unpack(fields))
           end
           closeIfComplete(id)
         end
@@ -300,7 +337,7 @@ extension PrefetchQueue.Report {
         }
         return [
             RedisArgument(job), isFinal ? "1" : "0", RedisArgument(codes), RedisArgument(lengths),
-            RedisArgument(details.count / 2),
+            RedisArgument(FailureRecord.entries(of: settled)), RedisArgument(details.count / 2),
         ] + details + [RedisArgument(listed.count / 3)] + listed + [RedisArgument(unlisted.count / 2)] + unlisted
     }
 

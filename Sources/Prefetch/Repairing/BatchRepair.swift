@@ -80,6 +80,7 @@ package struct BatchRepair: Sendable {
             }
         }
         try await mendDetails(status, entries)
+        try await mendRecords(total)
         return status.state
     }
 

@@ -48,14 +48,20 @@ enum BatchJSON {
         .object([
             ("line", .int(failure.line)), ("url", .string(failure.url)), ("outcome", .string(failure.outcome.name)),
             ("http_status", failure.httpStatus.map { .int($0) } ?? .null), ("detail", .string(failure.detail)),
-            ("attempts", .int(failure.attempts)),
+            ("attempts", .int(failure.attempts)), ("ended", time(failure.ended)),
         ])
+    }
+
+    /// * `milliseconds`: since 1970.
+    private static func time(_ milliseconds: Int?) -> JSONText {
+        milliseconds.map { .string(UTCTime.text(milliseconds: $0)) } ?? .null
     }
 
     /// What stands beside an image in an archive: nothing that differs from one export to the next.
     static func sample(_ line: ExportedLine) -> JSONText {
         guard case .object(let members) = Self.line(line) else { return .null }
-        return .object(members.filter { $0.0 != "path" && $0.0 != "outcome" })
+        return .object(
+            members.filter { !["path", "outcome", "http_status", "attempts", "ended"].contains($0.0) })
     }
 
     /// One line of `export --to jsonl`; what is not known is null.
@@ -71,6 +77,8 @@ enum BatchJSON {
             ("outcome", text(line.result.outcome?.name)), ("path", text(image?.path)),
             ("bytes", number(image?.bytes)), ("sha256", text(image?.sha256)), ("format", text(image?.format?.rawValue)),
             ("width", number(image?.width)), ("height", number(image?.height)),
+            ("http_status", number(line.result.failure?.httpStatus)),
+            ("attempts", number(line.result.failure?.attempts)), ("ended", time(line.result.ended)),
         ]
         return .object(members + (columns ?? []))
     }

@@ -31,6 +31,14 @@ struct BatchCheckTests {
             "an outcome never pushed", [["SETRANGE", "$:b:b:o", "6", "\u{1}"]], "I1",
             "1 URLs have an outcome and were never"),
         Plant("too many details", [["HSET", "$:b:b:skipped", "0", "x", "4", "x"]], "I1", "3 details are kept of 1"),
+        Plant(
+            "a lost record", [["DEL", "$:b:b:records"]], "I7",
+            "1 skipped URLs have no record, the first has the index 1"),
+        Plant(
+            "a record of no failure",
+            [["HSET", "$:b:b:records", "0", "\u{0}\u{1}\u{1}\u{1}\u{1}\u{0}\u{0}\u{0}\u{1}"]], "I7",
+            "1 records are of URLs that were not skipped"),
+        Plant("a cut record", [["HSET", "$:b:b:records", "0", "x"]], "I7", "1 chunks of records are damaged"),
         Plant("a lost job", [["DEL", "$:jobs:b"]], "I2", "2 open URLs are in no job, the first has the index 4"),
         Plant(
             "a lost claim", [["HDEL", "$:own:w", "b:2:2"]], "I2", "2 open URLs are in no job, the first has the index 2"

@@ -105,6 +105,13 @@ struct BatchRepairTests {
         Damage("a slot of nobody", [["HSET", "$:slots", "home", "z"]]),
         Damage("deaths of no job", [["HSET", "$:b:b:tries", "b:9:9", "2", "b:4:2!", "3"]]),
         Damage("details of URLs that were not skipped", [["HSET", "$:b:b:skipped", "0", "x", "77", "x"]]),
+        Damage("a failure without a record", [["DEL", "$:b:b:records"]]),
+        Damage("a record of no failure", [["HSET", "$:b:b:records", "9", "123456789"]]),
+        Damage("a record cut off", [["HSET", "$:b:b:records", "0", "\u{1}\u{1}\u{0}"]]),
+        Damage(
+            "records of URLs that were not skipped",
+            [["HSET", "$:b:b:records", "0", "\u{0}\u{5}\u{1}\u{1}\u{1}\u{0}\u{0}\u{0}\u{1}"]]),
+        Damage("a string for the records", [["DEL", "$:b:b:records"], ["SET", "$:b:b:records", "x"]]),
         Damage("poison without a word", [["SETRANGE", "$:b:b:o", "5", "\u{0F}"]]),
         Damage("a string for a job list", [["SET", "$:jobs:b", "x"]]),
         Damage("a list for the outcomes", [["DEL", "$:b:b:o"], ["RPUSH", "$:b:b:o", "x"]]),

@@ -52,7 +52,7 @@ struct ForeignReaderTests {
         for form in ["csv", "tsv"] { try await coord(["export", "--to", form, "-o", folder.path("m.\(form)")]) }
         try await coord(["export", "--to", "webdataset", folder.path("shards"), "--per-shard", "3"])
         let filter =
-            #"[.line, .url, .outcome, .path, .bytes, .sha256, .format, .width, .height, .columns.id, .columns.url, .columns.note] | map(if . == null then "" else tostring end) | tojson"#
+            #"[.line, .url, .outcome, .path, .bytes, .sha256, .format, .width, .height, .http_status, .attempts, .ended, .columns.id, .columns.url, .columns.note] | map(if . == null then "" else tostring end) | tojson"#
         let jq = try await ChildProcess("/usr/bin/env", ["jq", "-r", filter, jsonl])
         #expect(await jq.wait() == .exited(0), "\(jq.stderr)")
         #expect(jq.stdout.split(separator: "\n").count == 6 && jq.stdout.contains("שלום 你好"), "\(jq.stdout)")
@@ -63,9 +63,9 @@ struct ForeignReaderTests {
             folder = sys.argv[2]
             for name, dialect in (("m.csv", "excel"), ("m.tsv", "excel-tab")):
                 rows = list(csv.reader(open(folder + "/" + name, newline="", encoding="utf-8"), dialect))
-                assert rows[0] == ["line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "id", "note", "list_url"], rows[0]
+                assert rows[0] == ["line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "http_status", "attempts", "ended", "id", "note", "list_url"], rows[0]
                 # Columns are sorted by their name; ours come first.
-                found = [row[:10] + [row[11], row[10]] for row in rows[1:]]
+                found = [row[:13] + [row[14], row[13]] for row in rows[1:]]
                 assert found == wanted, (name, found, wanted)
             shards = sorted(os.path.join(folder, "shards", name) for name in os.listdir(folder + "/shards"))
             by_line = {row[0]: row for row in wanted if row[3]}

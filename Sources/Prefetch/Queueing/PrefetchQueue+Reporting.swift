@@ -318,7 +318,8 @@ extension PrefetchQueue.Report {
             sizes[item.position] = item.bytes
             guard item.isHeavy else { continue }
             let position = RedisArgument(item.position)
-            if let failure = item.failure { details += [position, RedisArgument(failure.encoded())] }
+            // Nothing is kept of a batch that keeps no details.
+            if keepDetails > 0, let failure = item.failure { details += [position, RedisArgument(failure.encoded())] }
             if let url = item.list {
                 let status = item.failure?.httpStatus ?? 0
                 let tail = "\(item.outcome.name) \(status) \(batch) \(item.failure?.detail ?? "")"
@@ -326,8 +327,6 @@ extension PrefetchQueue.Report {
             }
             if let url = item.unlist { unlisted += [position, RedisArgument(url)] }
         }
-        // Nothing is kept of a batch that keeps no details.
-        if keepDetails == 0 { details = [] }
         var lengths: [UInt8] = []
         // What fetched nothing has no lengths, and Redis need not add them up.
         let hasFetched = sizes.contains { $0 > 0 }

@@ -5,7 +5,7 @@ import WebImage
 @testable import Prefetch
 
 /// What is kept of every failure, also where no detail is.
-@Suite("Records of failures", .timeLimit(.minutes(1)))
+@Suite("Records of failures", .timeLimit(.minutes(3)))
 struct FailureRecordTests {
     private func records(_ f: QueueFixture, _ range: Range<Int>) async throws -> [Int: FailureRecord] {
         let status = try #require(try await f.queue.status(of: "b"))
@@ -82,6 +82,7 @@ struct FailureRecordTests {
         #expect(try await f.redis("EXISTS", f.keys.records("b")).int == 0)
     }
 
+    /// Slow on purpose: it is the real script that the memory of 250,000 failures is measured of, reported job by job.
     @Test(
         "250,000 failures that are spread over a list take at most 8 MB, and all but none where they are together",
         arguments: [250_000, 1_000_000, 10_000_000])

@@ -6,7 +6,7 @@ internal import WebImage
 /// - I1: finished = outcomes that are not open = the sum of the counts of the outcomes; skipped likewise.
 /// - I2: while a batch runs, every open URL that is pushed is in exactly one job, and a waiting job can be claimed.
 /// - I3: a batch is done exactly where it is sealed and every URL ended; then nothing of its run is left.
-/// - I4: claims belong to registered workers; the workers' counts add up to the batch's.
+/// - I4: claims belong to registered workers, which know of them; the workers' counts add up to the batch's.
 /// - I5, that every image is in the cache, needs the cache and the list: `prefetch-coord fsck --cache` looks.
 /// - I6: deaths are counted of jobs that exist, those under the mark are at most all of them; a `poison` URL has its detail, and while
 ///   the batch runs it is on the list of failed URLs, where the policy lists.
@@ -119,6 +119,7 @@ package struct BatchCheck: Sendable {
         guard snapshot.isRunning else { return [] }
         var found: [Finding] = []
         let pushed = snapshot.number("pushed")
+        let identity = snapshot.identity(of: batch)
         var places = [UInt8](repeating: 0, count: pushed)
         func place(_ payload: [UInt8], _ whose: String) {
             guard let job = PrefetchJob(payload), job.batch == batch, job.base + job.entries.count <= pushed else {
@@ -129,7 +130,8 @@ package struct BatchCheck: Sendable {
         }
         for payload in snapshot.jobs { place(payload, "an element of the job list") }
         for (worker, claims) in snapshot.owned.sorted(by: { $0.key < $1.key }) {
-            for claim in claims where claim.name.hasPrefix(batch + ":") {
+            // Jobs of an earlier batch of this name are nobody's: their reports are refused.
+            for claim in claims where identity.range(ofClaim: claim.name) != nil {
                 place(claim.payload, "\(claim.name), claimed by \(worker),")
             }
         }
@@ -195,6 +197,15 @@ package struct BatchCheck: Sendable {
             found.append(
                 finding("I4", "\(worker) has \(snapshot.owned[worker]?.count ?? 0) claims and is not registered"))
         }
+        let identity = snapshot.identity(of: batch)
+        for (worker, names) in snapshot.unheld.sorted(by: { $0.key < $1.key }) {
+            let lost = (snapshot.owned[worker] ?? []).filter {
+                names.contains($0.name) && identity.range(ofClaim: $0.name) != nil
+            }
+            guard let first = lost.map(\.name).min() else { continue }
+            found.append(
+                finding("I4", "\(worker) does not know of \(lost.count) claims that it has, the first is \(first)"))
+        }
         var sums: [String: Int] = [:]
         for (name, value) in snapshot.workerCounts {
             guard let colon = name.lastIndex(of: ":") else { continue }
@@ -216,6 +227,10 @@ package struct BatchCheck: Sendable {
 
 extension BatchSnapshot {
     var isRunning: Bool { fields["state"]?.string == "running" }
+
+    func identity(of batch: String) -> BatchIdentity {
+        BatchIdentity(id: batch, nonce: fields["nonce"]?.string ?? "")
+    }
 
     func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
 }

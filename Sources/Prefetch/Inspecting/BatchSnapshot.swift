@@ -16,8 +16,10 @@ struct BatchSnapshot {
     var isQueuePaused: Bool
     var isInRunning: Bool
     var workers: Set<String>
-    /// What each worker has claimed: name and payload, without the fields about the claim itself.
+    /// What each worker has claimed: name of the claim and payload, without the fields about the claim itself.
     var owned: [String: [(name: String, payload: [UInt8])]]
+    /// Claims that their worker did not name at its last heartbeat.
+    var unheld: [String: Set<String>] = [:]
     /// Deaths by job, `job!` those under the mark.
     var tries: [String: Int]
     /// Whether a repair holds it, and so keeps it out of the ready lists.
@@ -85,6 +87,9 @@ struct BatchSnapshot {
             for (owner, reply) in zip(owners, replies.dropFirst(14)) {
                 let claimed = reply.fields ?? [:]
                 guard !claimed.isEmpty else { continue }
+                if let names = claimed["#unheld"]?.string {
+                    snapshot.unheld[owner] = Set(names.split(separator: " ").map(String.init))
+                }
                 snapshot.owned[owner] = claimed.compactMap { name, payload in
                     name.hasPrefix("#") ? nil : (name, payload.bytes ?? [])
                 }

@@ -73,8 +73,13 @@ public struct BatchStatus: Sendable, Equatable {
     public var options: BatchOptions
     /// The most entries of skipped URLs it keeps.
     public var keepDetails: Int
+    /// What tells it from other batches that had its name, or will have it.
+    package var nonce = ""
     /// The reading's time in Redis, ms since 1970.
     public var at: Int
+
+    /// This very batch, whoever has its name later.
+    package var identity: BatchIdentity { BatchIdentity(id: id, nonce: nonce) }
 
     /// SDWebImage's `didFinishWithTotalCount:skippedCount:`: total less skipped, and skipped.
     public var didFinish: (totalCount: Int, skippedCount: Int) { (total - counts.skipped, counts.skipped) }
@@ -147,6 +152,7 @@ public struct BatchStatus: Sendable, Equatable {
         priority = fields["priority"]?.string.flatMap(PrefetchPriority.init(rawValue:)) ?? .normal
         options = BatchOptions(encoded: fields["options"]?.string ?? "{}")
         keepDetails = fields["details"]?.int ?? 100_000
+        nonce = fields["nonce"]?.string ?? ""
     }
 
     /// Whether two readings say the same of the same batch; the times of the readings do not count.

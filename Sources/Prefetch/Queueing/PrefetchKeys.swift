@@ -41,7 +41,7 @@ package struct PrefetchKeys: Sendable {
     package var workers: String { root + ":workers" }
     /// HASH about one worker, kept a day after its end.
     package func worker(_ id: String) -> String { root + ":w:" + id }
-    /// HASH, job -> payload, of what a worker has claimed.
+    /// HASH, `job@nonce` -> payload, of what a worker has claimed; the nonce is that of the job's batch.
     package func owned(by worker: String) -> String { root + ":own:" + worker }
     /// STRING, present while nobody may be reaped.
     package var hold: String { root + ":hold" }
@@ -81,11 +81,16 @@ package struct PrefetchKeys: Sendable {
         local function lists(id) return batch(id) .. ':lists' end
         local function own(worker) return K .. ':own:' .. worker end
         local function now() local t = redis.call('TIME') return t[1] * 1000 + math.floor(t[2] / 1000) end
-        -- The parts of a job's name: batch, index of its first URL, number of URLs.
-        local function parts(job)
-          local id, base, n = job:match('^([%w._-]+):(%d+):(%d+)$')
-          return id, tonumber(base), tonumber(n)
+        -- The parts of a job's name: batch, index of its first URL, number of URLs; of a claim's name, job@nonce, the nonce too.
+        local function parts(name)
+          local job, nonce = name:match('^([^@]+)@(%S*)$')
+          local id, base, n = (job or name):match('^([%w._-]+):(%d+):(%d+)$')
+          return id, tonumber(base), tonumber(n), nonce
         end
+        -- The job of a claim.
+        local function jobOf(claim) return (claim:match('^[^@]+')) end
+        -- Whether the batch of this name is the one with this nonce, and no later one that has its name.
+        local function isOf(id, nonce) return (redis.call('HGET', batch(id), 'nonce') or '') == nonce end
         -- Out of its ready list; the bell falls silent when that was the last one. A batch whose hash somebody deleted leaves too.
         local function unready(id)
           local m = redis.call('HMGET', batch(id), 'ready', 'state')
@@ -131,11 +136,16 @@ package struct PrefetchKeys: Sendable {
         end
         -- The words of an error that was caught.
         local function words(err) return type(err) == 'table' and err.err or tostring(err) end
-        -- A job that comes back goes first, whichever end this batch pops.
-        local function giveBack(id, payload)
-          if redis.call('HGET', batch(id), 'state') ~= 'running' then return end
-          redis.call(redis.call('HGET', batch(id), 'order') == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), payload)
+        -- A claimed job that comes back goes first, whichever end its batch pops; not where that batch is over, or the name is a later
+        -- batch's. Tells whether it is on the list now.
+        local function giveBack(claim, payload)
+          local id, _, _, nonce = parts(claim)
+          if not id then return false end
+          local m = redis.call('HMGET', batch(id), 'state', 'order', 'nonce')
+          if m[1] ~= 'running' or (m[3] or '') ~= nonce then return false end
+          redis.call(m[2] == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), payload)
           ready(id)
+          return true
         end
         -- What stays of a batch when its run is over.
         local function results(id)

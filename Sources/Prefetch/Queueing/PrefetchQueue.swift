@@ -21,6 +21,8 @@ package struct PrefetchQueue: Sendable {
         case buried(batch: String, head: [UInt8])
         /// It cannot be worked on: a key of it is not what it must be.
         case broken(batch: String, message: String)
+        /// Redis did not take a report of it, for a reason that is none of the known ones.
+        case refused(batch: String, message: String)
     }
 
     /// * `name`: 1 to 64 of `A-Z a-z 0-9 _ -`; it becomes the hash tag of every key.

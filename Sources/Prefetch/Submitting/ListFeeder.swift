@@ -79,6 +79,7 @@ package struct ListFeeder: Sendable {
     ) async throws(PrefetchError) -> End {
         let end = segment?.end ?? entries.total
         var from = segment?.base ?? 0
+        let identity = hits == nil ? nil : try await identity()
         while true {
             var push = PendingPush(offset: from)
             var result: PrefetchQueue.PushResult?
@@ -87,7 +88,7 @@ package struct ListFeeder: Sendable {
                 while true {
                     switch try await send(push) {
                     case .result(.pushed(let count)):
-                        try await settleHits(of: push)
+                        try await settleHits(of: push, in: identity)
                         pushed(count)
                         push = PendingPush(offset: count)
                         return true
@@ -96,7 +97,7 @@ package struct ListFeeder: Sendable {
                         said = wait
                         try await waitForRoom(at: push.offset)
                     case .result(.at(let count)) where count == push.offset + push.count:
-                        try await settleHits(of: push)
+                        try await settleHits(of: push, in: identity)
                         push = PendingPush(offset: count)
                         return true
                     case .result(let other):
@@ -171,10 +172,17 @@ package struct ListFeeder: Sendable {
         return status.state == .running ? .wait(.memory) : .result(.closed(status.state.rawValue))
     }
 
-    private func settleHits(of push: borrowing PendingPush) async throws(PrefetchError) {
-        guard let hits else { return }
+    private func settleHits(of push: borrowing PendingPush, in batch: BatchIdentity?) async throws(PrefetchError) {
+        guard let hits, let batch else { return }
         let jobs = push.jobs
-        try await redis { () async throws(RedisError) in try await hits.settle(jobs, in: queue) }
+        try await redis { () async throws(RedisError) in try await hits.settle(jobs, of: batch, in: queue) }
+    }
+
+    /// Which of the batches that may have its name it is; nil where Redis has none.
+    private func identity() async throws(PrefetchError) -> BatchIdentity? {
+        try await redis { () async throws(RedisError) in
+            try await queue.status(of: batch)?.identity
+        }
     }
 
     private func changed(count: Int) -> PrefetchError {

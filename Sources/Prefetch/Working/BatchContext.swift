@@ -23,7 +23,9 @@ final class BatchContext: Sendable {
         var refusedHosts: Set<String> = []
     }
 
-    let id: String
+    let batch: BatchIdentity
+    /// When it was made, by Redis' clock: ms since 1970.
+    private let created: Int
     let options: BatchOptions
     /// What each of its loads does differently.
     let loadOptions: WebImageOptions
@@ -34,14 +36,18 @@ final class BatchContext: Sendable {
     let over = Latch()
     private let state = Locked(State())
 
-    init(id: String, options: BatchOptions, keepDetails: Int) {
-        self.id = id
-        self.options = options
+    init(_ status: BatchStatus) {
+        batch = status.identity
+        created = status.created
+        options = status.options
         loadOptions = options.ofLoads
-        self.keepDetails = keepDetails
+        keepDetails = status.keepDetails
         policy = FailedURLPolicy(rawValue: options.blacklist) ?? .smart
         keyRule = CacheKeyRule(options.cacheKey) ?? .url
     }
+
+    /// Whether this batch has put an entry on the list of failed URLs, and not an earlier one of its name.
+    func hasListed(_ entry: FailedURLEntry) -> Bool { entry.batch == batch.id && entry.last >= created }
 
     /// Takes the lead for a URL that nobody fetches or has failed with, which is the usual case.
     func tryLead(_ url: String) -> Bool {

@@ -37,7 +37,8 @@ extension PrefetchWorker {
             guard
                 let reply = await persist({ () async throws(RedisError) in
                     try await queue.beat(
-                        worker: worker, lease: configuration.lease, trouble: trouble, batches: held, about: about)
+                        worker: worker, lease: configuration.lease, trouble: trouble, batches: held,
+                        claims: claims(of: worker), about: about)
                 })
             else { continue }
             trouble = ContinuousClock.now - began > third
@@ -53,6 +54,11 @@ extension PrefetchWorker {
             await learnOfHosts(orders.hostsVersion)
             await takeHostShare()
         }
+    }
+
+    /// The claims it knows of, as of the moment a heartbeat is sent; nil where it has another name by now.
+    private func claims(of worker: String) -> PrefetchQueue.KnownClaims? {
+        worker == name ? PrefetchQueue.KnownClaims(sequence: sequence, names: jobs.names(of: worker)) : nil
     }
 
     /// What the cache has and may have, as far as that is known without asking its disk, which may hang.

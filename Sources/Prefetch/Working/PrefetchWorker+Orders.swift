@@ -7,7 +7,7 @@ extension PrefetchWorker {
     ///
     /// What has begun of a paused batch ends and counts. What has not begun goes back to the batch's list at once, without blame.
     /// * `held`: the batches that were asked about.
-    func obey(_ orders: PrefetchQueue.WorkerOrders, held: [String]) async {
+    func obey(_ orders: PrefetchQueue.WorkerOrders, held: [BatchIdentity]) async {
         let before = self.orders
         self.orders = orders
         await setConcurrency(orders.ownConcurrency ?? orders.queueConcurrency ?? configuration.maxConcurrentDownloads)

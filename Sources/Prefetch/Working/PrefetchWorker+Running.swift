@@ -5,7 +5,7 @@ internal import WebImage
 extension PrefetchWorker {
     /// Runs one job: hits at once, listed URLs at once, the rest by the network, until all have ended or the worker leaves.
     nonisolated func runJob(_ id: Int, _ claim: PrefetchQueue.Claim) async {
-        guard let context = await context(of: claim.job.batch) else { return jobs.end(id) }
+        guard let context = await context(of: claim.batch) else { return jobs.end(id) }
         if claim.deliveries >= 3 && claim.job.entries.count > 1 {
             await split(claim)
             return jobs.forget(id)
@@ -72,7 +72,7 @@ extension PrefetchWorker {
                 granted -= cost
                 group.addTask {
                     await self.runURL(
-                        id, position, entry, context, suspect: isSuspect ? claim.job.name : nil, permit: permit)
+                        id, position, entry, context, suspect: isSuspect ? claim.name : nil, permit: permit)
                     self.slots.release(cost)
                 }
             }
@@ -120,7 +120,7 @@ extension PrefetchWorker {
                 settled.append(PrefetchQueue.Settled(position: position, outcome: .hit))
                 continue
             }
-            let isOwn = listing.batch == context.id
+            let isOwn = context.hasListed(listing)
             let reason = listing.outcome.map { "\($0.name)\(listing.httpStatus.map { " \($0)" } ?? "")" } ?? "by hand"
             settled.append(
                 failed(
@@ -243,13 +243,13 @@ extension PrefetchWorker {
         return item
     }
 
-    private func mark(_ job: String?) async {
-        _ = await persist { () async throws(RedisError) in try await queue.mark(worker: name, job: job) }
+    private func mark(_ claim: String?) async {
+        _ = await persist { () async throws(RedisError) in try await queue.mark(worker: name, claim: claim) }
     }
 
     private func split(_ claim: PrefetchQueue.Claim) async {
         _ = await persist { () async throws(RedisError) in
-            try await queue.split(worker: name, job: claim.job, into: claim.job.split(into: 8))
+            try await queue.split(worker: name, claim: claim, into: claim.job.split(into: 8))
         }
     }
 
@@ -257,7 +257,7 @@ extension PrefetchWorker {
         guard let host = error.refusedAddress, context.isFirstRefusal(of: host) else { return }
         configuration.onEvent(.refused(host: host, message: error.message))
         _ = await persist { () async throws(RedisError) in
-            try await queue.noteRefusal(batch: context.id, host: host, message: error.message)
+            try await queue.noteRefusal(batch: context.batch.id, host: host, message: error.message)
         }
     }
 }

@@ -22,7 +22,7 @@ extension PrefetchWorker {
     private func note(_ open: JobLedger.OpenEntry, _ download: DownloadState?) -> OpenURLNote {
         let claimed = Int((ContinuousClock.now - open.claimedAt) / .milliseconds(1))
         var note = OpenURLNote(
-            batch: open.batch, index: open.index, state: .claimed, claimed: claimed, elapsed: claimed)
+            batch: open.batch.id, index: open.index, state: .claimed, claimed: claimed, elapsed: claimed)
         if let download {
             note.state =
                 switch download.phase {

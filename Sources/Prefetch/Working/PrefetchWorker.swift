@@ -36,7 +36,7 @@ public actor PrefetchWorker {
     private(set) var isJoining = false
     /// The connection to Redis on which it last said which jobs it has.
     var agreedOn = 0
-    var batches: [String: BatchContext] = [:]
+    var batches: [BatchIdentity: BatchContext] = [:]
     /// What this worker was first to settle.
     var totals = PrefetchCounts()
     /// The part of it under the name it has now: what it did under another is told by that one's record.
@@ -59,6 +59,8 @@ public actor PrefetchWorker {
     var allowed = 0
     /// The news of hosts it has heard.
     var hostsVersion: Int?
+    /// Whose reports Redis did not take.
+    var refused = RefusedReports()
     /// Whether the gate was closed by a failed sync.
     var syncHasFailed = false
     /// What Redis said last instead of doing as told; nil while it does.
@@ -207,7 +209,7 @@ public actor PrefetchWorker {
     private func leave() async {
         var last = queue
         last.patience = .seconds(2)
-        await reportAll(through: last)
+        await reportAll(through: last, isLast: true)
         do throws(RedisError) {
             try await tellHosts(through: last)
             try await last.release(worker: name, leaving: true)

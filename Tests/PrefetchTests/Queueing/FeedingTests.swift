@@ -163,7 +163,9 @@ struct FeedingTests {
         }
         #expect(try await queue.join(worker: "w", lease: 60_000, about: []))
         #expect(
-            try await queue.beat(worker: "w", lease: 60_000, trouble: false, batches: ["b"], about: [])?.batches
+            try await queue.beat(
+                worker: "w", lease: 60_000, trouble: false, batches: [BatchIdentity(id: "b", nonce: "1")], about: [])?
+                .batches
                 == [.init(state: "running")])
         guard case .claimed(let claims) = try await queue.claim(worker: "w", sequence: 1, count: 1, lease: 60_000)
         else {
@@ -171,7 +173,8 @@ struct FeedingTests {
             return
         }
         #expect(claims.map(\.job) == [jobs[0]])
-        _ = try await queue.report([QueueFixture.report(jobs[0], [.downloaded, .badImage])], worker: "w")
+        let report = QueueFixture.report(jobs[0], [.downloaded, .badImage], nonce: "1")
+        _ = try await queue.report([report], worker: "w")
         #expect(try await queue.status(of: "b")?.counts.finished == 2)
         #expect(try await BatchCheck(queue: queue, batch: "b").run() == [])
     }

@@ -81,9 +81,10 @@ struct BatchRepairTests {
         Damage("an outcome beyond the list", [["SETRANGE", "$:b:b:o", "60", "\u{1}"]]),
         Damage("outcomes gone", [["DEL", "$:b:b:o"]]),
         Damage("the job list gone", [["DEL", "$:jobs:b"]]),
-        Damage("a claim gone", [["HDEL", "$:own:w", "b:2:2"]]),
+        Damage("a claim gone", [["HDEL", "$:own:w", "b:2:2@b"]]),
         Damage("all claims gone", [["DEL", "$:own:w"]]),
         Damage("list and claims gone", [["DEL", "$:jobs:b", "$:own:w"]]),
+        Damage("a claim that its worker does not know of", [["HSET", "$:own:w", "#unheld", "b:2:2@b"]]),
         Damage("a registration gone", [["ZREM", "$:workers", "w"]]),
         Damage("a job twice", [["COPY", "$:jobs:b", "$:copy"], ["LMOVE", "$:copy", "$:jobs:b", "LEFT", "LEFT"]]),
         Damage("garbage text", [["LPUSH", "$:jobs:b", "hello\u{1}\u{1B}[31m"]]),
@@ -161,7 +162,7 @@ struct BatchRepairTests {
                 try await f.queue.connection.command(
                     ["LREM", RedisArgument(f.keys.jobs("b")), "1", RedisArgument(job.encoded())]).int == 1)
         }
-        try await f.redis("HDEL", f.keys.owned(by: "w"), "b:4:2")
+        try await f.redis("HDEL", f.keys.owned(by: "w"), "b:4:2@b")
         let said = try await plant.repair()
         #expect(said.contains { $0.contains("pushed 9 URLs of b again") }, "\(said)")
         // A list of 20 is cut into single URLs.

@@ -32,12 +32,18 @@ package struct PrefetchJob: Sendable, Equatable {
             self.settings = settings
         }
 
+        /// Bytes that it brings to a job, before what it shares with the one before is left out.
+        var size: Int { url.utf8.count + (settings?.text.utf8.count ?? 0) }
+
         /// What two entries have in common that one transfer can serve.
         package var identity: String { settings.map { "\(url)\t\($0.text)" } ?? url }
     }
 
     /// The most URLs one job may have.
     package static let maxCount = 256
+
+    /// Bytes of URLs and settings behind which a job ends, however few URLs it has then: 256 KiB. So a window of 24 MiB has many jobs.
+    static let mostBytes = 1 << 18
 
     /// The batch it belongs to.
     package var batch: String

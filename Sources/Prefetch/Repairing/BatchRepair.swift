@@ -185,13 +185,15 @@ package struct BatchRepair: Sendable {
     private func push(_ missing: [Bool], _ entries: BatchEntries) async throws(PrefetchError) {
         let size = min(PrefetchJob.maxCount, max(1, (entries.total + 63) / 64))
         let (first, count) = (missing.firstIndex(of: true) ?? 0, missing.count { $0 })
-        var (index, jobs, bytes, pushed) = (first, [PrefetchJob](), 0, 0)
+        var (index, jobs, bytes, jobBytes, pushed) = (first, [PrefetchJob](), 0, 0, 0)
         try await entries.forEach(from: first) { entry async throws(PrefetchError) in
             defer { index += 1 }
             guard index < missing.count else { return false }
             guard missing[index] else { return true }
             let job = jobs.last
-            if let job, job.base + job.entries.count == index, job.entries.count < size {
+            if let job, job.base + job.entries.count == index, job.entries.count < size,
+                jobBytes < PrefetchJob.mostBytes
+            {
                 jobs[jobs.count - 1].entries.append(entry)
             } else {
                 if jobs.count == 64 || bytes > 1 << 18 {
@@ -200,8 +202,10 @@ package struct BatchRepair: Sendable {
                     (jobs, bytes) = ([], 0)
                 }
                 jobs.append(PrefetchJob(batch: batch, base: index, entries: [entry]))
+                jobBytes = 0
             }
-            bytes += entry.url.utf8.count
+            bytes += entry.size
+            jobBytes += entry.size
             return true
         }
         if !jobs.isEmpty { try await offer(jobs) }

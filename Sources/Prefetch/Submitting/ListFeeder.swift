@@ -40,7 +40,8 @@ package struct ListFeeder: Sendable {
     private let hits: CacheHits?
 
     ///
-    /// * `window`: `auto`, `all`, or how many jobs wait in Redis before a push has to; one push has up to 64.
+    /// * `window`: `auto`, `all`, or how many jobs wait in Redis before a push has to; one push has up to 64. But for `all` they take at
+    ///   most 24 MiB there.
     /// * `jobSize`: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers, and at least 4: a job costs
     ///   Redis and its worker as much as ten URLs do.
     package init(
@@ -214,6 +215,8 @@ private struct PendingPush {
     private(set) var count = 0
     private(set) var jobs: [PrefetchJob] = []
     private var bytes = 0
+    /// Of the last job.
+    private var jobBytes = 0
 
     init(offset: Int) { self.offset = offset }
 
@@ -222,11 +225,15 @@ private struct PendingPush {
     private var jobsAreFull = false
 
     mutating func append(_ entry: PrefetchJob.Entry, batch: String, jobSize: Int) {
-        if jobs.isEmpty || jobsAreFull { jobs.append(PrefetchJob(batch: batch, base: offset + count, entries: [])) }
+        if jobs.isEmpty || jobsAreFull {
+            jobs.append(PrefetchJob(batch: batch, base: offset + count, entries: []))
+            jobBytes = 0
+        }
         jobs[jobs.count - 1].entries.append(entry)
         count += 1
-        bytes += entry.url.utf8.count
-        jobsAreFull = jobs[jobs.count - 1].entries.count == jobSize
+        bytes += entry.size
+        jobBytes += entry.size
+        jobsAreFull = jobs[jobs.count - 1].entries.count == jobSize || jobBytes >= PrefetchJob.mostBytes
     }
 
     func payloads() -> [[UInt8]] { jobs.map { $0.encoded() } }

@@ -30,7 +30,7 @@ extension PrefetchQueue {
                 ("batches", "zset"), ("running", "set"), ("ready:high", "list"), ("ready:normal", "list"),
                 ("ready:low", "list"), ("bell", "list"), ("wheel", "string"), ("workers", "zset"), ("hold", "string"),
                 ("dead", "list"), ("slots", "hash"), ("held", "hash"), ("failed", "set"), ("failed:meta", "hash"),
-                ("hosts", "hash"),
+                ("hosts", "hash"), ("clock", "hash"),
             ] + own)
     }
 

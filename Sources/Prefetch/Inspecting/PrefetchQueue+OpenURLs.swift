@@ -44,10 +44,9 @@ extension PrefetchQueue {
 
     /// The jobs of a batch that workers have, and the time in Redis.
     private func heldJobs(of batch: BatchIdentity) async throws(RedisError) -> (jobs: [Held], at: Int) {
-        let first = try await read([["TIME"], ["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"]])
-        let time = try first[0].get().array ?? []
-        let at = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
-        let workers = (try first[1].get().fields ?? [:]).compactMapValues(\.int).sorted { $0.key < $1.key }
+        let first = try await read(clockCommands + [["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"]])
+        let at = try Self.time(first)
+        let workers = (try first[2].get().fields ?? [:]).compactMapValues(\.int).sorted { $0.key < $1.key }
         guard !workers.isEmpty else { return ([], at) }
         let replies = try await read(
             workers.flatMap { worker, _ in

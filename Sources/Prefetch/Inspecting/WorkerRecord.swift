@@ -97,13 +97,11 @@ extension PrefetchQueue {
     ///
     /// Returns also whether the latter were looked for: not in a Redis with over a million keys.
     package func workerRecords() async throws(RedisError) -> (records: [WorkerRecord], isComplete: Bool) {
-        let replies = try await read([
-            ["TIME"], ["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"], ["DBSIZE"],
-        ])
-        let time = try replies[0].get().array ?? []
-        let at = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
-        let leases = (try replies[1].get().fields ?? [:]).compactMapValues(\.int)
-        let isComplete = try replies[2].get().int ?? .max <= Self.mostKeysForWorkers
+        let replies = try await read(
+            clockCommands + [["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"], ["DBSIZE"]])
+        let at = try Self.time(replies)
+        let leases = (try replies[2].get().fields ?? [:]).compactMapValues(\.int)
+        let isComplete = try replies[3].get().int ?? .max <= Self.mostKeysForWorkers
         let gone = isComplete ? try await namesOfRecords().subtracting(leases.keys) : []
         let names = leases.keys.sorted() + gone.sorted()
         guard !names.isEmpty else { return ([], isComplete) }

@@ -43,7 +43,9 @@ package struct PrefetchKeys: Sendable {
     package func worker(_ id: String) -> String { root + ":w:" + id }
     /// HASH, `job@nonce` -> payload, of what a worker has claimed; the nonce is that of the job's batch.
     package func owned(by worker: String) -> String { root + ":own:" + worker }
-    /// STRING, present while nobody may be reaped.
+    /// HASH, the latest time anybody saw, and how far the queue's clock is ahead of Redis' own since that went back.
+    package var clock: String { root + ":clock" }
+    /// STRING, the time until which nobody may be reaped, in ms.
     package var hold: String { root + ":hold" }
     /// LIST of payloads that are no jobs, newest first, at most 1,000.
     package var dead: String { root + ":dead" }
@@ -80,7 +82,28 @@ package struct PrefetchKeys: Sendable {
         local function tries(id) return batch(id) .. ':tries' end
         local function lists(id) return batch(id) .. ':lists' end
         local function own(worker) return K .. ':own:' .. worker end
-        local function now() local t = redis.call('TIME') return t[1] * 1000 + math.floor(t[2] / 1000) end
+        -- Milliseconds since 1970 by the queue's clock: Redis', but for what that went back by more than a second. Leases, deadlines and
+        -- pauses are ends on this clock, and one that went back would keep them from ending.
+        local seen
+        local function look()
+          if seen then return seen end
+          local t, known = redis.call('TIME'), redis.pcall('HMGET', K .. ':clock', 'last', 'ahead')
+          local last, ahead = tonumber(known[1] or '') or 0, tonumber(known[2] or '') or 0
+          local at = t[1] * 1000 + math.floor(t[2] / 1000)
+          local isBack = at + ahead < last - 1000
+          if isBack then ahead = last - at end
+          seen = {at = at + ahead, last = last, ahead = ahead, isBack = isBack, us = t[2] % 1000}
+          return seen
+        end
+        local function now() return look().at end
+        -- Whoever is called often remembers the time for all, once a second.
+        local function tick()
+          local t = look()
+          if t.at - t.last >= 1000 or t.isBack then
+            redis.pcall('HSET', K .. ':clock', 'last', t.at, 'ahead', t.ahead)
+            t.last, t.isBack = t.at, false
+          end
+        end
         -- The parts of a job's name: batch, index of its first URL, number of URLs; of a claim's name, job@nonce, the nonce too.
         local function parts(name)
           local job, nonce = name:match('^([^@]+)@(%S*)$')

@@ -12,6 +12,7 @@ extension PrefetchQueue {
     private static let open = script(
         "OPEN", allowsOOM: false,
         #"""
+        tick()
         local id, n = ARGV[1], 1
         while true do
           local nonce = redis.call('HGET', batch(id), 'nonce')
@@ -112,6 +113,7 @@ extension PrefetchQueue {
         "PUSH", allowsOOM: false,
         #"""
         local id = ARGV[1]
+        tick()
         endDue()
         local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed', 'open')
         if not m[1] then return {'CLOSED', 'gone'} end

@@ -7,6 +7,7 @@ extension PrefetchQueue {
     private static let join = script(
         "JOIN",
         #"""
+        tick()
         local joined = redis.call('ZADD', K .. ':workers', 'NX', now() + tonumber(ARGV[2]), ARGV[1])
         if joined == 1 then
           local left = redis.call('HGETALL', own(ARGV[1]))
@@ -38,9 +39,12 @@ extension PrefetchQueue {
     private static let beat = script(
         "BEAT",
         #"""
+        tick()
         if not redis.call('ZSCORE', K .. ':workers', ARGV[1]) then return {'LOST'} end
         local lease, n = tonumber(ARGV[2]), tonumber(ARGV[4])
-        if ARGV[3] == '1' then redis.call('SET', K .. ':hold', '1', 'NX', 'PX', 2 * lease) end
+        if ARGV[3] == '1' and tonumber(redis.call('GET', K .. ':hold') or '0') <= now() then
+          redis.call('SET', K .. ':hold', now() + 2 * lease, 'PX', 2 * lease)
+        end
         redis.call('ZADD', K .. ':workers', 'XX', now() + lease, ARGV[1])
         endDue()
         local said, claims = ARGV[5 + n], tonumber(ARGV[6 + n])
@@ -165,13 +169,14 @@ extension PrefetchQueue {
         case reaped(worker: String, jobs: Int)
     }
 
-    // REAP: the jobs of a worker whose lease has run out go back to the front of their lists, and each counts one more delivery. A batch
+    // REAP: the jobs of a worker whose lease has run out, or ends later than two leases from now, go back to the front of their lists, and each counts one more delivery. A batch
     // that was held by a repair which has died is let go; a batch with a key of a wrong type loses the job, and no other does.
     // ARGV: worker the caller knows to be dead, whatever its lease says ("" = whose lease ran out first), most jobs.
     // Result: {} or {worker, jobs put back}. Again: goes on where it stopped. Cost: O(jobs), at most the number given.
     private static let reap = script(
         "REAP",
         #"""
+        tick()
         local worker = ARGV[1]
         local held, t = redis.call('HGETALL', K .. ':held'), now()
         for i = 1, #held, 2 do
@@ -181,9 +186,16 @@ extension PrefetchQueue {
           end
         end
         if worker == '' then
-          if redis.call('EXISTS', K .. ':hold') == 1 then return {} end
+          -- By its end, not by its expiry: that goes by Redis' own clock.
+          if tonumber(redis.call('GET', K .. ':hold') or '0') > now() then return {} end
           worker = redis.call('ZRANGE', K .. ':workers', '-inf', now(), 'BYSCORE', 'LIMIT', 0, 1)[1]
-          if not worker then return {} end
+          if not worker then
+            -- No lease ends so late: somebody wrote it, or the queue's clock was lost.
+            local last = redis.call('ZRANGE', K .. ':workers', 0, 0, 'REV', 'WITHSCORES')
+            local lease = last[1] and tonumber(redis.call('HGET', K .. ':w:' .. last[1], 'lease') or '')
+            if not lease or tonumber(last[2]) <= now() + 2 * lease then return {} end
+            worker = last[1]
+          end
         end
         local all, n = redis.call('HGETALL', own(worker)), 0
         local marked = redis.call('HGET', own(worker), '#mark')

@@ -90,6 +90,15 @@ package struct PrefetchQueue: Sendable {
         }
     }
 
+    /// Two commands whose replies, the first of several, are the time of the queue's clock.
+    var clockCommands: [[RedisArgument]] { [["TIME"], ["HGET", RedisArgument(keys.clock), "ahead"]] }
+
+    /// Milliseconds since 1970 by the queue's clock, from the replies to ``clockCommands``: what times in Redis are to be compared with.
+    static func time(_ replies: [RedisValue]) throws(RedisError) -> Int {
+        let time = try replies[0].get().array ?? []
+        return (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000 + (replies[1].int ?? 0)
+    }
+
     /// The replies, or the first of their errors that waiting can heal: a node of a cluster that is losing its slot refuses one command
     /// and not the next.
     static func withoutTransient(_ replies: [RedisValue]) throws(RedisError) -> [RedisValue] {

@@ -121,7 +121,8 @@ package struct BatchRepair: Sendable {
                 let settled = try await settledURLs(total)
                 guard
                     let jobs = try await JobCoverage.read(
-                        status.identity, queue: queue, token: token, limit: total, sweeps: hasList, settled: { settled[$0] })
+                        status.identity, queue: queue, token: token, limit: total, sweeps: hasList,
+                        settled: { settled[$0] })
                 else { return nil }
                 if jobs.buried > 0 {
                     tell("\(jobs.buried) elements of the job list of \(batch) were no jobs: they are dead")

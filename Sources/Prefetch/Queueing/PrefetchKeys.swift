@@ -224,8 +224,12 @@ package struct PrefetchKeys: Sendable {
         local function endDue()
           local due = redis.call('ZRANGE', K .. ':deadlines', '-inf', now(), 'BYSCORE', 'LIMIT', 0, 16)
           for _, id in ipairs(due) do
-            redis.call('ZREM', K .. ':deadlines', id)
-            if redis.call('HGET', batch(id), 'state') == 'running' then close(id, 'cancelled', 'deadline') end
+            -- A key of a wrong type keeps one batch from ending and nothing else; it is tried again until that is mended.
+            local ok = pcall(function()
+              if redis.call('HGET', batch(id), 'state') == 'running' then close(id, 'cancelled', 'deadline') end
+            end)
+            if ok then redis.call('ZREM', K .. ':deadlines', id)
+            else redis.call('ZADD', K .. ':deadlines', 'XX', now() + 2000, id) end
           end
           return #due
         end

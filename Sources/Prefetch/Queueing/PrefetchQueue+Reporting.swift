@@ -185,8 +185,9 @@ extension PrefetchQueue {
             end
             if #taken > 0 then pcall(unlist, taken) end
           end
-          closeIfComplete(id)
         end
+        -- Also where all was settled before: the call that did it may have ended here, at a key of a wrong type.
+        closeIfComplete(id)
         for _, job in ipairs(back) do giveBack(job[1], job[2]) end
         return out
         """#)

@@ -90,8 +90,10 @@ extension PrefetchQueue {
         local out = {'OK', orders}
         for i = 5, 4 + n do
           local id, nonce = ARGV[i]:match('^([^@]*)@(.*)$')
-          local m = redis.call('HMGET', batch(id), 'state', 'paused', 'nonce')
-          out[#out + 1] = {(m[3] or '') == nonce and m[1] or 'gone', m[2] or '0'}
+          local m = redis.pcall('HMGET', batch(id), 'state', 'paused', 'nonce')
+          -- Of a batch whose hash is none nothing is known, and the others are to be told.
+          if m.err then out[#out + 1] = {'running', '0'}
+          else out[#out + 1] = {(m[3] or '') == nonce and m[1] or 'gone', m[2] or '0'} end
         end
         return out
         """#)

@@ -132,7 +132,14 @@ extension PrefetchWorker {
     }
 
     private func askListed(_ urls: [String], timeToLive: Double) async -> [Int: FailedURLEntry]? {
-        await persist { () async throws(RedisError) in try await queue.listed(urls, timeToLive: timeToLive) }
+        // Refused for a reason that is none of the known ones, it is asked again; where the list itself is broken nothing is on it.
+        for _ in 0..<3 where !draining.isOpen {
+            let found = await persist { () async throws(RedisError) in
+                try await queue.listed(urls, timeToLive: timeToLive)
+            }
+            if let found { return found }
+        }
+        return nil
     }
 
     /// One URL to its end; left open where the worker leaves first.

@@ -98,6 +98,48 @@ struct RefusedReportTests {
         #expect(try await f.field("state", of: "b") == "done")
     }
 
+    @Test(
+        "A batch whose end fails at a broken key ends once that is mended, by its deadline or by the same report again")
+    func endsLater() async throws {
+        let f = try await QueueFixture()
+        try await f.open("late", fields: [("limit", "60000")])
+        try await f.fill(sizes: [1])
+        try await f.join("w")
+        let job = try await f.claim("w", 1)[0].job
+        // The only job of `late` makes it ready, so its end has to take it out of the list.
+        try await f.redis("RPUSH", f.keys.jobs("late"), "x")
+        try await f.redis("HSET", f.keys.batch("late"), "ready", "1")
+        try await f.redis("HSET", f.keys.batch("b"), "ready", "1")
+        try await f.redis("DEL", f.keys.ready(.normal))
+        try await f.redis("SET", f.keys.ready(.normal), "x")
+        try await f.redis("ZADD", f.keys.deadlines, "XX", "1", "late")
+        try await f.queue.endDue()
+        #expect(try await f.field("state", of: "late") == "running")
+        let report = QueueFixture.report(job, [.hit])
+        #expect(try await f.queue.report([report], worker: "w")[0] == nil)
+        try await f.redis("DEL", f.keys.ready(.normal))
+        #expect(try await f.queue.report([report], worker: "w")[0]?.isEmpty == true)
+        #expect(try await f.field("state", of: "b") == "done")
+        try await until {
+            try await f.queue.endDue()
+            return try await f.field("state", of: "late") == "cancelled"
+        }
+    }
+
+    @Test("A heartbeat tells of all batches, also where the hash of one is none")
+    func brokenHash() async throws {
+        let f = try await QueueFixture()
+        try await f.open("a")
+        try await f.open("b")
+        try await f.join("w")
+        try await f.redis("DEL", f.keys.batch("a"))
+        try await f.redis("SET", f.keys.batch("a"), "x")
+        _ = try await f.queue.cancel(batch: "b")
+        let batches = ["a", "b"].map { BatchIdentity(id: $0, nonce: $0) }
+        let orders = try await f.queue.beat(worker: "w", lease: 60_000, trouble: false, batches: batches, about: [])
+        #expect(orders?.batches.map(\.state) == ["running", "cancelled"])
+    }
+
     @Test("A claim that its worker names at no heartbeat is found by the check, and goes back with the second one")
     func unknownClaim() async throws {
         let f = try await QueueFixture()

@@ -71,6 +71,17 @@ static int ofd_lock(int fd, int64_t offset, short type) {
 int clinux_ofd_try_lock(int fd, int64_t offset) { return ofd_lock(fd, offset, F_WRLCK); }
 int clinux_ofd_unlock(int fd, int64_t offset) { return ofd_lock(fd, offset, F_UNLCK); }
 
+int clinux_ofd_is_locked(int fd, int64_t offset) {
+    struct flock lock;
+    memset(&lock, 0, sizeof lock);
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = offset;
+    lock.l_len = 1;
+    if (fcntl(fd, F_OFD_GETLK, &lock) != 0) return -1;
+    return lock.l_type != F_UNLCK;
+}
+
 ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count) {
     off64_t at = offset;
     return copy_file_range(in, &at, out, NULL, count, 0);

@@ -24,6 +24,8 @@ int clinux_link_fd(int fd, int dirfd, const char *name);
 /// One byte of a lock file: F_OFD_SETLK with F_WRLCK. Never blocks: EAGAIN or EACCES where another open file description has it.
 int clinux_ofd_try_lock(int fd, int64_t offset);
 int clinux_ofd_unlock(int fd, int64_t offset);
+/// F_OFD_GETLK: 1 where another open file description has the byte, 0 where none has, -1 with errno.
+int clinux_ofd_is_locked(int fd, int64_t offset);
 /// copy_file_range(2) from an offset to where `out` stands: shares the blocks where the file system can. Declared only with
 /// _GNU_SOURCE.
 ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count);

@@ -42,6 +42,8 @@ package struct WorkerRecord: Sendable, Equatable {
     package var leaseLeft: Int?
     /// What is broken where it runs; empty where nothing is.
     package var trouble: String
+    /// What holds it, and since when; nil where nothing does.
+    package var held: WorkerHold?
     /// What it has to say of single batches or keys within half a minute; empty where nothing.
     package var complaint: String
     /// The id of its cache (``DiskCache/id``); empty where it is gone or did not say.
@@ -74,6 +76,7 @@ package struct WorkerRecord: Sendable, Equatable {
         leaseLeft = leaseEnd.map { $0 - at }
         silence = leaseEnd.flatMap { end in fields["lease"]?.int.map { max(0, at - (end - $0)) } }
         trouble = leaseEnd == nil ? "" : text("trouble")
+        held = leaseEnd == nil ? nil : WorkerHold(fields.compactMapValues(\.string))
         complaint = leaseEnd == nil ? "" : text("complaint")
         cache = leaseEnd == nil ? "" : text("cache")
     }

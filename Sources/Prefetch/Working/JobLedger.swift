@@ -105,6 +105,14 @@ final class JobLedger: Sendable {
         return !permits.isEmpty
     }
 
+    /// The jobs that were claimed under this name of the worker and have not gone back.
+    func kept(by worker: String) -> [(id: Int, name: String)] {
+        state.withLock { state in
+            state.runs.filter { $0.value.worker == worker && !$0.value.isGivenBack }
+                .map { ($0.key, $0.value.claim.job.name) }
+        }
+    }
+
     /// A job is on its batch's list again.
     func didGiveBack(_ id: Int) {
         state.withLock { $0.runs[id]?.isGivenBack = true }

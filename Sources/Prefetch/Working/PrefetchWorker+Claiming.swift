@@ -24,6 +24,7 @@ extension PrefetchWorker {
     private func claim(into group: inout DiscardingTaskGroup) async {
         while !draining.isOpen && !Task.isCancelled {
             await fault.wait()
+            await hold.wait()
             await agree()
             let count = await claimable()
             guard count > 0 else {
@@ -132,7 +133,7 @@ extension PrefetchWorker {
         let asked = Self.wallClock
         let status = await persist { () async throws(RedisError) in try await queue.status(of: batch) }
         guard let status, let status else { return nil }
-        protect(status, asked: asked)
+        await protect(status, asked: asked)
         if let known = batches[batch], !known.over.isOpen { return known }
         let context = BatchContext(id: batch, options: status.options, keepDetails: status.keepDetails)
         if status.state != .running { context.over.open() }

@@ -48,6 +48,8 @@ extension PrefetchWorker {
         case paused(String)
         /// It is mended.
         case resumed
+        /// The disk of its cache has not answered for three leases, so its jobs went back; or it answers again.
+        case held(Bool)
         /// Told to claim nothing until it is told otherwise, or that it may go on.
         case halted(Bool)
         /// Told how many transfers it may have in flight.

@@ -37,7 +37,7 @@ extension PrefetchWorker {
             note.attempt = download.attempts
             note.host = download.host
             note.detail = download.reason
-        } else if let message = fault.message {
+        } else if let message = hold.message ?? fault.message {
             note.state = .paused
             note.detail = message
         } else if open.hasBegun {

@@ -17,6 +17,9 @@ public actor PrefetchWorker {
     nonisolated let pool: ThreadPool
     nonisolated let slots: URLSlots
     nonisolated let fault = FaultGate()
+    /// Closed while the disk does not answer: nothing is claimed.
+    nonisolated let hold: FaultGate
+    nonisolated let heartbeat: Heartbeat
     /// Opens on the first signal: nothing new begins.
     nonisolated let draining = Latch()
     /// Opens when the drain timeout has passed: what is in flight is left open, unless it continues in the background.
@@ -59,6 +62,8 @@ public actor PrefetchWorker {
     var allowed = 0
     /// The news of hosts it has heard.
     var hostsVersion: Int?
+    /// Whether it was said that its disk does not answer.
+    var isHeld = false
     /// Whether the gate was closed by a failed sync.
     var syncHasFailed = false
     /// What Redis said last instead of doing as told; nil while it does.
@@ -66,7 +71,7 @@ public actor PrefetchWorker {
     var redisFailures = 0
     nonisolated let complaints: Complaints
 
-    /// A worker over its own two connections (one of them waits for work) and a manager.
+    /// A worker over its own three connections (one waits for work, one is for heartbeats alone) and a manager.
     package init(configuration: Configuration, redis: RedisConfiguration, queue name: String, manager: ImageManager) {
         self.configuration = configuration
         self.manager = manager
@@ -80,8 +85,19 @@ public actor PrefetchWorker {
         pool = manager.pool
         cacheID = manager.cache.disk.id ?? ""
         keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)
-        jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads, history: configuration.history)
+        let jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads, history: configuration.history)
         slots = URLSlots(limit: Self.slots(for: configuration.maxConcurrentDownloads))
+        let hold = FaultGate()
+        self.jobs = jobs
+        self.hold = hold
+        let (disk, transfers, downloader) = (manager.cache.disk, manager.cache.transfers, manager.downloader)
+        var heart = PrefetchQueue(redis, client: "prefetch-worker-heartbeat", name: name, patience: .zero)
+        heart.notice = { complaints.say($0) }
+        heartbeat = Heartbeat(
+            queue: heart, jobs: jobs, lease: configuration.lease, hold: hold,
+            watched: Heartbeat.Watched(
+                calls: disk.calls, probe: { try? disk.probe() }, silence: { downloader.silence },
+                setSilent: { transfers.setSilent($0) }))
     }
 
     /// First-write counts so far.
@@ -93,6 +109,7 @@ public actor PrefetchWorker {
         slots.close()
         draining.open()
         fault.open()
+        hold.open()
         keeper.room.open()
         jobs.room.ring()
         bellConnection.interrupt()
@@ -126,6 +143,7 @@ public actor PrefetchWorker {
             await group.next()
             group.cancelAll()
         }
+        await heartbeat.end()
         await leave()
         // Before the process ends: TLS must not be taken down under a thread that still uses it.
         await queue.connection.close()

@@ -132,7 +132,13 @@ struct StatusCommand: AsyncParsableCommand {
             if parked > 0 { line += ", and \(Wording.count(parked)) from which no byte comes" }
             line += "  finished \(facts["finished"] ?? "0") skipped \(facts["skipped"] ?? "0")"
             if facts["paused"] == "1" { line += "  paused" }
-            if let trouble = facts["trouble"], !trouble.isEmpty { line += "  paused: \(TerminalText.escaped(trouble))" }
+            let trouble = TerminalText.escaped(facts["trouble"] ?? "")
+            if let held = WorkerHold(facts) {
+                line +=
+                    "  held: \(TerminalText.escaped(held.reason)) since \(UTCTime.text(milliseconds: held.since)): \(trouble)"
+            } else if !trouble.isEmpty {
+                line += "  paused: \(trouble)"
+            }
             if let text = facts["complaint"], !text.isEmpty { line += "  says: \(TerminalText.escaped(text))" }
             Console.print(line)
         }
@@ -156,6 +162,11 @@ struct StatusCommand: AsyncParsableCommand {
                             ("checking", number(facts, "checking")),
                             ("finished", number(facts, "finished")), ("skipped", number(facts, "skipped")),
                             ("trouble", facts["trouble"].flatMap { $0.isEmpty ? nil : .string($0) } ?? .null),
+                            ("held", WorkerHold(facts).map { .string($0.reason) } ?? .null),
+                            (
+                                "held_since",
+                                WorkerHold(facts).map { .string(UTCTime.text(milliseconds: $0.since)) } ?? .null
+                            ),
                             ("paused", .bool(facts["paused"] == "1")),
                             ("max_concurrent_downloads", number(facts, "max_concurrent_downloads")),
                             ("complaint", facts["complaint"].flatMap { $0.isEmpty ? nil : .string($0) } ?? .null),

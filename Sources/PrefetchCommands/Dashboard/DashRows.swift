@@ -52,6 +52,9 @@ extension DashState {
                 (row.state, row.ink) = worker.leaseLeft > 0 ? ("running", .good) : ("OVERDUE", .bad)
                 if worker.facts["paused"] == "1" { (row.state, row.ink) = ("PAUSED", .warning) }
                 if let trouble = worker.facts["trouble"], !trouble.isEmpty { (row.state, row.ink) = ("TROUBLE", .bad) }
+                if let held = WorkerHold(worker.facts), worker.leaseLeft > 0 {
+                    (row.state, row.ink) = ("HELD: \(held.reason)", .bad)
+                }
             } else if let end = ends[name] {
                 if !end.isLost { (row.state, row.ink) = ("left", .dim) }
                 row.silence = end.ended > 0 ? max(0, look.at - end.ended) : nil

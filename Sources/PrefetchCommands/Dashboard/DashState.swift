@@ -151,7 +151,12 @@ struct DashState: Sendable {
         if let pause { return pause }
         if look.workers.isEmpty { return "no worker is there" }
         let troubles = look.workers.compactMap { name, worker in
-            worker.facts["trouble"].flatMap { $0.isEmpty ? nil : "\(name) waits: \($0)" }
+            worker.facts["trouble"].flatMap { trouble in
+                if let held = WorkerHold(worker.facts) {
+                    return "\(name) is held: \(held.reason) since \(UTCTime.text(milliseconds: held.since)): \(trouble)"
+                }
+                return trouble.isEmpty ? nil : "\(name) waits: \(trouble)"
+            }
         }
         if let trouble = troubles.min() { return trouble }
         if look.workers.values.allSatisfy({ $0.facts["paused"] == "1" }) {

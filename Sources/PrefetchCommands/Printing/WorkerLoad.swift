@@ -30,7 +30,9 @@ struct WorkerLoad: Equatable {
             waitingForHost += number("waiting_for_host")
             retrying += number("retrying")
             if fact["paused"] == "1" { paused += 1 }
-            if let text = fact["trouble"], !text.isEmpty { trouble = "\(fact["id"] ?? "") paused: \(text)" }
+            if let text = fact["trouble"], !text.isEmpty {
+                trouble = "\(fact["id"] ?? "") \(WorkerHold(fact) == nil ? "paused" : "held: disk"): \(text)"
+            }
         }
     }
 

@@ -37,6 +37,7 @@ enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
         case .lost(let name): ("warn", "lost", name)
         case .paused: ("error", "paused", nil)
         case .resumed: ("info", "resumed", nil)
+        case .held(let isHeld): isHeld ? ("error", "held", nil) : ("info", "diskAnswers", nil)
         case .halted(let isHalted): ("info", isHalted ? "halted" : "goesOn", nil)
         case .concurrency: ("info", "concurrency", nil)
         case .refused: ("warn", "refused", nil)

@@ -1,11 +1,14 @@
 internal import Glibc
 internal import Prefetch
+internal import Threading
 internal import WebImage
 
 /// Writes what happens to each transfer of a worker into a file, one JSON object a line. Several workers may have the same file: a line is
 /// one write(2) at its end.
 final class TransferLog: Sendable {
     private let file: Int32
+    /// A disk that stalls must hold up nobody else.
+    private let threads = ThreadPool(threads: 1, name: "transfer-log")
 
     /// - Throws: `inputOutput` where the file cannot be opened.
     init(path: String) throws(PrefetchError) {
@@ -22,8 +25,10 @@ final class TransferLog: Sendable {
     /// Writes every event until the downloader's session is over. A line that cannot be written is left out: the images matter more.
     func write(_ events: AsyncStream<DownloadEvent>) async {
         for await event in events {
-            let line = Array((Self.object(event).text + "\n").utf8)
-            _ = Glibc.write(file, line, line.count)
+            await threads.run { [file] in
+                let line = Array((Self.object(event).text + "\n").utf8)
+                _ = Glibc.write(file, line, line.count)
+            }
         }
     }
 

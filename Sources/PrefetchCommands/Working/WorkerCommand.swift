@@ -181,6 +181,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         case .paused(let reason):
             "paused: \(TerminalText.escaped(reason)); no URL is blamed, looking again every few seconds"
         case .resumed: "works again"
+        case .held(let isHeld): isHeld ? "held: disk: \(WorkerHold.text)" : "the disk answers again"
         // Told by a person, who sees it elsewhere too.
         case .halted(let isHalted):
             isQuiet ? nil : isHalted ? "paused by prefetch-coord; what is in flight ends" : "going on"
@@ -196,7 +197,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         guard let service, let line = text(event, isQuiet: false) else { return }
         switch event {
         case .joined, .redisAway: service.tell(.ready, .status(line))
-        case .redisBack, .paused, .resumed, .halted, .lost: service.tell(.status(line))
+        case .redisBack, .paused, .resumed, .held, .halted, .lost: service.tell(.status(line))
         case .complaint, .concurrency, .refused: break
         }
     }

@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Threading
 
 extension DiskCache {
     static let recordAttribute = "user.prefetch"
@@ -60,6 +61,8 @@ extension DiskCache {
 
     /// Opens the file of a key, whatever state it is in.
     func examined(_ key: CacheKey, level: ValidationLevel) throws(WebImageError) -> CacheEntry? {
+        let call = calls.begin()
+        defer { calls.end(call) }
         // O_NONBLOCK: opening a FIFO that somebody put here must not wait for a writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         let leaf = leaves.descriptor(key)
@@ -95,6 +98,8 @@ extension DiskCache {
     /// - Throws: `localFault`.
     @discardableResult
     public func raise(_ entry: CacheEntry, to info: ImageInfo) throws(WebImageError) -> Bool {
+        let call = calls.begin()
+        defer { calls.end(call) }
         var record: CacheRecord
         if let known = entry.record {
             record = known

@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Threading
 
 extension DiskCache {
     /// What became of a stored image.
@@ -32,6 +33,8 @@ extension DiskCache {
         var record = record
         record.length = body.count
         let validators = keepsValidators || configuration.keepsHTTPValidators ? validators : nil
+        let call = calls.begin()
+        defer { calls.end(call) }
         // What was there already was looked up, which notes it too.
         defer { if configuration.durability != .file { writeOut.stored() } }
         do throws(WebImageError) {

@@ -1,3 +1,5 @@
+internal import Threading
+
 // What a manager does with images beyond the memory, wherever they are kept. All of it blocks.
 extension ImageCache {
     /// What there is under a key, verified. What passed less than `level` is verified now, and raised or taken out of the way.
@@ -7,7 +9,10 @@ extension ImageCache {
         if !entry.needsVerification, let record = entry.record {
             return FoundImage(place: .file(entry), info: ImageInfo(record), bytes: nil)
         }
-        let bytes = try entry.bytes()
+        let call = disk.calls.begin()
+        let read = Result { () throws(WebImageError) in try entry.bytes() }
+        disk.calls.end(call)
+        let bytes = try read.get()
         let info: ImageInfo
         do throws(WebImageError) {
             info = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in

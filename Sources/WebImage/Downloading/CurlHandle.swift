@@ -12,6 +12,8 @@ final class CurlHandle {
     private(set) var operation: DownloadOperation?
     /// How fast bodies may come; nil: as fast as they do.
     var bandwidth: BandwidthLimit?
+    /// Transfers whose bodies' files are not written as fast as bytes come.
+    private let spooling: SpoolingTransfers
     /// Whether its transfer stands still until there is room.
     private(set) var isPaused = false
     /// Who we are to X-Robots-Tag; nil: it is not looked at.
@@ -30,13 +32,14 @@ final class CurlHandle {
 
     init(
         configuration: ImageDownloader.Configuration, share: CurlShare, sockets: CurlSockets, keepsCookies: Bool,
-        connectTo: CurlList?, resolve: CurlList?
+        spooling: SpoolingTransfers, connectTo: CurlList?, resolve: CurlList?
     ) throws(WebImageError) {
         guard let handle = curl_easy_init() else { throw WebImageError(.localFault, "curl cannot make a handle") }
         pointer = handle
         self.keepsCookies = keepsCookies
         self.share = share
         self.sockets = sockets
+        self.spooling = spooling
         usesHTTP2 = configuration.usesHTTP2
         policy = configuration.addressPolicy
         robotsAgent = configuration.respectsRobotsTag ? configuration.productToken : nil
@@ -182,7 +185,7 @@ final class CurlHandle {
     /// The number of bytes taken; anything but all of them ends the transfer.
     private func didReceive(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard let operation else { return 0 }
-        if let bandwidth, !bytes.isEmpty, !bandwidth.take(bytes.count, on: self) {
+        if !bytes.isEmpty, spooling.holds(self) || bandwidth?.take(bytes.count, on: self) == false {
             isPaused = true
             return Int(CURL_WRITEFUNC_PAUSE)
         }

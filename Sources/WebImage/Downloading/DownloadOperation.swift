@@ -1,3 +1,5 @@
+internal import Threading
+
 /// One URL on its way: its waiters, its tries and redirects, and the transfer it has now (SDWebImageDownloaderOperation).
 ///
 /// Only the downloader's thread uses it.
@@ -89,7 +91,8 @@ final class DownloadOperation {
         var maxHeaderBytes: Int
         var maxHeaderLines: Int
         var memoryLimit: Int
-        var openTemporaryFile: (@Sendable () throws(WebImageError) -> Int32)?
+        /// Where a large body is written, by other threads than the downloader's.
+        var spool: BodySpool.Place?
         var inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> Bool)?
         var rules: ResponseRules?
         /// The rest of an error's body that is read, so that the connection can be used again.
@@ -100,7 +103,10 @@ final class DownloadOperation {
             maxHeaderBytes = configuration.maxHeaderBytes
             maxHeaderLines = configuration.maxHeaderLines
             memoryLimit = configuration.memoryLimit
-            openTemporaryFile = configuration.openTemporaryFile
+            spool = configuration.openTemporaryFile.map { open in
+                let pool = configuration.filePool ?? ThreadPool(threads: 1, name: "spool")
+                return BodySpool.Place(open: open, pool: pool, calls: configuration.fileCalls)
+            }
             inspectHeader = configuration.inspectHeader
             rules = ResponseRules(configuration)
         }
@@ -241,7 +247,7 @@ final class DownloadOperation {
             if status == 206 { return resume(partial, handle) }
         }
         expected = length
-        let body = ImageBody(memoryLimit: limits.memoryLimit, spool: limits.openTemporaryFile)
+        let body = ImageBody(memoryLimit: limits.memoryLimit, place: limits.spool)
         if let length, length <= limits.maxBodyBytes { body.reserve(length) }
         self.body = body
     }

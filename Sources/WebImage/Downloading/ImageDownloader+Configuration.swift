@@ -1,3 +1,5 @@
+package import Threading
+
 extension ImageDownloader {
     /// How a downloader works. All durations are seconds.
     public struct Configuration: Sendable {
@@ -104,6 +106,10 @@ extension ImageDownloader {
         public var memoryLimit = 1 << 20
         /// Opens an unnamed file for a large body; nil (all stays in memory) by default. The body closes it.
         package var openTemporaryFile: (@Sendable () throws(WebImageError) -> Int32)?
+        /// The threads that make and write such files; nil (the default): one of the downloader's own.
+        package var filePool: ThreadPool?
+        /// Where their calls are noted; nil by default.
+        package var fileCalls: FileCalls?
         /// Looks at the first bytes, again with more of them until it returns true; its error ends the transfer at once. Called on
         /// the downloader's thread, each time with at least twice the bytes. nil by default.
         package var inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> Bool)?

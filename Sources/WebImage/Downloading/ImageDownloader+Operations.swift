@@ -70,7 +70,7 @@ extension ImageDownloader {
         }
         let handle = try CurlHandle(
             configuration: configuration, share: share, sockets: multi.sockets, keepsCookies: keepsCookies,
-            connectTo: connectTo, resolve: resolve)
+            spooling: spooling, connectTo: connectTo, resolve: resolve)
         handle.bandwidth = bandwidth
         return handle
     }

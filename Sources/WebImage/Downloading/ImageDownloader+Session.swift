@@ -14,6 +14,8 @@ extension ImageDownloader {
         guard var new else { return }
         // What a manager has added for its own sake stays.
         new.openTemporaryFile = new.openTemporaryFile ?? configuration.openTemporaryFile
+        new.filePool = new.filePool ?? configuration.filePool
+        new.fileCalls = new.fileCalls ?? configuration.fileCalls
         new.inspectHeader = new.inspectHeader ?? configuration.inspectHeader
         renewGovernor(new)
         groupsByName = [:]

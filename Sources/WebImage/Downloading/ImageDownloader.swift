@@ -29,6 +29,10 @@ public actor ImageDownloader {
     var robots: RobotsBook?
     /// How fast bodies may come; nil: as fast as they do.
     var bandwidth: BandwidthLimit?
+    /// Transfers that wait for the disk.
+    let spooling: SpoolingTransfers
+    /// What shows that the thread goes round.
+    private nonisolated let loopPulse = LoopPulse()
     /// Names that were found to be in a network which counts as one host.
     var groupsByName: [String: String] = [:]
     /// Who waits for the governor's questions to others.
@@ -78,6 +82,7 @@ public actor ImageDownloader {
                 if maySleep && sleep > 0 { multi.poll(milliseconds: sleep) }
             })
         self.multi = multi
+        spooling = SpoolingTransfers(wake: { multi.wake() })
         self.configuration = configuration
         retryPolicy = configuration.retryPolicy
         limits = DownloadOperation.Limits(configuration)
@@ -161,8 +166,19 @@ public actor ImageDownloader {
             call.cancel()
             executor.perform { self.assumeIsolated { $0.cancel(call, of: key) } }
         }
-        return try call.takeResult().get()
+        let image = try call.takeResult().get()
+        // What has gone to a file is written by the pool, and may still be.
+        do throws(WebImageError) { try await image.body.finish() } catch {
+            var error = error
+            error.attempts = image.attempts
+            throw error
+        }
+        return image
     }
+
+    /// For how long the thread has not come round to a question that was put to it; zero while it does. Puts the question, and does not
+    /// wait: a caller looks again and again.
+    package nonisolated var silence: Duration { loopPulse.look { answer in executor.perform(answer) } }
 
     private func begin(
         _ key: DownloadOperation.Key, request: RequestURL, priority: Int, attemptsUsed: Int, for call: DownloadCall

@@ -60,9 +60,12 @@ public final class ImageManager: ImageLoading {
         let disk = cache.disk
         downloads.openTemporaryFile = { () throws(WebImageError) in try disk.openTemporaryFile() }
         downloads.inspectHeader = { bytes throws(WebImageError) in try coder.inspectHeader(bytes) }
-        downloader = try ImageDownloader(configuration: downloads)
         let threads = configuration.threads > 0 ? configuration.threads : max(2, Processors.count)
-        pool = ThreadPool(threads: threads, name: "verify")
+        let pool = ThreadPool(threads: threads, name: "verify")
+        self.pool = pool
+        downloads.filePool = pool
+        downloads.fileCalls = disk.calls
+        downloader = try ImageDownloader(configuration: downloads)
     }
 
     /// Who decides what is downloaded and which failures are remembered; not retained.

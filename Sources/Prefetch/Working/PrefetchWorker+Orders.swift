@@ -24,7 +24,8 @@ extension PrefetchWorker {
     }
 
     /// Lets so many transfers be in flight: claims, slots and the downloader go by it from now on.
-    private func setConcurrency(_ count: Int) async {
+    private func setConcurrency(_ wanted: Int) async {
+        let count = min(wanted, configuration.mostConcurrentDownloads)
         guard count != concurrency else { return }
         concurrency = count
         allowed = 0

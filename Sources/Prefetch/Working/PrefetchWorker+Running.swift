@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Redis
 internal import Threading
 internal import WebImage
@@ -203,6 +204,9 @@ extension PrefetchWorker {
                     if fault.close(error.message) {
                         isProbe = true
                         configuration.onEvent(.paused(error.message))
+                    }
+                    if [EMFILE, ENFILE].contains(error.underlyingCode) {
+                        await manager.downloader.closeIdleConnections()
                     }
                     if isProbe { try? await Task.sleep(for: .seconds(Double.random(in: 1...2))) }
                     continue

@@ -67,6 +67,9 @@ struct RunCommand: AsyncParsableCommand {
 
     func run() async throws {
         if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
+        // Its workers have the same limit.
+        let budget = try DescriptorBudget.raised()
+        if !quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
         // A list that cannot be used leaves no cache folder behind; standard input and what is no list of lines need one, to be kept in.
         let isKept = try file == "-" || BatchSubmission.isLaidOut(file, batch.inputFormat, table)
         var list =

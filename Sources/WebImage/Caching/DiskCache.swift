@@ -118,7 +118,7 @@ public final class DiskCache: Sendable {
         let call = calls.begin()
         defer { calls.end(call) }
         if current.unnamedFiles {
-            let file = clinux_open_beneath(root, "v1", clinux_tmpfile_flags(), 0o600)
+            let file = Descriptors.admit(clinux_open_beneath(root, "v1", clinux_tmpfile_flags(), 0o600))
             if file >= 0 { return file }
             guard lacksUnnamedFiles(errno) else { throw fault("make a temporary file") }
         }
@@ -126,7 +126,9 @@ public final class DiskCache: Sendable {
         let file = clinux_open_beneath(root, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw fault("make a temporary file") }
         unlinkat(root, name, 0)
-        return file
+        let admitted = Descriptors.admit(file)
+        guard admitted >= 0 else { throw fault("make a temporary file") }
+        return admitted
     }
 
     /// Writes a file of one byte out to the disk and lets it go again: whether the disk answers. Blocks for as long as it does not.

@@ -1,5 +1,6 @@
 internal import CCurl
 internal import Glibc
+internal import Threading
 
 /// One of curl's easy handles with everything set that never changes; used again and again, for one operation at a time.
 ///
@@ -229,7 +230,7 @@ final class CurlHandle {
             return CURL_SOCKET_BAD
         }
         let kind = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
-        let descriptor = socket(address.pointee.family, kind, address.pointee.protocol)
+        let descriptor = Descriptors.admit(socket(address.pointee.family, kind, address.pointee.protocol))
         if descriptor < 0 {
             operation.socketErrno = errno
         } else {

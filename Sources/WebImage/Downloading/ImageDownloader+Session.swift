@@ -66,6 +66,11 @@ extension ImageDownloader {
         invalidateSessionAndCancel()
     }
 
+    /// Closes the connections that are kept for later transfers, where none is under way: somebody lacks descriptors.
+    package func closeIdleConnections() {
+        if running.isEmpty { forgetConnections() }
+    }
+
     private func forgetConnections() {
         idleHandles = []
         idleCookieHandles = []

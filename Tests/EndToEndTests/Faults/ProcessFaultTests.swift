@@ -30,6 +30,8 @@ struct ProcessFaultTests {
         let bench = try await FaultBench()
         try await bench.submit(400)
         let workers = try await bench.workers(2)
+        // One that is stopped before it has a name is not given up.
+        try await until { try await bench.queue.workers().count == 2 }
         try await bench.untilFinished(60)
         workers[0].signal(SIGSTOP)
         try await until { try await bench.queue.workers().count == 1 }

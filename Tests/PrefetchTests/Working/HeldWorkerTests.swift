@@ -71,6 +71,8 @@ struct HeldWorkerTests {
         }
         while try await record()?.held != nil { try await Task.sleep(for: .milliseconds(20)) }
         #expect(try await record()?.trouble == "")
+        // Redis hears of it a moment before the worker does.
+        while log.withLock({ $0 }).count < 3 { try await Task.sleep(for: .milliseconds(10)) }
         worker.stop()
         _ = try await run.value
         #expect(log.withLock { $0 } == [.joined("held"), .held(true), .held(false)])

@@ -122,6 +122,11 @@ struct ParsingTests {
         #expect(downloads.acceptableContentTypes == ["image/png", "image/gif"])
         #expect(
             downloads.maxTime == 2 && downloads.maxTotalTime == 5 && downloads.ipVersion == .v6 && !downloads.usesHTTP2)
+        #expect(downloads.maxSlowTime == nil)
+        let unlimited = try FetchOptions.parse(["--max-time", "0"]).downloads(maxPerHost: 0)
+        #expect(unlimited.maxTotalTime == nil && unlimited.maxSlowTime == nil)
+        let plain = try FetchOptions.parse([]).downloads(maxPerHost: 0)
+        #expect(plain.maxTotalTime == nil && plain.maxSlowTime == 60 && plain.slowSpeed == 65_536)
         #expect(downloads.lowSpeedLimit == 0 && downloads.proxy == "socks5h://127.0.0.1:1")
         #expect(downloads.retryBaseDelay == 40 && downloads.retryMaxDelay == 40 && downloads.maxRetryAfter == 300)
         let filter = try #require(downloads.headersFilter)

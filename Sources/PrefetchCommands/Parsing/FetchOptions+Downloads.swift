@@ -16,7 +16,10 @@ extension FetchOptions {
         downloads.limitRate = politeness.limitRate?.bytes
         downloads.connectTimeout = connectTimeout.seconds
         downloads.downloadTimeout = timeout.seconds
-        downloads.maxTotalTime = maxTime?.seconds
+        if let maxTime {
+            downloads.maxTotalTime = maxTime.seconds > 0 ? maxTime.seconds : nil
+            downloads.maxSlowTime = nil
+        }
         downloads.maxAttempts = tries
         downloads.maxRedirects = maxRedirects
         downloads.maxBodyBytes = maxSize.bytes

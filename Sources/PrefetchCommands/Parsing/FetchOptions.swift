@@ -39,7 +39,10 @@ struct FetchOptions: ParsableArguments {
     @Option(help: "Time without a byte.")
     var timeout = TimeSpan(seconds: 15)
 
-    @Option(help: "Time a URL may take in all, further tries included; none by default.")
+    @Option(
+        help:
+            "Time a URL may spend with a connection, over all tries; 0 = no limit. (default: 60s for a URL slower than 64 KiB/s, else none)"
+    )
     var maxTime: TimeSpan?
 
     @Option(help: "Requests for a URL before it ends as failed.")

@@ -61,6 +61,9 @@ final class CurlHandle {
         if keepsCookies { ccurl_set_string(pointer, CURLOPT_COOKIEFILE, "") }
         // SIGPIPE is blocked on the thread (ImageDownloader.prepareThread); no alarm signal for names either.
         ccurl_set_long(pointer, CURLOPT_NOSIGNAL, 1)
+        // A transfer that ends while its name is being looked up would otherwise hold the thread until the resolver answers: removing it
+        // joins curl's thread for the name (curl manual, CURLOPT_QUICK_EXIT).
+        ccurl_set_long(pointer, CURLOPT_QUICK_EXIT, 1)
         ccurl_set_string(pointer, CURLOPT_PROTOCOLS_STR, "http,https")
         ccurl_set_string(pointer, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
         ccurl_set_long(pointer, CURLOPT_FOLLOWLOCATION, 0)

@@ -44,8 +44,10 @@ final class DownloadOperation {
     var requestHeaders: [HTTPHeader]?
     /// Who the request speaks for at this hop.
     var credential: Credential?
-    /// When its first transfer began.
-    var firstStart: Double?
+    /// Whether a transfer of it has begun.
+    private(set) var hasBegun = false
+    /// What all of its transfers have taken.
+    private(set) var spent = TransferTime()
     /// What the try before has left to go on with.
     var partial: PartialBody?
     /// Hears of a response's header and of bytes; nil where nobody wants to.
@@ -135,9 +137,10 @@ final class DownloadOperation {
 
     func beginTransfer(on handle: CurlHandle, now: Double) {
         self.handle = handle
-        firstStart = firstStart ?? now
+        hasBegun = true
         isParked = false
         progress.beginHop(now: now)
+        spent.beginHop()
         body = nil
         received = 0
         expected = nil
@@ -164,12 +167,20 @@ final class DownloadOperation {
 
     /// The error where the transfer has passed a limit of time or speed.
     func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
-        if let limit = limits.maxTotalTime, now - (firstStart ?? now) >= limit {
-            return WebImageError(.timedOut, "not done after \(secondsText(limit)) and \(attempts) tries")
-        }
         // It is our own limit that keeps its bytes.
-        if handle?.isPaused == true { progress.wasHeldBack(now: now) }
-        return progress.check(now: now, limits: limits)
+        let isHeldBack = handle?.isPaused == true
+        if isHeldBack { progress.wasHeldBack(now: now) }
+        spent.count(progress, isHeldBack: isHeldBack, now: now)
+        return spent.check(limits, attempts: attempts) ?? progress.check(now: now, limits: limits)
+    }
+
+    /// Counts what the transfer took since the last look; it ends now.
+    func countSpent(now: Double) { spent.count(progress, isHeldBack: handle?.isPaused == true, now: now) }
+
+    /// This process did not run for so long that its timeouts say nothing about the server.
+    func wasFrozen(now: Double) {
+        progress.wasHeldBack(now: now)
+        spent.count(progress, isHeldBack: true, now: now)
     }
 
     /// Keeps what has come, where the next try can go on from there. Otherwise what was kept before stays.

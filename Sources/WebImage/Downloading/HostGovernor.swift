@@ -112,7 +112,7 @@ final class HostGovernor {
     /// The error of a URL of a host that was given up; nil where it may be asked.
     func refusal(of host: String, now: Double) -> WebImageError? {
         guard let health = records[host]?.health, health.isGivenUp(patience: policy.patience, now: now),
-            let since = health.silentSince, var error = health.lastError
+            let since = health.silentSince, var error = health.cause
         else { return nil }
         error.message = "the host has given no answer for \(Int(now - since)) s: \(error.message)"
         error.isTransient = false
@@ -189,7 +189,8 @@ final class HostGovernor {
         guard isShared else { return }
         news[host] = HostNews(
             host: host, state: state, until: health.holdUntil, since: health.silentSince ?? now,
-            failures: health.failures, error: health.lastError ?? WebImageError(.cannotConnectToHost, ""))
+            failures: health.failures,
+            error: (state == .silent ? health.cause : health.lastError) ?? WebImageError(.cannotConnectToHost, ""))
     }
 
     // MARK: What others have to say
@@ -294,7 +295,7 @@ final class HostGovernor {
         let health = record.health
         let remaining = health.holdUntil > now ? health.holdUntil - now : nil
         if health.silentSince != nil {
-            return ("\(health.failures) failures in a row: \(health.lastError?.message ?? "no answer")", remaining)
+            return ("\(health.failures) failures in a row: \(health.cause?.message ?? "no answer")", remaining)
         }
         if let remaining, let error = health.lastError {
             return (error.message + (error.retryAfter == nil ? "" : " (Retry-After)"), remaining)

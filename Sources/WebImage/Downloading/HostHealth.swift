@@ -10,6 +10,8 @@ struct HostHealth {
     private(set) var refusals = 0
     /// What it said or did last, where that was no good.
     private(set) var lastError: WebImageError?
+    /// Why it is left alone: the failure that made it so, whatever its probes end with.
+    private(set) var cause: WebImageError?
     /// Whether the one request to a silent host is on its way.
     var isProbing = false
     /// Transfers at once, where it is to have fewer than allowed.
@@ -68,6 +70,7 @@ struct HostHealth {
         lastError = error
         guard failures >= limit else { return false }
         silentSince = now
+        cause = error
         probes = 0
         holdUntil = now + Self.pause(0, jitter)
         return true
@@ -88,6 +91,7 @@ struct HostHealth {
             silentSince = nil
             holdUntil = -.infinity
             lastError = nil
+            cause = nil
             // Whoever waited comes back gently: a host that has just started may not bear all at once.
             window = 2
             isNews = true
@@ -143,7 +147,9 @@ struct HostHealth {
         lastError = news.error
         holdUntil = max(holdUntil, news.until)
         switch news.state {
-        case .silent: silentSince = min(silentSince ?? news.since, news.since)
+        case .silent:
+            silentSince = min(silentSince ?? news.since, news.since)
+            cause = cause ?? news.error
         case .busy:
             refusals = max(refusals, 1)
             refusedAt = max(refusedAt, news.since)

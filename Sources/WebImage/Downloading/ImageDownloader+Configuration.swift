@@ -33,9 +33,13 @@ extension ImageDownloader {
         public var lowSpeedTime = 20.0
         /// The whole of one try, redirects included; nil (no limit) by default.
         public var maxTime: Double?
-        /// All tries of a URL and the pauses between them, from its first request on; nil (no limit) by default. No try begins that
-        /// could not begin within it, and the one under way ends with it.
+        /// Time a URL may spend with a connection, over all of its tries; nil (no limit) by default. Waiting for a slot, a connection, the
+        /// next try or ``limitRate`` does not count. The try under way ends with it.
         public var maxTotalTime: Double?
+        /// The same for a URL whose bytes come more slowly than ``slowSpeed`` on the average, 60 by default; nil: no limit.
+        public var maxSlowTime: Double? = 60
+        /// Bytes a second from which on ``maxSlowTime`` is no limit, 65,536 by default: 64 MiB at 1 MB/s take 67 s.
+        public var slowSpeed = 64 << 10
         /// Tries of a URL where failures are transient, 3 by default, the first included.
         public var maxAttempts = 3
         /// Which failures are tried again, all kinds of ``RetriedError`` by default.
@@ -143,7 +147,7 @@ extension ImageDownloader {
             let positive = [
                 ("parkAfter", parkAfter), ("connectTimeout", connectTimeout), ("downloadTimeout", downloadTimeout),
                 ("lowSpeedTime", lowSpeedTime), ("maxTime", maxTime ?? 1),
-                ("maxTotalTime", maxTotalTime ?? 1),
+                ("maxTotalTime", maxTotalTime ?? 1), ("maxSlowTime", maxSlowTime ?? 1),
             ]
             for (name, value) in positive {
                 try check(value > 0 && value <= 86_400, "\(name) must be more than 0 and at most 86,400 seconds")
@@ -161,6 +165,7 @@ extension ImageDownloader {
             ]
             for (name, value) in sizes { try check(value > 0, "\(name) must be more than 0") }
             try check(lowSpeedLimit >= 0 && memoryLimit >= 0, "lowSpeedLimit and memoryLimit must not be negative")
+            try check(slowSpeed >= 0, "slowSpeed must not be negative")
             try check(resumeFrom ?? 1 >= 1, "resumeFrom must be at least 1")
             try check((0...1).contains(minimumProgressInterval), "minimumProgressInterval must be 0 to 1")
             for codes in acceptableStatusCodes ?? [] {
@@ -203,7 +208,7 @@ extension ImageDownloader {
         var checkInterval: Double {
             let shortest = min(
                 parkAfter, downloadTimeout, lowSpeedTime, maxTime ?? .infinity, maxTotalTime ?? .infinity,
-                connectTimeout)
+                maxSlowTime ?? .infinity, connectTimeout)
             return max(0.002, min(0.25, shortest / 8))
         }
 

@@ -12,7 +12,7 @@ extension ImageDownloader {
     }
 
     func tellEnd(of operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {
-        guard operation.firstStart != nil, !listeners.isEmpty else { return }
+        guard operation.hasBegun, !listeners.isEmpty else { return }
         func fill(_ event: inout DownloadEvent) {
             event.timing = operation.ending?.timing
             event.statusCode = operation.ending.flatMap { $0.status > 0 ? $0.status : nil }

@@ -26,13 +26,35 @@ extension ImageDownloader {
         return queue.next { governor.mayBegin($0, running: $1, waiting: $2, now: now) }
     }
 
-    /// Why an operation ends without a request: its host was given up.
+    /// Why an operation ends without a request: its host was given up, or its site's certificate refused.
     func refusal(of operation: DownloadOperation) -> WebImageError? {
-        guard let governor, var error = governor.refusal(of: operation.host, now: monotonicSeconds()) else {
-            return nil
-        }
+        let now = monotonicSeconds()
+        let untrusted = asksForTrust(operation) ? untrusted.refusal(of: operation.request.origin, now: now) : nil
+        guard var error = untrusted ?? governor?.refusal(of: operation.host, now: now) else { return nil }
         error.attempts = operation.attempts - 1
         return error
+    }
+
+    private func asksForTrust(_ operation: DownloadOperation) -> Bool {
+        !untrusted.isEmpty && operation.request.scheme == "https"
+            && !operation.options.contains(.allowInvalidSSLCertificates)
+    }
+
+    /// A transfer ended: with a certificate that curl did not verify the site's other URLs end, too, those that wait for a connection
+    /// to it at once. curl's codes for that: PEER_FAILED_VERIFICATION, SSL_ISSUER_ERROR, SSL_INVALIDCERTSTATUS.
+    func noteCertificate(of operation: DownloadOperation, _ error: WebImageError) {
+        let site = operation.request.origin
+        guard error.code == .secureConnectionFailed, [60, 83, 91].contains(error.underlyingCode),
+            untrusted.didRefuse(
+                site, error, isDelivering: delivering.contains(operation.request.origin), now: monotonicSeconds())
+        else { return }
+        for other in running
+        where other.request.origin == site && !other.progress.requestWasSent && asksForTrust(other) {
+            stopTransfer(of: other)
+            var error = error
+            error.attempts = other.attempts
+            complete(other, .failure(error))
+        }
     }
 
     /// Hosts whose time has come are asked for again.
@@ -43,6 +65,7 @@ extension ImageDownloader {
 
     /// A response came. Before its transfer gives back its slots.
     func noteAnswer(of operation: DownloadOperation, _ error: WebImageError?, firstByte: Double?) {
+        if asksForTrust(operation) { untrusted.didTrust(operation.request.origin) }
         guard let governor, let host = operation.slotHost else { return }
         governor.didAnswer(
             host, error, firstByte: firstByte, began: operation.progress.hopStart,

@@ -86,8 +86,11 @@ extension ImageDownloader {
 
     /// Ends what passed a limit, and parks what is silent.
     private func checkTransfers() {
+        // A process that was stopped (SIGSTOP, a suspended machine) finds its transfers silent for as long: that is no server's fault.
+        let wasFrozen = now - nextCheck >= max(1, 4 * checkInterval)
         nextCheck = now + checkInterval
         for operation in running {
+            if wasFrozen { operation.wasFrozen(now: now) }
             if let error = operation.check(now: now, limits: configuration) {
                 let handle = operation.handle
                 if let handle, operation.headerIsComplete { operation.judge(handle) }

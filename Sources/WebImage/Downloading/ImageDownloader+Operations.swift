@@ -20,7 +20,7 @@ extension ImageDownloader {
         do throws(WebImageError) {
             try admitAddress(of: operation)
             let handle = try takeHandle(for: operation)
-            if operation.firstStart == nil { listeners.tell(.start, of: operation) }
+            if !operation.hasBegun { listeners.tell(.start, of: operation) }
             operation.beginTransfer(on: handle, now: now)
             operation.credential = credential(for: operation)
             handle.begin(operation, headers: headers(for: operation))
@@ -123,6 +123,7 @@ extension ImageDownloader {
     /// Takes the transfer out of curl and gives its slots back; nothing where there is none.
     func stopTransfer(of operation: DownloadOperation) {
         if let handle = operation.handle {
+            operation.countSpent(now: monotonicSeconds())
             multi.remove(handle)
             // curl may remember of one that stood still that it does.
             let isClean = !handle.isPaused
@@ -151,6 +152,7 @@ extension ImageDownloader {
         learnGroup(of: operation)
         switch TransferEnd(operation: operation, handle: handle, code: code) {
         case .image:
+            delivering.insert(operation.request.origin)
             noteAnswer(of: operation, nil, firstByte: governor == nil ? nil : handle.firstByte)
             let image = handle.image(for: operation, body: operation.takeBody())
             stopTransfer(of: operation)
@@ -163,6 +165,7 @@ extension ImageDownloader {
             operation.keepPartial(handle, least: configuration.resumeFrom, error: error)
             if error.httpStatus != nil { noteAnswer(of: operation, error, firstByte: nil) }
             stopTransfer(of: operation)
+            noteCertificate(of: operation, error)
             fail(operation, error)
         }
     }
@@ -185,7 +188,7 @@ extension ImageDownloader {
         if noteSilence(of: operation, error) { operation.excused += 1 }
         let pause = retryPolicy.delay(
             afterAttempts: operation.attempts - operation.excused, error: error, random: Double.random(in: 0...1))
-        guard let pause, isInTime(operation, after: pause) else {
+        guard let pause, mayTryAgain(operation, error) else {
             var error = error
             error.attempts = operation.attempts
             return complete(operation, .failure(error))
@@ -196,10 +199,16 @@ extension ImageDownloader {
         retries.insert(Retry(due: now + pause, number: nextRetry, operation: operation))
     }
 
-    /// Whether another try could begin within the limit for all of them.
-    private func isInTime(_ operation: DownloadOperation, after pause: Double) -> Bool {
-        guard let limit = configuration.maxTotalTime, let start = operation.firstStart else { return true }
-        return now + pause - start < limit
+    /// Whether another try may begin: the URL has time left, and was not too slow on a host that has completed no body. There a further
+    /// try would give a server that drips its bytes as long again; a merely silent one is asked again while its URL has taken less than
+    /// ``Configuration/lowSpeedTime``, so that with the defaults such URLs end within 35 s.
+    private func mayTryAgain(_ operation: DownloadOperation, _ error: WebImageError) -> Bool {
+        if operation.spent.check(configuration, attempts: operation.attempts) != nil { return false }
+        guard error.code == .timedOut, operation.progress.requestWasSent, !delivering.contains(operation.request.origin)
+        else {
+            return true
+        }
+        return !operation.progress.wasTooSlow && operation.spent.seconds < configuration.lowSpeedTime
     }
 
     func complete(_ operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {

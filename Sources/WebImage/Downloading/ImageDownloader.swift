@@ -27,6 +27,10 @@ public actor ImageDownloader {
     var sharedRate: Int?
     /// What sites ask of programs; nil: nobody asks them.
     var robots: RobotsBook?
+    /// Sites that have completed a body.
+    var delivering = DeliveringSites()
+    /// Sites whose certificate was refused.
+    var untrusted = UntrustedSites()
     /// How fast bodies may come; nil: as fast as they do.
     var bandwidth: BandwidthLimit?
     /// Names that were found to be in a network which counts as one host.

@@ -7,6 +7,8 @@ struct TransferProgress {
     private(set) var attemptStart: Double?
     private(set) var hopStart = 0.0
     private(set) var lastByte = 0.0
+    /// Whether the speed limit has ended this hop.
+    private(set) var wasTooSlow = false
     private var seenBytes = 0
     private var sawRequest = false
     private var windowStart = 0.0
@@ -22,6 +24,7 @@ struct TransferProgress {
         sawRequest = false
         windowStart = now
         windowBytes = 0
+        wasTooSlow = false
     }
 
     /// Nothing comes because we do not let it: neither silence nor slowness counts.
@@ -54,6 +57,7 @@ struct TransferProgress {
         }
         if limits.lowSpeedLimit > 0, now - windowStart >= limits.lowSpeedTime {
             if Double(bytes - windowBytes) < Double(limits.lowSpeedLimit) * (now - windowStart) {
+                wasTooSlow = true
                 return timeout("less than \(limits.lowSpeedLimit) bytes/s for \(secondsText(limits.lowSpeedTime))")
             }
             windowStart = now

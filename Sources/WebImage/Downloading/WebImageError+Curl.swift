@@ -29,8 +29,9 @@ extension WebImageError {
                 error(.cannotConnectToHost, transient: true), operation: operation, handle: handle)
         case CURLE_PROXY: self = error(.cannotConnectToHost, transient: true)
         case CURLE_OPERATION_TIMEDOUT:
-            // The only limit that curl itself keeps. One refused address beside one that does not answer is a timeout.
-            self = error(.timedOut, transient: true)
+            // The only limit that curl itself keeps. One refused address beside one that does not answer is a timeout. A resolver that
+            // does not answer is a failure of the name: curl's text is all that tells it from a connection that was not made.
+            self = error(text.hasPrefix("Resolving timed out") ? .cannotFindHost : .timedOut, transient: true)
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CIPHER, CURLE_SSL_CERTPROBLEM,
             CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_USE_SSL_FAILED:
             self = error(.secureConnectionFailed)

@@ -58,12 +58,7 @@ struct ProcessFaultTests {
     @Test("Clocks of workers that are hours off, and jump, change nothing")
     func clocks() async throws {
         let bench = try await FaultBench()
-        // The compiler that the package's own C is compiled with.
-        let source = URL(filePath: #filePath).appending(path: "../../../ShiftedClock/shifted_clock.c").standardized
-        let library = bench.folder.path("shifted_clock.so")
-        let compiler = try await ChildProcess(
-            "/usr/bin/env", ["clang", "-std=c17", "-O1", "-shared", "-fPIC", "-o", library, source.path()])
-        try #require(await compiler.wait() == .exited(0), "\(compiler.stderr)")
+        let library = try await preloaded("ShiftedClock/shifted_clock.c", in: bench)
         try await bench.submit(300)
         bench.folder.write(Array("10800\n".utf8), to: "ahead")
         bench.folder.write(Array("0\n".utf8), to: "jumping")
@@ -88,5 +83,44 @@ struct ProcessFaultTests {
         for worker in workers { #expect(!worker.stderr.contains("given up")) }
         // The first one prints the time of its own clock: it was wrong.
         #expect(workers[0].stderr.prefix(2) != workers[1].stderr.prefix(2))
+    }
+
+    @Test("A worker that was stopped for longer than its timeout does not take that for its servers' silence")
+    func stoppedInATransfer() async throws {
+        let bench = try await FaultBench(delay: 1.5)
+        try await bench.submit(4)
+        let worker = try await bench.workers(1, ["--timeout", "2s", "--lease", "30s"])[0]
+        try await until { bench.origin.requestCount() == 4 }
+        worker.signal(SIGSTOP)
+        // What has to pass is the worker's own timeout.
+        try await Task.sleep(for: .seconds(2.5))
+        worker.signal(SIGCONT)
+        try await bench.expectAllThere(4, workers: [worker])
+        #expect(bench.origin.requestCount() == 4)
+    }
+
+    @Test("A resolver that does not answer ends a URL as dns, whichever of its failures is the last")
+    func silentResolver() async throws {
+        let bench = try await FaultBench()
+        let library = try await preloaded("SilentResolver/silent_resolver.c", in: bench)
+        let urls = (0..<30).map { "http://host.silent/\($0).png\n" }
+        bench.folder.write(Array(urls.joined().utf8), to: "names.txt")
+        let worker = try await bench.workers(
+            1, ["--connect-timeout", "200ms", "--tries", "2", "--retry-delay", "10ms", "--host-patience", "1s"],
+            environment: ["LD_PRELOAD": library])
+        try await bench.ran(["submit", bench.folder.path("names.txt"), "--name", "names", "--wait"], exit: 3)
+        let status = try #require(try await bench.queue.status(of: "names"))
+        #expect(status.counts[.dns] == 30, "\(status.counts)")
+        for worker in worker { worker.signal(SIGKILL) }
+    }
+
+    /// A library of Tests for LD_PRELOAD, compiled as the package's own C is.
+    private func preloaded(_ source: String, in bench: FaultBench) async throws -> String {
+        let source = URL(filePath: #filePath).appending(path: "../../../\(source)").standardized
+        let library = bench.folder.path("preloaded.so")
+        let compiler = try await ChildProcess(
+            "/usr/bin/env", ["clang", "-std=c17", "-O1", "-shared", "-fPIC", "-o", library, source.path()])
+        try #require(await compiler.wait() == .exited(0), "\(compiler.stderr)")
+        return library
     }
 }

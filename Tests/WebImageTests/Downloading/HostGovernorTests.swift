@@ -289,4 +289,23 @@ struct HostGovernorTests {
         #expect(try host("https://example.org/") == "example.org")
         #expect(try host("https://notexample.org/") == "notexample.org")
     }
+
+    @Test("URLs of a host that is given up end with the failure that made it so, whatever its probes end with")
+    func cause() {
+        let governor = governor(patience: 5)
+        let noName = WebImageError(.cannotFindHost, "no such name", isTransient: true)
+        for _ in 0..<3 { _ = governor.didFail("h", noName, began: 0, now: 1) }
+        #expect(governor.mayBegin("h", running: 0, waiting: 1, now: 2.5))
+        _ = governor.didFail("h", WebImageError(.timedOut, "no byte", isTransient: true), began: 2.5, now: 7)
+        let refusal = governor.refusal(of: "h", now: 7.5)
+        #expect(
+            refusal?.code == .cannotFindHost && refusal?.message == "the host has given no answer for 6 s: no such name"
+        )
+        // What another process has found out stays the cause, too.
+        let news = HostNews(host: "n", state: .silent, until: 9, since: 0, failures: 10, error: noName)
+        governor.adopt([news], now: 1)
+        _ = governor.mayBegin("n", running: 0, waiting: 1, now: 9.5)
+        _ = governor.didFail("n", WebImageError(.timedOut, "no byte", isTransient: true), began: 9.5, now: 10)
+        #expect(governor.refusal(of: "n", now: 10.5)?.code == .cannotFindHost)
+    }
 }

@@ -29,8 +29,8 @@ struct HostileServerTests {
 
     static let rows = [
         // Slow ones.
-        Row("slow-loris header", .init(body: picture, fault: .dripHeader(bytes: 1, seconds: 0.05)), .timeout, 2),
-        Row("slow-loris body", .init(body: picture, fault: .drip(bytes: 1, seconds: 0.05)), .timeout, 2),
+        Row("slow-loris header", .init(body: picture, fault: .dripHeader(bytes: 1, seconds: 0.05)), .timeout, 1),
+        Row("slow-loris body", .init(body: picture, fault: .drip(bytes: 1, seconds: 0.05)), .timeout, 1),
         Row("accepted and never answered", .init(body: picture, fault: .stallBeforeHeader), .timeout, 2),
         Row("silent in the body", .init(body: picture, fault: .stall(after: 1000)), .timeout, 2),
         // Endless and lying ones.
@@ -104,7 +104,7 @@ struct HostileServerTests {
         let manager = try fixture.manager(downloads: {
             $0.maxConcurrentDownloads = 4
             $0.maxBodyBytes = Self.limit
-            $0.downloadTimeout = isSlow ? 2 : 50
+            $0.downloadTimeout = isSlow ? 1.5 : 50
             $0.parkAfter = 0.1
             $0.lowSpeedTime = isSlow ? 2 : 50
             $0.maxAttempts = 2

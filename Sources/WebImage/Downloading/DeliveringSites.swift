@@ -1,0 +1,15 @@
+/// The sites (scheme, host, port) that have completed a body, for the two rules that trust those more: a URL that was too slow is tried again there
+/// (`ImageDownloader.mayTryAgain`), and one refused certificate does not speak for all of their URLs (``UntrustedSites``).
+struct DeliveringSites {
+    private var sites: Set<String> = []
+    /// Beyond this all are forgotten: a site is then trusted again with its next body.
+    private static let most = 16_384
+
+    func contains(_ site: String) -> Bool { sites.contains(site) }
+
+    mutating func insert(_ site: String) {
+        guard !sites.contains(site) else { return }
+        if sites.count >= Self.most { sites.removeAll(keepingCapacity: true) }
+        sites.insert(site)
+    }
+}

@@ -1,0 +1,98 @@
+import Origin
+import Testing
+
+@testable import WebImage
+
+@Suite("Transfers that are too slow", .timeLimit(.minutes(1)))
+struct SlowTransferTests {
+    private static let body = pseudoImage(4000)
+
+    @Test(
+        "A URL that the speed limit ended is not tried again on a host that has completed no body, and is on one that has"
+    )
+    func speedLimit() async throws {
+        for isDelivering in [false, true] {
+            let origin = try OriginServer()
+            origin.route("/good", OriginResponse(body: Self.body))
+            origin.route("/loris", OriginResponse(body: Self.body, fault: .drip(bytes: 1, seconds: 0.02)))
+            let downloader = try makeDownloader { $0.lowSpeedTime = 0.3 }
+            if isDelivering { _ = try await downloader.download(origin.url("/good")) }
+            let error = try #require(await downloader.failure(origin.url("/loris")))
+            #expect(error.code == .timedOut && error.message.hasPrefix("less than 1000 bytes/s"), "\(error)")
+            #expect(error.attempts == (isDelivering ? 3 : 1))
+            #expect(origin.requests.count { $0.path == "/loris" } == (isDelivering ? 3 : 1))
+        }
+    }
+
+    @Test("A silent URL is tried again on such a host until it has had the time of one that is slow")
+    func silence() async throws {
+        let origin = try OriginServer()
+        origin.setFallback { _ in OriginResponse(body: Self.body, fault: .stallBeforeHeader) }
+        let downloader = try makeDownloader {
+            $0.downloadTimeout = 0.6
+            $0.lowSpeedTime = 0.8
+        }
+        let error = try #require(await downloader.failure(origin.url("/silent")))
+        #expect(error.code == .timedOut && error.attempts == 2 && origin.requestCount() == 2, "\(error)")
+    }
+
+    @Test("A URL below the speed has its time in all, over its tries; above it there is no limit")
+    func slowTime() async throws {
+        let origin = try OriginServer()
+        origin.setFallback { _ in OriginResponse(body: Self.body, fault: .drip(bytes: 50, seconds: 0.02)) }
+        let slow = try makeDownloader {
+            $0.lowSpeedLimit = 0
+            $0.maxSlowTime = 0.4
+        }
+        let error = try #require(await slow.failure(origin.url("/a")))
+        #expect(
+            error.code == .timedOut && error.attempts == 1
+                && error.message == "not done after 0.4 s at less than 65536 bytes/s with a connection, in 1 try",
+            "\(error)")
+        let fast = try makeDownloader {
+            $0.maxSlowTime = 0.4
+            $0.slowSpeed = 500
+        }
+        #expect(try await fast.download(origin.url("/b")).body.count == Self.body.count)
+    }
+
+    @Test("Only time with a connection counts, of all tries together")
+    func spentTime() {
+        var configuration = ImageDownloader.Configuration()
+        var (spent, progress) = (TransferTime(), TransferProgress())
+        func count(_ now: Double, bytes: Int = 0, isHeldBack: Bool = false) {
+            progress.bytes += bytes
+            spent.count(progress, isHeldBack: isHeldBack, now: now)
+        }
+        progress.beginHop(now: 0)
+        spent.beginHop()
+        // Neither the connection nor the pause between two tries.
+        count(9)
+        progress.requestWasSent = true
+        count(10)
+        count(40, bytes: 1000)
+        progress.beginHop(now: 100)
+        spent.beginHop()
+        progress.requestWasSent = true
+        count(100)
+        count(120, bytes: 500)
+        count(150, isHeldBack: true)
+        #expect(spent.seconds == 50 && spent.bytes == 1500)
+        #expect(spent.check(configuration, attempts: 2) == nil)
+        count(160)
+        #expect(spent.check(configuration, attempts: 2)?.code == .timedOut)
+        count(160, bytes: 60 << 16)
+        #expect(spent.check(configuration, attempts: 2) == nil)
+        configuration.maxTotalTime = 60
+        #expect(spent.check(configuration, attempts: 2)?.message == "not done after 60 s with a connection, in 2 tries")
+        // 64 MiB at 1 MB/s.
+        var large = TransferTime()
+        progress.beginHop(now: 0)
+        progress.requestWasSent = true
+        for second in 0...67 {
+            large.count(progress, isHeldBack: false, now: Double(second))
+            #expect(large.check(ImageDownloader.Configuration(), attempts: 1) == nil)
+            progress.bytes += 1_000_000
+        }
+    }
+}

@@ -69,13 +69,13 @@ struct ExportTests {
         let png = GeneratedImage.png(seed: 0, width: 16, height: 12)
         #expect(lines[0].hasPrefix(#"{"line":2,"url":"\#(origin.url("/0"))","outcome":""#))
         #expect(lines[0].contains(#","bytes":\#(png.count),"sha256":""#))
-        #expect(lines[0].hasSuffix(#","format":"png","width":16,"height":12}"#))
+        #expect(lines[0].hasSuffix(#","format":"png","width":16,"height":12,"level":"decode"}"#))
         let path = String(lines[0].split(separator: "\"path\":\"")[1].prefix { $0 != "\"" })
         #expect(readFile(path) == png)
-        let nothing = #""path":null,"bytes":null,"sha256":null,"format":null,"width":null,"height":null}"#
+        let nothing = #""path":null,"bytes":null,"sha256":null,"format":null,"width":null,"height":null,"level":null}"#
         #expect(lines[1] == #"{"line":3,"url":"\#(origin.url("/9"))","outcome":"httpError",\#(nothing)"#)
         #expect(lines[2] == #"{"line":5,"url":"not a url","outcome":"invalidURL",\#(nothing)"#)
-        #expect(lines[3].hasSuffix(#","format":"jpeg","width":24,"height":8}"#))
+        #expect(lines[3].hasSuffix(#","format":"jpeg","width":24,"height":8,"level":"decode"}"#))
         #expect(lines[4].hasPrefix(#"{"line":7,"#) && lines[4].contains(path))
 
         // The same afterwards, in three ways; sha256sum agrees.

@@ -82,7 +82,7 @@ package struct BatchCheck: Sendable {
         var settled = [Int](repeating: 0, count: 256)
         for code in snapshot.outcomes { settled[Int(code)] += 1 }
         settled[0] = 0
-        for (code, number) in settled.enumerated() where number > 0 && PrefetchOutcome(rawValue: UInt8(code)) == nil {
+        for (code, number) in settled.enumerated() where number > 0 && PrefetchOutcome(code: UInt8(code)) == nil {
             found.append(finding("I1", "\(number) URLs have the outcome \(code), which does not exist"))
         }
         let finished = snapshot.number("finished")
@@ -90,8 +90,9 @@ package struct BatchCheck: Sendable {
             found.append(finding("I1", "finished is \(finished), but \(settled.reduce(0, +)) URLs have an outcome"))
         }
         var skipped = 0
-        for outcome in PrefetchOutcome.allCases {
-            let (counted, seen) = (snapshot.number("o\(outcome.rawValue)"), settled[Int(outcome.rawValue)])
+        for code in 1...PrefetchOutcome.unknown.rawValue {
+            guard let outcome = PrefetchOutcome(code: code) else { continue }
+            let (counted, seen) = (snapshot.number("o\(code)"), settled[Int(code)])
             if counted != seen {
                 found.append(finding("I1", "\(outcome.name) is \(counted), but \(seen) URLs ended so"))
             }
@@ -200,8 +201,9 @@ package struct BatchCheck: Sendable {
             guard let colon = name.lastIndex(of: ":") else { continue }
             sums[String(name[name.index(after: colon)...]), default: 0] += value.int ?? 0
         }
-        for outcome in PrefetchOutcome.allCases {
-            let (sum, counted) = (sums["\(outcome.rawValue)"] ?? 0, snapshot.number("o\(outcome.rawValue)"))
+        for code in 1...PrefetchOutcome.unknown.rawValue {
+            guard let outcome = PrefetchOutcome(code: code) else { continue }
+            let (sum, counted) = (sums["\(code)"] ?? 0, snapshot.number("o\(code)"))
             if sum != counted {
                 found.append(finding("I4", "\(outcome.name) is \(counted), but the workers' sum is \(sum)"))
             }

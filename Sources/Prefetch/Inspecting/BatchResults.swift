@@ -88,6 +88,6 @@ private struct OutcomeReader {
         let code = block[index % Self.step]
         index += 1
         if code == 0 { return status.state == .cancelled ? .cancelled : nil }
-        return PrefetchOutcome(rawValue: code)
+        return PrefetchOutcome(code: code)
     }
 }

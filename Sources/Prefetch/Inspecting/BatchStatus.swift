@@ -129,7 +129,9 @@ public struct BatchStatus: Sendable, Equatable {
         finishAt = fields["finish_at"]?.string
         endedBy = state == .cancelled ? fields["ended_by"]?.string.flatMap(Ending.init(rawValue:)) : nil
         counts = PrefetchCounts()
-        for outcome in PrefetchOutcome.allCases { counts[outcome] = number("o\(outcome.rawValue)") }
+        for code in 1...PrefetchOutcome.unknown.rawValue {
+            if let outcome = PrefetchOutcome(code: code) { counts[outcome] += number("o\(code)") }
+        }
         counts.bytes = number("bytes")
         fetches = FetchTally(fields: fields)
         if state == .cancelled { counts[.cancelled] += max(0, total - counts.finished) }

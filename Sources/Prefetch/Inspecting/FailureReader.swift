@@ -88,7 +88,7 @@ package struct FailureReader: Sendable {
         }
         return zip(range, codes).compactMap { index, code in
             if code == 0 { return status.state == .cancelled ? (index, .cancelled) : nil }
-            guard let outcome = PrefetchOutcome(rawValue: code), outcome.isSkipped else { return nil }
+            guard let outcome = PrefetchOutcome(code: code), outcome.isSkipped else { return nil }
             return (index, outcome)
         }
     }

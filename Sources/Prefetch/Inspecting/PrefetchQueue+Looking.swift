@@ -62,8 +62,9 @@ extension PrefetchQueue {
             let what = name[name.index(after: colon)...]
             if what == "bytes" {
                 counts[worker, default: PrefetchCounts()].bytes = number
-            } else if let outcome = UInt8(what).flatMap(PrefetchOutcome.init(rawValue:)) {
-                counts[worker, default: PrefetchCounts()][outcome] = number
+            } else if let outcome = UInt8(what).flatMap(PrefetchOutcome.init(code:)) {
+                // Several codes of later versions are one outcome here.
+                counts[worker, default: PrefetchCounts()][outcome] += number
             }
         }
         return counts

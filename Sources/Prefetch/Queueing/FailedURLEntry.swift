@@ -24,7 +24,7 @@ package struct FailedURLEntry: Sendable, Equatable {
         first = Int(parts[0]) ?? 0
         last = Int(parts[1]) ?? 0
         count = Int(parts[2]) ?? 0
-        outcome = PrefetchOutcome(name: String(parts[3]))
+        outcome = parts[3].isEmpty ? nil : PrefetchOutcome(name: String(parts[3])) ?? .unknown
         httpStatus = Int(parts[4]).flatMap { $0 == 0 ? nil : $0 }
         batch = String(parts[5])
         detail = String(parts[6])

@@ -36,9 +36,10 @@ package struct FailureDetail: Sendable, Equatable {
 
     init?(encoded text: String) {
         let parts = text.split(separator: "\t", maxSplits: 5, omittingEmptySubsequences: false)
-        guard parts.count == 6, let line = Int(parts[0]), let outcome = PrefetchOutcome(name: String(parts[1])),
-            let status = Int(parts[2]), let attempts = Int(parts[3])
+        guard parts.count == 6, let line = Int(parts[0]), !parts[1].isEmpty, let status = Int(parts[2]),
+            let attempts = Int(parts[3])
         else { return nil }
+        let outcome = PrefetchOutcome(name: String(parts[1])) ?? .unknown
         var (detail, settings): (Substring, URLSettings?) = (parts[5], nil)
         if let tab = detail.lastIndex(of: "\t"), detail[detail.index(after: tab)...].hasPrefix("{"),
             let read = URLSettings(text: String(detail[detail.index(after: tab)...]))

@@ -308,7 +308,7 @@ extension PrefetchQueue.Report {
     fileprivate func first(_ said: RedisValue) -> [(position: Int, outcome: PrefetchOutcome)] {
         if said.int == 1 { return settled.map { ($0.position, $0.outcome) }.sorted { $0.position < $1.position } }
         return (said.bytes ?? []).enumerated().compactMap { position, code in
-            PrefetchOutcome(rawValue: code).map { (position, $0) }
+            PrefetchOutcome(code: code).map { (position, $0) }
         }
     }
 }

@@ -103,7 +103,7 @@ package struct BatchRepair: Sendable {
     /// `o5` and `workers:5` in words.
     private static func name(of field: String) -> String {
         func outcome(_ text: Substring) -> String {
-            UInt8(text).flatMap(PrefetchOutcome.init(rawValue:))?.name ?? String(text)
+            UInt8(text).flatMap(PrefetchOutcome.init(code:))?.name ?? String(text)
         }
         if field.hasPrefix("workers:") { return "the workers' sum of \(outcome(field.dropFirst("workers:".count)))" }
         return field.first == "o" ? outcome(field.dropFirst()) : field

@@ -160,6 +160,7 @@ extension PrefetchWorker {
     ) async -> PrefetchQueue.Settled? {
         var request = LoadRequest(url: entry.url, key: context.keyRule.key(for: entry.url))
         request.level = max(context.options.level, configuration.minimumLevel)
+        request.unverifiable = context.options.unverifiable
         request.computesDigest = context.options.digest != "none"
         request.isDurable = context.options.durability == "file"
         request.options = context.loadOptions
@@ -210,6 +211,7 @@ extension PrefetchWorker {
                 var item = failed(
                     position, entry, outcome, httpStatus: error.httpStatus, attempts: error.attempts,
                     detail: error.message)
+                if outcome == .unsupported { item.fetch?.format = error.unverifiedFormat }
                 if context.policy.lists(error) { item.list = entry.url }
                 if outcome == .refused { await tellRefusal(of: entry.url, error, context) }
                 return item

@@ -106,7 +106,7 @@ struct FsckCommand: AsyncParsableCommand {
             }
             defer { index += 1 }
             let code = codes[index % 16_384]
-            guard code != 0, let outcome = PrefetchOutcome(rawValue: code), !outcome.isSkipped else { return true }
+            guard code != 0, let outcome = PrefetchOutcome(code: code), !outcome.isSkipped else { return true }
             if !disk.containsData(forKey: rule.key(for: entry.url)) {
                 findings.append(
                     BatchCheck.Finding(

@@ -99,7 +99,7 @@ struct RepairCommand: AsyncParsableCommand {
     }
 
     private static func words(_ options: BatchOptions) -> String {
-        "--validate \(options.validate) --digest \(options.digest) --durability \(options.durability) "
+        "--validate \(options.validate) --unverifiable \(options.unverifiable.rawValue) --digest \(options.digest) --durability \(options.durability) "
             + "--blacklist \(options.blacklist) --cache-key \(options.cacheKey)"
     }
 

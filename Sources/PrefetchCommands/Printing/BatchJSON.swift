@@ -36,7 +36,8 @@ enum BatchJSON {
 
     private static func options(_ options: BatchOptions) -> JSONText {
         .object([
-            ("validate", .string(options.validate)), ("digest", .string(options.digest)),
+            ("validate", .string(options.validate)), ("unverifiable", .string(options.unverifiable.rawValue)),
+            ("digest", .string(options.digest)),
             ("durability", .string(options.durability)), ("blacklist", .string(options.blacklist)),
             ("blacklist_ttl_seconds", .number(options.blacklistTTL)), ("retry_failed", .bool(options.retryFailed)),
             ("from_cache_only", .bool(options.fromCacheOnly)), ("cache_key", .string(options.cacheKey)),
@@ -70,7 +71,7 @@ enum BatchJSON {
             ("line", .int(line.result.line)), ("url", .string(line.result.url)),
             ("outcome", text(line.result.outcome?.name)), ("path", text(image?.path)),
             ("bytes", number(image?.bytes)), ("sha256", text(image?.sha256)), ("format", text(image?.format?.rawValue)),
-            ("width", number(image?.width)), ("height", number(image?.height)),
+            ("width", number(image?.width)), ("height", number(image?.height)), ("level", text(image?.level?.name)),
         ]
         return .object(members + (columns ?? []))
     }

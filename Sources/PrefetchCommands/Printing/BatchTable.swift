@@ -12,7 +12,9 @@ struct BatchTable: Sendable {
     }
 
     /// Our own columns.
-    private static let names = ["line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height"]
+    private static let names = [
+        "line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "level",
+    ]
 
     let form: Form
     /// The columns of the list, by name; one that is called as ours is has `list_` before it.
@@ -32,7 +34,7 @@ struct BatchTable: Sendable {
         let fields = [
             number(line.result.line), text(line.result.url), text(line.result.outcome?.name), text(image?.path),
             number(image?.bytes), text(image?.sha256), text(image?.format?.rawValue), number(image?.width),
-            number(image?.height),
+            number(image?.height), text(image?.level?.name),
         ]
         return joined(fields + columns.map { text(line.result.columns?[$0]) })
     }

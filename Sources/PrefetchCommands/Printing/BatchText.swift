@@ -31,7 +31,22 @@ enum BatchText {
                 + (counts.finished > 0 ? ", \(rate) URLs/s, \(Wording.bytes(counts.bytes)) downloaded" : "")
         ]
         lines += outcomes(counts)
+        if let hint = unsupported(status.fetches) { lines.append("  " + hint) }
         return lines
+    }
+
+    /// Which formats were not kept because they cannot be verified, most of them first; nil where there were none.
+    private static func unsupported(_ fetches: FetchTally) -> String? {
+        let found = fetches.unsupported.filter { $0.value > 0 }
+            .sorted { ($0.value, $1.key.rawValue) > ($1.value, $0.key.rawValue) }
+        guard !found.isEmpty else { return nil }
+        let parts = found.enumerated().map { index, item in
+            let noun = index > 0 ? "" : item.value == 1 ? " image" : " images"
+            // Most JPEGs can be verified; these are of a kind that the library does not decode.
+            let name = item.key == .jpeg ? "arithmetic-coded or 12-bit JPEG" : item.key.rawValue.uppercased()
+            return "\(Wording.count(item.value))\(noun) \(item.value == 1 ? "is" : "are") \(name)"
+        }
+        return parts.joined(separator: ", ") + ", which this build cannot verify: --unverifiable keep stores them"
     }
 
     /// One line about a batch on its way.

@@ -93,6 +93,6 @@ extension ImageManager {
     }
 
     private func verified(_ body: ImageBody, _ request: LoadRequest) throws(WebImageError) -> ImageInfo {
-        try body.withUnsafeBytes { bytes throws(WebImageError) in try coder.verify(bytes, level: request.level) }
+        try body.withUnsafeBytes { bytes throws(WebImageError) in try verified(bytes, request) }
     }
 }

@@ -10,6 +10,8 @@ public final class ImageManager: ImageLoading {
     public struct Configuration: Sendable {
         /// How far an image is verified before it counts, `decode` by default.
         public var validation = ValidationLevel.decode
+        /// What becomes of images in formats that cannot be verified, `skip` by default.
+        public var unverifiableFormats = UnverifiableFormats.skip
         /// Whether the cache's records have the SHA-256 of the bytes, true by default.
         public var computesDigest = true
         /// Which failures are remembered in ``ImageManager/failedURLs``, `smart` by default.
@@ -94,6 +96,7 @@ public final class ImageManager: ImageLoading {
         if asksFailed && policy.asksBeforeCache { try refuseFailed(url) }
         var request = LoadRequest(url: url, key: cache.key(for: url))
         request.level = configuration.validation
+        request.unverifiable = configuration.unverifiableFormats
         request.computesDigest = configuration.computesDigest
         request.options = options
         request.usesMemory = true

@@ -6,6 +6,8 @@ package struct LoadRequest: Sendable {
     package var key: String
     /// How far it has to be verified.
     package var level = ValidationLevel.decode
+    /// What becomes of a format that cannot be verified so far.
+    package var unverifiable = UnverifiableFormats.skip
     /// Whether the record has the digest of the bytes.
     package var computesDigest = true
     /// Whether the file and its folder are synced before this returns.

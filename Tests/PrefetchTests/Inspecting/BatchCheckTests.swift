@@ -24,7 +24,7 @@ struct BatchCheckTests {
         Plant("finished too high", [["HINCRBY", "$:b:b", "finished", "1"]], "I1", "finished is 3, but 2"),
         Plant("skipped too low", [["HINCRBY", "$:b:b", "skipped", "-1"]], "I1", "skipped is 0, but 1"),
         Plant("a count moved", [["HINCRBY", "$:b:b", "o1", "1"]], "I1", "downloaded is 2, but 1"),
-        Plant("an outcome that does not exist", [["SETRANGE", "$:b:b:o", "4", "\u{13}"]], "I1", "the outcome 19"),
+        Plant("an outcome that does not exist", [["SETRANGE", "$:b:b:o", "4", "\u{20}"]], "I1", "the outcome 32"),
         Plant("an outcome without a count", [["SETRANGE", "$:b:b:o", "4", "\u{1}"]], "I1", "finished is 2, but 3"),
         Plant("an outcome lost", [["SETRANGE", "$:b:b:o", "0", "\u{0}"]], "I1", "finished is 2, but 1"),
         Plant(

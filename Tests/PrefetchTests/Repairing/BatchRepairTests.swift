@@ -77,7 +77,7 @@ struct BatchRepairTests {
         Damage("counts gone", [["HDEL", "$:b:b", "finished", "skipped", "o1", "o10", "bytes"]]),
         Damage("workers' counts gone", [["DEL", "$:b:b:w"]]),
         Damage("workers' counts too high", [["HINCRBY", "$:b:b:w", "w:1", "7"], ["HSET", "$:b:b:w", "v:1", "2"]]),
-        Damage("an outcome that does not exist", [["SETRANGE", "$:b:b:o", "4", "\u{13}"]]),
+        Damage("an outcome that does not exist", [["SETRANGE", "$:b:b:o", "4", "\u{20}"]]),
         Damage("an outcome beyond the list", [["SETRANGE", "$:b:b:o", "60", "\u{1}"]]),
         Damage("outcomes gone", [["DEL", "$:b:b:o"]]),
         Damage("the job list gone", [["DEL", "$:jobs:b"]]),

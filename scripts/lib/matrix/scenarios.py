@@ -76,13 +76,13 @@ async def ends(cell):
     cell.batches.remove(gone)
     if await cell.redis("EXISTS", cell.key("b", gone.name)):
         cell.fail("a batch that was removed is still there")
-    await cell.submit(due, "--deadline", "300ms")
+    await cell.submit(due, "--deadline", "2s")
 
     async def is_due():
         await cell.do("status", due.name)
         return await cell.redis("HGET", cell.key("b", due.name), "state") == b"cancelled"
 
-    if not await cell.until(is_due, 5 + cell.patience):
+    if not await cell.until(is_due, 7 + cell.patience):
         cell.fail("a batch whose deadline has passed still runs")
 
 

@@ -75,7 +75,7 @@ class Plan:
             if where & MENDABLE:
                 lost.setdefault(key, []).append(script)
         for key, scripts in sorted(lost.items()):
-            script = self.dice("lost", key).choice(sorted(scripts))
+            script = min(scripts, key=lambda script: self.rank("lost", key, script))
             out.append((f"{script}/lost:{key}", script, "lost", key))
         return out
 

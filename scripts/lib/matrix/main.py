@@ -34,6 +34,8 @@ from world import World  # noqa: E402
 
 # Scenarios from which a repair can bring back what was lost: the list is all it needs.
 MENDABLE = {"run", "control", "death", "leaving"}
+# Scenarios in which somebody else ends what a worker leaves behind, and the script that sees to it.
+HEALERS = {"death": "REAP", "leaving": "RELEASE"}
 
 
 class Plan:
@@ -93,6 +95,10 @@ class Plan:
             able = [s for s in able if s in self.seen[(script, key)]]
         if kind == "lost":
             able = [s for s in able if s in MENDABLE]
+        # Where a worker is killed or leaves, others get what a fault left with it: only for the script this is about.
+        able = [s for s in able if HEALERS.get(s, script) == script] or able
+        if script in HEALERS.values() and not key:
+            able = [s for s in able if s in HEALERS] or able
         wanted, times = dice.choice((1, 1, 2, 3)), dice.randint(1, 2)
         scenario = min(able, key=lambda s: self.rank(name, s))
         call = min(wanted, max(1, self.calls[scenario][script] // 2))

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
@@ -71,6 +73,17 @@ static int ofd_lock(int fd, int64_t offset, short type) {
 int clinux_ofd_try_lock(int fd, int64_t offset) { return ofd_lock(fd, offset, F_WRLCK); }
 int clinux_ofd_unlock(int fd, int64_t offset) { return ofd_lock(fd, offset, F_UNLCK); }
 
+int clinux_ofd_is_locked(int fd, int64_t offset) {
+    struct flock lock;
+    memset(&lock, 0, sizeof lock);
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = offset;
+    lock.l_len = 1;
+    if (fcntl(fd, F_OFD_GETLK, &lock) != 0) return -1;
+    return lock.l_type != F_UNLCK;
+}
+
 ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count) {
     off64_t at = offset;
     return copy_file_range(in, &at, out, NULL, count, 0);
@@ -96,9 +109,79 @@ ssize_t clinux_share_blocks(int in, int out, int64_t offset, size_t count) {
 
 int clinux_syncfs(int fd) { return syncfs(fd); }
 
+// Mapped files that others may cut short. A page behind a file's end raises SIGBUS, which has no other guard: a look at the size before
+// says nothing about the next instruction.
+enum { MOST_GUARDED = 1024 };
+static struct guarded {
+    _Atomic(uintptr_t) start;
+    _Atomic(size_t) length;
+} guarded[MOST_GUARDED];
+static struct sigaction before_guard;
+static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
+static int guard_error;
+static uintptr_t page_size;
+
+// Puts a page of zeros in the place of the one that is gone, and lets the instruction go on; what is read is no account, and what is written is
+// lost, which whoever mapped the file finds out. mmap(2) is a plain system call in every libc for Linux.
+static void mend_page(int signal, siginfo_t *info, void *context) {
+    int code = errno;
+    uintptr_t at = (uintptr_t)info->si_addr;
+    for (size_t i = 0; i < MOST_GUARDED; i++) {
+        uintptr_t start = atomic_load(&guarded[i].start);
+        if (start == 0 || at < start || at - start >= atomic_load(&guarded[i].length)) continue;
+        void *page = (void *)(at & ~(page_size - 1));
+        if (mmap(page, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) break;
+        errno = code;
+        return;
+    }
+    // Another's: as if this handler were not there. Where there was no handler, the instruction is tried again and ends the process.
+    errno = code;
+    if (before_guard.sa_flags & SA_SIGINFO) {
+        before_guard.sa_sigaction(signal, info, context);
+    } else if (before_guard.sa_handler != SIG_DFL && before_guard.sa_handler != SIG_IGN) {
+        before_guard.sa_handler(signal);
+    } else {
+        sigaction(SIGBUS, &before_guard, NULL);
+    }
+}
+
+static void install_guard(void) {
+    struct sigaction action;
+    page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = mend_page;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGBUS, NULL, &before_guard) < 0 || sigaction(SIGBUS, &action, NULL) < 0) guard_error = errno;
+}
+
 void *clinux_map_shared(int fd, size_t length) {
+    pthread_once(&guard_once, install_guard);
+    if (guard_error != 0) {
+        errno = guard_error;
+        return NULL;
+    }
     void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    if (memory == MAP_FAILED) return NULL;
+    for (size_t i = 0; i < MOST_GUARDED; i++) {
+        size_t unused = 0;
+        if (!atomic_compare_exchange_strong(&guarded[i].length, &unused, length)) continue;
+        atomic_store(&guarded[i].start, (uintptr_t)memory);
+        return memory;
+    }
+    munmap(memory, length);
+    errno = ENOMEM;
+    return NULL;
+}
+
+void clinux_unmap_shared(void *memory, size_t length) {
+    for (size_t i = 0; i < MOST_GUARDED; i++) {
+        if (atomic_load(&guarded[i].start) != (uintptr_t)memory) continue;
+        atomic_store(&guarded[i].start, 0);
+        atomic_store(&guarded[i].length, 0);
+        break;
+    }
+    munmap(memory, length);
 }
 
 void clinux_shared_add(void *word, int64_t value) { __atomic_fetch_add((int64_t *)word, value, __ATOMIC_RELAXED); }
@@ -133,6 +216,12 @@ int clinux_set_nonblock(int fd, int on) {
     return fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK);
 }
 
+int clinux_memory_file(void) { return memfd_create("prefetch", MFD_CLOEXEC | MFD_ALLOW_SEALING); }
+
+int clinux_seal(int fd) {
+    return fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+}
+
 int clinux_accept(int fd) {
     for (;;) {
         int connection = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -146,7 +235,7 @@ int64_t clinux_fs_magic(int fd) {
 }
 
 // In the child, between fork and exec: only async-signal-safe calls (signal-safety(7)).
-static void child(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd,
+static void child(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd, int work_dir,
                   int death_signal, int own_group, pid_t parent, int report) {
     int saved[3];
     for (int i = 0; i < 3; i++) {
@@ -158,6 +247,10 @@ static void child(const char *path, char *const argv[], char *const envp[], cons
     for (int i = 0; i < 3; i++)
         if (dup2(saved[i], i) < 0) goto fail;
     if (keep_fd >= 0 && fcntl(keep_fd, F_SETFD, 0) < 0) goto fail;
+    if (work_dir >= 0) {
+        if (fchdir(work_dir) < 0) goto fail;
+        umask(077);
+    }
     if (own_group && setpgid(0, 0) < 0) goto fail;
     // Handlers first: with the mask gone, a handler of the parent's would run here and speak for the parent.
     for (int s = 1; s < 32; s++) signal(s, SIG_DFL);
@@ -176,7 +269,7 @@ fail:;
 }
 
 pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd,
-                   int death_signal, int own_group) {
+                   int work_dir, int death_signal, int own_group) {
     int report[2];
     if (pipe2(report, O_CLOEXEC) < 0) return -1;
     pid_t parent = getpid();
@@ -184,7 +277,7 @@ pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], con
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pid_t pid = fork();
-    if (pid == 0) child(path, argv, envp, fds, keep_fd, death_signal, own_group, parent, report[1]);
+    if (pid == 0) child(path, argv, envp, fds, keep_fd, work_dir, death_signal, own_group, parent, report[1]);
     int saved = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     close(report[1]);
@@ -273,12 +366,18 @@ int clinux_restore_on_crash(int fd, const char *text) {
     crash_text = text;
     crash_length = strlen(text);
     crash_fd = fd;
+    // After these, so that a page of a file that was cut short is no crash.
+    pthread_once(&guard_once, install_guard);
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT, SIGSYS, SIGQUIT};
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) {
         struct sigaction action;
         memset(&action, 0, sizeof action);
         action.sa_handler = restore_and_end;
         action.sa_flags = SA_RESETHAND;
+        if (crashes[i] == SIGBUS && guard_error == 0) {
+            before_guard = action;
+            continue;
+        }
         if (sigaction(crashes[i], &action, NULL) < 0) return -1;
     }
     return 0;

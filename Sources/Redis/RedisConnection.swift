@@ -14,6 +14,7 @@ package actor RedisConnection {
     package nonisolated let configuration: RedisConfiguration
     private nonisolated let name: String
     private nonisolated let key: String?
+    private nonisolated let onPlaces: @Sendable (Set<RedisPlace>) -> Void
     private nonisolated let executor: ThreadExecutor
     private nonisolated let socket = RedisSocket()
     private var context: RedisContext?
@@ -30,7 +31,13 @@ package actor RedisConnection {
     /// Starts the thread; nothing is connected yet.
     /// * `name`: what CLIENT LIST shows.
     /// * `key`: the key it follows through a Redis Cluster; all keys that are used over this connection belong to the same slot.
-    package init(_ configuration: RedisConfiguration, name: String, following key: String? = nil) {
+    /// * `onPlaces`: called with each connection that is made, before a command of the caller goes over it, on the connection's thread:
+    ///   with where the server listens, the other nodes of its cluster, and all addresses of a host's name.
+    package init(
+        _ configuration: RedisConfiguration, name: String, following key: String? = nil,
+        onPlaces: @escaping @Sendable (Set<RedisPlace>) -> Void = { _ in }
+    ) {
+        self.onPlaces = onPlaces
         self.configuration = configuration
         self.name = name
         self.key = key
@@ -188,8 +195,14 @@ package actor RedisConnection {
         let greeting = RedisGreeting(configuration: configuration, name: name, key: key)
         for _ in 0...RedisRoute.mostRedirections {
             let context = try RedisContext(target, socket: socket)
+            var places = context.peer
+            if case .tcp(let host, let port) = target.endpoint {
+                places.formUnion(RedisPlace.all(of: host, port: port))
+            }
+            onPlaces(places)
             switch try greeting.exchange(over: context, to: target.endpoint) {
-            case .home(let nodes):
+            case .home(let nodes, let places):
+                onPlaces(places)
                 route.arrived(at: target.endpoint, nodes: nodes)
                 node = target.endpoint
                 self.context = context

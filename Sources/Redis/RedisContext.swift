@@ -42,6 +42,9 @@ final class RedisContext {
         socket.opened(made.pointee.fd)
     }
 
+    /// Where it leads, as the kernel sees it.
+    var peer: Set<RedisPlace> { RedisPlace.peer(of: context.pointee.fd) }
+
     deinit {
         // First, so that an interrupt never reaches a descriptor that already belongs to somebody else.
         socket.closed()
@@ -88,8 +91,20 @@ final class RedisContext {
         redisSetTimeout(context, Self.timeval(limit))
     }
 
+    /// The longest command, in bytes with what the protocol adds: Redis takes 512 MB for one argument (proto-max-bulk-len) and 1 GB for a
+    /// query by default, and hiredis 0.14 counts in 32 bits.
+    private static let longestCommand = 511 << 20
+
     /// Puts one command into the output buffer.
+    /// - Throws: `configuration` where it is longer than Redis takes; nothing of it was sent.
     func append(_ arguments: [RedisArgument]) throws(RedisError) {
+        let length = arguments.reduce(0) { $0 + $1.bytes.count + 32 }
+        guard length <= Self.longestCommand, arguments.count <= 1 << 20 else {
+            throw RedisError(
+                .configuration,
+                "a command of \(length) bytes and \(arguments.count) arguments is more than Redis takes",
+                hint: "make smaller jobs: --job-size; no line of a list is that long")
+        }
         packed.removeAll(keepingCapacity: true)
         lengths.removeAll(keepingCapacity: true)
         for argument in arguments {

@@ -5,8 +5,9 @@ struct RedisGreeting {
 
     /// What the node said.
     enum Answer {
-        /// It serves the key. `nodes` are those of its cluster; none where it is in no cluster.
-        case home(nodes: [Endpoint])
+        /// It serves the key. `nodes` are those of its cluster; none where it is in no cluster. `places`: where they and the server itself
+        /// listen, as far as they say so.
+        case home(nodes: [Endpoint], places: Set<RedisPlace>)
         /// Another node serves it.
         case elsewhere(Endpoint)
     }
@@ -27,11 +28,15 @@ struct RedisGreeting {
             var answers: [RedisValue] = []
             for _ in commands { answers.append(try context.reply()) }
             var isCluster = false
+            var places: Set<RedisPlace> = []
             for (command, reply) in zip(commands, answers) {
                 switch command[0] {
                 case "AUTH": if let error = reply.error { throw Self.refusal(error) }
                 case "SELECT": if let error = reply.error { throw selection(error) }
-                case "INFO": isCluster = RedisServerFacts(info: reply.string ?? "").isCluster
+                case "INFO":
+                    let info = reply.string ?? ""
+                    if RedisServerFacts(info: info).isCluster { isCluster = true }
+                    places.formUnion(own(RedisPlace.ports(info: info), over: context, node))
                 case "EXISTS":
                     guard let error = reply.error else { continue }
                     if let next = error.redirection(from: node) { return .elsewhere(next) }
@@ -43,7 +48,12 @@ struct RedisGreeting {
                 default: continue
                 }
             }
-            return .home(nodes: isCluster ? try nodes(over: context, from: node) : [])
+            guard isCluster else { return .home(nodes: [], places: places) }
+            let found = try nodes(over: context, from: node)
+            try context.append(["CLUSTER", "NODES"])
+            let peer = context.peer.lazy.compactMap(\.name).first
+            return .home(
+                nodes: found, places: places.union(RedisPlace.nodes(try context.reply().string ?? "", own: peer)))
         } catch {
             // Nothing of the caller's has been sent yet; and what speaks another protocol from the start is no Redis.
             throw RedisError(
@@ -64,8 +74,15 @@ struct RedisGreeting {
         // Every connection begins in database 0, and a cluster has no other and refuses the command.
         if configuration.database != 0 { commands.append(["SELECT", RedisArgument(configuration.database)]) }
         commands.append(["CLIENT", "SETNAME", RedisArgument(Self.clientName(name))])
-        if let key { commands += [["EXISTS", RedisArgument(key)], ["INFO", "cluster"]] }
+        if let key { commands += [["EXISTS", RedisArgument(key)], ["INFO", "cluster"], ["INFO", "server"]] }
         return commands
+    }
+
+    /// Ports that the server itself says it listens at.
+    private func own(_ ports: Set<Int>, over context: RedisContext, _ node: Endpoint) -> Set<RedisPlace> {
+        var hosts = context.peer.map(\.host)
+        if case .unix = node { hosts = [.thisMachine] }
+        return Set(hosts.flatMap { host in ports.map { RedisPlace(host, port: $0) } })
     }
 
     /// The nodes of the cluster, masters and replicas; none where the server does not tell this user.

@@ -9,13 +9,36 @@ package enum RedisValue: Sendable, Hashable {
     /// Inside pipelines and arrays; a command of its own throws it.
     case error(RedisReplyError)
 
-    /// The number; also of a string that is one, as Redis keeps counts in hashes and strings.
+    /// What a number of Redis can be: counts, indices, bytes and milliseconds since 1970 (up to the year 9999), and those of the past or to come
+    /// below 0, all end before 2^48. Thousands of them can be added, and one be multiplied by 1,000, within 64 bits.
+    private static let plausible = -(1 << 48)...(1 << 48)
+
+    /// The number; also of a string that is one, as Redis keeps counts in hashes and strings. Anybody may have written it: one that is less or
+    /// more than a number of ours can be (`HSET … 9223372036854775807`) is the nearest that can, so that whoever calculates with it
+    /// never leaves the range of `Int`.
     package var int: Int? {
+        guard let number = exactInt else { return nil }
+        return min(max(number, Self.plausible.lowerBound), Self.plausible.upperBound)
+    }
+
+    /// A count, a size or a time: as ``int``, and 0 where it is less than nothing.
+    package var count: Int? { int.map { max(0, $0) } }
+
+    /// The number as it is written, whatever it is; nil also for one that 64 bits do not hold. To show and to compare; for arithmetic there is
+    /// ``int``.
+    package var exactInt: Int? {
         switch self {
         case .integer(let number): number
-        case .bytes, .status: string.flatMap { Int($0) }
+        case .bytes(let bytes): bytes.count <= 20 ? Int(String(decoding: bytes, as: UTF8.self)) : nil
+        case .status(let text): Int(text)
         case .null, .array, .error: nil
         }
+    }
+
+    /// Milliseconds since 1970 of the reply to TIME: seconds, and microseconds of the last one.
+    package var milliseconds: Int? {
+        guard let array, array.count == 2, let seconds = array[0].count, let micros = array[1].count else { return nil }
+        return min(Self.plausible.upperBound, seconds * 1000 + micros / 1000)
     }
 
     /// The text of a status or of bytes that are UTF-8; other bytes are repaired, so compare `bytes` where that matters.
@@ -65,5 +88,14 @@ package enum RedisValue: Sendable, Hashable {
             fields[name] = array[index + 1]
         }
         return fields
+    }
+}
+
+extension Int {
+    /// A number that stands in a text others may have written: a field of several parts, a name. As ``RedisValue/int``: nil where it is none, and
+    /// the nearest that can be where it is less or more.
+    package init?(plausible text: some StringProtocol) {
+        guard let number = RedisValue.bytes(Array(text.utf8)).int else { return nil }
+        self = number
     }
 }

@@ -9,15 +9,16 @@ package final class SharedCounters: @unchecked Sendable {
     package let count: Int
     private let memory: UnsafeMutableRawPointer
 
-    /// Maps the first `count` words of an open file; nil with `errno` where that is not possible. Every page must have its block on the
-    /// disk already: one that finds no room when it is first written ends the process (SIGBUS).
+    /// Maps the first `count` words of an open file; nil with `errno` where that is not possible. Every page should have its block on the
+    /// disk already. Where one finds no room, or somebody cuts the file short, the words of that page are 0 from then on and this process'
+    /// changes to them are lost; it is not ended (SIGBUS).
     package init?(_ descriptor: Int32, count: Int) {
         guard let memory = clinux_map_shared(descriptor, count * 8) else { return nil }
         self.memory = memory
         self.count = count
     }
 
-    deinit { munmap(memory, count * 8) }
+    deinit { clinux_unmap_shared(memory, count * 8) }
 
     /// Adds to one, wrapping around.
     package func add(_ value: Int64, to index: Int) {

@@ -10,7 +10,7 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
 
         /// The line is no http or https URL (SDWebImageErrorInvalidURL).
         public static let invalidURL = Code(rawValue: 1000)
-        /// A complete body that is no whole image, or one that cannot be verified (SDWebImageErrorBadImageData).
+        /// A complete body that is no whole image (SDWebImageErrorBadImageData).
         public static let badImageData = Code(rawValue: 1001)
         /// 304, and there is nothing in the cache (SDWebImageErrorCacheNotModified).
         public static let cacheNotModified = Code(rawValue: 1002)
@@ -46,6 +46,8 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
         public static let notCached = Code(rawValue: 3009)
         /// The digest differs from the one that was expected.
         public static let digestMismatch = Code(rawValue: 3010)
+        /// A known format, or a kind of one, that cannot be verified; ``WebImageError/unverifiedFormat`` says which.
+        public static let unsupportedFormat = Code(rawValue: 3011)
         /// Not the URL's fault: disk full, no descriptors, no network. Never an outcome and never blacklisted; the same URL is
         /// tried again when the cause is gone.
         public static let localFault = Code(rawValue: 3100)
@@ -65,8 +67,8 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
     public var attempts = 0
     /// Whether another try at once could help: timeouts, name resolution, connections, 408, 425, 429, 5xx.
     public var isTransient = false
-    /// A known format that cannot be verified yet: ends `badImage`, is never blacklisted.
-    public var isUnverifiableFormat = false
+    /// The format that cannot be verified, where `code` is `unsupportedFormat`.
+    public var unverifiedFormat: ImageFormat?
     /// The bytes end inside the image: where the server announced no length, the transfer was cut, and another try could help.
     public var isIncompleteImage = false
     /// Seconds the server asked us to wait (Retry-After, RFC 9110 section 10.2.3).

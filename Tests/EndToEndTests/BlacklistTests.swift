@@ -68,7 +68,9 @@ struct BlacklistTests {
         let rest = try await ran(["blacklist", "rm", "-"] + at, input: Array("http://h/a\nhttp://h/c\n".utf8))
         #expect(rest.stdout == "removed 2 URLs\n")
         #expect(try await ran(["blacklist", "export"] + at, says: "0 URLs").stdout == "")
-        #expect(try await ran(["blacklist", "import", list([])] + at).stdout == "added 0 URLs\n")
+        try await ran(["blacklist", "import", list([])] + at, exits: 65, says: "has no URL")
+        let empty = try await ran(["blacklist", "import", list([]), "--allow-empty"] + at)
+        #expect(empty.stdout == "added 0 URLs\n")
         // Nothing of the other queue went along.
         #expect(try await ran(["blacklist", "list", "--json"] + other).stdout.split(separator: "\n").count == 3)
     }
@@ -80,7 +82,7 @@ struct BlacklistTests {
         folder.write(Array(#"{"page":"http://h/a"}"#.utf8), to: "x.jsonl")
         folder.write(Array(#"{"url":"http://h/a"}"#.utf8), to: "y.jsonl")
         try await ran(["blacklist", "import", folder.path("none")] + at, exits: 66, says: "No such file")
-        try await ran(["blacklist", "import", folder.path] + at, exits: 65, says: "directory")
+        try await ran(["blacklist", "import", folder.path] + at, exits: 65, says: "is a folder")
         try await ran(
             ["blacklist", "import", folder.path("x.jsonl")] + at, exits: 65,
             says: "no URL among 1 line, nothing was added")
@@ -234,7 +236,7 @@ struct BlacklistTests {
         while !(try await ran(["workers"] + at).stdout.contains(":\(running.pid)  overdue  ")) {}
         // In a cache of its own, workers come with run.
         let own = folder.path("own")
-        try await ran(["run", list([]), "--cache", own])
+        try await ran(["run", list([]), "--allow-empty", "--cache", own])
         #expect(
             try await ran(["workers", "--cache", own]).stderr.hasSuffix(" run urls.txt --cache \(own)\n"))
     }

@@ -111,7 +111,7 @@ struct CommandTests {
         let (cache, laidOut) = (folder.path("new"), folder.path("other"))
         let cases: [([String], Int32, String)] = [
             (["run", folder.path("none.txt"), "--cache", cache], 66, "No such file"),
-            (["run", folder.path, "--cache", cache], 65, "directory"),
+            (["run", folder.path, "--cache", cache], 65, "is a folder"),
             (["run", folder.path("x.parquet"), "--cache", cache], 65, "a Parquet file"),
             (
                 ["run", folder.path("x.gz"), "--cache", laidOut], 65,
@@ -135,9 +135,9 @@ struct CommandTests {
         #expect(access(cache, F_OK) != 0)
     }
 
-    @Test("An empty list completes with zeros")
+    @Test("An empty list that may be empty completes with zeros")
     func emptyList() async throws {
-        let run = try await coord(["run", list([]), "--cache", folder.path("cache"), "--json"])
+        let run = try await coord(["run", list([]), "--allow-empty", "--cache", folder.path("cache"), "--json"])
         #expect(await run.wait() == .exited(0))
         #expect(run.stdout.contains(#""state":"done","total":0,"finished":0,"skipped":0"#))
     }

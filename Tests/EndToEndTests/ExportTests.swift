@@ -69,13 +69,24 @@ struct ExportTests {
         let png = GeneratedImage.png(seed: 0, width: 16, height: 12)
         #expect(lines[0].hasPrefix(#"{"line":2,"url":"\#(origin.url("/0"))","outcome":""#))
         #expect(lines[0].contains(#","bytes":\#(png.count),"sha256":""#))
-        #expect(lines[0].hasSuffix(#","format":"png","width":16,"height":12}"#))
+        #expect(
+            lines[0].hasSuffix(
+                #","format":"png","width":16,"height":12,"level":"decode","http_status":null,"attempts":null,"ended":null}"#
+            ))
         let path = String(lines[0].split(separator: "\"path\":\"")[1].prefix { $0 != "\"" })
         #expect(readFile(path) == png)
-        let nothing = #""path":null,"bytes":null,"sha256":null,"format":null,"width":null,"height":null}"#
-        #expect(lines[1] == #"{"line":3,"url":"\#(origin.url("/9"))","outcome":"httpError",\#(nothing)"#)
-        #expect(lines[2] == #"{"line":5,"url":"not a url","outcome":"invalidURL",\#(nothing)"#)
-        #expect(lines[3].hasSuffix(#","format":"jpeg","width":24,"height":8}"#))
+        let nothing =
+            #""path":null,"bytes":null,"sha256":null,"format":null,"width":null,"height":null,"level":null,"http_status":"#
+        #expect(
+            lines[1].hasPrefix(
+                #"{"line":3,"url":"\#(origin.url("/9"))","outcome":"httpError",\#(nothing)404,"attempts":1,"ended":""#))
+        #expect(
+            lines[2].hasPrefix(
+                #"{"line":5,"url":"not a url","outcome":"invalidURL",\#(nothing)null,"attempts":0,"ended":""#))
+        #expect(
+            lines[3].hasSuffix(
+                #","format":"jpeg","width":24,"height":8,"level":"decode","http_status":null,"attempts":null,"ended":null}"#
+            ))
         #expect(lines[4].hasPrefix(#"{"line":7,"#) && lines[4].contains(path))
 
         // The same afterwards, in three ways; sha256sum agrees.
@@ -90,7 +101,7 @@ struct ExportTests {
         // An image that is gone has no path; the outcome is the batch's.
         #expect(unlink(path) == 0)
         let gone = try await ran(["export", "--to", "jsonl", "--cache", cache])
-        #expect(gone.stdout.split(separator: "\n")[0].hasSuffix(nothing))
+        #expect(gone.stdout.split(separator: "\n")[0].hasSuffix(nothing + #"null,"attempts":null,"ended":null}"#))
         // Without digests there is none.
         try await ran(
             [

@@ -64,6 +64,60 @@ struct InputTests {
         #expect(wrong.stderr.contains("hint: the first row has id, image, caption"), "\(wrong.stderr)")
     }
 
+    @Test(
+        "Members of JSON lines that nothing uses are named once, kept where that is asked, and refused where they must not be"
+    )
+    func members() async throws {
+        let lines = [
+            #"{"url":"\#(origin.url("/0.png"))","id":7,"caption":"a, \"b\"","tags":["x",1.5],"columns":{"own":"o"}}"#,
+            origin.url("/1.png"), #"{"id":null,"url":"\#(origin.url("/none"))"}"#,
+        ]
+        let file = write(lines.map { $0 + "\n" }.joined(), "list.jsonl")
+        let cache = folder.path("cache")
+        let run = try await coord(["run", file, "--cache", cache] + net)
+        #expect(await run.wait() == .exited(3), "\(run.stderr)")
+        let warning =
+            "warning: members that nothing uses: caption (1 line), id (2 lines), tags (1 line); --keep-columns NAME,… keeps them for export\n"
+        #expect(run.stderr.components(separatedBy: warning).count == 2, "\(run.stderr)")
+        let kept = try await coord(["run", file, "--cache", cache, "--keep-columns", "id,caption"] + net)
+        #expect(await kept.wait() == .exited(3), "\(kept.stderr)")
+        #expect(kept.stderr.contains("members that nothing uses: tags (1 line);"), "\(kept.stderr)")
+        let export = try await coord(["export", "--to", "jsonl", "--cache", cache])
+        let rows = export.stdout.split(separator: "\n").map(String.init)
+        #expect(rows.count == 3)
+        #expect(rows.first?.hasSuffix(#","columns":{"caption":"a, \"b\"","id":"7","own":"o"}}"#) == true, "\(rows)")
+        #expect(rows.last?.contains(#""line":3,"#) == true && rows.last?.hasSuffix(#","columns":{"id":""}}"#) == true)
+        let table = try await coord(["export", "--to", "tsv", "--cache", cache])
+        #expect(table.stdout.split(separator: "\n")[0].hasSuffix("\tcaption\tid\town"), "\(table.stdout)")
+        // Through a pipe it is the same.
+        let pipe = try await shell(
+            "'\(builtProduct("prefetch-coord"))' run <(gzip -c '\(file)') --cache '\(cache)' --keep-columns id,caption,tags "
+                + "--strict-list --allow-net 127.0.0.0/8 -n 1 -q")
+        #expect(await pipe.wait() == .exited(3), "\(pipe.stderr)")
+        #expect(!pipe.stderr.contains("nothing uses"), "\(pipe.stderr)")
+        let csv = write("id,url,sha265\n1,\(origin.url("/0.png")),x\n", "table.csv")
+        for (words, says) in [
+            (["run", file, "--strict-list"], "line 1: the member 'caption' is used by nothing"),
+            (
+                ["submit", file, "--strict-list", "--keep-columns", "id,caption"],
+                "line 1: the member 'tags' is used by nothing"
+            ),
+            (["run", file, "--keep-columns", "none"], "no line has the member 'none'"),
+            (["run", csv, "--strict-list"], "the column 'id' of \(csv) is used by nothing"),
+            (
+                ["run", csv, "--strict-list", "--keep-columns", "id"],
+                "the column 'sha265' of \(csv) is used by nothing"
+            ),
+        ] {
+            let bad = try await coord(words + ["--cache", cache])
+            #expect(await bad.wait() == .exited(65), "\(words): \(bad.stderr)")
+            #expect(bad.stderr.hasPrefix("error: \(says)"), "\(words): \(bad.stderr)")
+        }
+        let digest = try await coord(["run", csv, "--cache", cache] + net)
+        #expect(await digest.wait() == .exited(0))
+        #expect(digest.stderr.contains("warning: nothing is checked against the column sha265"), "\(digest.stderr)")
+    }
+
     @Test("Packed lists, sitemaps and tables come through standard input too, and half a file queues nothing")
     func packed() async throws {
         let cache = folder.path("cache")

@@ -140,6 +140,40 @@ struct LocalFaultTests {
         #expect(try await status(remote).counts[.downloaded] == count)
     }
 
+    @Test(
+        "What stands in the way of an image or of its directory is that image's affair: the worker moves it aside and goes on"
+    )
+    func obstacles() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin()
+        let cache = remote.folder.path("cache")
+        let disk = try DiskCache(directory: cache)
+        let outside = TemporaryDirectory()
+        outside.write([1], to: "secret")
+        let path = { (index: Int) in disk.cachePath(forKey: origin.url("/\(index).png")) }
+        for index in 0..<4 { try disk.storeVerified(Self.picture, forKey: origin.url("/\(index).png"), level: .decode) }
+        for index in 0..<4 { #expect(unlink(path(index)) == 0) }
+        #expect(symlink(outside.path("secret"), path(0)) == 0 && mkfifo(path(1), 0o600) == 0)
+        #expect(mkdir(path(2), 0o700) == 0 && mknod(path(3), S_IFSOCK | 0o600, 0) == 0)
+        // A directory of two digits, and one above it.
+        let used = (0..<4).map { path($0).dropFirst(cache.count + 4).prefix(3) }
+        let free = (4..<count).map { path($0).dropFirst(cache.count + 4).prefix(3) }
+        let leaf = try #require(free.first { one in !used.contains { $0.first == one.first } })
+        let upper = try #require(
+            free.first { one in !used.contains { $0.first == one.first } && one.first != leaf.first })
+        #expect(mkdir("\(cache)/v1/\(leaf.prefix(1))", 0o700) == 0 && symlink(outside.path, "\(cache)/v1/\(leaf)") == 0)
+        #expect(symlink(outside.path, "\(cache)/v1/\(upper.prefix(1))") == 0)
+        try await submit(remote, origin)
+        let worker = try await worker(remote, cache: cache, ["--burst"])
+        #expect(await worker.wait() == .exited(0))
+        #expect(!worker.stderr.contains("paused: "), "\(worker.stderr)")
+        #expect(try await status(remote).counts[.downloaded] == count)
+        #expect(outside.contents() == ["secret"] && outside.read("secret") == [1])
+        try await verify(cache)
+    }
+
+    private static let picture = GeneratedImage.png(seed: 7, width: 8, height: 8)
+
     /// strace(1) answers in the kernel's place while it is attached.
     @Test(
         "Errors of a disk, a remount and a want of descriptors",

@@ -206,7 +206,7 @@ struct OpenBatchTests {
             (["append", "none", other], 66, "there is no batch 'none'"),
             (["append", "open", b.folder.path("none.txt")], 66, "No such file"),
             (["append", "open", b.folder.path("x.parquet")], 65, "a Parquet file"),
-            (["append", "open", b.folder.path], 65, "directory"),
+            (["append", "open", b.folder.path], 65, "is a folder"),
             (["append", "plain", other], 78, "was not submitted with --open"),
             (["append", "done", other], 78, "done is done and takes no more lists"),
             (["append", "sealed", other], 78, "sealed is sealed and takes no more lists"),

@@ -73,8 +73,9 @@ struct RemoteBatch {
         if outcome.isSkipped {
             item.failure = FailureDetail(line: index + 1, url: url, outcome: outcome, httpStatus: 404, detail: "no")
         }
+        let identity = try await queue.status(of: batch)?.identity ?? BatchIdentity(id: batch, nonce: "")
         let report = PrefetchQueue.Report(
-            job: "\(batch):\(index):1", batch: batch, base: index, count: 1, isFinal: true, settled: [item],
+            job: "\(batch):\(index):1", batch: identity, base: index, count: 1, isFinal: true, settled: [item],
             keepDetails: 1000)
         _ = try await queue.report([report], worker: "test")
     }

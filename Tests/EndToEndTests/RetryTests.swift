@@ -185,7 +185,7 @@ struct RetryTests {
         let cache = folder.path("cache")
         try await ran(["retry", "--cache", cache], exits: 66, says: "no cache of ours")
         #expect(access(cache, F_OK) != 0)
-        try await ran(["run", list([]), "--cache", cache])
+        try await ran(["run", list([]), "--allow-empty", "--cache", cache])
         try await ran(["retry", "nope", "--cache", cache], exits: 66, says: "there is no batch 'nope'")
         let done = try await ran(["retry", "--json", "--cache", cache], says: "nothing to retry")
         #expect(done.stdout.contains(#""state":"done","total":0"#))

@@ -106,7 +106,8 @@ struct SchemaTests {
 
     @Test("A value of another type, a member that is gone and an outcome of another name are found")
     func mistakes() async throws {
-        let good = #"{"line":1,"url":"u","outcome":"timeout","http_status":null,"detail":"d","attempts":3}"#
+        let good =
+            #"{"line":1,"url":"u","outcome":"timeout","http_status":null,"detail":"d","attempts":3,"ended":"2026-01-01T00:00:00Z"}"#
         #expect(try await validate([("failure", good)]) == ["1 checked"])
         for (part, other) in [
             ("\"line\":1", "\"line\":\"1\""), ("\"url\":\"u\",", ""), ("timeout", "Timeout"), ("timeout", "hit"),

@@ -78,7 +78,7 @@ struct CompatParsingTests {
         )
         #expect(
             FailedURLText.object(failed).text
-                == #"{"url":"http://me:secret@h/\u001b[2J","outcome":"httpError","http_status":404,"first":"2026-08-05T12:41:07Z","last":"2026-08-05T12:41:08Z","count":3,"batch":"urls-7f3a","detail":"the server says 404"}"#
+                == #"{"url":"http://me:***@h/\u001b[2J","outcome":"httpError","http_status":404,"first":"2026-08-05T12:41:07Z","last":"2026-08-05T12:41:08Z","count":3,"batch":"urls-7f3a","detail":"the server says 404"}"#
         )
     }
 }

@@ -45,11 +45,12 @@ struct OptionTableTests {
 
     /// What is about Redis, the queue, a batch as a whole, or what is printed.
     private static let others: Set<String> = [
-        "--redis", "--cache", "--redis-password-file", "--redis-cacert", "--redis-cert", "--redis-key", "--redis-sni",
+        "--redis", "--cache", "--trust-cache", "--redis-password-file", "--redis-cacert", "--redis-cert", "--redis-key",
+        "--redis-sni",
         "--queue", "--name", "--order", "--priority", "--window", "--job-size", "--keep", "--keep-details",
         "--deadline", "--finish-at", "--open", "--wait", "--resume", "--slot", "--fail-over", "--json", "--quiet",
         "--version", "--help", "--workers", "--manifest", "--out", "--history", "--burst", "--progress", "--color",
-        "--dry-run", "--log-format",
+        "--dry-run", "--log-format", "--show-secrets",
     ]
 
     @Test("Every option that is about fetching is on the page, and the page has none that there is not")

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import Prefetch
 import TestSupport
 import Testing
@@ -43,7 +44,8 @@ struct ParsingTests {
 
     @Test func aRunHandsItsFetchOptionsToItsWorkersUnchanged() throws {
         let words = [
-            "--max-concurrent-downloads", "7", "--allow-net", "127.0.0.0/8", "--allow-net", "[::1]:80", "--header",
+            "--max-concurrent-downloads", "7", "--allow-net", "127.0.0.0/8", "--allow-net", "[::1]:80",
+            "--deny-net", "127.0.0.1:6379", "--header",
             "A: b c",
             "--resolve", "h:80:127.0.0.1", "--connect-to", "a:1:b:2", "--user-agent", "me", "--proxy", "http://p:1",
             "--ca-file", "/ca", "--max-time", "1500ms", "--connect-timeout", "2s", "--timeout", "3s", "--tries", "4",
@@ -62,7 +64,22 @@ struct ParsingTests {
         let options = try FetchOptions.parse(words)
         let again = try FetchOptions.parse(options.arguments)
         #expect(again.arguments == options.arguments)
-        #expect(Set(options.arguments.filter { $0.hasPrefix("--") }) == Set(words.filter { $0.hasPrefix("--") }))
+        // What may be a secret is on no command line.
+        let secret: Set = ["--header", "--header-rule", "--user", "--auth-host", "--proxy"]
+        #expect(
+            Set(options.arguments.filter { $0.hasPrefix("--") }).union(secret)
+                == Set(words.filter { $0.hasPrefix("--") }))
+        #expect(secret.isDisjoint(with: options.arguments))
+        let document = try InheritedDocument(try options.secrets().encoded)
+        for _ in 0..<2 {
+            let inherited = try FetchOptions.parse(["--inherited-settings", String(dup(document.descriptor))])
+            let secrets = try inherited.secrets()
+            #expect(secrets.headers == ["A: b c"] && secrets.headerRules == ["h=A: b"])
+            #expect(
+                secrets.user == "a:b" && secrets.authHosts == ["h"] && secrets.bearer == nil
+                    && secrets.proxy == "http://p:1")
+        }
+        #expect(throws: PrefetchError.self) { try FetchOptions.parse(["--inherited-settings", "1"]).secrets() }
         let worker = try WorkerCommand.parse(["--redis", "unix:///s", "--cache", "c"] + options.arguments)
         #expect(worker.fetch.arguments == options.arguments)
     }
@@ -146,7 +163,8 @@ struct ParsingTests {
     }
 
     @Test(arguments: [
-        ["--allow-net", "10.0.0.0/33"], ["--header", "novalue"], ["--tries", "0"], ["--max-concurrent-downloads", "0"],
+        ["--allow-net", "10.0.0.0/33"], ["--deny-net", "redis"], ["--header", "novalue"], ["--tries", "0"],
+        ["--max-concurrent-downloads", "0"],
         ["--lease", "500ms"], ["--max-size", "0"], ["--cache-max-size", "0"], ["--cache-max-age", "-1"],
         ["--min-free", "x"], ["--cache-expire-by", "size"], ["--low-speed-limit", "-1"], ["--retry-on", "dns,ftp"],
         ["--retry-on", "200"], ["--retry-delay", "-1"], ["--max-retry-after", "x"],
@@ -156,6 +174,35 @@ struct ParsingTests {
     ])
     func aFetchOptionThatMakesNoSenseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try FetchOptions.parse(words) }
+    }
+
+    @Test("@FILE stands for the lines of a file, and a line that cannot be used is named by its number, not its text")
+    func secretsOfFiles() throws {
+        let folder = TemporaryDirectory()
+        folder.write(Array("X-Api-Key: k1\r\n\nPrivate-Token: t\n".utf8), to: "headers")
+        folder.write(Array("h=X-Own: 1\ng=X-Own: 2\n".utf8), to: "rules")
+        folder.write(Array("me:secret\nmore\n".utf8), to: "user")
+        folder.write(Array("http://u:p@10.0.0.1:3128".utf8), to: "proxy")
+        let options = try FetchOptions.parse([
+            "-H", "A: 1", "-H", "@\(folder.path("headers"))", "--header-rule", "@\(folder.path("rules"))", "--user",
+            "@\(folder.path("user"))", "--proxy", "@\(folder.path("proxy"))",
+        ])
+        let secrets = try options.secrets()
+        #expect(secrets.headers == ["A: 1", "X-Api-Key: k1", "Private-Token: t"])
+        #expect(secrets.headerRules == ["h=X-Own: 1", "g=X-Own: 2"])
+        #expect(secrets.user == "me:secret" && secrets.proxy == "http://u:p@10.0.0.1:3128")
+        let downloads = try options.downloads(maxPerHost: 0)
+        #expect(downloads.value(forHTTPHeaderField: "private-token") == "t")
+        #expect(downloads.credentials == [Credential(user: "me", password: "secret")])
+        #expect(downloads.proxy == "http://u:p@10.0.0.1:3128")
+        folder.write(Array("A: 1\nSECRET\n".utf8), to: "bad")
+        for (option, file) in [("--header", "bad"), ("--header-rule", "bad"), ("--user", "none")] {
+            let error = #expect(throws: PrefetchError.self) {
+                try FetchOptions.parse([option, "@\(folder.path(file))"]).secrets()
+            }
+            #expect(error?.kind == .configuration && error?.message.contains(folder.path(file)) == true)
+            #expect(error?.message.contains("SECRET") == false)
+        }
     }
 
     @Test(

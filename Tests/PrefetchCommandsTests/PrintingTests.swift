@@ -1,3 +1,4 @@
+import Prefetch
 import Testing
 import WebImage
 
@@ -42,6 +43,40 @@ struct PrintingTests {
         #expect(Wording.latency(seconds) == text)
     }
 
+    @Test func aLineKeepsItsLooksAndNothingElseOfATerminal() {
+        let painted =
+            Ink.bad.painted("bad", isColoured: true) + "\t" + Ink.plain.selected.painted("x", isColoured: false)
+        #expect(TerminalText.line(painted) == painted)
+        #expect(TerminalText.line("a\u{1B}[2J\u{7}\r\nb\u{7F}") == "a\\x1b[2J\\x07\\x0d\nb\\x7f")
+        #expect(TerminalText.line("\u{1B}[8mx\u{1B}[0m\u{1B}[m\u{1B}[31") == "\\x1b[8mx\u{1B}[0m\\x1b[m\\x1b[31")
+        // What a URL may have stays: somebody may read it on.
+        #expect(TerminalText.line("http://h/ä\u{202E}") == "http://h/ä\u{202E}")
+        #expect(TerminalText.escaped("a\u{61C}b\u{202E}") == "a\\u{61c}b\\u{202e}")
+    }
+
+    @Test func numbersThatAreTooLargeAreShown() {
+        #expect(Wording.seconds(.infinity).hasSuffix("m") && Wording.seconds(1e300).hasSuffix("m"))
+        #expect(Wording.decimal(.nan, digits: 1) == "0.0")
+        #expect(JSONText.number(1e300).text.count > 10)
+        #expect(Int(clamped: -1e300) < 0 && Int(clamped: 2.9) == 2)
+    }
+
+    @Test func aTableHasNoFormulaAndNothingThatReordersIt() {
+        func line(_ url: String, _ caption: String, _ form: BatchTable.Form = .commas) -> String {
+            var result = BatchResults.Line(line: 7, url: url, outcome: .hit)
+            result.columns = ["caption": caption]
+            return BatchTable(form: form, columns: ["caption"]).line(ExportedLine(result))
+        }
+        for first in ["=", "+", "-", "@", "\t", "\r"] {
+            #expect(line("http://h/", first + "1+1").hasSuffix(",\"'\(first)1+1\"\r\n"))
+        }
+        #expect(
+            line("http://h/a=b", "a=b", .tabs) == "7\thttp://h/a=b\thit" + String(repeating: "\t", count: 11) + "a=b\n")
+        #expect(line("=1+1", "", .tabs).hasPrefix("7\t'=1+1\t"))
+        let bidi = line("http://h/\u{202E}gpj", "x\u{61C}\u{1B}[2J\ny", .tabs)
+        #expect(bidi.hasPrefix("7\thttp://h/%E2%80%AEgpj\thit") && bidi.hasSuffix("\t\"x\\u{61c}\\x1b[2J\ny\"\n"))
+    }
+
     @Test func jsonKeepsItsOrderAndEscapesWhatCanMoveATerminal() {
         let value = JSONText.object([
             ("v", .int(1)), ("a\"\\", .string("x\n\u{1B}[2J\u{202E}\u{85}é")), ("n", .null), ("b", .bool(true)),
@@ -71,6 +106,22 @@ struct PrintingTests {
     ])
     func passwordsOfURLsAreNotPrinted(url: String, text: String) {
         #expect(TerminalText.url(url) == text)
+    }
+
+    @Test(arguments: [
+        (["--bearer", "x", "--user=a:b"], ["--bearer", "--user"]), (["--bearer", "@f", "--user", "@f"], []),
+        (["-H", "X-Api-Key: 1", "--header", "Cookie: a"], ["--header"]), (["-H", "Accept: */*", "-H", "@f"], []),
+        (["--header-rule", "h=Private-Token: 1"], ["--header-rule"]), (["--header-rule", "h=Referer: x"], []),
+        (["--proxy", "http://u:p@h:1"], ["--proxy"]), (["--proxy", "http://h:1"], []),
+        (["--redis", "redis://:pw@h/0"], ["--redis"]), (["--redis", "redis://h/0?password=x"], ["--redis"]),
+        (["--redis", "redis://u@h/0"], []), (["run", "urls.txt"], []), (["--bearer"], ["--bearer"]),
+    ])
+    func doctorSeesSecretsOnCommandLines(words: [String], options: [String]) {
+        #expect(CommandLineExamination.secretOptions(words[...]) == options)
+        let finding = CommandLineExamination.finding(["/usr/bin/prefetch-worker"] + words, pid: 7)
+        #expect((finding != nil) == !options.isEmpty)
+        #expect(CommandLineExamination.finding(["/usr/bin/curl"] + words, pid: 7) == nil)
+        for text in [finding?.text, finding?.remedy] { #expect(text?.contains("pw") != true) }
     }
 
     @Test(arguments: [("./cache", "./cache"), ("a b", "'a b'"), ("it's", #"'it'\''s'"#), ("", "''"), ("$x", "'$x'")])

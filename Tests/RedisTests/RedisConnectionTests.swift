@@ -43,6 +43,20 @@ struct RedisConnectionTests {
         #expect(try await redis.command(["DBSIZE"]) == .integer(1))
     }
 
+    @Test("A command that is longer than Redis takes is refused before anything of it is sent")
+    func tooLong() async throws {
+        let server = try await RedisServer()
+        let redis = try connection(to: server.url)
+        // One piece of memory, however often it is named.
+        let piece = RedisArgument([UInt8](repeating: 7, count: 8 << 20))
+        let error = await #expect(throws: RedisError.self) {
+            try await redis.command(["RPUSH", "l"] + Array(repeating: piece, count: 64))
+        }
+        #expect(error?.code == .configuration && error?.outcomeUnknown == false)
+        #expect(try await redis.command(["EXISTS", "l"]).int == 0)
+        #expect(try await redis.command(["RPUSH", "l"] + Array(repeating: piece, count: 4)).int == 4)
+    }
+
     @Test("The connection has a name, a database and the credentials of the configuration")
     func greeting() async throws {
         let server = try await RedisServer(options: ["--requirepass", "p@ss/ w:rd"])

@@ -17,6 +17,8 @@ package final class FaultProxy: Sendable {
         case swallowReply
         /// Something comes that is not the server's protocol.
         case garble
+        /// A request that has this text is not passed on, and gets this reply.
+        case answer(containing: String, reply: String)
     }
 
     private struct State {
@@ -131,13 +133,16 @@ package final class FaultProxy: Sendable {
             let count = recv(from, &buffer, buffer.count, 0)
             guard count > 0 else { return }
             var length = count
-            let fault = take(isReply: isReply, state: state)
+            let fault = take(buffer[..<count], isReply: isReply, state: state)
             switch fault {
             case nil: break
             case .cutBeforeRequest, .cutBeforeReply: return
             case .cutMidReply: length = max(1, count / 2)
             case .delayReply(let milliseconds): usleep(UInt32(milliseconds) * 1000)
             case .swallowReply: continue
+            case .answer(_, let reply):
+                _ = Array(reply.utf8).withUnsafeBytes { send(from, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+                continue
             case .garble:
                 let text = Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8)
                 length = min(text.count, buffer.count)
@@ -155,13 +160,14 @@ package final class FaultProxy: Sendable {
         }
     }
 
-    private static func take(isReply: Bool, state: Locked<State>) -> Fault? {
+    private static func take(_ message: ArraySlice<UInt8>, isReply: Bool, state: Locked<State>) -> Fault? {
         state.withLock { state in
             guard state.times > 0 || state.every > 0, let fault = state.fault else { return nil }
-            if case .cutBeforeRequest = fault {
-                guard !isReply else { return nil }
-            } else {
-                guard isReply else { return nil }
+            switch fault {
+            case .cutBeforeRequest: guard !isReply else { return nil }
+            case .answer(let text, _):
+                guard !isReply, String(decoding: message, as: UTF8.self).contains(text) else { return nil }
+            default: guard isReply else { return nil }
             }
             if state.every > 0 {
                 state.passed += 1

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Threading
 package import Redis
 
 /// A Redis Cluster of private servers on loopback: masters that share the slots evenly, then replicas, of the first masters in turn.
@@ -7,31 +8,31 @@ package final class RedisCluster: Sendable {
         let description: String
     }
 
+    private struct Node: Sendable {
+        var server: RedisServer
+        var port: Int
+        var control: RedisConnection
+    }
+
+    private let nodes: Locked<[Node]>
+
     /// The servers; their Unix sockets work too.
-    package let servers: [RedisServer]
-    private let ports: [Int]
-    private let controls: [RedisConnection]
+    package var servers: [RedisServer] { nodes.withLock { $0.map(\.server) } }
+    private var ports: [Int] { nodes.withLock { $0.map(\.port) } }
+    private var controls: [RedisConnection] { nodes.withLock { $0.map(\.control) } }
 
     /// Makes one and returns when all of its nodes say that it is complete.
     package init(masters: Int = 3, replicas: Int = 0) async throws {
-        var servers: [RedisServer] = []
-        var ports: [Int] = []
-        for _ in 0..<(masters + replicas) {
-            let (server, port) = try await Self.node()
-            servers.append(server)
-            ports.append(port)
-        }
-        self.servers = servers
-        self.ports = ports
-        controls = try servers.map { RedisConnection(try RedisConfiguration(url: $0.url), name: "control") }
+        var all: [Node] = []
+        for _ in 0..<(masters + replicas) { all.append(try await Self.node()) }
+        nodes = Locked(all)
         for index in 0..<masters {
             let (first, end) = (index * 16384 / masters, (index + 1) * 16384 / masters)
             try await command(index, "CLUSTER", "ADDSLOTSRANGE", "\(first)", "\(end - 1)")
             try await command(index, "CLUSTER", "SET-CONFIG-EPOCH", "\(index + 1)")
         }
         for index in servers.indices.dropFirst() {
-            let bus = try await command(index, "CONFIG", "GET", "cluster-port").array?.last?.string ?? ""
-            try await command(0, "CLUSTER", "MEET", "127.0.0.1", "\(ports[index])", bus)
+            try await command(0, "CLUSTER", "MEET", "127.0.0.1", "\(ports[index])", "\(try await busPort(index))")
         }
         try await untilAll { $0.contains("cluster_known_nodes:\(servers.count)") }
         for index in masters..<servers.count {
@@ -39,6 +40,26 @@ package final class RedisCluster: Sendable {
             try await untilReplicated(index)
         }
         try await untilAll { $0.contains("cluster_state:ok") }
+    }
+
+    /// Adds a master without slots, and returns its number when all nodes know it.
+    package func add() async throws -> Int {
+        let node = try await Self.node()
+        let index = nodes.withLock { nodes in
+            nodes.append(node)
+            return nodes.count - 1
+        }
+        try await command(0, "CLUSTER", "MEET", "127.0.0.1", "\(node.port)", "\(try await busPort(index))")
+        try await untilAll { $0.contains("cluster_known_nodes:\(index + 1)") && $0.contains("cluster_state:ok") }
+        return index
+    }
+
+    /// The port of a node for its clients.
+    package func port(_ index: Int) -> Int { ports[index] }
+
+    /// The port of a node for the other nodes.
+    package func busPort(_ index: Int) async throws -> Int {
+        try await command(index, "CONFIG", "GET", "cluster-port").array?.last?.int ?? 0
     }
 
     /// `redis://127.0.0.1:6381`
@@ -130,7 +151,7 @@ package final class RedisCluster: Sendable {
     }
 
     /// A node without slots. Its two ports are the kernel's choice; where another program was quicker, others are tried.
-    private static func node() async throws -> (RedisServer, Int) {
+    private static func node() async throws -> Node {
         var failure: any Error = NotReady(description: "no free port")
         for _ in 0..<5 {
             let (port, bus) = (freePort(), freePort())
@@ -140,7 +161,8 @@ package final class RedisCluster: Sendable {
                     "--cluster-node-timeout", "1500", "--cluster-config-file", "nodes.conf",
                     "--repl-diskless-sync-delay", "0",
                 ])
-                return (server, port)
+                let control = RedisConnection(try RedisConfiguration(url: server.url), name: "control")
+                return Node(server: server, port: port, control: control)
             } catch {
                 failure = error
             }

@@ -12,10 +12,14 @@ package final class RedisServer: Sendable {
     package let directory: TemporaryDirectory
     private let child = Locked<ChildProcess?>(nil)
     private let options: [String]
+    private let environment: [String: String]
 
     /// Starts a server and returns when it answers PING. `options` (`["--requirepass", "x"]`) are stronger than the defaults;
-    /// with `appendOnly` it keeps an append-only file, written out at once, so that ``restart()`` finds everything.
-    package init(options: [String] = [], appendOnly: Bool = false) async throws {
+    /// `environment` is added to this process'; with `appendOnly` it keeps an append-only file, written out at once, so that ``restart()`` finds everything.
+    package init(
+        options: [String] = [], appendOnly: Bool = false, environment: [String: String] = [:]
+    ) async throws {
+        self.environment = environment
         // As the commands do: hiredis 0.14 writes with write(2), and here servers are killed on purpose.
         signal(SIGPIPE, SIG_IGN)
         directory = TemporaryDirectory()
@@ -43,7 +47,7 @@ package final class RedisServer: Sendable {
 
     /// Starts it again on the same data after ``stop()`` or ``kill9()``.
     package func start() async throws {
-        let server = try await ChildProcess("/usr/bin/env", ["redis-server"] + options)
+        let server = try await ChildProcess("/usr/bin/env", ["redis-server"] + options, environment: environment)
         child.withLock { $0 = server }
         for _ in 0..<5000 {
             if ping() { return }

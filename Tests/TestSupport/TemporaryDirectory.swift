@@ -15,6 +15,12 @@ package final class TemporaryDirectory: Sendable {
 
     deinit { Self.remove(path) }
 
+    /// Where the programs that tests start remember caches, in place of this user's own state folder; removed when the test run exits.
+    static let stateHome: TemporaryDirectory = {
+        atexit { TemporaryDirectory.remove(TemporaryDirectory.stateHome.path) }
+        return TemporaryDirectory()
+    }()
+
     /// A path inside.
     package func path(_ name: String) -> String { "\(path)/\(name)" }
 

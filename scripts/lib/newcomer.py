@@ -81,6 +81,7 @@ def main():
     options = parser.parse_args()
     work = pathlib.Path(tempfile.mkdtemp(prefix="newcomer-"))
     figures, failures = {}, []
+    os.environ["XDG_STATE_HOME"] = str(work / "state")
     try:
         clone = work / "prefetch"
         # By way of a bare one: nothing but what is committed can come along.

@@ -24,6 +24,8 @@ int clinux_link_fd(int fd, int dirfd, const char *name);
 /// One byte of a lock file: F_OFD_SETLK with F_WRLCK. Never blocks: EAGAIN or EACCES where another open file description has it.
 int clinux_ofd_try_lock(int fd, int64_t offset);
 int clinux_ofd_unlock(int fd, int64_t offset);
+/// F_OFD_GETLK: 1 where another open file description has the byte, 0 where none has, -1 with errno.
+int clinux_ofd_is_locked(int fd, int64_t offset);
 /// copy_file_range(2) from an offset to where `out` stands: shares the blocks where the file system can. Declared only with
 /// _GNU_SOURCE.
 ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count);
@@ -37,8 +39,12 @@ int clinux_syncfs(int fd);
 void clinux_keep_freed_memory(void);
 /// setrlimit(2): the soft limit of open files up to the hard one, 65,536 at most.
 int clinux_raise_file_limit(void);
-/// mmap(2), MAP_SHARED, for reading and writing: MAP_FAILED is a macro Swift does not import. NULL on failure.
+/// mmap(2), MAP_SHARED, for reading and writing: MAP_FAILED is a macro Swift does not import. NULL on failure. Where somebody cuts the file
+/// short, what is missing of it reads as zeros from then on and what is written there is lost, without a signal: a handler of SIGBUS, which
+/// leaves all other memory to the handler before it, sees to that. At most 1,024 at a time (ENOMEM).
 void *clinux_map_shared(int fd, size_t length);
+/// munmap(2) of such a mapping.
+void clinux_unmap_shared(void *memory, size_t length);
 /// One step for every thread and process that maps the word, aligned to 8 bytes: add; read; and exchange, 1 where it was `expected`.
 void clinux_shared_add(void *word, int64_t value);
 int64_t clinux_shared_load(const void *word);
@@ -51,6 +57,10 @@ int clinux_rename_noreplace(int olddirfd, const char *oldpath, int newdirfd, con
 int clinux_set_cloexec(int fd, int on);
 /// fcntl(2), F_SETFL: O_NONBLOCK on or off.
 int clinux_set_nonblock(int fd, int on);
+/// memfd_create(2) with FD_CLOEXEC: a file in memory that has no name; -1 and errno on failure.
+int clinux_memory_file(void);
+/// fcntl(2), F_ADD_SEALS: nobody changes a file of clinux_memory_file any more.
+int clinux_seal(int fd);
 /// accept4(2) with SOCK_NONBLOCK | SOCK_CLOEXEC: declared only with _GNU_SOURCE. EINTR is retried.
 int clinux_accept(int fd);
 /// FS type of statfs(2), the f_type magic number.
@@ -59,10 +69,11 @@ int64_t clinux_fs_magic(int fd);
 /// Starts a program as a child that the kernel ends with `death_signal` when the *thread* that called this ends
 /// (prctl(2), PR_SET_PDEATHSIG): call it only from a thread that lives as long as the process should.
 /// `fds[i]` becomes descriptor i of the child (-1: /dev/null), everything else is closed on exec by its own flag except
-/// `keep_fd` (-1: none), which is inherited under its own number. `own_group` puts the child into a process group of its own,
+/// `keep_fd` (-1: none), which is inherited under its own number. `work_dir` (-1: the caller's) becomes its working directory, and
+/// then its files are for this user alone (umask 077). `own_group` puts the child into a process group of its own,
 /// so that a terminal's Ctrl-C reaches only the parent. `envp` NULL is the caller's own environment. Returns the pid; -1 with errno where fork or exec failed.
 pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd,
-                   int death_signal, int own_group);
+                   int work_dir, int death_signal, int own_group);
 
 /// wait status macros.
 int clinux_wexited(int status);

@@ -10,12 +10,12 @@ enum TreeName {
     /// PATH_MAX is 4,096, the folder included.
     private static let longestPath = 2_000
 
-    /// The path for a URL, without a slash at its start.
+    /// The path for a URL, without a slash at its start. A secret of it is there as the beginning of its digest.
     static func path(of url: String, _ format: ImageFormat) -> String {
         let (scheme, rest) = split(url, at: "://")
         let hostEnd = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
         var folders = [name(scheme), host(rest[..<hostEnd])]
-        let path = rest[hostEnd...]
+        let path = URLMask.url(String(rest[hostEnd...])) { URLMask.mask + digest($0).prefix(16) }
         let queryStart = path.firstIndex { $0 == "?" || $0 == "#" } ?? path.endIndex
         var parts = path[..<queryStart].split(separator: "/", omittingEmptySubsequences: false)
         // What is in front of the first slash: nothing.

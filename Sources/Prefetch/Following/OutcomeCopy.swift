@@ -49,7 +49,7 @@ struct OutcomeCopy {
             let position = index - range.lowerBound
             let code = position < codes.count && codes[position] != 0 ? codes[position] : openAs?.rawValue ?? 0
             guard code != 0 else { continue }
-            guard let outcome = PrefetchOutcome(rawValue: code) else {
+            guard let outcome = PrefetchOutcome(code: code) else {
                 throw PrefetchError(
                     .software, "URL \(index) has the outcome \(code), which does not exist",
                     hint: "look at the batch: prefetch-coord fsck")

@@ -184,7 +184,7 @@ package actor OutcomeTail {
         if let status, status.isSealed, status.counts.finished > 0, status.elapsed > 0 {
             // A tenth of what is left at the pace so far: who waits for the end of a short batch is not kept waiting.
             let rest = Double(status.total - status.counts.finished) / Double(status.counts.finished) * status.elapsed
-            interval = min(interval, max(.milliseconds(10), .seconds(rest / 10)))
+            interval = min(interval, max(.milliseconds(10), .seconds(min(1, rest / 10))))
         }
         try await sleep(max(interval, cost * 10))
     }

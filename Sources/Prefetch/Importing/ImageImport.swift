@@ -104,7 +104,7 @@ package struct ImageImport: Sendable {
             try disk.storeVerified(bytes, forKey: key, level: level, coder: coder, replacing: item.digest != nil)
             return .stored
         } catch {
-            guard error.code == .badImageData else { throw error }
+            guard error.code == .badImageData || error.code == .unsupportedFormat else { throw error }
             onRefusal(item.name, error.message)
             return .refused
         }

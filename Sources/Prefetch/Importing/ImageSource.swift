@@ -60,7 +60,7 @@ package enum ImageSource: Sendable {
     private static func forEach(
         ofManifest path: String, _ body: (Item) async throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {
-        var reader = try LineReader(path: path)
+        var reader = try LineReader(once: path)
         while let (text, _) = try reader.next() {
             guard !text.isEmpty else { continue }
             guard let line = try? JSONDecoder().decode(ManifestLine.self, from: Data(text)), let url = line.url else {

@@ -9,16 +9,11 @@ struct InputBytes: ~Copyable {
     private let file: gzFile
     private var buffer = [UInt8](repeating: 0, count: 1 << 17)
 
-    /// - Throws: `notFound`, `unreadableList` with the reason.
+    /// - Throws: `notFound`, `unreadableList` with the reason, also for what can be read only once: each list is read twice.
     init(path: String) throws(PrefetchError) {
         self.path = path
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            let reason = String(cString: strerror(errno))
-            throw PrefetchError(
-                errno == ENOENT ? .notFound : .unreadableList, "cannot read \(path): \(reason)",
-                hint: "give a text file with one URL a line, or - for standard input")
-        }
+        try ListFile.requireRepeatable(path)
+        let descriptor = try ListFile.open(path)
         guard let file = gzdopen(descriptor, "rb") else {
             close(descriptor)
             throw PrefetchError(.inputOutput, "cannot read \(path): no memory to unpack it")

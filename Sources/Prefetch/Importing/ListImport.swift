@@ -8,12 +8,15 @@ package struct ListImport: Sendable {
     /// What a person said of the input.
     package struct Options: Sendable, Equatable {
         package var format = ListFormat.auto
-        /// Of a table: name or number of the columns.
+        /// Of a table: name or number of the columns. Of lines of JSON `keepColumns` are names of members.
         package var urlColumn: String?
         package var sha256Column: String?
         package var keepColumns: [String] = []
 
         package init() {}
+
+        /// Whether all of them that are there are about lines of JSON too.
+        var isOfMembers: Bool { !keepColumns.isEmpty && urlColumn == nil && sha256Column == nil }
 
         /// Whether one of them is about tables.
         var isOfTable: Bool { urlColumn != nil || sha256Column != nil || !keepColumns.isEmpty }
@@ -22,6 +25,8 @@ package struct ListImport: Sendable {
     private enum Kind: Equatable {
         case lines
         case table(separator: UInt8)
+        /// Lines of JSON, of which members become columns.
+        case objects
         case sitemap
     }
 
@@ -30,13 +35,15 @@ package struct ListImport: Sendable {
     private let kind: Kind
     private let isPacked: Bool
     private let isSpooled: Bool
+    /// What messages call it.
+    private let called: String
     /// How it begins, unpacked: what it looks like is said where it has no URLs.
     let head: [UInt8]
 
     /// Looks at the beginning of a file; nil where it is a list of lines as it is.
     ///
-    /// * `name`: what the file is called where it was read from, for its extension.
-    /// * `isSpooled`: it is a copy of standard input, so nothing beside it belongs to it.
+    /// * `name`: what the file is called where it was read from, for its extension and for messages.
+    /// * `isSpooled`: it is a copy of standard input or a pipe, so nothing beside it belongs to it.
     /// - Throws: `notFound`, `unreadableList`; `configuration` where the options are for something else than it is.
     package init?(
         path: String, name: String? = nil, isSpooled: Bool = false, options: Options = Options()
@@ -46,10 +53,12 @@ package struct ListImport: Sendable {
         isPacked = bytes.isPacked
         head = Array(first.prefix(4096))
         (self.path, self.options, self.isSpooled) = (path, options, isSpooled)
+        called = isSpooled ? name ?? ListFile.name(of: "-") : path
         kind = try Self.kind(first, name: name ?? path, isPacked: isPacked, options)
         if kind == .lines && options.isOfTable {
             throw PrefetchError(
-                .configuration, "\(path) is no table, and --url-column, --sha256-column and --keep-columns are for one",
+                .configuration,
+                "\(called) is no table, and --url-column, --sha256-column and --keep-columns are for one",
                 hint: "say so where it is: --input-format csv, or tsv")
         }
         if kind == .lines && !isPacked { return nil }
@@ -62,7 +71,8 @@ package struct ListImport: Sendable {
         case .csv: return .table(separator: UInt8(ascii: ","))
         case .tsv: return .table(separator: UInt8(ascii: "\t"))
         case .sitemap: return .sitemap
-        case .plain, .jsonl: return .lines
+        case .plain: return .lines
+        case .jsonl: return options.isOfMembers ? .objects : .lines
         case .auto: break
         }
         var base = name.lowercased()
@@ -72,8 +82,16 @@ package struct ListImport: Sendable {
         let text = head.drop { [0xEF, 0xBB, 0xBF, 0x20, 0x09, 0x0A, 0x0D].contains($0) }
         if isSitemap(text) { return .sitemap }
         guard options.isOfTable else { return .lines }
+        if options.isOfMembers && isObjects(text) { return .objects }
         let first = head.prefix { $0 != UInt8(ascii: "\n") }
         return .table(separator: first.contains(UInt8(ascii: "\t")) ? UInt8(ascii: "\t") : UInt8(ascii: ","))
+    }
+
+    /// Whether the first entry of a text is a JSON object.
+    private static func isObjects(_ text: ArraySlice<UInt8>) -> Bool {
+        let lines = text.split(separator: UInt8(ascii: "\n"), maxSplits: 1_000).lazy
+            .map { $0.drop { [0x20, 0x09, 0x0D].contains($0) } }
+        return lines.first { !$0.isEmpty && $0.first != UInt8(ascii: "#") }?.first == UInt8(ascii: "{")
     }
 
     /// Whether a text begins as XML does, or with the element of a sitemap, whatever prefix it has.
@@ -101,6 +119,7 @@ package struct ListImport: Sendable {
             var bytes = try InputBytes(path: path)
             while case let piece = try bytes.next(), !piece.isEmpty { try output.write(piece) }
         case .table(let separator): try writeTable(separator, to: output)
+        case .objects: try writeObjects(to: output)
         case .sitemap: try writeSitemap(to: output)
         }
         let name = "\(stem).\(try output.finish().prefix(16)).list"
@@ -111,6 +130,32 @@ package struct ListImport: Sendable {
                 hint: "make room in \(folder)")
         }
         return "\(folder)/\(name)"
+    }
+
+    /// Lines stay lines under their numbers; members that are kept become columns.
+    private func writeObjects(to output: LineOutput) throws(PrefetchError) {
+        var members = ListMembers(options.keepColumns)
+        func add(_ line: [UInt8]) throws(PrefetchError) { try output.write(line[...]) }
+        var bytes = try InputBytes(path: path)
+        while case let piece = try bytes.next(), !piece.isEmpty { try members.read(piece, add) }
+        try members.finish(add)
+    }
+
+    /// Columns of a table that are neither used nor kept; none where it has no row of names.
+    /// - Throws: as ``write(into:stem:)``.
+    package func unusedColumns() throws(PrefetchError) -> [String] {
+        guard case .table(let separator) = kind else { return [] }
+        var unused: [String]?
+        var reader = CSVReader(separator: separator)
+        func look(_ record: CSVReader.Record) throws(PrefetchError) {
+            guard unused == nil else { return }
+            let names = record.fields.map { String(decoding: $0, as: UTF8.self) }
+            unused = try TableColumns(names, options).unused(names)
+        }
+        var bytes = try InputBytes(path: path)
+        while unused == nil, case let piece = try bytes.next(), !piece.isEmpty { try reader.read(piece, look) }
+        if unused == nil { try reader.finish(look) }
+        return unused ?? []
     }
 
     /// Rows become lines under the numbers they have: what is said of line 7 is said of line 7 of the table.
@@ -189,11 +234,11 @@ package struct ListImport: Sendable {
 
     /// The file beside the index that has the name of an address.
     private func local(_ address: String, line: Int) throws(PrefetchError) -> String {
-        let names = "line \(line) of \(isSpooled ? "standard input" : path) names \(address)"
+        let names = "line \(line) of \(called) names \(address)"
         let together = "nothing is fetched for a list: fetch all of its sitemaps into one folder with it"
         guard !isSpooled else {
             throw PrefetchError(
-                .unreadableList, "\(names), a sitemap, and there is nothing beside standard input",
+                .unreadableList, "\(names), a sitemap, and there is nothing beside \(called)",
                 hint: "\(together), and submit the file of the index")
         }
         let place = address.prefix { $0 != "?" && $0 != "#" }

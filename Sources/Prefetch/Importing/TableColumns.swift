@@ -17,6 +17,13 @@ struct TableColumns: Equatable {
             && left.kept.elementsEqual(right.kept) { $0 == $1 }
     }
 
+    /// The names of the first row that are neither used nor kept; none where it is a row of URLs.
+    func unused(_ first: [String]) -> [String] {
+        guard hasHeader else { return [] }
+        let used = Set([url] + [sha256].compactMap { $0 } + kept.map(\.column))
+        return first.indices.filter { !used.contains($0) && !first[$0].isEmpty }.map { first[$0] }
+    }
+
     /// Goes by the first row.
     ///
     /// - Throws: `unreadableList` where a column is not there, with those that are.

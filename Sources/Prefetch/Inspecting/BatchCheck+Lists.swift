@@ -27,7 +27,7 @@ extension BatchCheck {
             (urls, line) = (segment.end, segment.line + segment.lines)
         }
         if urls != total { tell("I2", "its lists have \(urls) URLs, but the total is \(total)") }
-        if snapshot.fields["pushed"]?.int ?? 0 > total { tell("I2", "more URLs are pushed than its lists have") }
+        if snapshot.number("pushed") > total { tell("I2", "more URLs are pushed than its lists have") }
         return found
     }
 }

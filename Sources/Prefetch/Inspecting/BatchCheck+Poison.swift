@@ -10,7 +10,9 @@ extension BatchCheck {
     private func deaths(_ snapshot: BatchSnapshot) -> [Finding] {
         var found: [Finding] = []
         var names = Set(snapshot.jobs.compactMap { PrefetchJob.name(ofPayload: $0) })
-        for claims in snapshot.owned.values { names.formUnion(claims.map(\.name)) }
+        for claims in snapshot.owned.values {
+            names.formUnion(claims.compactMap { PrefetchJob.name(ofPayload: $0.payload) })
+        }
         for (name, count) in snapshot.tries.sorted(by: { $0.key < $1.key }) {
             let job = name.hasSuffix("!") ? String(name.dropLast()) : name
             if !names.contains(job) {

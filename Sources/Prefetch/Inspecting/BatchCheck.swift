@@ -6,16 +6,17 @@ internal import WebImage
 /// - I1: finished = outcomes that are not open = the sum of the counts of the outcomes; skipped likewise.
 /// - I2: while a batch runs, every open URL that is pushed is in exactly one job, and a waiting job can be claimed.
 /// - I3: a batch is done exactly where it is sealed and every URL ended; then nothing of its run is left.
-/// - I4: claims belong to registered workers; the workers' counts add up to the batch's.
+/// - I4: claims belong to registered workers, which know of them; the workers' counts add up to the batch's.
 /// - I5, that every image is in the cache, needs the cache and the list: `prefetch-coord fsck --cache` looks.
 /// - I6: deaths are counted of jobs that exist, those under the mark are at most all of them; a `poison` URL has its detail, and while
 ///   the batch runs it is on the list of failed URLs, where the policy lists.
+/// - I7: every URL that was skipped has one record of its status, tries and time, and no other URL has one.
 /// - Type: every key of it is of the type it must be. Where one is not, nothing else is looked at.
 package struct BatchCheck: Sendable {
     /// Something that does not agree.
     package struct Finding: Sendable, Equatable {
         package var batch: String
-        /// `I1` to `I6`, or `Type`.
+        /// `I1` to `I7`, or `Type`.
         package var invariant: String
         /// One sentence.
         package var message: String
@@ -71,6 +72,7 @@ package struct BatchCheck: Sendable {
         }
         guard let snapshot else { throw PrefetchError(.notFound, "there is no batch '\(batch)'") }
         return counts(snapshot) + jobs(snapshot) + listed + ending(snapshot) + workers(snapshot) + poison
+            + records(snapshot)
     }
 
     func finding(_ invariant: String, _ message: String) -> Finding {
@@ -82,7 +84,7 @@ package struct BatchCheck: Sendable {
         var settled = [Int](repeating: 0, count: 256)
         for code in snapshot.outcomes { settled[Int(code)] += 1 }
         settled[0] = 0
-        for (code, number) in settled.enumerated() where number > 0 && PrefetchOutcome(rawValue: UInt8(code)) == nil {
+        for (code, number) in settled.enumerated() where number > 0 && PrefetchOutcome(code: UInt8(code)) == nil {
             found.append(finding("I1", "\(number) URLs have the outcome \(code), which does not exist"))
         }
         let finished = snapshot.number("finished")
@@ -90,8 +92,9 @@ package struct BatchCheck: Sendable {
             found.append(finding("I1", "finished is \(finished), but \(settled.reduce(0, +)) URLs have an outcome"))
         }
         var skipped = 0
-        for outcome in PrefetchOutcome.allCases {
-            let (counted, seen) = (snapshot.number("o\(outcome.rawValue)"), settled[Int(outcome.rawValue)])
+        for code in 1...PrefetchOutcome.unknown.rawValue {
+            guard let outcome = PrefetchOutcome(code: code) else { continue }
+            let (counted, seen) = (snapshot.number("o\(code)"), settled[Int(code)])
             if counted != seen {
                 found.append(finding("I1", "\(outcome.name) is \(counted), but \(seen) URLs ended so"))
             }
@@ -102,7 +105,7 @@ package struct BatchCheck: Sendable {
         }
         // Where Redis lost its tail, and with it the end of the list, workers still report what they had of that: it counts, and is
         // pushed again with the rest.
-        let end = snapshot.number("sealed") == 1 ? snapshot.number("pushed") : snapshot.fields["total"]?.int ?? .max
+        let end = snapshot.number("sealed") == 1 ? snapshot.count("pushed") : snapshot.fields["total"]?.count ?? .max
         let beyond = snapshot.outcomes.dropFirst(end).count { $0 != 0 }
         if beyond > 0 { found.append(finding("I1", "\(beyond) URLs have an outcome and were never pushed")) }
         let keep = snapshot.fields["details"]?.int ?? 100_000
@@ -118,25 +121,40 @@ package struct BatchCheck: Sendable {
     private func jobs(_ snapshot: BatchSnapshot) -> [Finding] {
         guard snapshot.isRunning else { return [] }
         var found: [Finding] = []
-        let pushed = snapshot.number("pushed")
-        var places = [UInt8](repeating: 0, count: pushed)
+        let pushed = snapshot.count("pushed")
+        let identity = snapshot.identity(of: batch)
+        // Of the URLs behind the last outcome and the last job nothing is known, however many they are said to be.
+        var places = [UInt8](repeating: 0, count: min(pushed, snapshot.outcomes.count))
         func place(_ payload: [UInt8], _ whose: String) {
-            guard let job = PrefetchJob(payload), job.batch == batch, job.base + job.entries.count <= pushed else {
+            guard let job = PrefetchJob(payload), job.batch == batch, job.base + job.entries.count <= pushed,
+                job.base + job.entries.count <= BatchStatus.mostURLs
+            else {
                 found.append(finding("I2", "\(whose) is no job of this batch"))
                 return
             }
+            places += repeatElement(0, count: max(0, job.base + job.entries.count - places.count))
             for index in job.base..<(job.base + job.entries.count) where places[index] < 255 { places[index] += 1 }
         }
         for payload in snapshot.jobs { place(payload, "an element of the job list") }
         for (worker, claims) in snapshot.owned.sorted(by: { $0.key < $1.key }) {
-            for claim in claims where claim.name.hasPrefix(batch + ":") {
+            // Jobs of an earlier batch of this name are nobody's: their reports are refused.
+            for claim in claims where identity.range(ofClaim: claim.name) != nil {
                 place(claim.payload, "\(claim.name), claimed by \(worker),")
             }
         }
-        let open = (0..<pushed).filter { $0 >= snapshot.outcomes.count || snapshot.outcomes[$0] == 0 }
-        for (wrong, what) in [
-            (open.filter { places[$0] == 0 }, "in no job"), (open.filter { places[$0] > 1 }, "in several jobs"),
-        ] {
+        var (homeless, doubled): ((count: Int, first: Int?), (count: Int, first: Int?)) = ((0, nil), (0, nil))
+        for (index, jobs) in places.enumerated()
+        where jobs != 1 && (index >= snapshot.outcomes.count || snapshot.outcomes[index] == 0) {
+            if jobs == 0 {
+                homeless = (homeless.count + 1, homeless.first ?? index)
+            } else {
+                doubled = (doubled.count + 1, doubled.first ?? index)
+            }
+        }
+        if pushed > places.count {
+            homeless = (homeless.count + pushed - places.count, homeless.first ?? places.count)
+        }
+        for (wrong, what) in [(homeless, "in no job"), (doubled, "in several jobs")] {
             guard let first = wrong.first else { continue }
             found.append(finding("I2", "\(wrong.count) open URLs are \(what), the first has the index \(first)"))
         }
@@ -195,13 +213,23 @@ package struct BatchCheck: Sendable {
             found.append(
                 finding("I4", "\(worker) has \(snapshot.owned[worker]?.count ?? 0) claims and is not registered"))
         }
+        let identity = snapshot.identity(of: batch)
+        for (worker, names) in snapshot.unheld.sorted(by: { $0.key < $1.key }) {
+            let lost = (snapshot.owned[worker] ?? []).filter {
+                names.contains($0.name) && identity.range(ofClaim: $0.name) != nil
+            }
+            guard let first = lost.map(\.name).min() else { continue }
+            found.append(
+                finding("I4", "\(worker) does not know of \(lost.count) claims that it has, the first is \(first)"))
+        }
         var sums: [String: Int] = [:]
         for (name, value) in snapshot.workerCounts {
             guard let colon = name.lastIndex(of: ":") else { continue }
             sums[String(name[name.index(after: colon)...]), default: 0] += value.int ?? 0
         }
-        for outcome in PrefetchOutcome.allCases {
-            let (sum, counted) = (sums["\(outcome.rawValue)"] ?? 0, snapshot.number("o\(outcome.rawValue)"))
+        for code in 1...PrefetchOutcome.unknown.rawValue {
+            guard let outcome = PrefetchOutcome(code: code) else { continue }
+            let (sum, counted) = (sums["\(code)"] ?? 0, snapshot.number("o\(code)"))
             if sum != counted {
                 found.append(finding("I4", "\(outcome.name) is \(counted), but the workers' sum is \(sum)"))
             }
@@ -217,5 +245,12 @@ package struct BatchCheck: Sendable {
 extension BatchSnapshot {
     var isRunning: Bool { fields["state"]?.string == "running" }
 
+    func identity(of batch: String) -> BatchIdentity {
+        BatchIdentity(id: batch, nonce: fields["nonce"]?.string ?? "")
+    }
+
     func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
+
+    /// The same where less than nothing is none.
+    func count(_ name: String) -> Int { max(0, number(name)) }
 }

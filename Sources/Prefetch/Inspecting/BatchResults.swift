@@ -12,6 +12,10 @@ package struct BatchResults: Sendable {
         package var url: String
         /// How it ended last; nil while it is open.
         package var outcome: PrefetchOutcome?
+        /// Of a line that was skipped, its HTTP status and tries; nil otherwise.
+        package var failure: FailureRecord?
+        /// When a line that was skipped ended, ms since 1970; nil where that is not known.
+        package var ended: Int?
         /// What a table had beside the URL.
         package var columns: [String: String]?
 
@@ -50,12 +54,11 @@ package struct BatchResults: Sendable {
     package func forEach(_ body: (Line) async throws(PrefetchError) -> Bool) async throws(PrefetchError) {
         var readers = chain.batches.map { OutcomeReader(queue: queue, status: $0) }
         try await entries.forEach { entry async throws(PrefetchError) in
-            var outcome: PrefetchOutcome?
+            var line = Line(line: entry.line, url: entry.url, outcome: nil)
             for index in readers.indices {
-                outcome = try await readers[index].next()
-                guard outcome?.isSkipped == true else { break }
+                (line.outcome, line.failure, line.ended) = try await readers[index].next()
+                guard line.outcome?.isSkipped == true else { break }
             }
-            var line = Line(line: entry.line, url: entry.url, outcome: outcome)
             line.columns = entry.columns
             return try await body(line)
         }
@@ -70,24 +73,34 @@ private struct OutcomeReader {
     let status: BatchStatus
     private var index = 0
     private var block: [UInt8] = []
+    private var records: [Int: FailureRecord] = [:]
+    private let reader: FailureRecords
 
     init(queue: PrefetchQueue, status: BatchStatus) {
         self.queue = queue
         self.status = status
+        reader = FailureRecords(queue: queue, status: status)
     }
 
-    /// The next one; nil for an open URL.
-    mutating func next() async throws(PrefetchError) -> PrefetchOutcome? {
+    /// The next one, nil for an open URL; and of a skipped one its record and when it ended.
+    mutating func next() async throws(PrefetchError) -> (
+        outcome: PrefetchOutcome?, failure: FailureRecord?, ended: Int?
+    ) {
         if index % Self.step == 0 {
+            let range = index..<index + Self.step
             do throws(RedisError) {
-                block = try await queue.outcomes(of: status.id, range: index..<index + Self.step)
+                block = try await queue.outcomes(of: status.id, range: range)
+                let isCancelled = status.state == .cancelled
+                let open = isCancelled ? range.filter { block[$0 - range.lowerBound] == 0 } : []
+                let hasFailures = block.contains { $0 > PrefetchOutcome.notModified.rawValue }
+                records = hasFailures || isCancelled ? try await reader.read(range, open: open) : [:]
             } catch {
                 throw PrefetchError(error)
             }
         }
-        let code = block[index % Self.step]
+        let (code, record) = (block[index % Self.step], records[index])
         index += 1
-        if code == 0 { return status.state == .cancelled ? .cancelled : nil }
-        return PrefetchOutcome(rawValue: code)
+        if code == 0, status.state != .cancelled { return (nil, nil, nil) }
+        return (code == 0 ? .cancelled : PrefetchOutcome(code: code), record, reader.time(of: record))
     }
 }

@@ -6,6 +6,8 @@ struct BatchSnapshot {
     /// One byte per URL index as far as Redis has them; those of a batch that is over may be read later, they do not change.
     var outcomes: [UInt8]
     var detailsKept: Int
+    /// Chunks of the records of failures, as ``FailureRecord`` describes them.
+    var records: [String: [UInt8]]
     var workerCounts: [String: RedisValue]
     /// Payloads of the batch's list.
     var jobs: [[UInt8]]
@@ -16,8 +18,10 @@ struct BatchSnapshot {
     var isQueuePaused: Bool
     var isInRunning: Bool
     var workers: Set<String>
-    /// What each worker has claimed: name and payload, without the fields about the claim itself.
+    /// What each worker has claimed: name of the claim and payload, without the fields about the claim itself.
     var owned: [String: [(name: String, payload: [UInt8])]]
+    /// Claims that their worker did not name at its last heartbeat.
+    var unheld: [String: Set<String>] = [:]
     /// Deaths by job, `job!` those under the mark.
     var tries: [String: Int]
     /// Whether a repair holds it, and so keeps it out of the ready lists.
@@ -29,7 +33,7 @@ struct BatchSnapshot {
     // ARGV: batch, last index of the outcomes to return (-1 = all), workers. Result: {hash, outcomes, details kept, counts of
     // workers, jobs, elements of the bell, whether it is in the set of running batches, registered workers, of the ready lists high,
     // normal and low {elements, times the batch is one}, whether the queue is paused, deaths of its jobs, whether a repair holds it,
-    // then the claims of each worker}. Cost: O(all that).
+    // records where all outcomes are returned, then the claims of each worker}. Cost: O(all that).
     //
     // A script, since a Redis at maxmemory refuses every command inside MULTI.
     private static let snapshot = PrefetchQueue.script(
@@ -49,6 +53,7 @@ struct BatchSnapshot {
         out[#out + 1] = redis.call('EXISTS', K .. ':paused')
         out[#out + 1] = redis.call('HGETALL', tries(id))
         out[#out + 1] = redis.call('HEXISTS', K .. ':held', id)
+        out[#out + 1] = ARGV[2] == '-1' and redis.call('HGETALL', records(id)) or {}
         for i = 3, #ARGV do out[#out + 1] = redis.call('HGETALL', own(ARGV[i])) end
         return out
         """#)
@@ -70,27 +75,34 @@ struct BatchSnapshot {
                 try await queue.run(
                     snapshot, [RedisArgument(batch), isOver ? "0" : "-1"] + owners.map { RedisArgument($0) }
                 ).array ?? []
-            guard replies.count == 14 + owners.count else { return nil }
+            guard replies.count == 15 + owners.count else { return nil }
             let workers = Set((replies[7].array ?? []).compactMap(\.string))
             // One that joined since its name was asked for may have claimed what would be missed here.
             guard workers.isSubset(of: owners) else { continue }
             let ready = replies[8..<11].map { ($0.array ?? []).map { $0.int ?? 0 } }
             var snapshot = BatchSnapshot(
                 fields: replies[0].fields ?? [:], outcomes: replies[1].bytes ?? [], detailsKept: replies[2].int ?? 0,
+                records: (replies[14].fields ?? [:]).mapValues { $0.bytes ?? [] },
                 workerCounts: replies[3].fields ?? [:], jobs: (replies[4].array ?? []).compactMap(\.bytes),
                 timesReady: ready.reduce(0) { $0 + ($1.last ?? 0) }, isAnyReady: ready.contains { $0.first != 0 },
                 bells: replies[5].int ?? 0, isQueuePaused: replies[11].int == 1, isInRunning: replies[6].int == 1,
                 workers: workers, owned: [:], tries: (replies[12].fields ?? [:]).compactMapValues(\.int),
                 isHeld: replies[13].int == 1)
-            for (owner, reply) in zip(owners, replies.dropFirst(14)) {
+            for (owner, reply) in zip(owners, replies.dropFirst(15)) {
                 let claimed = reply.fields ?? [:]
                 guard !claimed.isEmpty else { continue }
+                if let names = claimed["#unheld"]?.string {
+                    snapshot.unheld[owner] = Set(names.split(separator: " ").map(String.init))
+                }
                 snapshot.owned[owner] = claimed.compactMap { name, payload in
                     name.hasPrefix("#") ? nil : (name, payload.bytes ?? [])
                 }
             }
             guard !snapshot.fields.isEmpty else { return nil }
-            if isOver { snapshot.outcomes = try await allOutcomes(batch, queue) }
+            if isOver {
+                snapshot.outcomes = try await allOutcomes(batch, queue)
+                snapshot.records = try await queue.records(of: batch)
+            }
             return snapshot
         }
     }

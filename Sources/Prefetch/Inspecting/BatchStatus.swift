@@ -73,8 +73,16 @@ public struct BatchStatus: Sendable, Equatable {
     public var options: BatchOptions
     /// The most entries of skipped URLs it keeps.
     public var keepDetails: Int
+    /// What tells it from other batches that had its name, or will have it.
+    package var nonce = ""
     /// The reading's time in Redis, ms since 1970.
     public var at: Int
+
+    /// The most URLs a batch can have: each has its byte in one string of Redis, of 512 MiB at most.
+    package static let mostURLs = 1 << 29
+
+    /// This very batch, whoever has its name later.
+    package var identity: BatchIdentity { BatchIdentity(id: id, nonce: nonce) }
 
     /// SDWebImage's `didFinishWithTotalCount:skippedCount:`: total less skipped, and skipped.
     public var didFinish: (totalCount: Int, skippedCount: Int) { (total - counts.skipped, counts.skipped) }
@@ -114,22 +122,25 @@ public struct BatchStatus: Sendable, Equatable {
     /// Reads the hash of a batch; nil where it is none.
     init?(id: String, fields: [String: RedisValue], at: Int, isQueuePaused: Bool = false) {
         guard let state = fields["state"]?.string.flatMap(State.init(rawValue:)) else { return nil }
-        func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
+        func number(_ name: String) -> Int { fields[name]?.count ?? 0 }
         self.id = id
         self.state = state
         self.at = at
-        pushed = number("pushed")
+        // No URL is behind the longest string of outcomes.
+        pushed = min(number("pushed"), Self.mostURLs)
         isSealed = number("sealed") == 1
         isPaused = state == .running && number("paused") == 1
         self.isQueuePaused = isQueuePaused
-        total = fields["total"]?.int ?? pushed
+        total = min(fields["total"]?.count ?? pushed, Self.mostURLs)
         hasLists = number("open") == 1
         isOpen = hasLists && state == .running && !isSealed && number("closing") == 0
         deadline = number("deadline")
         finishAt = fields["finish_at"]?.string
         endedBy = state == .cancelled ? fields["ended_by"]?.string.flatMap(Ending.init(rawValue:)) : nil
         counts = PrefetchCounts()
-        for outcome in PrefetchOutcome.allCases { counts[outcome] = number("o\(outcome.rawValue)") }
+        for code in 1...PrefetchOutcome.unknown.rawValue {
+            if let outcome = PrefetchOutcome(code: code) { counts[outcome] += number("o\(code)") }
+        }
         counts.bytes = number("bytes")
         fetches = FetchTally(fields: fields)
         if state == .cancelled { counts[.cancelled] += max(0, total - counts.finished) }
@@ -146,7 +157,8 @@ public struct BatchStatus: Sendable, Equatable {
         slot = name("slot")
         priority = fields["priority"]?.string.flatMap(PrefetchPriority.init(rawValue:)) ?? .normal
         options = BatchOptions(encoded: fields["options"]?.string ?? "{}")
-        keepDetails = fields["details"]?.int ?? 100_000
+        keepDetails = fields["details"]?.count ?? 100_000
+        nonce = fields["nonce"]?.string ?? ""
     }
 
     /// Whether two readings say the same of the same batch; the times of the readings do not count.

@@ -1,7 +1,8 @@
 internal import WebImage
 internal import Redis
 
-/// Reads what was skipped of a batch, in the order of its lines: from the details Redis keeps, and past those from the list.
+/// Reads what was skipped of a batch, in the order of its lines: from the details Redis keeps, and past those from the
+/// records of all failures and the list.
 package struct FailureReader: Sendable {
     private let queue: PrefetchQueue
     private let status: BatchStatus
@@ -40,13 +41,11 @@ package struct FailureReader: Sendable {
             _ = try await body(nil)
             return
         }
-        for start in stride(from: 0, to: status.total, by: Self.step) {
-            let indices = try await skipped(start..<min(start + Self.step, status.total)).map(\.index)
-            let details = try await redis { () async throws(RedisError) in
-                try await queue.details(of: status.id, indices: indices)
-            }
-            for index in indices {
-                guard try await body(details[index]) else { return }
+        // Behind the last outcome nobody was skipped, whatever the total says.
+        let end = min(status.total, try await outcomeCount())
+        for start in stride(from: 0, to: end, by: Self.step) {
+            for item in try await failures(start..<min(start + Self.step, end)) {
+                guard try await body(item.detail) else { return }
             }
         }
     }
@@ -59,26 +58,60 @@ package struct FailureReader: Sendable {
         return kept < status.counts.skipped
     }
 
+    private func outcomeCount() async throws(PrefetchError) -> Int {
+        try await redis { () async throws(RedisError) in
+            try await queue.read([["STRLEN", RedisArgument(queue.keys.outcomes(status.id))]])[0].get().count ?? 0
+        }
+    }
+
     private func forEachInList(_ body: (FailureDetail) async throws(PrefetchError) -> Bool) async throws(PrefetchError)
     {
         let entries = try await BatchEntries(of: status, queue: queue, listPath: listPath)
         var index = 0
-        var known: [Int: (outcome: PrefetchOutcome, detail: FailureDetail?)] = [:]
+        var known: [Int: Failure] = [:]
         try await entries.forEach { entry async throws(PrefetchError) in
             if index % Self.step == 0 {
-                let found = try await skipped(index..<min(index + Self.step, status.total))
-                let details = try await redis { () async throws(RedisError) in
-                    try await queue.details(of: status.id, indices: found.map(\.index))
-                }
-                known = Dictionary(uniqueKeysWithValues: found.map { ($0.index, ($0.outcome, details[$0.index])) })
+                let found = try await failures(index..<max(index, min(index + Self.step, status.total)))
+                known = Dictionary(uniqueKeysWithValues: found.map { ($0.index, $0) })
             }
             defer { index += 1 }
-            guard let (outcome, detail) = known[index] else { return true }
-            return try await body(
-                detail
-                    ?? FailureDetail(
-                        line: entry.line, url: entry.url, outcome: outcome, detail: "no detail kept",
-                        settings: entry.settings))
+            guard let failure = known[index] else { return true }
+            return try await body(failure.detail ?? failure.detail(of: entry))
+        }
+    }
+
+    /// What Redis has of a failure, which may be without its URL.
+    private struct Failure {
+        let index: Int
+        let outcome: PrefetchOutcome
+        let detail: FailureDetail?
+        let record: FailureRecord?
+        let ended: Int?
+
+        func detail(of entry: PrefetchJob.Entry) -> FailureDetail {
+            var detail = FailureDetail(
+                line: entry.line, url: entry.url, outcome: outcome, httpStatus: record?.httpStatus,
+                attempts: record?.attempts ?? 0, detail: "no detail kept", settings: entry.settings)
+            detail.ended = ended
+            return detail
+        }
+    }
+
+    private func failures(_ range: Range<Int>) async throws(PrefetchError) -> [Failure] {
+        let found = try await skipped(range)
+        let reader = FailureRecords(queue: queue, status: status)
+        let (details, records) = try await redis { () async throws(RedisError) in
+            let open = found.filter { $0.outcome == .cancelled }.map(\.index)
+            return (
+                try await queue.details(of: status.id, indices: found.map(\.index)),
+                found.isEmpty ? [:] : try await reader.read(range, open: open)
+            )
+        }
+        return found.map { index, outcome in
+            let ended = reader.time(of: records[index])
+            var detail = details[index]
+            detail?.ended = ended
+            return Failure(index: index, outcome: outcome, detail: detail, record: records[index], ended: ended)
         }
     }
 
@@ -88,7 +121,7 @@ package struct FailureReader: Sendable {
         }
         return zip(range, codes).compactMap { index, code in
             if code == 0 { return status.state == .cancelled ? (index, .cancelled) : nil }
-            guard let outcome = PrefetchOutcome(rawValue: code), outcome.isSkipped else { return nil }
+            guard let outcome = PrefetchOutcome(code: code), outcome.isSkipped else { return nil }
             return (index, outcome)
         }
     }

@@ -101,7 +101,7 @@ package struct HistoryCheck: Sendable {
         _ index: Int, _ code: UInt8, _ wasOpen: Bool, _ known: HistoryTally.Entry, _ status: BatchStatus,
         _ current: Int?, _ expected: Set<PrefetchOutcome>?, _ result: inout Result
     ) {
-        let outcome = PrefetchOutcome(rawValue: code)
+        let outcome = PrefetchOutcome(code: code)
         let told = known.confirmations.map { "\(name($0.code))" }.joined(separator: ", ")
         guard index < status.total else {
             if code != 0 || known != HistoryTally.Entry() {
@@ -140,7 +140,7 @@ package struct HistoryCheck: Sendable {
     }
 
     private func name(_ code: UInt8) -> String {
-        code == 0 ? "nothing" : PrefetchOutcome(rawValue: code)?.name ?? "\(code)"
+        code == 0 ? "nothing" : PrefetchOutcome(code: code)?.name ?? "\(code)"
     }
 
     private func names(_ outcomes: Set<PrefetchOutcome>) -> String {

@@ -17,7 +17,7 @@ extension PrefetchQueue {
     func wrongKeys(of batch: String) async throws(RedisError) -> [WrongKey] {
         try await wrongKeys(among: [
             ("b:\(batch)", "hash"), ("b:\(batch):o", "string"), ("b:\(batch):skipped", "hash"),
-            ("b:\(batch):w", "hash"), ("b:\(batch):hosts", "hash"),
+            ("b:\(batch):records", "hash"), ("b:\(batch):w", "hash"), ("b:\(batch):hosts", "hash"),
             ("b:\(batch):refused", "hash"), ("b:\(batch):tries", "hash"), ("jobs:\(batch)", "list"),
         ])
     }
@@ -30,7 +30,7 @@ extension PrefetchQueue {
                 ("batches", "zset"), ("running", "set"), ("ready:high", "list"), ("ready:normal", "list"),
                 ("ready:low", "list"), ("bell", "list"), ("wheel", "string"), ("workers", "zset"), ("hold", "string"),
                 ("dead", "list"), ("slots", "hash"), ("held", "hash"), ("failed", "set"), ("failed:meta", "hash"),
-                ("hosts", "hash"),
+                ("hosts", "hash"), ("clock", "hash"),
             ] + own)
     }
 

@@ -1,3 +1,5 @@
+internal import Redis
+
 /// What a worker tells of one of its open URLs with its beat: a line of the field `oldest` of `w:<worker>`. The URL itself stands in the
 /// job it has claimed. Times are milliseconds before and after the beat, so that no clock but that of Redis counts.
 struct OpenURLNote: Equatable {
@@ -37,11 +39,13 @@ struct OpenURLNote: Equatable {
     /// Reads a line; nil for one of another form, as a worker of another version may write it.
     init?(_ line: Substring) {
         let parts = line.split(separator: " ", maxSplits: 8, omittingEmptySubsequences: false)
-        guard parts.count == 9, let index = Int(parts[1]), let state = OpenURL.State(rawValue: String(parts[2])),
-            let claimed = Int(parts[3]), let elapsed = Int(parts[4]), let attempt = Int(parts[6])
+        guard parts.count == 9, let index = Int(plausible: parts[1]),
+            let state = OpenURL.State(rawValue: String(parts[2])),
+            let claimed = Int(plausible: parts[3]), let elapsed = Int(plausible: parts[4]),
+            let attempt = Int(plausible: parts[6])
         else { return nil }
         self.init(batch: String(parts[0]), index: index, state: state, claimed: claimed, elapsed: elapsed)
-        remaining = Int(parts[5])
+        remaining = Int(plausible: parts[5])
         self.attempt = attempt
         host = parts[7] == "-" ? "" : String(parts[7])
         detail = String(parts[8])

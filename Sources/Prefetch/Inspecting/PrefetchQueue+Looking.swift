@@ -36,10 +36,11 @@ extension PrefetchQueue {
         }
         var look = BatchLook(at: at, status: status, counts: Self.countsByWorker(reply[2].fields ?? [:]))
         for (name, value) in fields where name.first == "h" && name.utf8.count == 4 {
-            if let code = Int(name.dropFirst()), let number = value.int { look.httpStatuses[code] = number }
+            if let code = Int(name.dropFirst()), let number = value.count { look.httpStatuses[code] = number }
         }
         for (name, value) in reply[3].fields ?? [:] {
-            let numbers = (value.string ?? "").split(separator: " ").compactMap { Int($0) }
+            let numbers = (value.string ?? "").split(separator: " ").compactMap { Int(plausible: $0) }
+                .map { max(0, $0) }
             guard numbers.count == 3 else { continue }
             look.hosts[name] = BatchLook.Host(finished: numbers[0], skipped: numbers[1], bytes: numbers[2])
         }
@@ -57,13 +58,14 @@ extension PrefetchQueue {
     static func countsByWorker(_ fields: [String: RedisValue]) -> [String: PrefetchCounts] {
         var counts: [String: PrefetchCounts] = [:]
         for (name, value) in fields {
-            guard let colon = name.lastIndex(of: ":"), let number = value.int else { continue }
+            guard let colon = name.lastIndex(of: ":"), let number = value.count else { continue }
             let worker = String(name[..<colon])
             let what = name[name.index(after: colon)...]
             if what == "bytes" {
                 counts[worker, default: PrefetchCounts()].bytes = number
-            } else if let outcome = UInt8(what).flatMap(PrefetchOutcome.init(rawValue:)) {
-                counts[worker, default: PrefetchCounts()][outcome] = number
+            } else if let outcome = UInt8(what).flatMap(PrefetchOutcome.init(code:)) {
+                // Several codes of later versions are one outcome here.
+                counts[worker, default: PrefetchCounts()][outcome] += number
             }
         }
         return counts
@@ -120,7 +122,7 @@ extension PrefetchQueue {
         var ends: [String: (state: WorkerRecord.State, ended: Int, returned: Int)] = [:]
         for (name, reply) in zip(names, replies) {
             guard let values = reply.array, values.count == 3, let state = values[0].string else { continue }
-            ends[name] = (state == "left" ? .left : .lost, values[1].int ?? 0, values[2].int ?? 0)
+            ends[name] = (state == "left" ? .left : .lost, values[1].count ?? 0, values[2].count ?? 0)
         }
         return ends
     }
@@ -131,7 +133,8 @@ extension PrefetchQueue {
         )[0]
         var found: [Int: FailureDetail] = [:]
         for (name, value) in try reply.get().fields ?? [:] {
-            guard let index = Int(name), let detail = value.string.flatMap(FailureDetail.init(encoded:)) else {
+            guard let index = Int(plausible: name), let detail = value.string.flatMap(FailureDetail.init(encoded:))
+            else {
                 continue
             }
             found[index] = detail

@@ -25,7 +25,7 @@ extension PrefetchQueue {
     /// The open URLs of a running batch that were claimed first, then what waits in Redis, then what is not there yet.
     package func oldestOpenURLs(of status: BatchStatus, most: Int = 5) async throws(RedisError) -> [OpenURL] {
         guard status.state == .running else { return [] }
-        let (jobs, at) = try await heldJobs(of: status.id)
+        let (jobs, at) = try await heldJobs(of: status.identity)
         let spoken = jobs.filter { !$0.notes.isEmpty }.sorted { $0.order < $1.order }
         var found = try await open(spoken.prefix(most), of: status.id, at: at)
         if found.count < most {
@@ -43,11 +43,10 @@ extension PrefetchQueue {
     }
 
     /// The jobs of a batch that workers have, and the time in Redis.
-    private func heldJobs(of batch: String) async throws(RedisError) -> (jobs: [Held], at: Int) {
-        let first = try await read([["TIME"], ["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"]])
-        let time = try first[0].get().array ?? []
-        let at = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
-        let workers = (try first[1].get().fields ?? [:]).compactMapValues(\.int).sorted { $0.key < $1.key }
+    private func heldJobs(of batch: BatchIdentity) async throws(RedisError) -> (jobs: [Held], at: Int) {
+        let first = try await read(clockCommands + [["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"]])
+        let at = try Self.time(first)
+        let workers = (try first[2].get().fields ?? [:]).compactMapValues(\.int).sorted { $0.key < $1.key }
         guard !workers.isEmpty else { return ([], at) }
         let replies = try await read(
             workers.flatMap { worker, _ in
@@ -60,17 +59,14 @@ extension PrefetchQueue {
         for (number, (worker, leaseEnd)) in workers.enumerated() {
             let said = try replies[2 * number].get().array ?? []
             let notes = (said.first?.string ?? "").split(separator: "\n").compactMap(OpenURLNote.init)
-            let beat = said.count > 1 ? said[1].int ?? at : at
-            let lease = said.last?.int ?? 0
+            let beat = said.count > 1 ? said[1].count ?? at : at
+            let lease = said.last?.count ?? 0
             for name in (try replies[2 * number + 1].get().array ?? []).compactMap(\.string) {
-                let parts = name.split(separator: ":")
-                guard parts.count == 3, parts[0] == batch, let base = Int(parts[1]), let count = Int(parts[2]) else {
-                    continue
-                }
+                guard let (base, count) = batch.range(ofClaim: name) else { continue }
                 var held = Held(
                     name: name, base: base, count: count, worker: worker, beat: beat, leaseEnd: leaseEnd,
                     lastSeen: leaseEnd - lease)
-                held.notes = notes.filter { $0.batch == batch && $0.index >= base && $0.index < base + count }
+                held.notes = notes.filter { $0.batch == batch.id && $0.index >= base && $0.index < base + count }
                 jobs.append(held)
             }
         }

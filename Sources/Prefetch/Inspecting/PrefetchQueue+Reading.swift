@@ -69,13 +69,12 @@ extension PrefetchQueue {
 
     private func readings(of ids: [String]) async throws(RedisError) -> [BatchStatus] {
         let replies = try await read(
-            [["TIME"], ["EXISTS", RedisArgument(keys.paused)]]
+            clockCommands + [["EXISTS", RedisArgument(keys.paused)]]
                 + ids.map { ["HGETALL", RedisArgument(keys.batch($0))] })
-        let time = try replies[0].get().array ?? []
-        let now = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
-        let isPaused = try replies[1].get().int == 1
+        let now = try Self.time(replies)
+        let isPaused = try replies[2].get().int == 1
         var result: [BatchStatus] = []
-        for (id, reply) in zip(ids, replies.dropFirst(2)) {
+        for (id, reply) in zip(ids, replies.dropFirst(3)) {
             // Somebody wrote something else to this key: no batch any more, and no reason to say nothing of the others.
             if reply.error?.code == "WRONGTYPE" { continue }
             if let status = BatchStatus(

@@ -33,14 +33,13 @@ extension PrefetchQueue {
         (figures.isPaused, figures.failedURLs) = (newest.isPaused, newest.failedURLs)
         let facts = try await connection.serverFacts()
         (figures.usedMemory, figures.maxMemory) = (facts.usedMemory, facts.maxmemory)
-        let replies = try await read([
-            ["TIME"], ["LLEN", RedisArgument(keys.dead)],
-            ["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"],
-        ])
-        let time = replies[0].array ?? []
-        let at = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
-        figures.dead = replies[1].int ?? 0
-        let leases = (try replies[2].get().fields ?? [:]).compactMapValues(\.int).sorted { $0.key < $1.key }
+        let replies = try await read(
+            clockCommands + [
+                ["LLEN", RedisArgument(keys.dead)], ["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"],
+            ])
+        let at = try Self.time(replies)
+        figures.dead = replies[2].int ?? 0
+        let leases = (try replies[3].get().fields ?? [:]).compactMapValues(\.int).sorted { $0.key < $1.key }
         let running = try await runningBatches()
         figures.running = running.count
         let rest = try await read(

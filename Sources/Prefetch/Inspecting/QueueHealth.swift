@@ -23,9 +23,9 @@ package struct QueueHealth: Sendable, Equatable {
         do throws(RedisError) {
             let facts = try await queue.connection.serverFacts()
             (health.usedMemory, health.maxMemory) = (facts.usedMemory, facts.maxmemory)
-            let replies = try await queue.read([["LLEN", RedisArgument(queue.keys.dead)], ["TIME"]])
-            health.dead = replies[0].int ?? 0
-            let now = (replies[1].array?.first?.int ?? 0) * 1000
+            let replies = try await queue.read(queue.clockCommands + [["LLEN", RedisArgument(queue.keys.dead)]])
+            health.dead = replies[2].int ?? 0
+            let now = try PrefetchQueue.time(replies)
             health.lost = try await queue.workerRecords().records
                 .filter { $0.state == .lost && now - $0.ended < 600_000 }.map(\.id)
             let running = try await queue.runningBatches()

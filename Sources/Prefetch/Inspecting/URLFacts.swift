@@ -21,6 +21,8 @@ package struct URLFacts: Sendable {
     package var endings: [Ending]
     /// Batches whose details were looked through.
     package var batchesRead: Int
+    /// Batches that keep fewer details than they have failures, and whose list cannot be read here.
+    package var unread: [String] = []
     /// Batches Redis has.
     package var batchCount: Int
 
@@ -32,24 +34,43 @@ package struct URLFacts: Sendable {
     /// * `url`: as it stood in a list, byte for byte.
     /// * `key`: its key in the cache.
     /// * `cache`: where its image may be; nil: nobody looks.
-    /// * `batches`: how many of the newest are looked through. Costs the transfer of what they keep of skipped URLs.
+    /// * `batches`: how many of the newest are looked through. Costs the transfer of what they keep of skipped URLs, and a walk over the
+    ///   list of a batch that keeps fewer details than it has failures.
+    /// * `listPath`: where the list of such a batch is now, if not where it was read.
     /// - Throws: what talking to Redis throws; `inputOutput` where the cache cannot be read.
     package static func read(
-        _ url: String, key: String, queue: PrefetchQueue, cache: DiskCache?, batches: Int
+        _ url: String, key: String, queue: PrefetchQueue, cache: DiskCache?, batches: Int, listPath: String? = nil
     ) async throws(PrefetchError) -> URLFacts {
         var facts: URLFacts
+        let statuses: [BatchStatus]
         do throws(RedisError) {
             let (listing, at) = try await queue.failedURL(url)
             let ids = try await queue.batches()
             facts = URLFacts(
                 at: at, listing: listing, image: nil, endings: [], batchesRead: min(batches, ids.count),
                 batchCount: ids.count)
-            for status in try await queue.statuses(of: ids.suffix(batches).reversed()) {
-                let details = try await queue.keptDetails(of: status.id, url: url)
-                if !details.isEmpty { facts.endings.append(Ending(batch: status, details: details)) }
-            }
+            statuses = try await queue.statuses(of: ids.suffix(batches).reversed())
         } catch {
             throw PrefetchError(error)
+        }
+        for status in statuses {
+            var details: [FailureDetail]
+            let kept: Int
+            do throws(RedisError) {
+                details = try await queue.keptDetails(of: status.id, url: url)
+                kept = try await queue.detailsKept(of: status.id)
+            } catch {
+                throw PrefetchError(error)
+            }
+            if kept < status.counts.skipped - status.counts[.cancelled] {
+                do throws(PrefetchError) {
+                    details = try await listedFailures(url, status, queue, listPath)
+                } catch {
+                    guard error.kind == .notFound || error.kind == .unreadableList else { throw error }
+                    facts.unread.append(status.id)
+                }
+            }
+            if !details.isEmpty { facts.endings.append(Ending(batch: status, details: details)) }
         }
         do throws(WebImageError) {
             facts.image = try cache?.lookup(CacheKey(key), atLeast: .none)
@@ -60,7 +81,32 @@ package struct URLFacts: Sendable {
     }
 }
 
+extension URLFacts {
+    /// The failures of a URL in a batch that does not keep the details of all, by line.
+    private static func listedFailures(
+        _ url: String, _ status: BatchStatus, _ queue: PrefetchQueue, _ listPath: String?
+    ) async throws(PrefetchError) -> [FailureDetail] {
+        var found: [FailureDetail] = []
+        func walk(_ path: String?) async throws(PrefetchError) {
+            try await FailureReader(queue: queue, status: status, listPath: path).forEach { failure in
+                if failure.url == url, failure.outcome != .cancelled { found.append(failure) }
+                return found.count < 1_000
+            }
+        }
+        // The list that was named is that of one batch; the others have theirs.
+        if let listPath, (try? await walk(listPath)) != nil { return found }
+        found = []
+        try await walk(nil)
+        return found
+    }
+}
+
 extension PrefetchQueue {
+    /// How many details a batch keeps.
+    func detailsKept(of batch: String) async throws(RedisError) -> Int {
+        try await read([["HLEN", RedisArgument(keys.skipped(batch))]])[0].get().int ?? 0
+    }
+
     /// The details a batch keeps of one URL, by line. Reads all details of the batch, a thousand at a time: they are found by index only.
     func keptDetails(of batch: String, url: String) async throws(RedisError) -> [FailureDetail] {
         let wanted = Array(url.utf8)

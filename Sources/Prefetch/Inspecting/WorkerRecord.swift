@@ -42,6 +42,8 @@ package struct WorkerRecord: Sendable, Equatable {
     package var leaseLeft: Int?
     /// What is broken where it runs; empty where nothing is.
     package var trouble: String
+    /// What holds it, and since when; nil where nothing does.
+    package var held: WorkerHold?
     /// What it has to say of single batches or keys within half a minute; empty where nothing.
     package var complaint: String
     /// The id of its cache (``DiskCache/id``); empty where it is gone or did not say.
@@ -50,7 +52,7 @@ package struct WorkerRecord: Sendable, Equatable {
     /// * `leaseEnd`: the end of its lease, nil where it is not registered.
     /// * `counts`: what the batches that Redis still has say of it.
     init(id: String, fields: [String: RedisValue], leaseEnd: Int?, counts: PrefetchCounts, at: Int) {
-        func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
+        func number(_ name: String) -> Int { fields[name]?.count ?? 0 }
         func text(_ name: String) -> String { fields[name]?.string ?? "" }
         self.id = id
         if let leaseEnd {
@@ -74,6 +76,7 @@ package struct WorkerRecord: Sendable, Equatable {
         leaseLeft = leaseEnd.map { $0 - at }
         silence = leaseEnd.flatMap { end in fields["lease"]?.int.map { max(0, at - (end - $0)) } }
         trouble = leaseEnd == nil ? "" : text("trouble")
+        held = leaseEnd == nil ? nil : WorkerHold(fields.compactMapValues(\.string))
         complaint = leaseEnd == nil ? "" : text("complaint")
         cache = leaseEnd == nil ? "" : text("cache")
     }
@@ -97,13 +100,11 @@ extension PrefetchQueue {
     ///
     /// Returns also whether the latter were looked for: not in a Redis with over a million keys.
     package func workerRecords() async throws(RedisError) -> (records: [WorkerRecord], isComplete: Bool) {
-        let replies = try await read([
-            ["TIME"], ["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"], ["DBSIZE"],
-        ])
-        let time = try replies[0].get().array ?? []
-        let at = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
-        let leases = (try replies[1].get().fields ?? [:]).compactMapValues(\.int)
-        let isComplete = try replies[2].get().int ?? .max <= Self.mostKeysForWorkers
+        let replies = try await read(
+            clockCommands + [["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"], ["DBSIZE"]])
+        let at = try Self.time(replies)
+        let leases = (try replies[2].get().fields ?? [:]).compactMapValues(\.int)
+        let isComplete = try replies[3].get().int ?? .max <= Self.mostKeysForWorkers
         let gone = isComplete ? try await namesOfRecords().subtracting(leases.keys) : []
         let names = leases.keys.sorted() + gone.sorted()
         guard !names.isEmpty else { return ([], isComplete) }

@@ -1,3 +1,4 @@
+internal import Redis
 package import WebImage
 
 /// What stands beside a member of the set of failed URLs: `first last count outcome status batch detail`, blanks between, times in
@@ -21,11 +22,11 @@ package struct FailedURLEntry: Sendable, Equatable {
         let parts = meta.utf8.split(separator: UInt8(ascii: " "), maxSplits: 6, omittingEmptySubsequences: false)
             .map { Substring($0) }
         guard parts.count == 7 else { return }
-        first = Int(parts[0]) ?? 0
-        last = Int(parts[1]) ?? 0
-        count = Int(parts[2]) ?? 0
-        outcome = PrefetchOutcome(name: String(parts[3]))
-        httpStatus = Int(parts[4]).flatMap { $0 == 0 ? nil : $0 }
+        first = Int(plausible: parts[0]) ?? 0
+        last = Int(plausible: parts[1]) ?? 0
+        count = Int(plausible: parts[2]) ?? 0
+        outcome = parts[3].isEmpty ? nil : PrefetchOutcome(name: String(parts[3])) ?? .unknown
+        httpStatus = Int(plausible: parts[4]).flatMap { $0 == 0 ? nil : $0 }
         batch = String(parts[5])
         detail = String(parts[6])
     }

@@ -1,3 +1,4 @@
+internal import Redis
 package import WebImage
 
 /// What is kept about a skipped URL: one line of `failures`. Stored as TAB-separated fields:
@@ -13,6 +14,8 @@ package struct FailureDetail: Sendable, Equatable {
     package var attempts: Int
     /// One sentence.
     package var detail: String
+    /// When it ended, ms since 1970; nil where that is not known. It stands in the record of the failure.
+    package var ended: Int?
     /// What its line asks for this URL alone, for whoever tries it again.
     package var settings: URLSettings?
 
@@ -36,9 +39,10 @@ package struct FailureDetail: Sendable, Equatable {
 
     init?(encoded text: String) {
         let parts = text.split(separator: "\t", maxSplits: 5, omittingEmptySubsequences: false)
-        guard parts.count == 6, let line = Int(parts[0]), let outcome = PrefetchOutcome(name: String(parts[1])),
-            let status = Int(parts[2]), let attempts = Int(parts[3])
+        guard parts.count == 6, let line = Int(plausible: parts[0]), !parts[1].isEmpty,
+            let status = Int(plausible: parts[2]), let attempts = Int(plausible: parts[3])
         else { return nil }
+        let outcome = PrefetchOutcome(name: String(parts[1])) ?? .unknown
         var (detail, settings): (Substring, URLSettings?) = (parts[5], nil)
         if let tab = detail.lastIndex(of: "\t"), detail[detail.index(after: tab)...].hasPrefix("{"),
             let read = URLSettings(text: String(detail[detail.index(after: tab)...]))

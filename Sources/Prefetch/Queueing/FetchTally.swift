@@ -6,7 +6,7 @@ package import WebImage
 package struct FetchTally: Sendable, Equatable {
     /// What a worker knows of a URL it has asked for.
     package struct Fetch: Sendable {
-        /// Nil where there is no image of it, or one that was not transferred.
+        /// Nil where there is no image of it, or one that was not transferred. Of an `unsupported` one the format it is in.
         package var format: ImageFormat?
         /// Of the last request; nil where there is no image.
         package var timing: DownloadedImage.Timing?
@@ -31,6 +31,8 @@ package struct FetchTally: Sendable, Equatable {
     /// How many images were so large.
     package private(set) var sizes = [Int](repeating: 0, count: sizeBounds.count + 1)
     package private(set) var formats: [ImageFormat: Int] = [:]
+    /// How many bodies were in a format that cannot be verified, and were not kept.
+    package private(set) var unsupported: [ImageFormat: Int] = [:]
     /// Microseconds that the requests spent so.
     package private(set) var stages: [Stage: Int] = [:]
     /// Requests that went over a connection that was there.
@@ -44,6 +46,7 @@ package struct FetchTally: Sendable, Equatable {
     /// Adds a URL that ended.
     package mutating func add(_ fetch: Fetch, outcome: PrefetchOutcome, bytes: Int) {
         failedTries += max(0, outcome.isSkipped ? fetch.tries : fetch.tries - 1)
+        if outcome == .unsupported { unsupported[fetch.format ?? .unknown, default: 0] += 1 }
         guard !outcome.isSkipped else { return }
         goodTries += 1
         if outcome == .downloaded {
@@ -71,7 +74,7 @@ package struct FetchTally: Sendable, Equatable {
     // MARK: In Redis
 
     /// What is to be added to the fields of the batch, by their names: `t` and the index of a duration, `s` that of a size, `f` and the byte
-    /// that stands for a format (``ImageFormat/recordCode``), `d` and the number of a stage; `d5` requests over a connection that was there,
+    /// that stands for a format (``ImageFormat/recordCode``), `u` and that byte a format that was not kept, `d` and the number of a stage; `d5` requests over a connection that was there,
     /// `d6` microseconds of all; `a0` tries in vain, `a1` good ones.
     var fields: [(name: String, value: Int)] {
         var fields: [(name: String, value: Int)] = []
@@ -79,6 +82,7 @@ package struct FetchTally: Sendable, Equatable {
         for (index, count) in durations.counts.enumerated() where count > 0 { put("t\(index)", count) }
         for (index, count) in sizes.enumerated() { put("s\(index)", count) }
         for format in ImageFormat.allCases { put("f\(format.recordCode)", formats[format] ?? 0) }
+        for format in ImageFormat.allCases { put("u\(format.recordCode)", unsupported[format] ?? 0) }
         for stage in Stage.allCases { put("d\(stage.rawValue)", stages[stage] ?? 0) }
         put("d5", reused)
         put("d6", durations.sum)
@@ -91,7 +95,9 @@ package struct FetchTally: Sendable, Equatable {
     init(fields: [String: RedisValue]) {
         for (name, value) in fields where name.utf8.count <= 3 {
             // No count comes near that; together they stay far from the end of the numbers.
-            guard let number = Int(name.dropFirst()), let value = value.int, (0...1 << 50).contains(value) else {
+            guard let number = Int(plausible: name.dropFirst()), let value = value.exactInt,
+                (0...1 << 48).contains(value)
+            else {
                 continue
             }
             switch (name.first, number) {
@@ -100,6 +106,10 @@ package struct FetchTally: Sendable, Equatable {
             case ("f", _):
                 if let code = UInt8(exactly: number), let format = ImageFormat(recordCode: code) {
                     formats[format, default: 0] += value
+                }
+            case ("u", _):
+                if let code = UInt8(exactly: number), let format = ImageFormat(recordCode: code) {
+                    unsupported[format, default: 0] += value
                 }
             case ("d", 5): reused = value
             case ("d", 6): durations.add(sum: value)

@@ -1,3 +1,5 @@
+internal import Redis
+
 /// One of the lists of a batch that was submitted open: the batch reads as all of them one after the other.
 ///
 /// In Redis an element of the batch's LIST of lists: `base line total lines hash nonce host path`, blanks between.
@@ -27,8 +29,9 @@ package struct ListSegment: Sendable, Equatable {
     /// Reads an element; nil where it is none.
     init?(number: Int, element: String) {
         let parts = element.split(separator: " ", maxSplits: 7, omittingEmptySubsequences: false)
-        guard parts.count == 8, let base = Int(parts[0]), let line = Int(parts[1]), let total = Int(parts[2]),
-            let lines = Int(parts[3])
+        guard parts.count == 8, let base = Int(plausible: parts[0]), let line = Int(plausible: parts[1]),
+            let total = Int(plausible: parts[2]), let lines = Int(plausible: parts[3]),
+            base >= 0, line >= 0, total >= 0, lines >= 0
         else { return nil }
         self.number = number
         (self.base, self.line, self.total, self.lines) = (base, line, total, lines)

@@ -32,12 +32,23 @@ package struct PrefetchJob: Sendable, Equatable {
             self.settings = settings
         }
 
+        /// What it counts for of a job's bytes.
+        package var byteCount: Int { url.utf8.count + (settings?.text.utf8.count ?? 0) }
+
         /// What two entries have in common that one transfer can serve.
         package var identity: String { settings.map { "\(url)\t\($0.text)" } ?? url }
     }
 
     /// The most URLs one job may have.
     package static let maxCount = 256
+    /// The longest URL, in bytes: the longest line that a list may have.
+    package static let maxURLBytes = 65_536
+    /// Bytes of URLs and settings at which a job takes no more of them, 256 KiB: one has less than this and one entry, whatever was left out
+    /// of what was pushed.
+    package static let fullBytes = 256 << 10
+    /// The most bytes of URLs and settings that a job may have, 1 MiB: what has more was made by nobody who keeps to ``fullBytes``, and is no
+    /// job. Few bytes can stand for many, since a URL names how much it shares with the one before.
+    package static let maxBytes = 1 << 20
 
     /// The batch it belongs to.
     package var batch: String
@@ -130,6 +141,7 @@ package struct PrefetchJob: Sendable, Equatable {
         var entries: [Entry] = []
         entries.reserveCapacity(count)
         var (at, last, tail): (Int, [UInt8], [UInt8]) = (0, [], [])
+        var left = maxBytes
         while at < body.count {
             let rest = UnsafeBufferPointer(rebasing: body[at...])
             guard let end = rest.firstIndex(of: UInt8(ascii: "\n")),
@@ -162,6 +174,9 @@ package struct PrefetchJob: Sendable, Equatable {
             } else {
                 last.removeAll(keepingCapacity: true)
             }
+            let length = last.count + url.count + tail.count
+            left -= length + (settings?.text.utf8.count ?? 0)
+            guard length <= maxURLBytes, left >= 0, entries.count < count else { return nil }
             last.append(contentsOf: url)
             last.append(contentsOf: tail)
             entries.append(
@@ -196,7 +211,8 @@ package struct PrefetchJob: Sendable, Equatable {
 extension Int {
     /// A decimal number in bytes; nil for anything else.
     fileprivate init?(decoding bytes: some Collection<UInt8>) {
-        guard !bytes.isEmpty, bytes.count < 19 else { return nil }
+        // Below 10^14: what is added to it stays far from the end of the numbers.
+        guard !bytes.isEmpty, bytes.count < 15 else { return nil }
         var value = 0
         for byte in bytes {
             guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }

@@ -19,6 +19,8 @@ package struct PrefetchKeys: Sendable {
     package func outcomes(_ id: String) -> String { root + ":b:" + id + ":o" }
     /// HASH, URL index -> what was skipped and why.
     package func skipped(_ id: String) -> String { root + ":b:" + id + ":skipped" }
+    /// HASH, chunk of 256 URL indices -> the status, tries and time of each failure in it (``FailureRecord``).
+    package func records(_ id: String) -> String { root + ":b:" + id + ":records" }
     /// HASH, address that the policy refused -> the sentence, once per address.
     package func refused(_ id: String) -> String { root + ":b:" + id + ":refused" }
     /// HASH, `worker:code` -> URLs of that outcome the worker was first to settle; `worker:bytes`.
@@ -41,9 +43,11 @@ package struct PrefetchKeys: Sendable {
     package var workers: String { root + ":workers" }
     /// HASH about one worker, kept a day after its end.
     package func worker(_ id: String) -> String { root + ":w:" + id }
-    /// HASH, job -> payload, of what a worker has claimed.
+    /// HASH, `job@nonce` -> payload, of what a worker has claimed; the nonce is that of the job's batch.
     package func owned(by worker: String) -> String { root + ":own:" + worker }
-    /// STRING, present while nobody may be reaped.
+    /// HASH, the latest time anybody saw, and how far the queue's clock is ahead of Redis' own since that went back.
+    package var clock: String { root + ":clock" }
+    /// STRING, the time until which nobody may be reaped, in ms.
     package var hold: String { root + ":hold" }
     /// LIST of payloads that are no jobs, newest first, at most 1,000.
     package var dead: String { root + ":dead" }
@@ -75,17 +79,50 @@ package struct PrefetchKeys: Sendable {
         local function jobs(id) return K .. ':jobs:' .. id end
         local function outcomes(id) return batch(id) .. ':o' end
         local function skipped(id) return batch(id) .. ':skipped' end
+        local function records(id) return batch(id) .. ':records' end
         local function counts(id) return batch(id) .. ':w' end
         local function hosts(id) return batch(id) .. ':hosts' end
         local function tries(id) return batch(id) .. ':tries' end
         local function lists(id) return batch(id) .. ':lists' end
         local function own(worker) return K .. ':own:' .. worker end
-        local function now() local t = redis.call('TIME') return t[1] * 1000 + math.floor(t[2] / 1000) end
-        -- The parts of a job's name: batch, index of its first URL, number of URLs.
-        local function parts(job)
-          local id, base, n = job:match('^([%w._-]+):(%d+):(%d+)$')
-          return id, tonumber(base), tonumber(n)
+        -- A whole number from 0 to 2^48 of a field that anybody may have written; `default` for what is none, as nan, inf and texts.
+        local function number(text, default)
+          local n = tonumber(text)
+          if not n or n ~= n or n < 0 then return default end
+          return math.floor(math.min(n, 281474976710656))
         end
+        -- Milliseconds since 1970 by the queue's clock: Redis', but for what that went back by more than a second. Leases, deadlines and
+        -- pauses are ends on this clock, and one that went back would keep them from ending.
+        local seen
+        local function look()
+          if seen then return seen end
+          local t, known = redis.call('TIME'), redis.pcall('HMGET', K .. ':clock', 'last', 'ahead')
+          local last, ahead = number(known[1], 0), number(known[2], 0)
+          local at = t[1] * 1000 + math.floor(t[2] / 1000)
+          local isBack = at + ahead < last - 1000
+          if isBack then ahead = last - at end
+          seen = {at = at + ahead, last = last, ahead = ahead, isBack = isBack, us = t[2] % 1000}
+          return seen
+        end
+        local function now() return look().at end
+        -- Whoever is called often remembers the time for all, once a second.
+        local function tick()
+          local t = look()
+          if t.at - t.last >= 1000 or t.isBack then
+            redis.pcall('HSET', K .. ':clock', 'last', t.at, 'ahead', t.ahead)
+            t.last, t.isBack = t.at, false
+          end
+        end
+        -- The parts of a job's name: batch, index of its first URL, number of URLs; of a claim's name, job@nonce, the nonce too.
+        local function parts(name)
+          local job, nonce = name:match('^([^@]+)@(%S*)$')
+          local id, base, n = (job or name):match('^([%w._-]+):(%d+):(%d+)$')
+          return id, tonumber(base), tonumber(n), nonce
+        end
+        -- The job of a claim.
+        local function jobOf(claim) return (claim:match('^[^@]+')) end
+        -- Whether the batch of this name is the one with this nonce, and no later one that has its name.
+        local function isOf(id, nonce) return (redis.call('HGET', batch(id), 'nonce') or '') == nonce end
         -- Out of its ready list; the bell falls silent when that was the last one. A batch whose hash somebody deleted leaves too.
         local function unready(id)
           local m = redis.call('HMGET', batch(id), 'ready', 'state')
@@ -129,17 +166,28 @@ package struct PrefetchKeys: Sendable {
           redis.call('LPUSH', K .. ':dead', payload:sub(1, 65536))
           redis.call('LTRIM', K .. ':dead', 0, 999)
         end
+        -- What the jobs that wait take of Redis' memory, in bytes. Redis adds it up itself, so no push, claim or repair can make it wrong;
+        -- 30 us for 24 MiB.
+        local function bytesOf(id) return redis.call('MEMORY', 'USAGE', jobs(id), 'SAMPLES', '0') or 0 end
+        local mostBytes = 25165824
         -- The words of an error that was caught.
         local function words(err) return type(err) == 'table' and err.err or tostring(err) end
-        -- A job that comes back goes first, whichever end this batch pops.
-        local function giveBack(id, payload)
-          if redis.call('HGET', batch(id), 'state') ~= 'running' then return end
-          redis.call(redis.call('HGET', batch(id), 'order') == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), payload)
+        -- A claimed job that comes back goes first, whichever end its batch pops; not where that batch is over, or the name is a later
+        -- batch's. Tells whether it is on the list now.
+        local function giveBack(claim, payload)
+          local id, _, _, nonce = parts(claim)
+          if not id then return false end
+          local m = redis.call('HMGET', batch(id), 'state', 'order', 'nonce')
+          if m[1] ~= 'running' or (m[3] or '') ~= nonce then return false end
+          redis.call(m[2] == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), payload)
           ready(id)
+          return true
         end
         -- What stays of a batch when its run is over.
         local function results(id)
-          return {batch(id), outcomes(id), skipped(id), counts(id), hosts(id), batch(id) .. ':refused', lists(id)}
+          return {
+            batch(id), outcomes(id), skipped(id), records(id), counts(id), hosts(id), batch(id) .. ':refused', lists(id),
+          }
         end
         -- Results stay for so many seconds, 0 = for ever; with them those of the batches it retries, whose lines are its lines.
         local function keepFor(id, seconds)
@@ -162,18 +210,21 @@ package struct PrefetchKeys: Sendable {
           redis.call('SREM', K .. ':running', id)
           local slot = redis.call('HGET', batch(id), 'slot') or ''
           if slot ~= '' and redis.call('HGET', K .. ':slots', slot) == id then redis.call('HDEL', K .. ':slots', slot) end
-          keepFor(id, tonumber(redis.call('HGET', batch(id), 'keep') or '0'))
+          -- A century: EXPIRE counts in milliseconds.
+          keepFor(id, math.min(number(redis.call('HGET', batch(id), 'keep'), 0), 3153600000))
         end
         -- Done where every URL ended; cancelled where as many ended as were to be waited for.
         local function closeIfComplete(id)
           local m = redis.call('HMGET', batch(id), 'state', 'sealed', 'finished', 'total', 'finish_at')
           if m[1] ~= 'running' or m[2] ~= '1' then return end
-          local finished, total = tonumber(m[3]), tonumber(m[4])
+          local finished, total = number(m[3], -1), number(m[4], -2)
           if finished == total then return close(id, 'done') end
           if not m[5] then return end
           local share = m[5]:match('^(.+)%%$')
           -- 99.9 % of 1,000 are 999, whatever a double makes of it.
-          local wanted = share and math.ceil(total * tonumber(share) / 100 - 1e-6) or tonumber(m[5])
+          local part = share and tonumber(share) or 100
+          local wanted = share and math.ceil(total * (part == part and part or 100) / 100 - 1e-6) or number(m[5], total)
+          if wanted < 0 then return end
           if finished >= math.max(1, wanted) then close(id, 'cancelled', 'finish-at') end
         end
         -- An open batch that takes no more lists is sealed once all URLs of those it has are pushed.
@@ -187,8 +238,12 @@ package struct PrefetchKeys: Sendable {
         local function endDue()
           local due = redis.call('ZRANGE', K .. ':deadlines', '-inf', now(), 'BYSCORE', 'LIMIT', 0, 16)
           for _, id in ipairs(due) do
-            redis.call('ZREM', K .. ':deadlines', id)
-            if redis.call('HGET', batch(id), 'state') == 'running' then close(id, 'cancelled', 'deadline') end
+            -- A key of a wrong type keeps one batch from ending and nothing else; it is tried again until that is mended.
+            local ok = pcall(function()
+              if redis.call('HGET', batch(id), 'state') == 'running' then close(id, 'cancelled', 'deadline') end
+            end)
+            if ok then redis.call('ZREM', K .. ':deadlines', id)
+            else redis.call('ZADD', K .. ':deadlines', 'XX', now() + 2000, id) end
           end
           return #due
         end

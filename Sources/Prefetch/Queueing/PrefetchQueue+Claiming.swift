@@ -5,12 +5,19 @@ extension PrefetchQueue {
     package struct Claim: Sendable, Equatable {
         /// The job.
         package var job: PrefetchJob
+        /// The nonce of its batch.
+        package var nonce: String
         /// One byte per URL: 0 = open, otherwise settled already, by a worker that died or whose report was late.
         package var outcomes: [UInt8]
         /// Deaths of workers that had the job and reported nothing new of it.
         package var deliveries: Int
         /// Deaths while the job's one URL was with the decoder and nothing else was in flight.
         package var marks: Int
+
+        /// The batch it is of.
+        package var batch: BatchIdentity { BatchIdentity(id: job.batch, nonce: nonce) }
+        /// What the worker's claim of it is called in Redis.
+        package var name: String { "\(job.name)@\(nonce)" }
     }
 
     /// What a worker is told.
@@ -25,7 +32,7 @@ extension PrefetchQueue {
 
     // CLAIM: the next jobs for a worker.
     // ARGV: worker, sequence number of this claim, most jobs, lease in ms.
-    // Result: {LOST}, {PAUSED} or {OK, then payload, outcome bytes, deliveries, marks for each job, then where there is something to
+    // Result: {LOST}, {PAUSED} or {OK, then payload, nonce of its batch, outcome bytes, deliveries, marks for each job, then where there is something to
     // tell a list of kind, batch and text: DEAD and the first bytes of an element that was no job and is on the list of the dead
     // now, or BROKEN and why a batch was set aside}. Again with the same number: the same jobs, as far as the worker still has them;
     // what there was to tell is told once. Ends batches whose deadline has passed first. Cost: O(jobs), and a look at each ready
@@ -62,15 +69,17 @@ extension PrefetchQueue {
           end
           return told
         end
-        local function give(payload, told)
+        local function give(payload, nonce, told)
           out[#out + 1] = payload
+          out[#out + 1] = nonce
           for _, word in ipairs(told) do out[#out + 1] = word end
         end
         local last = redis.call('HMGET', own(worker), '#seq', '#jobs')
         if last[1] == ARGV[2] then
           for name in last[2]:gmatch('%S+') do
             local payload = redis.call('HGET', own(worker), name)
-            if payload then give(payload, about(parts(name), {name})[1]) end
+            local id, _, _, nonce = parts(name)
+            if payload then give(payload, nonce, about(id, {jobOf(name)})[1]) end
           end
           return out
         end
@@ -95,19 +104,20 @@ extension PrefetchQueue {
         local names, told = {}, {}
         -- Jobs of a batch, where its next elements are some.
         local function take(id, credit, held, most)
-          local m = redis.call('HMGET', batch(id), 'state', 'order', 'pushed')
+          local m = redis.call('HMGET', batch(id), 'state', 'order', 'pushed', 'nonce')
+          local nonce = m[4] or ''
           held.order = m[2]
           held.payloads = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id), most) or {}
           if redis.call('LLEN', jobs(id)) == 0 then unready(id) end
           if #held.payloads == 0 or m[1] ~= 'running' then return end
           local good, fields, size = {}, {}, 0
           for _, payload in ipairs(held.payloads) do
-            local name = payload:sub(1, 200):match('^prefetch%-job [12] (%S+) ')
+            local name = payload:sub(1, 200):match('^prefetch%-job [12] ([^%s@]+) ')
             local of, base, n
             if name then of, base, n = parts(name) end
             if of == id and n >= 1 and n <= 256 and base + n <= tonumber(m[3] or '0') then
               good[#good + 1] = name
-              fields[#fields + 1] = name
+              fields[#fields + 1] = name .. '@' .. nonce
               fields[#fields + 1] = payload
               size = size + n
             else
@@ -119,9 +129,9 @@ extension PrefetchQueue {
           local each = about(id, good)
           redis.call('HSET', own(worker), unpack(fields))
           if credit then redis.call('HSET', batch(id), 'credit', credit - size) end
-          for i, name in ipairs(good) do
-            give(fields[2 * i], each[i])
-            names[#names + 1] = name
+          for i = 1, #good do
+            give(fields[2 * i], nonce, each[i])
+            names[#names + 1] = fields[2 * i - 1]
           end
         end
         -- A batch that is alone need not take turns with itself.
@@ -169,17 +179,18 @@ extension PrefetchQueue {
         guard reply.first?.string == "OK" else { return .lost }
         tell(reply.last?.array ?? [])
         var claims: [Claim] = []
-        for start in stride(from: 1, to: reply.count - 3, by: 4) {
+        for start in stride(from: 1, to: reply.count - 4, by: 5) {
+            let nonce = reply[start + 1].string ?? ""
             guard let payload = reply[start].bytes, let job = PrefetchJob(payload) else {
-                try await bury(worker: worker, head: Array((reply[start].bytes ?? []).prefix(200)))
+                try await bury(worker: worker, nonce: nonce, head: Array((reply[start].bytes ?? []).prefix(200)))
                 continue
             }
-            var outcomes = reply[start + 1].bytes ?? []
+            var outcomes = reply[start + 2].bytes ?? []
             outcomes += Array(repeating: 0, count: max(0, job.entries.count - outcomes.count))
             claims.append(
                 Claim(
-                    job: job, outcomes: outcomes, deliveries: reply[start + 2].int ?? 0,
-                    marks: reply[start + 3].int ?? 0))
+                    job: job, nonce: nonce, outcomes: outcomes, deliveries: reply[start + 3].int ?? 0,
+                    marks: reply[start + 4].int ?? 0))
         }
         return .claimed(claims)
     }
@@ -195,19 +206,21 @@ extension PrefetchQueue {
     }
 
     // BURY: a claimed payload whose body is no job (its checksum is wrong) goes to the list of the dead.
-    // ARGV: worker, the payload's first bytes. Result: 1, or 0 where the worker does not have it (any more). Again: 0. Cost: O(1).
+    // ARGV: worker, nonce of its batch, the payload's first bytes. Result: 1, or 0 where the worker does not have it (any more). Again: 0. Cost: O(1).
     private static let bury = script(
         "BURY",
         #"""
-        local name = ARGV[2]:match('^prefetch%-job [12] (%S+) ')
-        local payload = name and redis.call('HGET', own(ARGV[1]), name)
+        local name = ARGV[3]:match('^prefetch%-job [12] (%S+) ')
+        local claim = name and name .. '@' .. ARGV[2]
+        local payload = claim and redis.call('HGET', own(ARGV[1]), claim)
         if not payload then return 0 end
         bury(payload)
-        return redis.call('HDEL', own(ARGV[1]), name)
+        return redis.call('HDEL', own(ARGV[1]), claim)
         """#)
 
-    private func bury(worker: String, head: [UInt8]) async throws(RedisError) {
-        guard try await run(Self.bury, [RedisArgument(worker), RedisArgument(head)]).int == 1 else { return }
+    private func bury(worker: String, nonce: String, head: [UInt8]) async throws(RedisError) {
+        let arguments = [RedisArgument(worker), RedisArgument(nonce), RedisArgument(head)]
+        guard try await run(Self.bury, arguments).int == 1 else { return }
         let words = String(decoding: head.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self).split(separator: " ")
         let batch = words.count > 2 ? words[2].prefix { $0 != ":" } : ""
         notice(.buried(batch: String(batch), head: Array(head.prefix(64))))
@@ -215,29 +228,29 @@ extension PrefetchQueue {
 
     // SPLIT: a job that ended three workers comes back in parts, so that its neighbours are rid of the one that does it. The parts
     // start with two deaths: the next one splits again.
-    // ARGV: worker, job, then name and payload of each part. Result: 1, or 0 where the worker does not have the job (any more).
+    // ARGV: worker, claim, then name and payload of each part. Result: 1, or 0 where the worker does not have the job (any more).
     private static let split = script(
         "SPLIT",
         #"""
-        local id = parts(ARGV[2])
+        local id, _, _, nonce = parts(ARGV[2])
         if redis.call('HDEL', own(ARGV[1]), ARGV[2]) == 0 then return 0 end
-        redis.call('HDEL', tries(id), ARGV[2], ARGV[2] .. '!')
+        if not isOf(id, nonce) then return 1 end
+        redis.call('HDEL', tries(id), jobOf(ARGV[2]), jobOf(ARGV[2]) .. '!')
         for i = #ARGV - 1, 3, -2 do
-          if redis.call('HGET', batch(id), 'state') == 'running' then redis.call('HSET', tries(id), ARGV[i], '2') end
-          giveBack(id, ARGV[i + 1])
+          if giveBack(ARGV[i] .. '@' .. nonce, ARGV[i + 1]) then redis.call('HSET', tries(id), ARGV[i], '2') end
         end
         return 1
         """#)
 
     /// Puts a job back as smaller ones.
-    package func split(worker: String, job: PrefetchJob, into parts: [PrefetchJob]) async throws(RedisError) {
-        var arguments: [RedisArgument] = [RedisArgument(worker), RedisArgument(job.name)]
+    package func split(worker: String, claim: Claim, into parts: [PrefetchJob]) async throws(RedisError) {
+        var arguments: [RedisArgument] = [RedisArgument(worker), RedisArgument(claim.name)]
         for part in parts { arguments += [RedisArgument(part.name), RedisArgument(part.encoded())] }
         _ = try await run(Self.split, arguments)
     }
 
     // MARK: the one URL of this job goes to the decoder now, and nothing else is in flight: a death from here on is its doing.
-    // ARGV: worker, job ("" takes the mark away). Cost: O(1).
+    // ARGV: worker, claim ("" takes the mark away). Cost: O(1).
     private static let mark = script(
         "MARK",
         #"""
@@ -247,9 +260,9 @@ extension PrefetchQueue {
         return 1
         """#)
 
-    /// Sets the mark of a suspect job, or takes it away (nil).
-    package func mark(worker: String, job: String?) async throws(RedisError) {
-        _ = try await run(Self.mark, [RedisArgument(worker), RedisArgument(job ?? "")])
+    /// Sets the mark of a suspect job, by the name of its claim, or takes it away (nil).
+    package func mark(worker: String, claim: String?) async throws(RedisError) {
+        _ = try await run(Self.mark, [RedisArgument(worker), RedisArgument(claim ?? "")])
     }
 
     // LISTED: which of these URLs are on the blacklist. Entries older than the asker's time to live lapse here.

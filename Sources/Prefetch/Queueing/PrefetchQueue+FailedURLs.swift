@@ -56,14 +56,13 @@ extension PrefetchQueue {
 
     /// What the list says of one URL, nil where it is not on it; and the time of Redis, ms since 1970.
     package func failedURL(_ url: String) async throws(RedisError) -> (entry: FailedURLEntry?, at: Int) {
-        let replies = try await read([
-            ["TIME"], ["SISMEMBER", RedisArgument(keys.failed), RedisArgument(url)],
-            ["HGET", RedisArgument(keys.failedMeta), RedisArgument(url)],
-        ])
-        let time = try replies[0].get().array ?? []
-        let at = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
-        let isListed = try replies[1].get().int == 1
-        return (isListed ? FailedURLEntry(meta: try replies[2].get().string ?? "") : nil, at)
+        let replies = try await read(
+            clockCommands + [
+                ["SISMEMBER", RedisArgument(keys.failed), RedisArgument(url)],
+                ["HGET", RedisArgument(keys.failedMeta), RedisArgument(url)],
+            ])
+        let isListed = try replies[2].get().int == 1
+        return (isListed ? FailedURLEntry(meta: try replies[3].get().string ?? "") : nil, try Self.time(replies))
     }
 
     /// Members in one group of ``forEachFailedURL(_:)``, more or less.

@@ -12,6 +12,7 @@ extension PrefetchQueue {
     private static let open = script(
         "OPEN", allowsOOM: false,
         #"""
+        tick()
         local id, n = ARGV[1], 1
         while true do
           local nonce = redis.call('HGET', batch(id), 'nonce')
@@ -103,7 +104,8 @@ extension PrefetchQueue {
 
     // PUSH: jobs onto a batch's list.
     // ARGV: batch, number of URLs pushed before, most jobs the list may hold ("auto": 1,024 shared by the running batches, at
-    // least 64; "all"), number of URLs in these jobs, place and hash of the list they are of ("": the batch has one), the jobs (none:
+    // least 64; but for "all" it holds at most 24 MiB too, with "auto" shared likewise, at least 1.5 MiB; into an empty list any push
+    // goes), number of URLs in these jobs, place and hash of the list they are of ("": the batch has one), the jobs (none:
     // only whether there is room, for whoever waits for it).
     // Result: {OK|FULL|AT|CLOSED, URLs pushed or state}. Again: AT with the number the first call led to. Cost: O(jobs).
     // The last URL of an open batch that takes no more lists seals it.
@@ -111,6 +113,7 @@ extension PrefetchQueue {
         "PUSH", allowsOOM: false,
         #"""
         local id = ARGV[1]
+        tick()
         endDue()
         local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed', 'open')
         if not m[1] then return {'CLOSED', 'gone'} end
@@ -129,8 +132,13 @@ extension PrefetchQueue {
           end
         end
         if ARGV[3] ~= 'all' then
-          local most = tonumber(ARGV[3]) or math.max(64, math.floor(1024 / math.max(1, redis.call('SCARD', K .. ':running'))))
-          if redis.call('LLEN', jobs(id)) >= most then return {'FULL', m[1]} end
+          local most, bytes = tonumber(ARGV[3]), mostBytes
+          if not most then
+            most = math.max(64, math.floor(1024 / math.max(1, redis.call('SCARD', K .. ':running'))))
+            bytes = bytes * most / 1024
+          end
+          local waiting = redis.call('LLEN', jobs(id))
+          if waiting >= most or waiting > 0 and bytesOf(id) >= bytes then return {'FULL', m[1]} end
         end
         for i = 6, #ARGV, 500 do redis.call('LPUSH', jobs(id), unpack(ARGV, i, math.min(i + 499, #ARGV))) end
         local pushed = redis.call('HINCRBY', batch(id), 'pushed', ARGV[4])
@@ -142,7 +150,7 @@ extension PrefetchQueue {
     /// Pushes consecutive jobs of a batch.
     ///
     /// * `offset`: how many of the batch's URLs are pushed already; what makes a repeated call harmless.
-    /// * `window`: `auto`, `all` or a number of jobs.
+    /// * `window`: `auto`, `all` or a number of jobs; but for `all` it is 24 MiB at most.
     /// * `list`: which list of an open batch they are of.
     package func push(
         batch: String, offset: Int, window: String, count: Int, of list: ListSegment? = nil, jobs: [[UInt8]]

@@ -10,8 +10,7 @@ extension PrefetchQueue {
     private static let reserve = script(
         "RESERVE",
         #"""
-        local t = redis.call('TIME')
-        local at = t[1] * 1000000 + t[2]
+        local at = now() * 1000 + look().us
         local ok, info = pcall(redis.call, 'INFO', 'server')
         local uptime = ok and type(info) == 'string' and tonumber(info:match('uptime_in_seconds:(%d+)')) or 2
         local out = {}
@@ -106,10 +105,8 @@ extension PrefetchQueue {
 
     /// What all workers know of hosts that are not as they should be, as of one moment.
     package func troubledHosts() async throws(RedisError) -> [TroubledHost] {
-        let reply = try await read([["TIME"], ["HGETALL", RedisArgument(keys.hosts)]])
-        let time = reply[0].array ?? []
-        let now = (time.first?.int ?? 0) * 1000 + (time.last?.int ?? 0) / 1000
-        return Self.troubledHosts(reply[1].fields ?? [:], at: now)
+        let reply = try await read(clockCommands + [["HGETALL", RedisArgument(keys.hosts)]])
+        return Self.troubledHosts(reply[2].fields ?? [:], at: try Self.time(reply))
     }
 
     /// The entries of `hosts`, those that are asked again last first.
@@ -139,14 +136,15 @@ package struct TroubledHost: Sendable, Equatable {
     /// Reads an entry of `hosts`; nil for what is none. `now`: milliseconds since 1970.
     package init?(host: String, note: String, now: Int) {
         let parts = note.split(separator: " ", maxSplits: 5, omittingEmptySubsequences: false)
-        guard parts.count == 6, let state = HostNews.State(rawValue: String(parts[0])), let until = Int(parts[1]),
-            let since = Int(parts[2]), let failures = Int(parts[3]), let code = Int(parts[4])
+        guard parts.count == 6, let state = HostNews.State(rawValue: String(parts[0])),
+            let until = Int(plausible: parts[1]), let since = Int(plausible: parts[2]),
+            let failures = Int(plausible: parts[3]), let code = Int(plausible: parts[4])
         else { return nil }
         self.host = host
         self.state = state
         remaining = Double(until - now) / 1000
         elapsed = Double(max(0, now - since)) / 1000
-        self.failures = failures
+        self.failures = max(0, failures)
         self.code = WebImageError.Code(rawValue: code)
         reason = String(parts[5])
     }

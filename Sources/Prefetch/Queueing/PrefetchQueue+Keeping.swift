@@ -4,7 +4,7 @@ extension PrefetchQueue {
     // KEEP: a worker says which jobs it has; what else stands under its name goes back without blame. For after a restart of Redis, which
     // may have forgotten that a job was reported to its end or given back: its worker has no use for it any more, and lives on, so
     // nobody would ever reap it.
-    // ARGV: worker, names of the jobs it has. Result: jobs put back, or -1 where the worker is not registered.
+    // ARGV: worker, its claims. Result: jobs put back, or -1 where the worker is not registered.
     // Again: nothing more. Cost: O(jobs).
     private static let keep = script(
         "KEEP",
@@ -16,8 +16,7 @@ extension PrefetchQueue {
           if name:sub(1, 1) ~= '#' and not has[name] then
             local payload = redis.call('HGET', own(worker), name)
             redis.call('HDEL', own(worker), name)
-            giveBack((parts(name)), payload)
-            n = n + 1
+            if giveBack(name, payload) then n = n + 1 end
           end
         end
         local marked = redis.call('HGET', own(worker), '#mark')
@@ -25,7 +24,7 @@ extension PrefetchQueue {
         return n
         """#)
 
-    /// Gives back what Redis thinks the worker has, but for these jobs; returns how many, nil where the worker is not registered.
+    /// Gives back what Redis thinks the worker has, but for these claims; returns how many, nil where the worker is not registered.
     func keep(worker: String, jobs: [String]) async throws(RedisError) -> Int? {
         let count = try await run(Self.keep, [RedisArgument(worker)] + jobs.map { RedisArgument($0) }).int ?? -1
         return count < 0 ? nil : count

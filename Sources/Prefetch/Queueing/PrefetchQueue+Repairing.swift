@@ -3,7 +3,7 @@ internal import Redis
 /// The steps by which one batch is made true again (``BatchRepair``). One repair at a time has a batch: it names itself with a token, and
 /// whoever comes while it gives signs of life is told so. Every step may be sent again, and workers go on meanwhile.
 extension PrefetchQueue {
-    private static func step(_ name: String, allowsOOM: Bool = true, _ body: String) -> RedisScript {
+    static func step(_ name: String, allowsOOM: Bool = true, _ body: String) -> RedisScript {
         script(
             name, allowsOOM: allowsOOM,
             #"""
@@ -50,7 +50,7 @@ extension PrefetchQueue {
         }
     }
 
-    // RECOUNT: counts a piece of the outcomes into the fields r1 … r18, which REPORT adds to from then on. Bytes that are no outcome,
+    // RECOUNT: counts a piece of the outcomes into the fields r1 … r31, which REPORT adds to from then on. Bytes that are no outcome,
     // and those beyond the list, become open.
     // ARGV: batch, token, first index, number, URLs of the list. Result: {OK, bytes seen, bytes made open, last index with an outcome
     // and 1, or 0}, or {AT, index to go on from}, or {LOST}. From index 0: begins anew. Cost: O(number).
@@ -60,7 +60,7 @@ extension PrefetchQueue {
         if not mine() then return {'LOST'} end
         local from, n, limit = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
         if from == 0 then
-          for code = 1, 18 do redis.call('HDEL', batch(id), 'r' .. code) end
+          for code = 1, 31 do redis.call('HDEL', batch(id), 'r' .. code) end
         else
           local at = redis.call('HGET', batch(id), 'recount')
           if at ~= ARGV[3] then return {'AT', at or '0'} end
@@ -69,7 +69,7 @@ extension PrefetchQueue {
         local count, wrong, last = {}, 0, 0
         for i = 1, #bytes do
           local code = bytes:byte(i)
-          if code > 18 or (code ~= 0 and from + i > limit) then
+          if code > 31 or (code ~= 0 and from + i > limit) then
             redis.call('SETRANGE', outcomes(id), from + i - 1, '\0')
             wrong = wrong + 1
           elseif code ~= 0 then
@@ -89,7 +89,7 @@ extension PrefetchQueue {
         var (from, wrong, end) = (0, 0, 0)
         while true {
             let reply = try await recountPiece(batch, token: token, from: from, limit: limit)
-            let numbers = reply.dropFirst().map { Int($0) ?? 0 }
+            let numbers = reply.dropFirst().map { Int(plausible: $0) ?? 0 }
             switch reply.first {
             case "OK":
                 wrong += numbers[1]
@@ -148,7 +148,7 @@ extension PrefetchQueue {
             for _, word in ipairs({'workers:' .. what, tostring(sums[what] or 0), tostring(wanted)}) do out[#out + 1] = word end
           end
         end
-        for code = 1, 18 do
+        for code = 1, 31 do
           local n = tonumber(redis.call('HGET', batch(id), 'r' .. code) or '0')
           finished = finished + n
           if code > 3 then skipped = skipped + n end
@@ -159,7 +159,7 @@ extension PrefetchQueue {
         set('skipped', skipped)
         local bytes = tonumber(redis.call('HGET', batch(id), 'bytes') or '0')
         if bytes < (sums.bytes or 0) then set('bytes', sums.bytes) else level('bytes', bytes) end
-        for code = 1, 18 do redis.call('HDEL', batch(id), 'r' .. code) end
+        for code = 1, 31 do redis.call('HDEL', batch(id), 'r' .. code) end
         redis.call('HDEL', batch(id), 'recount')
         local m = redis.call('HMGET', batch(id), 'state', 'total', 'retried_by', 'sealed')
         if m[1] == 'done' and finished < tonumber(m[2] or '0') then
@@ -273,7 +273,7 @@ extension PrefetchQueue {
         local m = redis.call('HMGET', batch(id), 'state', 'filled', 'order')
         if not mine() or m[1] ~= 'running' then return 'CLOSED' end
         if tonumber(m[2] or '0') >= tonumber(ARGV[3]) then return 'OK' end
-        if redis.call('LLEN', jobs(id)) >= 4096 then return 'FULL' end
+        if redis.call('LLEN', jobs(id)) >= 4096 or bytesOf(id) >= mostBytes then return 'FULL' end
         for i = #ARGV, 4, -1 do redis.call(m[3] == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), ARGV[i]) end
         redis.call('HSET', batch(id), 'filled', ARGV[3])
         ready(id)

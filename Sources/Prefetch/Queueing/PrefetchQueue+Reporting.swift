@@ -3,23 +3,39 @@ package import WebImage
 
 extension PrefetchQueue {
     // REPORT: outcomes of jobs of one batch.
-    // ARGV: worker, batch, most details kept; then for each job: its name, "1" where it has ended, one byte per URL (0 = nothing to say),
-    // 4 bytes big endian per URL that is not 0 (its length; nothing where all are 0), number of details, {position, detail}…, number of
-    // URLs to list, {position, URL, meta tail}…, number of URLs to take off the list, {position, URL}….
+    // ARGV: worker, batch, its nonce, most details kept; then for each job: its name, "1" where it has ended, one byte per URL (0 = nothing to say),
+    // 4 bytes big endian per URL that is not 0 (its length; nothing where all are 0), the failures (for neighbours that ended alike 5
+    // bytes: first and last position, HTTP status in two, tries), number of details, {position, detail}…, number of URLs to list,
+    // {position, URL, meta tail}…, number of URLs to take off the list, {position, URL}….
     // Result: {OK, then for each job 1 where this call was first to settle all it says, else one byte per URL: the outcome where it was
-    // first, else 0} or {state}.
+    // first, else 0} or {state}; {gone} too where a later batch has the name; {BROKEN, why} where a key of the batch has another type:
+    // nothing is written then, and as in CLAIM the batch leaves the ready lists until it is repaired.
     // For exactly the URLs it is first to settle it writes the outcome, adds to the counts of the batch and of the worker, keeps
-    // the detail and changes the failed set; then it completes the batch if that was the last one. Again, or from a worker that
-    // was reaped in between: changes nothing more. Cost: O(URLs). Jobs together: a call from Lua costs Redis more than what it does, and
-    // most of them are for the batch.
+    // the detail and the record and changes the failed set; then it completes the batch if that was the last one. Again, or from a
+    // worker that was reaped in between: changes nothing more. Cost: O(URLs). Jobs together: a call from Lua costs Redis more than what
+    // it does, and most of them are for the batch.
     // While a repair counts the outcomes anew, piece by piece up to the index `recount`, it adds to that count as well.
     // A job that has ended for its worker and has open URLs goes back: Redis was started anew without its last second, in which they were
     // reported.
     private static let report = script(
         "REPORT",
         #"""
-        local worker, id, most, at = ARGV[1], ARGV[2], tonumber(ARGV[3]), 4
-        local m = redis.call('HMGET', batch(id), 'state', 'recount')
+        local worker, id, nonce, most, at = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), 5
+        local m = redis.call('HMGET', batch(id), 'state', 'recount', 'nonce', 'created')
+        if (m[3] or '') ~= nonce then m = {'gone'} end
+        -- Before the first write: a script that fails in the middle has written outcomes without their counts.
+        redis.call('HLEN', own(worker))
+        if m[1] == 'running' then
+          for _, look in ipairs({{'STRLEN', outcomes(id)}, {'HLEN', counts(id)}, {'HLEN', skipped(id)}, {'HLEN', records(id)},
+              {'HLEN', tries(id)}, {'LLEN', jobs(id)}}) do
+            local reply = redis.pcall(unpack(look))
+            if type(reply) == 'table' and reply.err then
+              takeOut(id)
+              redis.call('HSET', batch(id), 'broken', words(reply))
+              return {'BROKEN', words(reply)}
+            end
+          end
+        end
         local isRunning, recounted, recount = m[1] == 'running', tonumber(m[2] or '0'), {}
         local count, new, skippedNew, bytes = {}, 0, 0, 0
         local ended, heard, back, notes, out = {}, {}, {}, {}, {'OK'}
@@ -80,27 +96,30 @@ extension PrefetchQueue {
               end
             end
           end
-          if c > 0 or isFinal and redis.call('HEXISTS', own(worker), name) == 1 then
+          if c > 0 or isFinal and redis.call('HEXISTS', own(worker), name .. '@' .. nonce) == 1 then
             heard[#heard + 1] = name
             heard[#heard + 1] = name .. '!'
           end
           if isFinal and (#old < n or old:find('\0', 1, true)) then
-            back[#back + 1] = redis.call('HGET', own(worker), name) or nil
+            local claim = name .. '@' .. nonce
+            local payload = redis.call('HGET', own(worker), claim)
+            if payload then back[#back + 1] = {claim, payload} end
           end
           out[#out + 1] = untouched and 1 or first
           return first
         end
         while ARGV[at] do
-          local name, isFinal, details = ARGV[at], ARGV[at + 1] == '1', tonumber(ARGV[at + 4])
+          local name, isFinal, details = ARGV[at], ARGV[at + 1] == '1', tonumber(ARGV[at + 5])
           local start, n = name:match(':(%d+):(%d+)$')
-          if isFinal then ended[#ended + 1] = name end
-          local note = {base = tonumber(start), details = at + 5, listed = at + 6 + 2 * details}
+          if isFinal then ended[#ended + 1] = name .. '@' .. nonce end
+          local note = {base = tonumber(start), details = at + 6, listed = at + 7 + 2 * details, failures = ARGV[at + 4]}
           local listed = tonumber(ARGV[note.listed - 1])
           note.unlisted = note.listed + 3 * listed + 1
           local unlisted = tonumber(ARGV[note.unlisted - 1])
           if isRunning then
             note.first = settle(name, start, tonumber(n), isFinal, ARGV[at + 2], ARGV[at + 3])
-            if details + listed + unlisted > 0 then notes[#notes + 1] = note end
+            note.isWhole = note.first == ARGV[at + 2]
+            if details + listed + unlisted > 0 or note.failures ~= '' then notes[#notes + 1] = note end
           end
           at = note.unlisted + 2 * unlisted
         end
@@ -121,8 +140,53 @@ extension PrefetchQueue {
           end
           local t = string.format('%d', now())
           redis.call('HSET', batch(id), 'last', t)
+          local function list(urls, tails)
+            local known, metas, latest = {}, {}, {}
+            local fresh = t .. ' ' .. t .. ' 1 '
+            -- Of a list that is new to the set nothing is known; that is one look.
+            local added = redis.call('SADD', K .. ':failed', unpack(urls))
+            if added < #urls then known = redis.call('HMGET', K .. ':failed:meta', unpack(urls)) end
+            for i, url in ipairs(urls) do
+              local since, times = (latest[url] or known[i] or ''):match('^(%d+) %d+ (%d+) ')
+              latest[url] = (since and since .. ' ' .. t .. ' ' .. (times + 1) .. ' ' or fresh) .. tails[i]
+              metas[2 * i - 1] = url
+              metas[2 * i] = latest[url]
+            end
+            redis.call('HSET', K .. ':failed:meta', unpack(metas))
+          end
+          local function unlist(urls)
+            redis.call('SREM', K .. ':failed', unpack(urls))
+            redis.call('HDEL', K .. ':failed:meta', unpack(urls))
+          end
+          -- The records of all jobs go into their chunks of 256 indices together.
+          local seconds = math.floor((t - (tonumber(m[4]) or t)) / 1000)
+          seconds = struct.pack('>I4', math.max(0, math.min(seconds, 4294967294)))
+          local chunks, names = {}, {}
+          local function record(first, last, tail)
+            while first <= last do
+              local name = string.format('%d', math.floor(first / 256))
+              local stop = math.min(last, first - first % 256 + 255)
+              if not chunks[name] then
+                chunks[name] = {}
+                names[#names + 1] = name
+              end
+              table.insert(chunks[name], string.char(first % 256, stop % 256) .. tail .. seconds)
+              first = stop + 1
+            end
+          end
           for _, note in ipairs(notes) do
             local function isFirst(position) return note.first:byte(position + 1) ~= 0 end
+            for i = 1, #note.failures, 5 do
+              local from, to = note.failures:byte(i, i + 1)
+              local tail = note.failures:sub(i + 2, i + 4)
+              if note.isWhole then
+                record(note.base + from, note.base + to, tail)
+              else
+                for position = from, to do
+                  if isFirst(position) then record(note.base + position, note.base + position, tail) end
+                end
+              end
+            end
             -- All of a kind in one command.
             local entries, room = {}, 0
             if note.listed > note.details + 1 then room = most - redis.call('HLEN', skipped(id)) end
@@ -142,47 +206,53 @@ extension PrefetchQueue {
                 tails[#tails + 1] = ARGV[i + 2]
               end
             end
-            if #urls > 0 then
-              local known, metas, latest = {}, {}, {}
-              local fresh = t .. ' ' .. t .. ' 1 '
-              -- Of a list that is new to the set nothing is known; that is one look.
-              local added = redis.call('SADD', K .. ':failed', unpack(urls))
-              if added < #urls then known = redis.call('HMGET', K .. ':failed:meta', unpack(urls)) end
-              for i, url in ipairs(urls) do
-                local since, times = (latest[url] or known[i] or ''):match('^(%d+) %d+ (%d+) ')
-                latest[url] = (since and since .. ' ' .. t .. ' ' .. (times + 1) .. ' ' or fresh) .. tails[i]
-                metas[2 * i - 1] = url
-                metas[2 * i] = latest[url]
-              end
-              redis.call('HSET', K .. ':failed:meta', unpack(metas))
-            end
+            -- The list of failed URLs is no batch's: where it is broken the outcomes count all the same, and LISTED complains.
+            if #urls > 0 then pcall(list, urls, tails) end
             local taken = {}
             for i = note.unlisted, note.unlisted + 2 * tonumber(ARGV[note.unlisted - 1]) - 2, 2 do
               if isFirst(ARGV[i]) then taken[#taken + 1] = ARGV[i + 1] end
             end
-            if #taken > 0 then
-              redis.call('SREM', K .. ':failed', unpack(taken))
-              redis.call('HDEL', K .. ':failed:meta', unpack(taken))
-            end
+            if #taken > 0 then pcall(unlist, taken) end
           end
-          closeIfComplete(id)
+          if #names > 0 then
+            local fields = {}
+            for i, old in ipairs(redis.call('HMGET', records(id), unpack(names))) do
+              fields[2 * i - 1] = names[i]
+              fields[2 * i] = (old or '') .. table.concat(chunks[names[i]])
+            end
+            redis.call('HSET', records(id), unpack(fields))
+          end
         end
-        for _, payload in ipairs(back) do giveBack(id, payload) end
+        -- Also where all was settled before: the call that did it may have ended here, at a key of a wrong type.
+        closeIfComplete(id)
+        for _, job in ipairs(back) do giveBack(job[1], job[2]) end
         return out
         """#)
 
+    /// What Redis said to one report.
+    package struct Answer: Sendable {
+        /// The outcomes that this call was first to settle, by position.
+        package var first: [(position: Int, outcome: PrefetchOutcome)] = []
+        /// Whether the batch is no longer running, or gone, or its name a later batch's.
+        package var isOver = false
+        /// Why Redis did not take it, or not all of it: it has to be sent again. nil: it was taken.
+        package var refusal: String?
+    }
+
     /// Reports groups of outcomes in one round trip. Returns for each the outcomes this call was first to settle, by position; nil
-    /// where the batch is no longer running, or broken.
+    /// where the batch is no longer running, or did not take them.
     package func report(
         _ reports: [Report], worker: String
     ) async throws(RedisError) -> [[(position: Int, outcome: PrefetchOutcome)]?] {
-        try await report(reports, worker: worker, namesServer: false).first
+        try await report(reports, worker: worker, namesServer: false).answers.map {
+            $0.isOver || $0.refusal != nil ? nil : $0.first
+        }
     }
 
     /// The same; tells too which start of Redis has answered, where that is wanted.
     func report(
         _ reports: [Report], worker: String, namesServer: Bool
-    ) async throws(RedisError) -> (first: [[(position: Int, outcome: PrefetchOutcome)]?], server: String) {
+    ) async throws(RedisError) -> (answers: [Answer], server: String) {
         let groups = Self.groups(of: reports)
         let calls = groups.map { group in
             RedisScriptCall(
@@ -193,18 +263,32 @@ extension PrefetchQueue {
                 namesServer ? try await connection.runNamingServer(calls) : (try await connection.run(calls), "")
             return (try Self.withoutTransient(replies), server)
         }
-        // Nil where every part found the batch over; where it was cancelled between two parts, the first one counts.
-        var results = [[(position: Int, outcome: PrefetchOutcome)]?](repeating: nil, count: reports.count)
+        var results = [Answer](repeating: Answer(), count: reports.count)
         for (group, value) in zip(groups, answer.0) {
-            if let error = value.error?.asError, error.code == .reply {
-                // A key of this batch is not what it must be. The reports of other batches count.
-                notice(.broken(batch: group[0].report.batch, message: error.message))
-                continue
-            }
-            let reply = try value.get().array ?? []
-            guard reply.first?.string == "OK" else { continue }
-            for ((number, report), said) in zip(group, reply.dropFirst()) {
-                results[number] = (results[number] ?? []) + report.first(said)
+            let batch = group[0].report.batch.id
+            // Whatever it is that nobody foresaw, it is of this batch: the reports of others count.
+            let error = value.error?.asError
+            if let error, error.code != .reply { throw error }
+            let reply = value.array ?? []
+            switch (error, reply.first?.string) {
+            case (nil, "OK") where reply.count > group.count:
+                for ((number, report), said) in zip(group, reply.dropFirst()) {
+                    results[number].first += report.first(said)
+                }
+            case (nil, "BROKEN"):
+                let message = reply.last?.string ?? ""
+                notice(.broken(batch: batch, message: message))
+                for (number, _) in group { results[number].refusal = message }
+            case (nil, .some(let state)) where reply.count == 1:
+                // A word for which there is no state is none of REPORT's.
+                let isOver = state == "gone" || BatchStatus.State(rawValue: state) != nil
+                for (number, _) in group {
+                    if isOver { results[number].isOver = true } else { results[number].refusal = state }
+                }
+            default:
+                let message = error?.message ?? "the reply is none of REPORT's"
+                notice(.refused(batch: batch, message: message))
+                for (number, _) in group { results[number].refusal = message }
             }
         }
         return (results, answer.1)
@@ -214,7 +298,7 @@ extension PrefetchQueue {
     /// and of what is written beside an outcome, which costs some 10 us a URL, up to 64. Only the last part of a report ends its job.
     private static func groups(of reports: [Report]) -> [[(number: Int, report: Report)]] {
         var groups: [[(number: Int, report: Report)]] = []
-        var last: [String: (group: Int, heavy: Int)] = [:]
+        var last: [BatchIdentity: (group: Int, heavy: Int)] = [:]
         for (number, report) in reports.enumerated() {
             for part in parts(of: report) {
                 let count = part.settled.count { $0.isHeavy }
@@ -262,7 +346,10 @@ extension PrefetchQueue {
 
     private static func arguments(of group: [(number: Int, report: Report)], worker: String) -> [RedisArgument] {
         let first = group[0].report
-        var arguments = [RedisArgument(worker), RedisArgument(first.batch), RedisArgument(first.keepDetails)]
+        var arguments = [
+            RedisArgument(worker), RedisArgument(first.batch.id), RedisArgument(first.batch.nonce),
+            RedisArgument(first.keepDetails),
+        ]
         for (_, report) in group { arguments += report.arguments() }
         return arguments
     }
@@ -281,16 +368,15 @@ extension PrefetchQueue.Report {
             sizes[item.position] = item.bytes
             guard item.isHeavy else { continue }
             let position = RedisArgument(item.position)
-            if let failure = item.failure { details += [position, RedisArgument(failure.encoded())] }
+            // Nothing is kept of a batch that keeps no details.
+            if keepDetails > 0, let failure = item.failure { details += [position, RedisArgument(failure.encoded())] }
             if let url = item.list {
                 let status = item.failure?.httpStatus ?? 0
-                let tail = "\(item.outcome.name) \(status) \(batch) \(item.failure?.detail ?? "")"
+                let tail = "\(item.outcome.name) \(status) \(batch.id) \(item.failure?.detail ?? "")"
                 listed += [position, RedisArgument(url), RedisArgument(tail)]
             }
             if let url = item.unlist { unlisted += [position, RedisArgument(url)] }
         }
-        // Nothing is kept of a batch that keeps no details.
-        if keepDetails == 0 { details = [] }
         var lengths: [UInt8] = []
         // What fetched nothing has no lengths, and Redis need not add them up.
         let hasFetched = sizes.contains { $0 > 0 }
@@ -300,7 +386,7 @@ extension PrefetchQueue.Report {
         }
         return [
             RedisArgument(job), isFinal ? "1" : "0", RedisArgument(codes), RedisArgument(lengths),
-            RedisArgument(details.count / 2),
+            RedisArgument(FailureRecord.entries(of: settled)), RedisArgument(details.count / 2),
         ] + details + [RedisArgument(listed.count / 3)] + listed + [RedisArgument(unlisted.count / 2)] + unlisted
     }
 
@@ -308,7 +394,7 @@ extension PrefetchQueue.Report {
     fileprivate func first(_ said: RedisValue) -> [(position: Int, outcome: PrefetchOutcome)] {
         if said.int == 1 { return settled.map { ($0.position, $0.outcome) }.sorted { $0.position < $1.position } }
         return (said.bytes ?? []).enumerated().compactMap { position, code in
-            PrefetchOutcome(rawValue: code).map { (position, $0) }
+            PrefetchOutcome(code: code).map { (position, $0) }
         }
     }
 }

@@ -14,7 +14,8 @@ extension PrefetchQueue {
           local text = redis.call('GET', key)
           if text and text:sub(1, 1) ~= '?' then
             out[#out + 1] = {text, redis.call('PTTL', key)}
-          elseif text and text ~= mine then
+          -- Half a minute at most: where Redis' clock went back, the key stays for longer.
+          elseif text and text ~= mine and redis.call('PTTL', key) <= 30000 then
             out[#out + 1] = {'?', 0}
           else
             redis.call('SET', key, mine, 'PX', 30000)

@@ -29,7 +29,7 @@ extension PrefetchQueue {
     /// A group of outcomes of one job.
     package struct Report: Sendable {
         package var job: String
-        package var batch: String
+        package var batch: BatchIdentity
         package var base: Int
         package var count: Int
         /// Whether the job has ended with this.
@@ -39,7 +39,8 @@ extension PrefetchQueue {
         package var keepDetails: Int
 
         package init(
-            job: String, batch: String, base: Int, count: Int, isFinal: Bool, settled: [Settled], keepDetails: Int
+            job: String, batch: BatchIdentity, base: Int, count: Int, isFinal: Bool, settled: [Settled],
+            keepDetails: Int
         ) {
             self.job = job
             self.batch = batch

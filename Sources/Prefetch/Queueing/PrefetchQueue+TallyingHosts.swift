@@ -17,7 +17,7 @@ extension PrefetchQueue {
           local names, more, fields = {}, {}, {}
           for line in text:gmatch('[^\n]+') do
             local status, n = line:match('^(%d%d%d) (%d+)$')
-            local figure, by = line:match('^([tsfda]%d%d?) (%d+)$')
+            local figure, by = line:match('^([tsfdau]%d%d?) (%d+)$')
             local host, finished, skipped, bytes = line:match('^(%S+) (%d+) (%d+) (%d+)$')
             if status then
               redis.call('HINCRBY', batch(id), 'h' .. status, n)

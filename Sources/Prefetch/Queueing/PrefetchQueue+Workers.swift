@@ -7,12 +7,13 @@ extension PrefetchQueue {
     private static let join = script(
         "JOIN",
         #"""
+        tick()
         local joined = redis.call('ZADD', K .. ':workers', 'NX', now() + tonumber(ARGV[2]), ARGV[1])
         if joined == 1 then
           local left = redis.call('HGETALL', own(ARGV[1]))
           redis.call('DEL', K .. ':w:' .. ARGV[1], own(ARGV[1]))
           for i = 1, #left, 2 do
-            if left[i]:sub(1, 1) ~= '#' then pcall(giveBack, (parts(left[i])), left[i + 1]) end
+            if left[i]:sub(1, 1) ~= '#' then pcall(giveBack, left[i], left[i + 1]) end
           end
           redis.call('HSET', K .. ':w:' .. ARGV[1], 'since', now(), 'state', 'running', 'lease', ARGV[2], unpack(ARGV, 3))
         end
@@ -28,20 +29,50 @@ extension PrefetchQueue {
 
     // BEAT: the worker is alive; its lease begins anew, also where it had run out but nobody took its jobs.
     // ARGV: worker, lease in ms, "1" where its own last call took over a third of the lease (Redis stalled, so other leases are
-    // late for the same reason: nobody is reaped for two leases), number of batches, batches, fields and values about it.
-    // Result: {LOST} or {OK, {name, value …}, {state, paused} of each batch}, as they are once those whose deadline has
+    // late for the same reason: nobody is reaped for two leases), number of batches, batches (batch@nonce), the sequence number of
+    // its last claim whose reply it has read ("": it does not say what it has), number of claims it has, claims, fields and values about it.
+    // Result: {LOST} or {OK, {name, value …}, {state, paused} of each batch, gone where a later one has its name}, as they are once those whose deadline has
     // passed are ended. The names are orders to the worker: `paused` and `wanted`
     // (transfers in flight) to itself, `queue_paused` and `concurrency` to all, `hosts` (changes of what is known of hosts); one that is not there was not given. A worker passes
-    // over names that it does not know. Cost: O(log workers + batches).
+    // over names that it does not know. A claim that it does not name would never be reported: it is noted in the field `#unheld`, and
+    // goes back without blame where the next beat does not name it either. Cost: O(log workers + batches + claims).
     private static let beat = script(
         "BEAT",
         #"""
+        tick()
         if not redis.call('ZSCORE', K .. ':workers', ARGV[1]) then return {'LOST'} end
         local lease, n = tonumber(ARGV[2]), tonumber(ARGV[4])
-        if ARGV[3] == '1' then redis.call('SET', K .. ':hold', '1', 'NX', 'PX', 2 * lease) end
+        if ARGV[3] == '1' and tonumber(redis.call('GET', K .. ':hold') or '0') <= now() then
+          redis.call('SET', K .. ':hold', now() + 2 * lease, 'PX', 2 * lease)
+        end
         redis.call('ZADD', K .. ':workers', 'XX', now() + lease, ARGV[1])
         endDue()
-        if #ARGV > 4 + n then redis.call('HSET', K .. ':w:' .. ARGV[1], 'beat', now(), unpack(ARGV, 5 + n)) end
+        local said, claims = ARGV[5 + n], tonumber(ARGV[6 + n])
+        local about = 7 + n + claims
+        if ARGV[about] then redis.call('HSET', K .. ':w:' .. ARGV[1], 'beat', now(), unpack(ARGV, about)) end
+        -- Only a worker that says what it has can be held to it.
+        local function compare()
+          local last = redis.call('HMGET', own(ARGV[1]), '#seq', '#jobs', '#unheld')
+          local has, before, missing = {}, {}, {}
+          for i = 7 + n, about - 1 do has[ARGV[i]] = true end
+          -- The reply to its last claim may be on its way.
+          if last[1] and last[1] ~= said then for name in last[2]:gmatch('%S+') do has[name] = true end end
+          for name in (last[3] or ''):gmatch('%S+') do before[name] = true end
+          for _, name in ipairs(redis.call('HKEYS', own(ARGV[1]))) do
+            if name:sub(1, 1) ~= '#' and not has[name] then
+              if before[name] then
+                local payload = redis.call('HGET', own(ARGV[1]), name)
+                redis.call('HDEL', own(ARGV[1]), name)
+                pcall(giveBack, name, payload)
+              else
+                missing[#missing + 1] = name
+              end
+            end
+          end
+          if #missing > 0 then redis.call('HSET', own(ARGV[1]), '#unheld', table.concat(missing, ' '))
+          elseif last[3] then redis.call('HDEL', own(ARGV[1]), '#unheld') end
+        end
+        if said ~= '' then pcall(compare) end
         local orders = {}
         local function order(name, value)
           if value then
@@ -58,8 +89,11 @@ extension PrefetchQueue {
         order('hosts', redis.call('HGET', K .. ':hosts', '#v'))
         local out = {'OK', orders}
         for i = 5, 4 + n do
-          local m = redis.call('HMGET', batch(ARGV[i]), 'state', 'paused')
-          out[#out + 1] = {m[1] or 'gone', m[2] or '0'}
+          local id, nonce = ARGV[i]:match('^([^@]*)@(.*)$')
+          local m = redis.pcall('HMGET', batch(id), 'state', 'paused', 'nonce')
+          -- Of a batch whose hash is none nothing is known, and the others are to be told.
+          if m.err then out[#out + 1] = {'running', '0'}
+          else out[#out + 1] = {(m[3] or '') == nonce and m[1] or 'gone', m[2] or '0'} end
         end
         return out
         """#)
@@ -86,15 +120,31 @@ extension PrefetchQueue {
         package var batches: [Batch] = []
     }
 
+    /// What a worker has claimed, as far as it knows.
+    package struct KnownClaims: Sendable {
+        /// The number of its last claim whose reply it has read.
+        package var sequence: Int
+        /// Names of claims.
+        package var names: [String]
+
+        package init(sequence: Int, names: [String]) {
+            (self.sequence, self.names) = (sequence, names)
+        }
+    }
+
     /// Renews a lease. Returns what the worker is to do, and what became of the batches it asks about; nil where it is no longer
     /// registered.
+    /// * `claims`: what it has claimed; what else stands under its name at two heartbeats in a row goes back. nil: it does not say.
     package func beat(
-        worker: String, lease: Int, trouble: Bool, batches: [String], about: [(String, String)]
+        worker: String, lease: Int, trouble: Bool, batches: [BatchIdentity], claims: KnownClaims? = nil,
+        about: [(String, String)]
     ) async throws(RedisError) -> WorkerOrders? {
         var arguments: [RedisArgument] = [
             RedisArgument(worker), RedisArgument(lease), trouble ? "1" : "0", RedisArgument(batches.count),
         ]
-        arguments += batches.map { RedisArgument($0) }
+        arguments += batches.map { RedisArgument($0.text) }
+        arguments += [RedisArgument(claims.map { String($0.sequence) } ?? ""), RedisArgument(claims?.names.count ?? 0)]
+        arguments += (claims?.names ?? []).map { RedisArgument($0) }
         for (name, value) in about { arguments += [RedisArgument(name), RedisArgument(value)] }
         let reply = try await run(Self.beat, arguments).array ?? []
         guard reply.first?.string == "OK", reply.count > 1 else { return nil }
@@ -121,13 +171,14 @@ extension PrefetchQueue {
         case reaped(worker: String, jobs: Int)
     }
 
-    // REAP: the jobs of a worker whose lease has run out go back to the front of their lists, and each counts one more delivery. A batch
+    // REAP: the jobs of a worker whose lease has run out, or ends later than two leases from now, go back to the front of their lists, and each counts one more delivery. A batch
     // that was held by a repair which has died is let go; a batch with a key of a wrong type loses the job, and no other does.
     // ARGV: worker the caller knows to be dead, whatever its lease says ("" = whose lease ran out first), most jobs.
     // Result: {} or {worker, jobs put back}. Again: goes on where it stopped. Cost: O(jobs), at most the number given.
     private static let reap = script(
         "REAP",
         #"""
+        tick()
         local worker = ARGV[1]
         local held, t = redis.call('HGETALL', K .. ':held'), now()
         for i = 1, #held, 2 do
@@ -137,24 +188,29 @@ extension PrefetchQueue {
           end
         end
         if worker == '' then
-          if redis.call('EXISTS', K .. ':hold') == 1 then return {} end
+          -- By its end, not by its expiry: that goes by Redis' own clock.
+          if tonumber(redis.call('GET', K .. ':hold') or '0') > now() then return {} end
           worker = redis.call('ZRANGE', K .. ':workers', '-inf', now(), 'BYSCORE', 'LIMIT', 0, 1)[1]
-          if not worker then return {} end
+          if not worker then
+            -- No lease ends so late: somebody wrote it, or the queue's clock was lost.
+            local last = redis.call('ZRANGE', K .. ':workers', 0, 0, 'REV', 'WITHSCORES')
+            local lease = last[1] and tonumber(redis.call('HGET', K .. ':w:' .. last[1], 'lease') or '')
+            if not lease or tonumber(last[2]) <= now() + 2 * lease then return {} end
+            worker = last[1]
+          end
         end
         local all, n = redis.call('HGETALL', own(worker)), 0
         local marked = redis.call('HGET', own(worker), '#mark')
         for i = 1, #all, 2 do
           local name = all[i]
           if name:sub(1, 1) ~= '#' then
-            local id = parts(name)
+            local id, job = parts(name), jobOf(name)
             redis.call('HDEL', own(worker), name)
             pcall(function()
-              if redis.call('HGET', batch(id), 'state') == 'running' then
-                redis.call('HINCRBY', tries(id), name, 1)
-                if marked == name then redis.call('HINCRBY', tries(id), name .. '!', 1) end
-                giveBack(id, all[i + 1])
-                n = n + 1
-              end
+              if not giveBack(name, all[i + 1]) then return end
+              redis.call('HINCRBY', tries(id), job, 1)
+              if marked == name then redis.call('HINCRBY', tries(id), job .. '!', 1) end
+              n = n + 1
             end)
             if n >= tonumber(ARGV[2]) then
               redis.call('HINCRBY', K .. ':w:' .. worker, 'returned', n)
@@ -182,7 +238,7 @@ extension PrefetchQueue {
     }
 
     // RELEASE: a worker gives jobs back without blame (SIGTERM, a full disk).
-    // ARGV: worker, "1" where it leaves for good, names of jobs (none = all). Result: jobs put back. Again: nothing more.
+    // ARGV: worker, "1" where it leaves for good, claims (none = all). Result: jobs put back. Again: nothing more.
     private static let release = script(
         "RELEASE",
         #"""
@@ -194,7 +250,7 @@ extension PrefetchQueue {
             local payload = redis.call('HGET', own(worker), name)
             if payload then
               redis.call('HDEL', own(worker), name)
-              pcall(giveBack, (parts(name)), payload)
+              pcall(giveBack, name, payload)
               n = n + 1
             end
           end
@@ -208,7 +264,7 @@ extension PrefetchQueue {
         return n
         """#)
 
-    /// Gives jobs back: the named ones, or all. With `leaving` the registration ends too.
+    /// Gives jobs back: those of the named claims, or all. With `leaving` the registration ends too.
     @discardableResult
     package func release(worker: String, jobs: [String] = [], leaving: Bool) async throws(RedisError) -> Int {
         try await run(

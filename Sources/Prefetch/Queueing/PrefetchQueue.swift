@@ -21,6 +21,8 @@ package struct PrefetchQueue: Sendable {
         case buried(batch: String, head: [UInt8])
         /// It cannot be worked on: a key of it is not what it must be.
         case broken(batch: String, message: String)
+        /// Redis did not take a report of it, for a reason that is none of the known ones.
+        case refused(batch: String, message: String)
     }
 
     /// * `name`: 1 to 64 of `A-Z a-z 0-9 _ -`; it becomes the hash tag of every key.
@@ -33,12 +35,15 @@ package struct PrefetchQueue: Sendable {
     /// A queue over a connection of its own, which follows the queue through a Redis Cluster.
     /// * `client`: what CLIENT LIST shows.
     /// * `name`: 1 to 64 of `A-Z a-z 0-9 _ -`.
+    /// * `onPlaces`: hears where Redis listens, as of `RedisConnection`.
     package init(
-        _ redis: RedisConfiguration, client: String, name: String = "default", patience: Duration? = .seconds(10)
+        _ redis: RedisConfiguration, client: String, name: String = "default", patience: Duration? = .seconds(10),
+        onPlaces: @escaping @Sendable (Set<RedisPlace>) -> Void = { _ in }
     ) {
         self.init(
-            connection: RedisConnection(redis, name: client, following: PrefetchKeys(queue: name).root), name: name,
-            patience: patience)
+            connection: RedisConnection(
+                redis, name: client, following: PrefetchKeys(queue: name).root, onPlaces: onPlaces),
+            name: name, patience: patience)
     }
 
     /// The same queue over another connection, or with another patience.
@@ -86,6 +91,14 @@ package struct PrefetchQueue: Sendable {
         try await patiently { () async throws(RedisError) in
             try Self.withoutTransient(try await connection.pipeline(commands))
         }
+    }
+
+    /// Two commands whose replies, the first of several, are the time of the queue's clock.
+    var clockCommands: [[RedisArgument]] { [["TIME"], ["HGET", RedisArgument(keys.clock), "ahead"]] }
+
+    /// Milliseconds since 1970 by the queue's clock, from the replies to ``clockCommands``: what times in Redis are to be compared with.
+    static func time(_ replies: [RedisValue]) throws(RedisError) -> Int {
+        (try replies[0].get().milliseconds ?? 0) + (replies[1].count ?? 0)
     }
 
     /// The replies, or the first of their errors that waiting can heal: a node of a cluster that is losing its slot refuses one command

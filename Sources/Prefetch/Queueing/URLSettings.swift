@@ -14,9 +14,17 @@ package final class URLSettings: Sendable, Equatable {
     /// All of it in one line of JSON, the same for the same settings.
     package let text: String
 
-    /// * `text`: as ``text`` of another; nil where it is none.
+    /// The most headers one URL may have of its own, and the most bytes of their names and values.
+    static let mostHeaders = 64, mostHeaderBytes = 16 << 10
+    /// The longest ``text``, in bytes: what a line of a list can ask for, with room for how it is written.
+    private static let longest = 128 << 10
+
+    /// * `text`: as ``text`` of another; nil where it is none, or asks for more than a line of a list may.
     package init?(text: String) {
-        guard let fields = try? JSONDecoder().decode(Fields.self, from: Data(text.utf8)) else { return nil }
+        guard text.utf8.count <= Self.longest,
+            let fields = try? JSONDecoder().decode(Fields.self, from: Data(text.utf8)),
+            Self.mayHave(fields.headers ?? [:])
+        else { return nil }
         options = fields.options ?? []
         headers = (fields.headers ?? [:]).sorted { $0.key < $1.key }.map { HTTPHeader($0.key, $0.value) }
         sha256 = fields.sha256
@@ -38,6 +46,12 @@ package final class URLSettings: Sendable, Equatable {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(fields) else { return nil }
         text = String(decoding: data, as: UTF8.self)
+    }
+
+    /// Whether a URL may have these headers of its own.
+    static func mayHave(_ headers: [String: String]) -> Bool {
+        headers.count <= mostHeaders
+            && headers.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count } <= mostHeaderBytes
     }
 
     private struct Fields: Codable {

@@ -82,19 +82,20 @@ package final class HistoryLog: Sendable {
         return number
     }
 
-    /// Redis has answered: which of these it was first to settle; nil of a batch that is over.
+    /// Redis has answered: which of these it was first to settle, or that the batch is over. What it did not take is sent again, under
+    /// another number.
     /// * `server`: the start of Redis that answered, its `run_id`.
     func confirmed(
         _ worker: String, _ number: Int, server: String, _ reports: [PrefetchQueue.Report],
-        _ first: [[(position: Int, outcome: PrefetchOutcome)]?]
+        _ answers: [PrefetchQueue.Answer]
     ) {
         let head = "\(Self.now)\tconfirmed\t\(worker)\t"
         write(
-            zip(reports, first).map { report, first in
-                let list = first.map { first in
-                    Self.items(first.map { (report.base + $0.position, $0.outcome.rawValue) })
-                }
-                return "\(head)\(report.job)\t\(number)\t\(server)\t\(list ?? "over")\n"
+            zip(reports, answers).filter { $1.refusal == nil || !$1.first.isEmpty }.map { report, answer in
+                let list =
+                    answer.isOver && answer.first.isEmpty
+                    ? "over" : Self.items(answer.first.map { (report.base + $0.position, $0.outcome.rawValue) })
+                return "\(head)\(report.job)\t\(number)\t\(server)\t\(list)\n"
             }.joined())
     }
 

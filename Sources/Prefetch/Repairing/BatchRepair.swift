@@ -80,6 +80,7 @@ package struct BatchRepair: Sendable {
             }
         }
         try await mendDetails(status, entries)
+        try await mendRecords(total)
         return status.state
     }
 
@@ -103,7 +104,7 @@ package struct BatchRepair: Sendable {
     /// `o5` and `workers:5` in words.
     private static func name(of field: String) -> String {
         func outcome(_ text: Substring) -> String {
-            UInt8(text).flatMap(PrefetchOutcome.init(rawValue:))?.name ?? String(text)
+            UInt8(text).flatMap(PrefetchOutcome.init(code:))?.name ?? String(text)
         }
         if field.hasPrefix("workers:") { return "the workers' sum of \(outcome(field.dropFirst("workers:".count)))" }
         return field.first == "o" ? outcome(field.dropFirst()) : field
@@ -121,7 +122,8 @@ package struct BatchRepair: Sendable {
                 let settled = try await settledURLs(total)
                 guard
                     let jobs = try await JobCoverage.read(
-                        batch, queue: queue, token: token, limit: total, sweeps: hasList, settled: { settled[$0] })
+                        status.identity, queue: queue, token: token, limit: total, sweeps: hasList,
+                        settled: { settled[$0] })
                 else { return nil }
                 if jobs.buried > 0 {
                     tell("\(jobs.buried) elements of the job list of \(batch) were no jobs: they are dead")
@@ -185,13 +187,15 @@ package struct BatchRepair: Sendable {
     private func push(_ missing: [Bool], _ entries: BatchEntries) async throws(PrefetchError) {
         let size = min(PrefetchJob.maxCount, max(1, (entries.total + 63) / 64))
         let (first, count) = (missing.firstIndex(of: true) ?? 0, missing.count { $0 })
-        var (index, jobs, bytes, pushed) = (first, [PrefetchJob](), 0, 0)
+        var (index, jobs, bytes, jobBytes, pushed) = (first, [PrefetchJob](), 0, 0, 0)
         try await entries.forEach(from: first) { entry async throws(PrefetchError) in
             defer { index += 1 }
             guard index < missing.count else { return false }
             guard missing[index] else { return true }
             let job = jobs.last
-            if let job, job.base + job.entries.count == index, job.entries.count < size {
+            if let job, job.base + job.entries.count == index, job.entries.count < size,
+                jobBytes < PrefetchJob.fullBytes
+            {
                 jobs[jobs.count - 1].entries.append(entry)
             } else {
                 if jobs.count == 64 || bytes > 1 << 18 {
@@ -200,8 +204,10 @@ package struct BatchRepair: Sendable {
                     (jobs, bytes) = ([], 0)
                 }
                 jobs.append(PrefetchJob(batch: batch, base: index, entries: [entry]))
+                jobBytes = 0
             }
-            bytes += entry.url.utf8.count
+            bytes += entry.byteCount
+            jobBytes += entry.byteCount
             return true
         }
         if !jobs.isEmpty { try await offer(jobs) }

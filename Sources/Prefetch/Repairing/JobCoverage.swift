@@ -21,16 +21,16 @@ struct JobCoverage {
     /// * `sweeps`: false: nothing is taken off.
     /// Returns nil where the batch was not held all the time.
     static func read(
-        _ batch: String, queue: PrefetchQueue, token: String, limit: Int, sweeps: Bool, settled: (Int) -> Bool
+        _ identity: BatchIdentity, queue: PrefetchQueue, token: String, limit: Int, sweeps: Bool, settled: (Int) -> Bool
     ) async throws(RedisError) -> JobCoverage? {
+        let batch = identity.id
         var coverage = JobCoverage(isCovered: Array(repeating: false, count: limit))
         let owners = Set(try await queue.workers()).union(try await queue.owners()).sorted()
         if !owners.isEmpty {
             for reply in try await queue.read(owners.map { ["HKEYS", RedisArgument(queue.keys.owned(by: $0))] }) {
-                for name in (try reply.get().array ?? []).compactMap(\.string) where name.hasPrefix(batch + ":") {
-                    let parts = name.dropFirst(batch.count + 1).split(separator: ":").compactMap { Int($0) }
-                    guard parts.count == 2, parts[0] >= 0, parts[1] > 0, parts[0] + parts[1] <= limit else { continue }
-                    coverage.add(name, parts[0]..<(parts[0] + parts[1]))
+                for claim in (try reply.get().array ?? []).compactMap(\.string) {
+                    guard let (base, count) = identity.range(ofClaim: claim), base <= limit - count else { continue }
+                    coverage.add("\(batch):\(base):\(count)", base..<(base + count))
                 }
             }
         }

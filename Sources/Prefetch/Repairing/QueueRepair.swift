@@ -15,9 +15,12 @@ package struct QueueRepair: Sendable {
             let owners = try await queue.owners()
             var lines = try await queue.putAside(try await queue.wrongKeys(workers: owners))
             let registered = Set(try await queue.workers())
-            for worker in owners where !registered.contains(worker) {
+            for worker in owners {
                 let count = try await queue.reclaim(from: worker)
-                lines.append("gave \(count) jobs of \(worker), which is not registered, back to their lists")
+                let isRegistered = registered.contains(worker)
+                guard count > 0 || !isRegistered else { continue }
+                let whose = isRegistered ? "which does not know of them" : "which is not registered"
+                lines.append("gave \(count) jobs of \(worker), \(whose), back to their lists")
             }
             return lines + (try await queue.rering(isDry: false)).map { "mended: \($0)" }
         } catch {

@@ -6,6 +6,8 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     /// How far each image is checked: `none`, `header`, `structure` or `decode` (the default, because SDWebImage's "finished"
     /// means a decoded image). A worker's own setting is the minimum.
     public var validate = "decode"
+    /// `skip` (the default) or `keep`: what becomes of images in formats that cannot be verified, such as AVIF.
+    public var unverifiable = UnverifiableFormats.skip
     /// `sha256` (the default) or `none`: whether the record of each file has the digest of its bytes.
     public var digest = "sha256"
     /// `none`, `batch` (the default: one sync before a report, so a counted URL survives a power cut) or `file`.
@@ -49,6 +51,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         self.init()
         guard let read = try? JSONDecoder().decode(Partial.self, from: Data(encoded.utf8)) else { return }
         validate = read.validate ?? validate
+        unverifiable = read.unverifiable.flatMap(UnverifiableFormats.init(rawValue:)) ?? unverifiable
         digest = read.digest ?? digest
         durability = read.durability ?? durability
         blacklist = read.blacklist ?? blacklist
@@ -61,7 +64,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     }
 
     private struct Partial: Decodable {
-        var validate, digest, durability, blacklist, cacheKey, compat: String?
+        var validate, unverifiable, digest, durability, blacklist, cacheKey, compat: String?
         var blacklistTTL: Double?
         var retryFailed, fromCacheOnly: Bool?
         var options: WebImageOptions?
@@ -79,6 +82,9 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     package func differences(from other: BatchOptions) -> [String] {
         var names: [String] = []
         if validate != other.validate { names.append("--validate \(validate), was \(other.validate)") }
+        if unverifiable != other.unverifiable {
+            names.append("--unverifiable \(unverifiable.rawValue), was \(other.unverifiable.rawValue)")
+        }
         if digest != other.digest { names.append("--digest \(digest), was \(other.digest)") }
         if durability != other.durability { names.append("--durability \(durability), was \(other.durability)") }
         if blacklist != other.blacklist { names.append("--blacklist \(blacklist), was \(other.blacklist)") }

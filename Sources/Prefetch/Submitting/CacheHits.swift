@@ -22,17 +22,17 @@ package struct CacheHits: Sendable {
         rule = CacheKeyRule(options.cacheKey) ?? .url
     }
 
-    /// Reports the hits of jobs that Redis has by now.
-    func settle(_ jobs: [PrefetchJob], in queue: PrefetchQueue) async throws(RedisError) {
+    /// Reports the hits of jobs of a batch that Redis has by now.
+    func settle(_ jobs: [PrefetchJob], of batch: BatchIdentity, in queue: PrefetchQueue) async throws(RedisError) {
         guard !policy.asksBeforeCache else { return }
-        let reports = await threads.run { [self] in jobs.compactMap(report) }
+        let reports = await threads.run { [self] in jobs.compactMap { report($0, of: batch) } }
         for start in stride(from: 0, to: reports.count, by: 64) {
             _ = try await queue.report(
                 Array(reports[start..<min(start + 64, reports.count)]), worker: "submit:\(PrefetchWorker.hostAndPID)")
         }
     }
 
-    private func report(_ job: PrefetchJob) -> PrefetchQueue.Report? {
+    private func report(_ job: PrefetchJob, of batch: BatchIdentity) -> PrefetchQueue.Report? {
         var settled: [PrefetchQueue.Settled] = []
         for (position, entry) in job.entries.enumerated() where isAsked(entry) {
             let key = CacheKey(rule.key(for: entry.url))
@@ -41,7 +41,7 @@ package struct CacheHits: Sendable {
         }
         guard !settled.isEmpty else { return nil }
         return PrefetchQueue.Report(
-            job: job.name, batch: job.batch, base: job.base, count: job.entries.count, isFinal: false,
+            job: job.name, batch: batch, base: job.base, count: job.entries.count, isFinal: false,
             settled: settled, keepDetails: 0)
     }
 

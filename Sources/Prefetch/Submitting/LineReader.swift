@@ -19,29 +19,19 @@ struct LineReader: ~Copyable {
     /// Sees every byte of the file, in order.
     var observe: (([UInt8], Range<Int>) -> Void)?
 
-    /// - Throws: `notFound` or `unreadableList` with the reason.
+    /// Opens a list that is read more than once.
+    /// - Throws: `notFound` or `unreadableList` with the reason; the latter also for what can be read only once.
     init(path: String) throws(PrefetchError) {
-        file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else {
-            let reason = String(cString: strerror(errno))
-            throw PrefetchError(
-                errno == ENOENT ? .notFound : .unreadableList, "cannot read \(path): \(reason)",
-                hint: "give a text file with one URL a line, or - for standard input")
-        }
+        try ListFile.requireRepeatable(path)
+        file = try ListFile.open(path)
     }
 
-    private init(owning descriptor: Int32) { file = descriptor }
-
-    /// Standard input, by its descriptor: what is behind it need not have a name that can be opened (a socket has none).
-    /// - Throws: `unreadableList` where there is none.
-    static func standardInput() throws(PrefetchError) -> LineReader {
-        let descriptor = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
-        guard descriptor >= 0 else {
-            throw PrefetchError(
-                .unreadableList, "cannot read standard input: \(String(cString: strerror(errno)))",
-                hint: "name a file instead of -")
-        }
-        return LineReader(owning: descriptor)
+    /// Opens what is read in one pass: a file, a pipe, or `-` for standard input.
+    ///
+    /// * `waiting`: as of ``ListFile/open(_:waiting:)``.
+    /// - Throws: `notFound` or `unreadableList` with the reason.
+    init(once path: String, waiting: () -> Void = {}) throws(PrefetchError) {
+        file = try ListFile.open(path, waiting: waiting)
     }
 
     deinit { close(file) }

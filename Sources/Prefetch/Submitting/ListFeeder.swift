@@ -40,7 +40,8 @@ package struct ListFeeder: Sendable {
     private let hits: CacheHits?
 
     ///
-    /// * `window`: `auto`, `all`, or how many jobs wait in Redis before a push has to; one push has up to 64.
+    /// * `window`: `auto`, `all`, or how many jobs wait in Redis before a push has to; one push has up to 64. But for `all` they take at
+    ///   most 24 MiB there.
     /// * `jobSize`: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers, and at least 4: a job costs
     ///   Redis and its worker as much as ten URLs do.
     package init(
@@ -79,6 +80,7 @@ package struct ListFeeder: Sendable {
     ) async throws(PrefetchError) -> End {
         let end = segment?.end ?? entries.total
         var from = segment?.base ?? 0
+        let identity = hits == nil ? nil : try await identity()
         while true {
             var push = PendingPush(offset: from)
             var result: PrefetchQueue.PushResult?
@@ -87,7 +89,7 @@ package struct ListFeeder: Sendable {
                 while true {
                     switch try await send(push) {
                     case .result(.pushed(let count)):
-                        try await settleHits(of: push)
+                        try await settleHits(of: push, in: identity)
                         pushed(count)
                         push = PendingPush(offset: count)
                         return true
@@ -96,7 +98,7 @@ package struct ListFeeder: Sendable {
                         said = wait
                         try await waitForRoom(at: push.offset)
                     case .result(.at(let count)) where count == push.offset + push.count:
-                        try await settleHits(of: push)
+                        try await settleHits(of: push, in: identity)
                         push = PendingPush(offset: count)
                         return true
                     case .result(let other):
@@ -171,10 +173,17 @@ package struct ListFeeder: Sendable {
         return status.state == .running ? .wait(.memory) : .result(.closed(status.state.rawValue))
     }
 
-    private func settleHits(of push: borrowing PendingPush) async throws(PrefetchError) {
-        guard let hits else { return }
+    private func settleHits(of push: borrowing PendingPush, in batch: BatchIdentity?) async throws(PrefetchError) {
+        guard let hits, let batch else { return }
         let jobs = push.jobs
-        try await redis { () async throws(RedisError) in try await hits.settle(jobs, in: queue) }
+        try await redis { () async throws(RedisError) in try await hits.settle(jobs, of: batch, in: queue) }
+    }
+
+    /// Which of the batches that may have its name it is; nil where Redis has none.
+    private func identity() async throws(PrefetchError) -> BatchIdentity? {
+        try await redis { () async throws(RedisError) in
+            try await queue.status(of: batch)?.identity
+        }
     }
 
     private func changed(count: Int) -> PrefetchError {
@@ -206,6 +215,8 @@ private struct PendingPush {
     private(set) var count = 0
     private(set) var jobs: [PrefetchJob] = []
     private var bytes = 0
+    /// Of the last job.
+    private var jobBytes = 0
 
     init(offset: Int) { self.offset = offset }
 
@@ -214,11 +225,15 @@ private struct PendingPush {
     private var jobsAreFull = false
 
     mutating func append(_ entry: PrefetchJob.Entry, batch: String, jobSize: Int) {
-        if jobs.isEmpty || jobsAreFull { jobs.append(PrefetchJob(batch: batch, base: offset + count, entries: [])) }
+        if jobs.isEmpty || jobsAreFull {
+            jobs.append(PrefetchJob(batch: batch, base: offset + count, entries: []))
+            jobBytes = 0
+        }
         jobs[jobs.count - 1].entries.append(entry)
         count += 1
-        bytes += entry.url.utf8.count
-        jobsAreFull = jobs[jobs.count - 1].entries.count == jobSize
+        bytes += entry.byteCount
+        jobBytes += entry.byteCount
+        jobsAreFull = jobs[jobs.count - 1].entries.count == jobSize || jobBytes >= PrefetchJob.fullBytes
     }
 
     func payloads() -> [[UInt8]] { jobs.map { $0.encoded() } }

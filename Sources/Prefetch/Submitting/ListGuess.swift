@@ -1,7 +1,8 @@
 /// What a file without URLs looks like, for the sentence that refuses it.
 enum ListGuess {
     static func error(path: String, head: [UInt8]) -> PrefetchError {
-        let (what, hint) = guess(head, path: path)
+        // A command to copy cannot read again what came through a pipe.
+        let (what, hint) = guess(head, path: ListFile.isNamed(path) ? path : "FILE")
         return PrefetchError(
             .unreadableList, "\(path) looks like \(what): none of its first lines is a URL, nothing was queued",
             hint: hint)

@@ -6,12 +6,13 @@ package enum URLLines {
 
     /// Runs `body` with groups of the entries, in order, in constant memory: up to 1,000 of them, or about 1 MiB.
     ///
-    /// * `path`: a file, or `-` for standard input.
+    /// * `path`: a file, a pipe, or `-` for standard input.
+    /// * `waiting`: as of ``ListFile/open(_:waiting:)``.
     /// - Throws: what `body` throws; `notFound`, `unreadableList`.
     package static func forEachGroup(
-        path: String, _ body: ([PrefetchJob.Entry]) async throws(PrefetchError) -> Void
+        path: String, waiting: () -> Void = {}, _ body: ([PrefetchJob.Entry]) async throws(PrefetchError) -> Void
     ) async throws(PrefetchError) {
-        var reader = path == "-" ? try LineReader.standardInput() : try LineReader(path: path)
+        var reader = try LineReader(once: path, waiting: waiting)
         var group: [PrefetchJob.Entry] = []
         var bytes = 0
         while let (line, isCut) = try reader.next() {

@@ -15,14 +15,18 @@ package struct URLList: Sendable, Equatable {
     package var hash: String
     /// Every option that one of its lines asks for its URL alone.
     package private(set) var lineOptions: WebImageOptions = []
+    /// Members of its lines that nothing uses.
+    package private(set) var unknownMembers = UnknownMembers()
 
     /// Reads the whole list once, in constant memory: its total and hash.
     ///
-    /// * `origin`: what it was made of, and what that was called; it is named where there are no URLs in it.
+    /// * `origin`: what it was made of, where that is something else, and what that was called; it is named where there are no URLs in
+    ///   it.
     /// - Throws: `notFound`, `unreadableList`; the latter also where none of the first 200 entries is a URL, with a hint that
-    ///   names what the file looks like, and where a line is not of the format or asks for what there is not.
+    ///   names what the file looks like, and where a line is not of the format, asks for what there is not, or has a member whose name is
+    ///   nearly one that asks something.
     package init(
-        path: String, format: ListFormat = .auto, origin: (name: String, input: ListImport)? = nil
+        path: String, format: ListFormat = .auto, origin: (name: String, input: ListImport?)? = nil
     ) throws(PrefetchError) {
         self.path = path
         var reader = try LineReader(path: path)
@@ -37,20 +41,18 @@ package struct URLList: Sendable, Equatable {
         while let (line, isCut) = try reader.next() {
             guard Self.isEntry(line) else { continue }
             total += 1
-            if format == .jsonl || JSONLine.isOne(line),
-                let objection = format.objection(to: line, number: reader.lineNumber)
-            {
-                throw objection
-            }
-            if JSONLine.isOne(line), let settings = try? JSONLine(line)?.settings() {
-                lineOptions.formUnion(settings.options)
+            let object = JSONLine.isOne(line) && !isCut ? JSONLine(line) : nil
+            if let objection = format.objection(to: line, object, number: reader.lineNumber) { throw objection }
+            if let object {
+                if let settings = try? object.settings() { lineOptions.formUnion(settings.options) }
+                unknownMembers.note(object.others, line: reader.lineNumber)
             }
             // What each line is matters to the next pass; to this one, whether the first ones are URLs at all.
             if total <= 200, Self.entry(line, isCut: isCut, number: 1)?.isInvalid == false { looksLikeURLs = true }
             if total == 200 && !looksLikeURLs { break }
         }
         if total > 0 && !looksLikeURLs {
-            throw ListGuess.error(path: origin?.name ?? path, head: origin?.input.head ?? head)
+            throw ListGuess.error(path: origin?.name ?? path, head: origin?.input?.head ?? head)
         }
         self.total = total
         lines = reader.lineNumber
@@ -110,7 +112,9 @@ package struct URLList: Sendable, Equatable {
     /// The entry a line makes; nil for a blank line or a comment.
     static func entry(_ line: [UInt8], isCut: Bool, number: Int) -> PrefetchJob.Entry? {
         guard isEntry(line) else { return nil }
-        if JSONLine.isOne(line), !isCut, let read = JSONLine(line) { return entry(read, number: number) }
+        if JSONLine.isOne(line), !isCut, let read = JSONLine(line), read.url != nil {
+            return entry(read, number: number)
+        }
         if let (end, digest) = ImageLock.split(line), !isCut {
             guard var entry = entry(Array(line[..<end]), isCut: false, number: number) else { return nil }
             if !entry.isInvalid { entry.settings = URLSettings(digest: digest) }

@@ -12,11 +12,22 @@ final class LockFile: Sendable {
 
     /// Tries to take a lock.
     /// - Returns: nil while somebody else has it.
-    static func take(_ path: String, shared: Bool = false) throws(PrefetchError) -> LockFile? {
-        let descriptor = clinux_open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw .file("open", path) }
+    /// - Throws: `cacheUnavailable` where the file cannot be made, or is not this user's alone.
+    static func take(_ name: String, in folder: HeldFolder, shared: Bool = false) throws(PrefetchError) -> LockFile? {
+        let file = LockFile(descriptor: try folder.open(name, O_RDWR | O_CREAT))
+        return try file.lock(shared: shared, path: "\(folder.path)/\(name)") ? file : nil
+    }
+
+    /// Takes a lock where its file is there and can be one.
+    /// - Returns: nil where it is not, so that nobody can have the lock.
+    /// - Throws: where somebody has it.
+    static func takeExisting(_ name: String, in folder: HeldFolder) throws(PrefetchError) -> LockFile? {
+        guard let descriptor = try? folder.open(name, O_RDWR), descriptor >= 0 else { return nil }
         let file = LockFile(descriptor: descriptor)
-        return try file.lock(shared: shared, path: path) ? file : nil
+        guard try file.lock(shared: false, path: "\(folder.path)/\(name)") else {
+            throw PrefetchError(.cacheUnavailable, "\(folder.path)/\(name) is locked")
+        }
+        return file
     }
 
     /// Gives the lock up at once, for every process that holds the descriptor: also for a child that some thread has just forked
@@ -44,8 +55,9 @@ extension PrefetchError {
     static func file(_ verb: String, _ path: String) -> PrefetchError {
         let code = errno
         let isDisk = [ENOSPC, EDQUOT, EIO].contains(code)
+        let reason = code == ELOOP ? "a symbolic link is not followed there" : String(cString: strerror(code))
         return PrefetchError(
-            isDisk ? .inputOutput : .cacheUnavailable, "cannot \(verb) \(path): \(String(cString: strerror(code)))",
+            isDisk ? .inputOutput : .cacheUnavailable, "cannot \(verb) \(path): \(reason)",
             hint: isDisk ? "" : "name a folder you may write to with --cache")
     }
 }

@@ -19,31 +19,50 @@ extension PrivateRedis {
 
     private func startChild(lock: LockFile) async throws(PrefetchError) -> Child {
         let program = try await RedisProgram.find(in: searchPath, using: children)
-        try folder.write(configurationText, to: folder.configuration)
-        let log = clinux_open(folder.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard log >= 0 else { throw .file("write", folder.log) }
+        // Redis does what its append-only file says, and follows links.
+        try folder.data.inspect(folders: ["appendonlydir"])
+        let log = try folder.data.open(PrivateRedisFolder.logName, O_WRONLY | O_CREAT | O_APPEND)
         defer { close(log) }
         var status = stat()
         fstat(log, &status)
         if status.st_size > Self.maxLog && ftruncate(log, 0) == 0 { status.st_size = 0 }
+        let input = try configurationPipe()
+        defer { close(input) }
         let child: Child
         do throws(ChildProcesses.StartError) {
             child = try await children.start(
+                // It reads its settings from its standard input, and works in its folder: no name leads it to anything but its data.
                 ChildProgram(
-                    path: program.path, arguments: [folder.configuration], output: log, errors: log,
-                    keeping: lock.descriptor, deathSignal: SIGTERM))
+                    path: program.path, arguments: ["-"], input: input, output: log, errors: log,
+                    keeping: lock.descriptor, folder: folder.data.descriptor, deathSignal: SIGTERM))
         } catch {
             throw PrefetchError(.redisUnavailable, "cannot start \(program.path): \(error.reason)")
         }
         do throws(PrefetchError) {
             let record = ServerRecord(socket: socket, host: Self.hostName, owner: getpid(), server: child.pid)
-            try folder.write(record.json, to: folder.recordPath)
+            try folder.data.write(record.json, to: PrivateRedisFolder.recordName)
             try await waitUntilReady(child, logStart: Int(status.st_size))
         } catch {
             await child.stop(patience: .seconds(30))
             throw error
         }
         return child
+    }
+
+    /// The end to read ``configurationText`` from; it fits into any pipe.
+    private func configurationPipe() throws(PrefetchError) -> Int32 {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw .file("make a pipe for", folder.cache) }
+        for end in ends { clinux_set_cloexec(end, 1) }
+        clinux_set_nonblock(ends[1], 1)
+        let bytes = Array(configurationText.utf8)
+        let count = write(ends[1], bytes, bytes.count)
+        close(ends[1])
+        guard count == bytes.count else {
+            close(ends[0])
+            throw .file("write the settings of Redis for", folder.cache)
+        }
+        return ends[0]
     }
 
     private func waitUntilReady(_ child: Child, logStart: Int) async throws(PrefetchError) {
@@ -70,7 +89,7 @@ extension PrivateRedis {
 
     /// An error with the last words of the server; `from` is where in its log they can begin.
     func failedToStart(_ message: String, from logStart: Int) -> PrefetchError {
-        let log = String(decoding: PrivateRedisFolder.read(folder.log, from: logStart), as: UTF8.self)
+        let log = String(decoding: folder.data.read(PrivateRedisFolder.logName, from: logStart), as: UTF8.self)
         let lines = log.split(whereSeparator: \.isNewline).suffix(3).joined(separator: " | ")
         let hint =
             log.contains("redis-check-aof")
@@ -106,22 +125,27 @@ extension PrivateRedis {
         return String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
     }
 
+    /// Commands that the queue does not need and that reach beyond it: other files, other machines, code. Redis carries out whatever its
+    /// append-only file says, so that nobody may call them is not enough; without a name they cannot stand there either.
+    static let removedCommands = [
+        "ACL", "CLUSTER", "CONFIG", "DEBUG", "FAILOVER", "FCALL", "FCALL_RO", "FUNCTION", "MIGRATE", "MODULE", "PSYNC",
+        "REPLCONF", "REPLICAOF", "RESTORE", "RESTORE-ASKING", "SLAVEOF", "SYNC",
+    ]
+
     private var configurationText: String {
         """
-        # Written anew at every start.
         port 0
-        unixsocket \(Self.quoted(socket))
+        unixsocket \(Self.quoted(folder.boundSocket))
         unixsocketperm 600
         daemonize no
         supervised no
-        dir \(Self.quoted(folder.data))
-        logfile \(Self.quoted(folder.log))
+        logfile ""
         appendonly yes
         appendfsync everysec
         save ""
         maxmemory-policy noeviction
 
-        """
+        """ + Self.removedCommands.map { "rename-command \($0) \"\"\n" }.joined()
     }
 
     /// A word of redis.conf: what is not printable ASCII goes as \xHH, so no path can end its line.

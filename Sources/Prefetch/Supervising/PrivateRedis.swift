@@ -4,6 +4,8 @@ package import Redis
 /// One user's hold on the redis-server that belongs to a cache folder: its data stands in `.prefetch/redis`, it listens on a Unix
 /// socket only, and it lives until the last user leaves.
 ///
+/// The data is what this user has made on this machine, or what somebody vouches for (``CacheAdmission``).
+///
 /// Whoever gets the lock starts the server, which inherits the lock: it is free again when the server has really ended, whoever
 /// died. The kernel ends the server with its owner (SIGTERM: the append-only file is complete); within 100 ms another user
 /// takes the lock and starts a server on the same data and the same socket, and connections find it by themselves.
@@ -24,6 +26,8 @@ package actor PrivateRedis {
     nonisolated let folder: PrivateRedisFolder
     nonisolated let socket: String
     nonisolated let searchPath: String
+    /// Whether a server that is gone is started again.
+    private let startsServer: Bool
     nonisolated let children = ChildProcesses()
     private let onFailure: @Sendable (PrefetchError) -> Void
     private var server: Server?
@@ -33,9 +37,10 @@ package actor PrivateRedis {
     private(set) var isLeaving = false
 
     private init(
-        folder: PrivateRedisFolder, socket: String, searchPath: String,
+        folder: PrivateRedisFolder, socket: String, searchPath: String, startsServer: Bool,
         onFailure: @escaping @Sendable (PrefetchError) -> Void
     ) {
+        self.startsServer = startsServer
         self.folder = folder
         self.socket = socket
         self.searchPath = searchPath
@@ -50,36 +55,44 @@ package actor PrivateRedis {
     /// Every success must be followed by ``leave()``; without it the server ends with the process.
     /// - Parameters:
     ///   - cache: the folder; made where it is missing.
+    ///   - admission: on what terms.
     ///   - searchPath: where redis-server is looked for; default PATH.
     ///   - onFailure: called once when the server cannot be kept running; every command fails from then on.
     /// - Returns: a user of the server.
     /// - Throws: `redisUnavailable` (no or too old a redis-server, or it does not start, or it is another host's),
-    ///   `cacheUnavailable`, `inputOutput`, and `stopped` when cancelled.
+    ///   `cacheUnavailable` (the folder cannot be made, or something in it is not this user's alone), `configuration` (no state folder),
+    ///   `notFound` (no server runs, and none may be started), `inputOutput`, and `stopped` when cancelled.
     package static func attach(
-        cache: String, searchPath: String? = nil,
+        cache: String, admission: CacheAdmission, searchPath: String? = nil,
         onFailure: @escaping @Sendable (PrefetchError) -> Void = { _ in }
     ) async throws(PrefetchError) -> PrivateRedis {
-        let folder = try PrivateRedisFolder(cache: cache)
+        let folder = try await PrivateRedisFolder.admit(cache: cache, admission)
         let searchPath = searchPath ?? getenv("PATH").map { String(cString: $0) } ?? "/usr/local/bin:/usr/bin:/bin"
         var probes = [folder.socket: ServerProbe(socket: folder.socket)]
         var deadline = ContinuousClock.now + patience
         while true {
-            if let lock = try LockFile.take(folder.lock) {
+            if let lock = try LockFile.take(PrivateRedisFolder.lockName, in: folder.data) {
+                guard admission.startsServer else {
+                    lock.release()
+                    throw PrivateRedisFolder.notNamed(folder.cache)
+                }
                 let user = PrivateRedis(
-                    folder: folder, socket: folder.socket, searchPath: searchPath, onFailure: onFailure)
+                    folder: folder, socket: folder.socket, searchPath: searchPath, startsServer: true,
+                    onFailure: onFailure)
                 try await user.own(lock)
                 return user
             }
             // The folder may have another name here than where the server was started: in another container.
-            let record = ServerRecord(json: PrivateRedisFolder.read(folder.recordPath))
-            if let other = record?.socket, other.utf8.count <= PrivateRedisFolder.maxSocketPath, probes[other] == nil {
+            let record = folder.record
+            if let other = record?.socket, probes[other] == nil, folder.isOurs(socket: other) {
                 probes[other] = ServerProbe(socket: other)
             }
             for (socket, probe) in probes {
                 switch await probe.state() {
                 case .ready:
                     let user = PrivateRedis(
-                        folder: folder, socket: socket, searchPath: searchPath, onFailure: onFailure)
+                        folder: folder, socket: socket, searchPath: searchPath, startsServer: admission.startsServer,
+                        onFailure: onFailure)
                     await user.startWatching()
                     return user
                 case .loading: deadline = ContinuousClock.now + patience
@@ -95,7 +108,7 @@ package actor PrivateRedis {
         }
     }
 
-    /// Whether a folder has the data of a private server.
+    /// Whether a folder has the data of a private server, whoever made it.
     package static func isOurs(cache: String) -> Bool { PrivateRedisFolder.exists(in: cache) }
 
     /// Whether this user has started the running server.
@@ -139,6 +152,7 @@ package actor PrivateRedis {
     }
 
     private func startWatching() {
+        guard startsServer else { return }
         watch = Task { [weak self] in
             while !Task.isCancelled {
                 if let child = await self?.server?.child {
@@ -162,7 +176,7 @@ package actor PrivateRedis {
                     "the private Redis of \(folder.cache) ended \(CrashLoop.limit) times in a row", from: 0)
             }
             var free = server?.lock
-            if free == nil { free = try LockFile.take(folder.lock) }
+            if free == nil { free = try LockFile.take(PrivateRedisFolder.lockName, in: folder.data) }
             guard let lock = free else { return true }
             server = nil
             server = try await startServer(lock: lock)

@@ -1,72 +1,83 @@
-internal import CLinux
 internal import Glibc
 internal import WebImage
 
-/// Where the private server of a cache keeps its things.
+/// `.prefetch/redis` of a cache, held open: append-only file, log, lock and socket of its private server. It belongs to this user and
+/// nobody else may look into it (0700).
 struct PrivateRedisFolder: Sendable {
-    /// The longest socket path that is used as it is: unix(7) allows 107 bytes, and redis-server adds none.
-    static let maxSocketPath = 100
+    static let name = "redis"
+    static let lockName = "server.lock"
+    static let recordName = "redis.json"
+    static let logName = "redis.log"
+    private static let socketName = "redis.sock"
+    /// The longest socket path that is used as it is: unix(7) allows 107 bytes.
+    private static let maxSocketPath = 100
 
-    /// Absolute, without symbolic links: every name of a cache leads to the same server.
+    /// The cache folder: absolute, without symbolic links.
     let cache: String
-    /// `.prefetch` of the cache.
-    let control: String
-    /// Configuration, log and append-only file.
-    let data: String
-    /// The server's Unix socket.
+    let data: HeldFolder
+    /// Where clients find the server's Unix socket.
     let socket: String
+    /// The same as the server itself is told, whose working directory is ``data``.
+    let boundSocket: String
 
-    var lock: String { control + "/server.lock" }
-    var recordPath: String { control + "/redis.json" }
-    var configuration: String { data + "/redis.conf" }
-    var log: String { data + "/redis.log" }
-    var manifest: String { data + "/appendonlydir/appendonly.aof.manifest" }
+    /// Paths for messages.
+    var lock: String { "\(data.path)/\(Self.lockName)" }
+    var log: String { "\(data.path)/\(Self.logName)" }
+    var manifest: String { "\(data.path)/appendonlydir/appendonly.aof.manifest" }
 
-    /// Makes what is missing of the folders; nothing else of a cache is touched.
-    init(cache: String) throws(PrefetchError) {
-        try Self.makeFolders(cache)
-        guard let resolved = realpath(cache, nil) else { throw .file("resolve", cache) }
-        self.cache = String(cString: resolved)
-        free(resolved)
-        control = self.cache + "/.prefetch"
-        data = control + "/redis"
-        try Self.make(control, mode: 0o777)
-        try Self.make(data, mode: 0o700)
-        let near = control + "/redis.sock"
-        socket = near.utf8.count <= Self.maxSocketPath ? near : try Self.shortSocket(for: self.cache)
+    init(cache: String, data: HeldFolder) throws(PrefetchError) {
+        self.cache = cache
+        self.data = data
+        let near = "\(data.path)/\(Self.socketName)"
+        // Clients go there by its path: nobody else may be able to put another folder in the place of one on the way.
+        let isNear = near.utf8.count <= Self.maxSocketPath && Self.isPrivate(data.path)
+        socket = isNear ? near : try Self.shortSocket(for: cache)
+        boundSocket = isNear ? Self.socketName : socket
     }
 
-    /// Whether the folder has the data of a private server.
+    /// Whether a folder has something in the place of a private server's data.
     static func exists(in cache: String) -> Bool {
         var status = stat()
-        return lstat(cache + "/.prefetch/redis", &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        return lstat("\(cache)/.prefetch/\(name)", &status) == 0
     }
 
-    /// Writes a file so that a reader sees the old one or the new one.
-    func write(_ text: String, to path: String) throws(PrefetchError) {
-        let temporary = "\(path).\(getpid())"
-        let file = clinux_open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard file >= 0 else { throw .file("write", temporary) }
-        defer { close(file) }
-        let bytes = Array(text.utf8)
-        guard Glibc.write(file, bytes, bytes.count) == bytes.count, rename(temporary, path) == 0 else {
-            throw .file("write", path)
+    /// What the process that started the server has written down.
+    var record: ServerRecord? { ServerRecord(json: data.read(Self.recordName)) }
+
+    /// Whether only a server of this user can listen at the path: in this very folder, whatever it is called where the server was
+    /// started (in another container), or beside the other short sockets.
+    func isOurs(socket other: String) -> Bool {
+        guard other.hasPrefix("/"), other.utf8.count <= Self.maxSocketPath, let slash = other.lastIndex(of: "/") else {
+            return false
         }
+        let parent = String(other[..<slash])
+        if parent == Self.shortFolder { return Self.isPrivate(parent) }
+        var status = stat()
+        let own = data.status
+        return lstat(parent, &status) == 0 && status.st_ino == own.st_ino && status.st_dev == own.st_dev
+            && Self.isPrivate(parent)
     }
 
-    /// The bytes of a small file from an offset on; empty where it cannot be read.
-    static func read(_ path: String, from offset: Int = 0) -> [UInt8] {
-        let file = clinux_open(path, O_RDONLY | O_CLOEXEC, 0)
-        guard file >= 0 else { return [] }
-        defer { close(file) }
-        var bytes = [UInt8](repeating: 0, count: 1 << 16)
-        let count = pread(file, &bytes, bytes.count, off_t(offset))
-        return Array(bytes.prefix(max(0, count)))
+    /// Whether nobody but this user and root can rename a folder on the way, or one in it.
+    private static func isPrivate(_ path: String) -> Bool {
+        var prefix = ""
+        for component in [""] + path.split(separator: "/").map(String.init) {
+            prefix += component.isEmpty ? "" : "/\(component)"
+            var status = stat()
+            guard lstat(prefix.isEmpty ? "/" : prefix, &status) == 0, status.st_mode & S_IFMT == S_IFDIR,
+                status.st_uid == 0 || status.st_uid == geteuid(),
+                // In a folder with the sticky bit only its owner renames a name (01000).
+                status.st_mode & 0o022 == 0 || status.st_mode & 0o1000 != 0
+            else { return false }
+        }
+        return true
     }
+
+    private static var shortFolder: String { "/tmp/prefetch-\(geteuid())" }
 
     /// Derived from the path of the cache alone, so that whoever takes the server over later listens in the same place.
     private static func shortSocket(for cache: String) throws(PrefetchError) -> String {
-        let folder = "/tmp/prefetch-\(geteuid())"
+        let folder = shortFolder
         guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw .file("make", folder) }
         var status = stat()
         // Anybody may make a folder of this name in /tmp.
@@ -74,22 +85,11 @@ struct PrivateRedisFolder: Sendable {
         else {
             throw PrefetchError(
                 .cacheUnavailable, "\(folder), for the socket of \(cache), does not belong to this user alone",
-                hint: "remove it, or use a cache with a path under \(maxSocketPath - 20) bytes")
+                hint: "remove it, or use a cache with a path under \(maxSocketPath - 30) bytes below folders that only "
+                    + "this user may write")
         }
         let hasher = SHA256Hasher()
         cache.utf8.withContiguousStorageIfAvailable { hasher.update(UnsafeRawBufferPointer($0)) }
         return "\(folder)/\(hasher.finishedHex().prefix(16)).sock"
-    }
-
-    private static func make(_ path: String, mode: mode_t) throws(PrefetchError) {
-        guard mkdir(path, mode) == 0 || errno == EEXIST else { throw .file("make", path) }
-    }
-
-    /// mkdir -p
-    private static func makeFolders(_ path: String) throws(PrefetchError) {
-        if path.isEmpty || mkdir(path, 0o777) == 0 || errno == EEXIST { return }
-        guard errno == ENOENT, let slash = path.lastIndex(of: "/") else { throw .file("make", path) }
-        try makeFolders(String(path[..<slash]))
-        try make(path, mode: 0o777)
     }
 }

@@ -24,14 +24,14 @@ package final class RunLock: Sendable {
     /// Takes part in the use of a cache; given up when the last reference goes, or by the death of the process. Waits while
     /// another `run` still reaps, 30 s at most.
     package static func acquire(cache: String) async throws(PrefetchError) -> RunLock {
-        let folder = try PrivateRedisFolder(cache: cache)
-        let gate = try await take(folder.control + "/run.gate", shared: false)
-        if let users = try LockFile.take(folder.control + "/run.lock") {
+        let folder = try CacheControl(cache: cache).folder
+        let gate = try await take("run.gate", in: folder, shared: false)
+        if let users = try LockFile.take("run.lock", in: folder) {
             return RunLock(isAlone: true, users: users, gate: gate)
         }
         defer { gate.release() }
         // Exclusive only behind the gate, which is ours: whoever has it now shares it.
-        let users = try await take(folder.control + "/run.lock", shared: true)
+        let users = try await take("run.lock", in: folder, shared: true)
         return RunLock(isAlone: false, users: users, gate: nil)
     }
 
@@ -46,10 +46,13 @@ package final class RunLock: Sendable {
         gate.release()
     }
 
-    private static func take(_ path: String, shared: Bool) async throws(PrefetchError) -> LockFile {
+    private static func take(
+        _ name: String, in folder: HeldFolder, shared: Bool
+    ) async throws(PrefetchError) -> LockFile {
+        let path = "\(folder.path)/\(name)"
         let deadline = ContinuousClock.now + .seconds(30)
         while true {
-            if let lock = try LockFile.take(path, shared: shared) { return lock }
+            if let lock = try LockFile.take(name, in: folder, shared: shared) { return lock }
             guard ContinuousClock.now < deadline else {
                 throw PrefetchError(
                     .stopped, "another run has been starting on this cache for 30 s: it holds \(path)",

@@ -1,4 +1,4 @@
-/// Who runs the private server of a cache: `.prefetch/redis.json`. A help for people and for finding the socket; what decides is
+/// Who runs the private server of a cache: `.prefetch/redis/redis.json`. A help for people and for finding the socket; what decides is
 /// the lock.
 struct ServerRecord: Sendable, Equatable {
     /// Path of the Unix socket.

@@ -16,18 +16,21 @@ package actor WorkerSupervisor {
         package var workers: Int
         /// The descriptor that becomes stdout and stderr of the workers; default 2.
         package var output: Int32
+        /// A descriptor that each worker inherits under its own number, and is told of by `--inherited-settings`; nil (default) is none.
+        package var inherited: Int32?
         /// How long ``WorkerSupervisor/kill()`` waits before it uses SIGKILL; default 2 s.
         package var killGrace: Duration
 
         package init(
             executable: String = WorkerSupervisor.sibling("prefetch-worker"),
             arguments: @escaping @Sendable (_ index: Int) -> [String], workers: Int, output: Int32 = 2,
-            killGrace: Duration = .seconds(2)
+            inherited: Int32? = nil, killGrace: Duration = .seconds(2)
         ) {
             self.executable = executable
             self.arguments = arguments
             self.workers = workers
             self.output = output
+            self.inherited = inherited
             self.killGrace = killGrace
         }
     }
@@ -56,9 +59,11 @@ package actor WorkerSupervisor {
     }
 
     private nonisolated func program(_ index: Int) -> ChildProgram {
-        ChildProgram(
-            path: configuration.executable, arguments: configuration.arguments(index), output: configuration.output,
-            errors: configuration.output)
+        let inherited = configuration.inherited
+        return ChildProgram(
+            path: configuration.executable,
+            arguments: configuration.arguments(index) + (inherited.map { ["--inherited-settings", String($0)] } ?? []),
+            output: configuration.output, errors: configuration.output, keeping: inherited ?? -1)
     }
 
     /// The workers that run, in ascending order.
@@ -176,7 +181,12 @@ package actor WorkerSupervisor {
         return PrefetchError(kind, "worker \(pid) cannot work: it ended with \(end)", hint: byHand(program))
     }
 
-    private func byHand(_ program: ChildProgram) -> String { "run it by hand to see why: \(program.commandLine)" }
+    private func byHand(_ program: ChildProgram) -> String {
+        guard configuration.inherited != nil else { return "run it by hand to see why: \(program.commandLine)" }
+        var program = program
+        program.arguments.removeLast(2)
+        return "run it by hand to see why, with the headers and credentials of this run: \(program.commandLine)"
+    }
 
     /// Sleeps, or less when everything is to stop.
     private func pause(_ duration: Duration) async {

@@ -21,9 +21,13 @@ final class BatchContext: Sendable {
         var leading: [String: [UnsafeContinuation<Ending?, Never>]] = [:]
         var failed: [String: Ending] = [:]
         var refusedHosts: Set<String> = []
+        /// nil once the batch has ended here.
+        var jar: CookieJar? = CookieJar()
     }
 
-    let id: String
+    let batch: BatchIdentity
+    /// When it was made, by Redis' clock: ms since 1970.
+    private let created: Int
     let options: BatchOptions
     /// What each of its loads does differently.
     let loadOptions: WebImageOptions
@@ -34,14 +38,24 @@ final class BatchContext: Sendable {
     let over = Latch()
     private let state = Locked(State())
 
-    init(id: String, options: BatchOptions, keepDetails: Int) {
-        self.id = id
-        self.options = options
+    init(_ status: BatchStatus) {
+        batch = status.identity
+        created = status.created
+        options = status.options
         loadOptions = options.ofLoads
-        self.keepDetails = keepDetails
+        keepDetails = status.keepDetails
         policy = FailedURLPolicy(rawValue: options.blacklist) ?? .smart
         keyRule = CacheKeyRule(options.cacheKey) ?? .url
     }
+
+    /// Where the cookies of its downloads are: those of no other batch. A straggler of a batch that has ended has a jar to itself.
+    var cookies: CookieJar { state.withLock { $0.jar } ?? CookieJar() }
+
+    /// The batch has ended: its cookies go with its last transfer.
+    func forgetCookies() { state.withLock { $0.jar = nil } }
+
+    /// Whether this batch has put an entry on the list of failed URLs, and not an earlier one of its name.
+    func hasListed(_ entry: FailedURLEntry) -> Bool { entry.batch == batch.id && entry.last >= created }
 
     /// Takes the lead for a URL that nobody fetches or has failed with, which is the usual case.
     func tryLead(_ url: String) -> Bool {

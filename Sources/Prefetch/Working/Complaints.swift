@@ -39,6 +39,8 @@ final class Complaints: Sendable {
                     + "\(PrefetchJob.excerpt(of: head)); mend it: prefetch-coord repair \(batch)")
         case .broken(let batch, let message):
             say("\(batch) cannot be worked on (\(message)); the others go on; mend it: prefetch-coord repair \(batch)")
+        case .refused(let batch, let message):
+            say("Redis refuses reports of \(batch) (\(message)); they are kept, and sent again until it takes them")
         }
     }
 }

@@ -1,7 +1,7 @@
 extension JobLedger {
     /// A URL that has not ended.
     struct OpenEntry: Sendable {
-        var batch: String
+        var batch: BatchIdentity
         /// Its index in the batch.
         var index: Int
         var entry: PrefetchJob.Entry
@@ -17,16 +17,16 @@ extension JobLedger {
     /// The open URLs whose jobs were claimed first: a few of each batch.
     func oldest() -> [OpenEntry] {
         var found: [OpenEntry] = []
-        var counts: [String: Int] = [:]
+        var counts: [BatchIdentity: Int] = [:]
         for run in openRuns() {
             let job = run.claim.job
             for (position, entry) in job.entries.enumerated() where run.outcomes[position] == 0 {
                 guard found.count < Self.most else { return found }
-                guard counts[job.batch, default: 0] < Self.mostOfBatch else { break }
-                counts[job.batch, default: 0] += 1
+                guard counts[run.claim.batch, default: 0] < Self.mostOfBatch else { break }
+                counts[run.claim.batch, default: 0] += 1
                 found.append(
                     OpenEntry(
-                        batch: job.batch, index: job.base + position, entry: entry, claimedAt: run.claimedAt,
+                        batch: run.claim.batch, index: job.base + position, entry: entry, claimedAt: run.claimedAt,
                         hasBegun: position <= run.begunThrough))
             }
         }

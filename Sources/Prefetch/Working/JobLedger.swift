@@ -35,15 +35,18 @@ final class JobLedger: Sendable {
     /// Whether no job is here.
     var isEmpty: Bool { state.withLock { $0.runs.isEmpty } }
 
+    /// Outcomes that Redis has not taken yet.
+    var unreportedCount: Int { state.withLock { $0.runs.values.reduce(0) { $0 + $1.unreported.count } } }
+
     /// URLs that have not ended and are not left to others.
     var openCount: Int { state.withLock { $0.open } }
 
     /// The batches the jobs are of.
-    var batches: Set<String> { state.withLock { Set($0.runs.values.map(\.claim.job.batch)) } }
+    var batches: Set<BatchIdentity> { state.withLock { Set($0.runs.values.map(\.claim.batch)) } }
 
-    /// The names of the jobs that were claimed under this name of the worker.
+    /// The names of the claims that were made under this name of the worker.
     func names(of worker: String) -> [String] {
-        state.withLock { $0.runs.values.filter { $0.worker == worker }.map(\.claim.job.name) }
+        state.withLock { $0.runs.values.filter { $0.worker == worker }.map(\.claim.name) }
     }
 
     /// Takes a job in; returns its number.
@@ -97,17 +100,28 @@ final class JobLedger: Sendable {
     }
 
     /// Takes the permits of the jobs of these batches back, nil = of all jobs; false where there was nothing to take.
-    func callBack(_ batches: Set<String>?) -> Bool {
+    func callBack(_ batches: Set<BatchIdentity>?) -> Bool {
         let permits = state.withLock { state in
-            state.runs.values.filter { batches?.contains($0.claim.job.batch) ?? true }.map(\.permit)
+            state.runs.values.filter { batches?.contains($0.claim.batch) ?? true }.map(\.permit)
         }
         for permit in permits { permit.revoke() }
         return !permits.isEmpty
     }
 
-    /// A job is on its batch's list again.
+    /// The jobs that were claimed under this name of the worker and have not gone back.
+    func kept(by worker: String) -> [(id: Int, claim: PrefetchQueue.Claim)] {
+        state.withLock { state in
+            state.runs.filter { $0.value.worker == worker && !$0.value.isGivenBack }
+                .map { ($0.key, $0.value.claim) }
+        }
+    }
+
+    /// A job is on its batch's list again; one of which nothing more comes leaves.
     func didGiveBack(_ id: Int) {
-        state.withLock { $0.runs[id]?.isGivenBack = true }
+        state.withLock { state in
+            state.runs[id]?.isGivenBack = true
+            Self.removeIfDone(id, from: &state)
+        }
     }
 
     /// A URL of a job is asked for now: it was not in the cache.
@@ -150,7 +164,7 @@ final class JobLedger: Sendable {
         }.sorted { $0.id < $1.id }
     }
 
-    /// The first `count` outcomes of a job are reported; one that has ended and has no others leaves.
+    /// The first `count` outcomes of a job are reported; one that has ended and has no others leaves, unless it is to go back first.
     ///
     /// * `isFinal`: Redis was told that it has ended.
     func didReport(_ id: Int, count: Int, isFinal: Bool) {
@@ -158,25 +172,29 @@ final class JobLedger: Sendable {
             guard let index = state.runs.index(forKey: id) else { return }
             state.runs.values[index].unreported.removeFirst(count)
             if isFinal { state.runs.values[index].isToldToEnd = true }
-            let run = state.runs.values[index]
-            if run.hasEnded, run.unreported.isEmpty { Self.remove(id, from: &state) }
+            Self.removeIfDone(id, from: &state)
         }
     }
 
     /// Takes back what was fetched and is not reported: its bytes may be lost. The URLs go back with their job.
     /// - Returns: the entries whose files were written here.
-    func takeBackDownloads() -> [(batch: String, entry: PrefetchJob.Entry)] {
+    func takeBackDownloads() -> [(batch: BatchIdentity, entry: PrefetchJob.Entry)] {
         let taken = state.withLock { state in
-            var taken: [(batch: String, entry: PrefetchJob.Entry)] = []
+            var taken: [(batch: BatchIdentity, entry: PrefetchJob.Entry)] = []
             for id in state.runs.keys {
                 guard let index = state.runs.index(forKey: id) else { continue }
-                let job = state.runs.values[index].claim.job
-                taken += state.runs.values[index].takeBackDownloads().map { (job.batch, job.entries[$0]) }
+                let claim = state.runs.values[index].claim
+                taken += state.runs.values[index].takeBackDownloads().map { (claim.batch, claim.job.entries[$0]) }
             }
             return taken
         }
         reports.ring()
         return taken
+    }
+
+    private static func removeIfDone(_ id: Int, from state: inout State) {
+        guard let run = state.runs[id], run.hasEnded, run.unreported.isEmpty, !run.mustGoBack else { return }
+        remove(id, from: &state)
     }
 
     private static func remove(_ id: Int, from state: inout State) {

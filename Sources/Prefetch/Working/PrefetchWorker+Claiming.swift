@@ -24,6 +24,7 @@ extension PrefetchWorker {
     private func claim(into group: inout DiscardingTaskGroup) async {
         while !draining.isOpen && !Task.isCancelled {
             await fault.wait()
+            await hold.wait()
             await agree()
             let count = await claimable()
             guard count > 0 else {
@@ -58,8 +59,13 @@ extension PrefetchWorker {
         }
     }
 
+    /// Outcomes that are kept while Redis does not take them, before no more jobs are claimed: about 10 MB.
+    private static let mostUnreported = 65_536
+
     /// How many jobs to ask for: enough that the transfers never run dry, and no more, so that others have something to do.
     private func claimable() async -> Int {
+        // While Redis takes no reports of some batch, what is kept for it must not grow for ever.
+        guard refused.isEmpty || jobs.unreportedCount < Self.mostUnreported else { return 0 }
         let activity = await manager.downloader.activity
         // What is parked, waits for its next try or for its host holds no slot of the downloader.
         let allowance = allowance(activity)
@@ -125,19 +131,19 @@ extension PrefetchWorker {
         await register()
     }
 
-    /// What a batch asks; nil where Redis has no such batch.
-    func context(of batch: String) async -> BatchContext? {
-        // One that was cancelled or gone may be there again under its name: submitted anew after Redis forgot it, or it was removed.
+    /// What a batch asks; nil where Redis has no such batch, or a later one of its name.
+    func context(of batch: BatchIdentity) async -> BatchContext? {
+        // One that was gone may be there again: Redis came back with its data.
         if let known = batches[batch], !known.over.isOpen { return known }
         let asked = Self.wallClock
-        let status = await persist { () async throws(RedisError) in try await queue.status(of: batch) }
-        guard let status, let status else { return nil }
-        protect(status, asked: asked)
+        let status = await persist { () async throws(RedisError) in try await queue.status(of: batch.id) }
+        guard let status, let status, status.nonce == batch.nonce else { return nil }
+        await protect(status, asked: asked)
         if let known = batches[batch], !known.over.isOpen { return known }
-        let context = BatchContext(id: batch, options: status.options, keepDetails: status.keepDetails)
+        let context = BatchContext(status)
         if status.state != .running { context.over.open() }
         batches[batch] = context
-        if status.cache != cacheID, status.state == .running { await compareCache(with: batch) }
+        if status.cache != cacheID, status.state == .running { await compareCache(with: batch.id) }
         return context
     }
 

@@ -8,6 +8,8 @@ extension PrefetchWorker {
         /// Transfers in flight, 32 by default, until it is told otherwise (`prefetch-coord workers set`). The downloader it is given
         /// must have the same number.
         public var maxConcurrentDownloads = 32
+        /// What it has at most, whatever it is told: more do not fit into its limit of open files.
+        package var mostConcurrentDownloads = Int.max
         /// Leave with the counts when no batch is running any more; otherwise wait for the next one for ever.
         public var burst = false
         /// Seconds that transfers in flight have after ``PrefetchWorker/drain()``, 25 by default.
@@ -48,6 +50,8 @@ extension PrefetchWorker {
         case paused(String)
         /// It is mended.
         case resumed
+        /// The disk of its cache has not answered for three leases, so its jobs went back; or it answers again.
+        case held(Bool)
         /// Told to claim nothing until it is told otherwise, or that it may go on.
         case halted(Bool)
         /// Told how many transfers it may have in flight.

@@ -3,56 +3,78 @@ internal import Threading
 internal import WebImage
 
 extension PrefetchWorker {
-    /// Gives a sign of life every second, or every third of a lease where that is shorter. It asks the download loop first: a worker whose loop hangs gives none, and
-    /// others take its jobs.
+    /// Tells the heartbeat what to say, every second, or every third of a lease where that is shorter, and acts on what comes back.
     func beatLoop() async {
-        let third = Duration.milliseconds(configuration.lease / 3)
-        let interval = min(third, .seconds(1))
-        var trouble = false
+        let interval = Heartbeat.interval(lease: configuration.lease)
         var isFirst = true
         while !Task.isCancelled {
             // The first one at once: it brings what the worker is to keep to.
             if !isFirst { do { try await Task.sleep(for: interval) } catch { return } }
             isFirst = false
-            let activity = await manager.downloader.activity
-            let oldest = await oldestNotes()
-            // From here to the call nothing is waited for: a worker that has joined anew in between would tell under its new name what it
-            // had done under the old one, and both would count it.
-            let worker = name
-            guard !isJoining else { continue }
-            let held = Array(jobs.batches)
-            // Begun, and neither transferred nor about to be.
-            let checking = max(0, min(slots.used, jobs.openCount) - activity.operations)
-            let about =
-                [
-                    ("in_flight", String(activity.running + activity.parked)), ("checking", String(checking)),
-                    ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(ownTotals.finished)),
-                    ("skipped", String(ownTotals.skipped)), ("bytes", String(ownTotals.bytes)),
-                    ("trouble", fault.message ?? ""), ("oldest", oldest),
-                    ("max_concurrent_downloads", String(concurrency)), ("complaint", complaints.current ?? ""),
-                    ("cache", cacheID),
-                    ("retrying", String(activity.retrying)), ("parked", String(activity.parked)),
-                ] + aboutCache + Vitals.now
-            let began = ContinuousClock.now
-            guard
-                let reply = await persist({ () async throws(RedisError) in
-                    try await queue.beat(
-                        worker: worker, lease: configuration.lease, trouble: trouble, batches: held, about: about)
-                })
-            else { continue }
-            trouble = ContinuousClock.now - began > third
-            guard let orders = reply else {
-                await rejoin(after: worker)
-                continue
-            }
-            for (batch, order) in zip(held, orders.batches) where order.state != BatchStatus.State.running.rawValue {
+            if let statement = await statement() { heartbeat.tell(statement) }
+            await heartbeat.bell.wait(atMost: interval)
+            for news in heartbeat.takeNews() { await heed(news) }
+        }
+    }
+
+    /// What the worker says of itself now; nil while it joins.
+    private func statement() async -> Heartbeat.Statement? {
+        let activity = await manager.downloader.activity
+        let oldest = await oldestNotes()
+        // From here on nothing is waited for: a worker that has joined anew in between would tell under its new name what it had done under
+        // the old one, and both would count it.
+        guard !isJoining else { return nil }
+        // Begun, and neither transferred nor about to be.
+        let checking = max(0, min(slots.used, jobs.openCount) - activity.operations)
+        let about =
+            [
+                ("in_flight", String(activity.running + activity.parked)), ("checking", String(checking)),
+                ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(ownTotals.finished)),
+                ("skipped", String(ownTotals.skipped)), ("bytes", String(ownTotals.bytes)),
+                ("trouble", fault.message ?? ""), ("oldest", oldest),
+                ("max_concurrent_downloads", String(concurrency)), ("complaint", complaints.current ?? ""),
+                ("cache", cacheID),
+                ("retrying", String(activity.retrying)), ("parked", String(activity.parked)),
+            ] + aboutCache + Vitals.now
+        return Heartbeat.Statement(
+            worker: name, batches: Array(jobs.batches), claims: claims, about: about)
+    }
+
+    private func heed(_ news: Heartbeat.News) async {
+        switch news {
+        case .answered(let statement, let orders):
+            redisAnswers()
+            for (batch, order) in zip(statement.batches, orders.batches)
+            where order.state != BatchStatus.State.running.rawValue {
                 if order.state != BatchStatus.State.done.rawValue { batches[batch]?.over.open() }
             }
-            await obey(orders, held: held)
+            await obey(orders, held: statement.batches)
             await persist { () async throws(RedisError) in try await tellHosts(through: queue) }
             await learnOfHosts(orders.hostsVersion)
             await takeHostShare()
+        case .lost(let worker): await rejoin(after: worker)
+        case .failed(let error):
+            if error.code == .reply {
+                complaints.say(error.message)
+            } else if error.code != .interrupted {
+                redisFails(error)
+            }
+        case .held:
+            if !isHeld { configuration.onEvent(.held(true)) }
+            isHeld = true
+            _ = jobs.callBack(nil)
+            slots.dismissRevoked()
+            await manager.downloader.endRevoked()
+        case .released(let worker, let jobs): configuration.history?.released(worker, jobs)
+        case .goesOn:
+            if isHeld { configuration.onEvent(.held(false)) }
+            isHeld = false
         }
+    }
+
+    /// The claims it knows of now.
+    private var claims: PrefetchQueue.KnownClaims {
+        PrefetchQueue.KnownClaims(sequence: sequence, names: jobs.names(of: name))
     }
 
     /// What the cache has and may have, as far as that is known without asking its disk, which may hang.

@@ -51,10 +51,12 @@ extension PrefetchWorker {
         await manager.downloader.setHostShare(max(1, limit / count))
     }
 
-    /// How many URLs that wait for their host, or for an answer, do not count as work in hand: so many more are claimed, or a slow host
+    /// How many URLs that wait for their host, for an answer or for the transfer of another process do not count as work in hand: so many more are claimed, or a slow host
     /// would keep those of others from being asked. Bounded, since each costs some kilobytes.
     func allowance(_ activity: ImageDownloader.Activity) -> Int {
-        min(4096, activity.waitingForHost + activity.parked + activity.retrying)
+        min(
+            4096,
+            activity.waitingForHost + activity.parked + activity.retrying + manager.cache.transfers.waitingForOthers)
     }
 
     /// Makes room as URLs come to wait for their hosts, also while there is nothing to claim: those behind them may be for hosts that

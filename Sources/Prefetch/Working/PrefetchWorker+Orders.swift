@@ -7,7 +7,7 @@ extension PrefetchWorker {
     ///
     /// What has begun of a paused batch ends and counts. What has not begun goes back to the batch's list at once, without blame.
     /// * `held`: the batches that were asked about.
-    func obey(_ orders: PrefetchQueue.WorkerOrders, held: [String]) async {
+    func obey(_ orders: PrefetchQueue.WorkerOrders, held: [BatchIdentity]) async {
         let before = self.orders
         self.orders = orders
         await setConcurrency(orders.ownConcurrency ?? orders.queueConcurrency ?? configuration.maxConcurrentDownloads)
@@ -24,7 +24,8 @@ extension PrefetchWorker {
     }
 
     /// Lets so many transfers be in flight: claims, slots and the downloader go by it from now on.
-    private func setConcurrency(_ count: Int) async {
+    private func setConcurrency(_ wanted: Int) async {
+        let count = min(wanted, configuration.mostConcurrentDownloads)
         guard count != concurrency else { return }
         concurrency = count
         allowed = 0

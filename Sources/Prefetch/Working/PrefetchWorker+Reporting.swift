@@ -14,56 +14,73 @@ extension PrefetchWorker {
     }
 
     /// Reports everything that is known. Effects in this order: files durable, then counted.
-    func reportAll(through queue: PrefetchQueue) async {
+    ///
+    /// * `isLast`: also what Redis did not take a moment ago.
+    func reportAll(through queue: PrefetchQueue, isLast: Bool = false) async {
         // With the gate closed nothing may come any more that would be reported.
         if syncHasFailed, await !sync() { return }
         // One group a call for each registration: after a loss the old jobs are not owned any more, but their outcomes count.
-        let ready = jobs.reportable()
+        let ready = jobs.reportable().filter { isLast || refused.isDue($0.run.claim.batch) }
         guard !ready.isEmpty else { return }
         // A hit too: another process may have published its file a moment ago and died before it was written out.
         let needsSync = ready.contains { _, run in
-            batches[run.claim.job.batch]?.options.durability != "none"
+            batches[run.claim.batch]?.options.durability != "none"
                 && run.unreported.contains { !$0.outcome.isSkipped }
         }
         if needsSync, await !sync() { return }
         let reports = ready.map { _, run in
             PrefetchQueue.Report(
-                job: run.claim.job.name, batch: run.claim.job.batch, base: run.claim.job.base,
+                job: run.claim.job.name, batch: run.claim.batch, base: run.claim.job.base,
                 count: run.claim.job.entries.count, isFinal: run.open <= 0, settled: run.unreported,
-                keepDetails: batches[run.claim.job.batch]?.keepDetails ?? 0)
+                keepDetails: batches[run.claim.batch]?.keepDetails ?? 0)
         }
-        // What ended with open URLs goes back without blame.
-        let unfinished = ready.filter { $0.run.mustGoBack && $0.run.worker == name }
         let worker = name
         let history = configuration.history
         let number = history?.sent(worker, reports) ?? 0
-        let results: [[(position: Int, outcome: PrefetchOutcome)]?]
+        // What ended with open URLs goes back without blame.
+        var unfinished: [(id: Int, run: JobRun)] = []
         do throws(RedisError) {
-            let answer = try await queue.report(reports, worker: worker, namesServer: history != nil)
-            results = answer.first
-            history?.confirmed(worker, number, server: answer.server, reports, results)
-            if !unfinished.isEmpty {
-                try await queue.release(
-                    worker: worker, jobs: unfinished.map { $0.run.claim.job.name }, leaving: false)
-                for (id, _) in unfinished { jobs.didGiveBack(id) }
-                history?.released(worker, unfinished.map { $0.run.claim.job.name })
+            let (answers, server) = try await queue.report(reports, worker: worker, namesServer: history != nil)
+            history?.confirmed(worker, number, server: server, reports, answers)
+            redisAnswers()
+            for ((id, run), answer) in zip(ready, answers) {
+                count(answer.first, of: run, as: worker)
+                // Not taken: known and unreported still, until it is.
+                if answer.refusal != nil { continue }
+                if answer.isOver { batches[run.claim.batch]?.over.open() }
+                jobs.didReport(id, count: run.unreported.count, isFinal: run.open <= 0)
+                if run.mustGoBack { unfinished.append((id, run)) }
             }
+            note(answers, of: ready.map(\.run.claim.batch))
+            try await giveBack(unfinished, as: worker, through: queue)
         } catch {
             // Known and unreported still: the next call sends it again, or the lease runs out and it is a hit for others.
             if error.code != .interrupted { redisFails(error) }
             return
         }
-        redisAnswers()
-        for ((id, run), result) in zip(ready, results) {
-            if let result {
-                count(result, of: run, as: worker)
-            } else {
-                batches[run.claim.job.batch]?.over.open()
-            }
-            jobs.didReport(id, count: run.unreported.count, isFinal: run.open <= 0)
-        }
         jobs.room.ring()
         forgetBatches()
+    }
+
+    /// Remembers whose reports Redis took, and whose have to wait.
+    private func note(_ answers: [PrefetchQueue.Answer], of batches: [BatchIdentity]) {
+        let failed = Set(zip(batches, answers).filter { $1.refusal != nil }.map(\.0))
+        for batch in Set(batches) {
+            if failed.contains(batch) { refused.refuse(batch) } else { refused.accept(batch) }
+        }
+    }
+
+    /// Puts jobs whose open URLs nobody here will end back on their lists.
+    private func giveBack(
+        _ unfinished: [(id: Int, run: JobRun)], as worker: String, through queue: PrefetchQueue
+    ) async throws(RedisError) {
+        // What was claimed under an earlier name went back when that was reaped.
+        let own = unfinished.filter { $0.run.worker == worker }
+        if !own.isEmpty {
+            try await queue.release(worker: worker, jobs: own.map { $0.run.claim.name }, leaving: false)
+            configuration.history?.released(worker, own.map { $0.run.claim.job.name })
+        }
+        for (id, _) in unfinished { jobs.didGiveBack(id) }
     }
 
     /// * `worker`: the name under which it was reported.

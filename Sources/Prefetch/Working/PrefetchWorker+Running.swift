@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Redis
 internal import Threading
 internal import WebImage
@@ -5,7 +6,7 @@ internal import WebImage
 extension PrefetchWorker {
     /// Runs one job: hits at once, listed URLs at once, the rest by the network, until all have ended or the worker leaves.
     nonisolated func runJob(_ id: Int, _ claim: PrefetchQueue.Claim) async {
-        guard let context = await context(of: claim.job.batch) else { return jobs.end(id) }
+        guard let context = await context(of: claim.batch) else { return jobs.end(id) }
         if claim.deliveries >= 3 && claim.job.entries.count > 1 {
             await split(claim)
             return jobs.forget(id)
@@ -72,7 +73,7 @@ extension PrefetchWorker {
                 granted -= cost
                 group.addTask {
                     await self.runURL(
-                        id, position, entry, context, suspect: isSuspect ? claim.job.name : nil, permit: permit)
+                        id, position, entry, context, suspect: isSuspect ? claim.name : nil, permit: permit)
                     self.slots.release(cost)
                 }
             }
@@ -120,7 +121,7 @@ extension PrefetchWorker {
                 settled.append(PrefetchQueue.Settled(position: position, outcome: .hit))
                 continue
             }
-            let isOwn = listing.batch == context.id
+            let isOwn = context.hasListed(listing)
             let reason = listing.outcome.map { "\($0.name)\(listing.httpStatus.map { " \($0)" } ?? "")" } ?? "by hand"
             settled.append(
                 failed(
@@ -132,7 +133,14 @@ extension PrefetchWorker {
     }
 
     private func askListed(_ urls: [String], timeToLive: Double) async -> [Int: FailedURLEntry]? {
-        await persist { () async throws(RedisError) in try await queue.listed(urls, timeToLive: timeToLive) }
+        // Refused for a reason that is none of the known ones, it is asked again; where the list itself is broken nothing is on it.
+        for _ in 0..<3 where !draining.isOpen {
+            let found = await persist { () async throws(RedisError) in
+                try await queue.listed(urls, timeToLive: timeToLive)
+            }
+            if let found { return found }
+        }
+        return nil
     }
 
     /// One URL to its end; left open where the worker leaves first.
@@ -160,9 +168,11 @@ extension PrefetchWorker {
     ) async -> PrefetchQueue.Settled? {
         var request = LoadRequest(url: entry.url, key: context.keyRule.key(for: entry.url))
         request.level = max(context.options.level, configuration.minimumLevel)
+        request.unverifiable = context.options.unverifiable
         request.computesDigest = context.options.digest != "none"
         request.isDurable = context.options.durability == "file"
         request.options = context.loadOptions
+        request.cookies = context.cookies
         request.wantsPath = false
         entry.settings?.apply(to: &request)
         request.permit = permit
@@ -204,12 +214,16 @@ extension PrefetchWorker {
                         isProbe = true
                         configuration.onEvent(.paused(error.message))
                     }
+                    if [EMFILE, ENFILE].contains(error.underlyingCode) {
+                        await manager.downloader.closeIdleConnections()
+                    }
                     if isProbe { try? await Task.sleep(for: .seconds(Double.random(in: 1...2))) }
                     continue
                 }
                 var item = failed(
                     position, entry, outcome, httpStatus: error.httpStatus, attempts: error.attempts,
                     detail: error.message)
+                if outcome == .unsupported { item.fetch?.format = error.unverifiedFormat }
                 if context.policy.lists(error) { item.list = entry.url }
                 if outcome == .refused { await tellRefusal(of: entry.url, error, context) }
                 return item
@@ -243,13 +257,13 @@ extension PrefetchWorker {
         return item
     }
 
-    private func mark(_ job: String?) async {
-        _ = await persist { () async throws(RedisError) in try await queue.mark(worker: name, job: job) }
+    private func mark(_ claim: String?) async {
+        _ = await persist { () async throws(RedisError) in try await queue.mark(worker: name, claim: claim) }
     }
 
     private func split(_ claim: PrefetchQueue.Claim) async {
         _ = await persist { () async throws(RedisError) in
-            try await queue.split(worker: name, job: claim.job, into: claim.job.split(into: 8))
+            try await queue.split(worker: name, claim: claim, into: claim.job.split(into: 8))
         }
     }
 
@@ -257,7 +271,7 @@ extension PrefetchWorker {
         guard let host = error.refusedAddress, context.isFirstRefusal(of: host) else { return }
         configuration.onEvent(.refused(host: host, message: error.message))
         _ = await persist { () async throws(RedisError) in
-            try await queue.noteRefusal(batch: context.id, host: host, message: error.message)
+            try await queue.noteRefusal(batch: context.batch.id, host: host, message: error.message)
         }
     }
 }

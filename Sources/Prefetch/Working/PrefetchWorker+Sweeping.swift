@@ -59,9 +59,10 @@ extension PrefetchWorker {
     /// What was fetched since a batch was made stays, by this machine's clock: Redis' may be another.
     ///
     /// * `asked`: when the status was asked for, seconds since 1970.
-    func protect(_ status: BatchStatus, asked: Double) {
+    func protect(_ status: BatchStatus, asked: Double) async {
         guard status.state == .running else { return }
-        keeper.protect(status.id, since: asked - Double(max(0, status.at - status.created)) / 1000)
+        let since = asked - Double(max(0, status.at - status.created)) / 1000
+        await pool.run { [keeper] in keeper.protect(status.id, since: since) }
     }
 
     /// Seconds since 1970 by this machine's clock.
@@ -76,7 +77,7 @@ extension PrefetchWorker {
         let statuses = await persist { () async throws(RedisError) in
             try await queue.statuses(of: try await queue.runningBatches())
         }
-        for status in statuses ?? [] { protect(status, asked: asked) }
+        for status in statuses ?? [] { await protect(status, asked: asked) }
     }
 
     /// Not with patience: where Redis is away the cache has to be looked after all the same.
@@ -87,7 +88,11 @@ extension PrefetchWorker {
         queue.patience = .seconds(1)
         do throws(RedisError) {
             let running = Set(try await queue.statuses(of: known).filter { $0.state == .running }.map(\.id))
-            keeper.release(known.filter { !running.contains($0) })
+            let ended = known.filter { !running.contains($0) }
+            await pool.run { [keeper] in keeper.release(ended) }
+            for (batch, context) in batches where !running.contains(batch.id) && known.contains(batch.id) {
+                context.forgetCookies()
+            }
         } catch {
             // They stay protected until it answers.
         }

@@ -22,7 +22,7 @@ extension PrefetchWorker {
     private func note(_ open: JobLedger.OpenEntry, _ download: DownloadState?) -> OpenURLNote {
         let claimed = Int((ContinuousClock.now - open.claimedAt) / .milliseconds(1))
         var note = OpenURLNote(
-            batch: open.batch, index: open.index, state: .claimed, claimed: claimed, elapsed: claimed)
+            batch: open.batch.id, index: open.index, state: .claimed, claimed: claimed, elapsed: claimed)
         if let download {
             note.state =
                 switch download.phase {
@@ -37,7 +37,7 @@ extension PrefetchWorker {
             note.attempt = download.attempts
             note.host = download.host
             note.detail = download.reason
-        } else if let message = fault.message {
+        } else if let message = hold.message ?? fault.message {
             note.state = .paused
             note.detail = message
         } else if open.hasBegun {

@@ -17,6 +17,9 @@ public actor PrefetchWorker {
     nonisolated let pool: ThreadPool
     nonisolated let slots: URLSlots
     nonisolated let fault = FaultGate()
+    /// Closed while the disk does not answer: nothing is claimed.
+    nonisolated let hold: FaultGate
+    nonisolated let heartbeat: Heartbeat
     /// Opens on the first signal: nothing new begins.
     nonisolated let draining = Latch()
     /// Opens when the drain timeout has passed: what is in flight is left open, unless it continues in the background.
@@ -36,7 +39,7 @@ public actor PrefetchWorker {
     private(set) var isJoining = false
     /// The connection to Redis on which it last said which jobs it has.
     var agreedOn = 0
-    var batches: [String: BatchContext] = [:]
+    var batches: [BatchIdentity: BatchContext] = [:]
     /// What this worker was first to settle.
     var totals = PrefetchCounts()
     /// The part of it under the name it has now: what it did under another is told by that one's record.
@@ -59,6 +62,10 @@ public actor PrefetchWorker {
     var allowed = 0
     /// The news of hosts it has heard.
     var hostsVersion: Int?
+    /// Whose reports Redis did not take.
+    var refused = RefusedReports()
+    /// Whether it was said that its disk does not answer.
+    var isHeld = false
     /// Whether the gate was closed by a failed sync.
     var syncHasFailed = false
     /// What Redis said last instead of doing as told; nil while it does.
@@ -66,22 +73,36 @@ public actor PrefetchWorker {
     var redisFailures = 0
     nonisolated let complaints: Complaints
 
-    /// A worker over its own two connections (one of them waits for work) and a manager.
+    /// A worker over its own three connections (one waits for work, one is for heartbeats alone) and a manager.
     package init(configuration: Configuration, redis: RedisConfiguration, queue name: String, manager: ImageManager) {
         self.configuration = configuration
         self.manager = manager
         concurrency = configuration.maxConcurrentDownloads
-        var queue = PrefetchQueue(redis, client: "prefetch-worker", name: name, patience: .zero)
+        let closed = manager.downloader.closedPlaces
+        let close: @Sendable (Set<RedisPlace>) -> Void = { closed.close($0) }
+        var queue = PrefetchQueue(redis, client: "prefetch-worker", name: name, patience: .zero, onPlaces: close)
         let complaints = Complaints(configuration.onEvent)
         self.complaints = complaints
         queue.notice = { complaints.say($0) }
         self.queue = queue
-        bellConnection = RedisConnection(redis, name: "prefetch-worker-bell", following: queue.keys.root)
+        bellConnection = RedisConnection(
+            redis, name: "prefetch-worker-bell", following: queue.keys.root, onPlaces: close)
         pool = manager.pool
         cacheID = manager.cache.disk.id ?? ""
         keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)
-        jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads, history: configuration.history)
+        let jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads, history: configuration.history)
         slots = URLSlots(limit: Self.slots(for: configuration.maxConcurrentDownloads))
+        let hold = FaultGate()
+        self.jobs = jobs
+        self.hold = hold
+        let (disk, transfers, downloader) = (manager.cache.disk, manager.cache.transfers, manager.downloader)
+        var heart = PrefetchQueue(redis, client: "prefetch-worker-heartbeat", name: name, patience: .zero)
+        heart.notice = { complaints.say($0) }
+        heartbeat = Heartbeat(
+            queue: heart, jobs: jobs, lease: configuration.lease, hold: hold,
+            watched: Heartbeat.Watched(
+                calls: disk.calls, probe: { try? disk.probe() }, silence: { downloader.silence },
+                setSilent: { transfers.setSilent($0) }))
     }
 
     /// First-write counts so far.
@@ -93,6 +114,7 @@ public actor PrefetchWorker {
         slots.close()
         draining.open()
         fault.open()
+        hold.open()
         keeper.room.open()
         jobs.room.ring()
         bellConnection.interrupt()
@@ -126,6 +148,7 @@ public actor PrefetchWorker {
             await group.next()
             group.cancelAll()
         }
+        await heartbeat.end()
         await leave()
         // Before the process ends: TLS must not be taken down under a thread that still uses it.
         await queue.connection.close()
@@ -207,7 +230,7 @@ public actor PrefetchWorker {
     private func leave() async {
         var last = queue
         last.patience = .seconds(2)
-        await reportAll(through: last)
+        await reportAll(through: last, isLast: true)
         do throws(RedisError) {
             try await tellHosts(through: last)
             try await last.release(worker: name, leaving: true)

@@ -1,7 +1,7 @@
 internal import ArgumentParser
-internal import Glibc
 internal import Prefetch
 internal import Redis
+internal import Threading
 internal import WebImage
 
 /// `prefetch-coord append`: one more list for a batch that was submitted open.
@@ -23,7 +23,7 @@ struct AppendCommand: AsyncParsableCommand {
     @Argument(help: "The batch, or the beginning of its name.")
     var batch: String
 
-    @Argument(help: "The list: one URL a line, or - for standard input.")
+    @Argument(help: "The list: one URL a line, a pipe, or - for standard input.")
     var file: String
 
     @Flag(help: "Only go on with a list that the batch has and that was not queued to its end.")
@@ -45,6 +45,7 @@ struct AppendCommand: AsyncParsableCommand {
         help: "How the list is written: auto, plain, jsonl, csv, tsv, sitemap (of an index, the sitemaps beside it).")
     var inputFormat = ListFormat.auto
 
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Lists that are tables") var table: TableOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
@@ -57,39 +58,45 @@ struct AppendCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        // No folder is made in a cache that is none: the session says what is wrong with it.
+        if case .cache(let folder) = try location.place(), !PrivateRedis.isOurs(cache: folder) {
+            return try await Session.with(location) { _ in }
+        }
+        // Before Redis is asked: a pipe may take as long as it likes, and Ctrl-C ends that.
+        let given = try GivenList(
+            file, cache: location.cacheFolder, format: inputFormat, table: table, empty: empty)
+        let isAdded = Locked(false)
+        do { try await add(given, isAdded) } catch {
+            if !isAdded.withLock({ $0 }) { given.removeCopy() }
+            throw error
+        }
+    }
+
+    /// * `isAdded`: becomes true once the list is the batch's.
+    private func add(_ given: GivenList, _ isAdded: Locked<Bool>) async throws {
         try await Session.with(location) { session in
             let stop = StopRequest()
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-            let id = try await session.queue.resolve(batch)
-            let list = try BatchSubmission.list(
-                file, cache: location.cacheFolder, format: inputFormat, table: table)
+            let list = given.list
             if list.lineOptions.contains(.queryDiskSync) {
                 throw ValidationError(
                     "queryDiskSync is for a list of its own; a batch that is open has its hits from workers")
             }
+            let id = try await session.queue.resolve(batch)
             let appender = ListAppender(queue: session.queue, batch: id, list: list, window: window, jobSize: jobSize)
-            let added: ListAppender.Added
-            do {
-                if resume { try await requireUnfinished(list, of: id, session.queue) }
-                added = try await appender.add(again: again)
-            } catch {
-                removeSpool(list)
-                throw error
-            }
-            let output = OpenBatchOutput(id: id, list: file == "-" ? list.path : file, session: session)
+            if resume { try await requireUnfinished(list, of: id, session.queue) }
+            let added = try await appender.add(again: again)
+            isAdded.withLock { $0 = true }
+            let output = OpenBatchOutput(id: id, list: ListFile.isStream(file) ? list.path : file, session: session)
             try await output.feed(appender, added, stop)
-            // A copy of standard input that is one of the batch's lists already is wanted by nobody.
-            if added.segment.path != list.absolutePath { removeSpool(list) }
+            // A copy of a list that the batch has already is wanted by nobody.
+            if added.segment.path != list.absolutePath { given.removeCopy() }
             if json {
                 if let status = try await session.queue.status(of: id) { Console.print(BatchJSON.object(status).text) }
             } else {
                 Console.print(text(added, of: id))
             }
         }
-    }
-
-    private func removeSpool(_ list: URLList) {
-        if file == "-" { unlink(list.path) }
     }
 
     private func requireUnfinished(_ list: URLList, of id: String, _ queue: PrefetchQueue) async throws {
@@ -105,9 +112,9 @@ struct AppendCommand: AsyncParsableCommand {
         let segment = added.segment
         let urls = "\(Wording.count(segment.total)) URLs"
         let lines = "lines \(Wording.count(segment.line + 1)) to \(Wording.count(segment.line + segment.lines))"
-        if added.isNew { return "\(id): added \(urls) as its \(lines)" }
+        if added.isNew { return "\(TerminalText.escaped(id)): added \(urls) as its \(lines)" }
         return added.wasFed
-            ? "\(id): has these \(urls) already as its \(lines); nothing was added"
-            : "\(id): queued the rest of \(urls), its \(lines)"
+            ? "\(TerminalText.escaped(id)): has these \(urls) already as its \(lines); nothing was added"
+            : "\(TerminalText.escaped(id)): queued the rest of \(urls), its \(lines)"
     }
 }

@@ -53,7 +53,7 @@ struct BatchRemoveCommand: AsyncParsableCommand {
             try confirm(found)
             for status in found {
                 switch try await queue.remove(batch: status.id) {
-                case .removed, .gone: Console.print("removed \(status.id)")
+                case .removed, .gone: Console.print("removed \(TerminalText.escaped(status.id))")
                 case .running: throw Self.running(status.id)
                 case .retriedBy(let retry): throw Self.retried(status.id, by: retry)
                 }

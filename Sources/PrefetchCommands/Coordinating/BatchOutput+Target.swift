@@ -74,7 +74,8 @@ extension BatchOutput {
             case .failed:
                 guard let outcome = line.result.outcome, outcome.isSkipped else { return "" }
                 // What is no URL would be none again; a person may want to see it.
-                return outcome == .invalidURL ? "# \(line.result.url)\n" : "\(line.result.url)\n"
+                let url = ShownURL.url(line.result.url)
+                return outcome == .invalidURL ? "# \(url)\n" : "\(url)\n"
             // Written by ``BatchExport/forEachLock(_:)``, since it wants every digest.
             case .lock: return ""
             }

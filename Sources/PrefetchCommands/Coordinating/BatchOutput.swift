@@ -52,7 +52,7 @@ struct BatchOutput: Sendable {
 
     private func write(_ text: Text, of export: BatchExport, to path: String?) async throws(PrefetchError) {
         let file = if let path { try OutputFile(path: path) } else { nil as OutputFile? }
-        let written = Locked((lines: 0, images: 0))
+        let written = Locked((lines: 0, images: 0, masked: 0))
         let put = { @Sendable (text: String, lines: Int, images: Int) throws(PrefetchError) -> Bool in
             if let file { try file.write(Array(text.utf8)) } else { Console.print(Array(text.utf8)) }
             written.withLock { written in
@@ -66,21 +66,34 @@ struct BatchOutput: Sendable {
         _ = try put(table?.head ?? text.head, 0, 0)
         if text == .lock {
             try await export.forEachLock { locks throws(PrefetchError) in
-                let known = locks.compactMap { $0 }
+                var known = locks.compactMap { $0 }
+                var masked = 0
+                for index in known.indices {
+                    let url = ShownURL.url(known[index].url)
+                    if url != known[index].url { masked += 1 }
+                    known[index].url = url
+                }
+                written.withLock { [masked] in $0.masked += masked }
                 return try put(known.map(\.line).joined(), locks.count, known.count)
             }
         } else {
             try await export.forEachGroup { [table] lines throws(PrefetchError) in
+                let masked = lines.count { line in
+                    (text != .failed || line.result.outcome?.isSkipped == true)
+                        && ShownURL.url(line.result.url) != line.result.url
+                }
+                written.withLock { $0.masked += masked }
                 let all = lines.map { table?.line($0) ?? text.line($0) }
                 return try put(
                     all.joined(), text == .failed ? all.count { !$0.isEmpty } : lines.count,
                     lines.count { $0.image != nil })
             }
         }
-        let (lines, images) = written.withLock { $0 }
+        let (lines, images, masked) = written.withLock { $0 }
         if text == .lock, images < lines, !Console.isOutputClosed {
             Console.note("note: \(Wording.count(lines - images, "line")) without an image not in it")
         }
+        if let note = ShownURL.note(ofMasked: masked), !Console.isOutputClosed { Console.note(note) }
         guard let file else { return }
         try file.commit()
         Console.note(

@@ -46,7 +46,7 @@ struct BatchRetry: Sendable {
             guard let made else { continue }
             Console.note(
                 "retrying the \(Wording.count(newest.counts.skipped)) skipped of \(Wording.count(newest.total)) URLs of "
-                    + "\(newest.id) as \(made)")
+                    + "\(TerminalText.escaped(newest.id)) as \(made)")
             return .batch(opened(made, parent: newest, isFed: false))
         }
     }
@@ -62,7 +62,7 @@ struct BatchRetry: Sendable {
     private static func runs(_ status: BatchStatus) -> PrefetchError {
         PrefetchError(
             .stopped,
-            "\(status.id) is still running: \(Wording.count(status.counts.finished)) of \(Wording.count(status.total)) finished",
+            "\(TerminalText.escaped(status.id)) is still running: \(Wording.count(status.counts.finished)) of \(Wording.count(status.total)) finished",
             hint: "retry when it is done, or end it first: prefetch-coord cancel \(status.id)")
     }
 }

@@ -70,7 +70,7 @@ extension BatchRun {
 
     /// The `export` that writes a target.
     private func command(_ id: String, _ target: BatchOutput.Target) -> String {
-        "\(Shell.program) export \(id) \(settings.location)\(settings.fetch.cacheLimits.readOnly.words) \(target.words)"
+        "\(Shell.program) export \(TerminalText.escaped(id)) \(settings.location)\(settings.fetch.cacheLimits.readOnly.words) \(target.words)"
     }
 
     /// Three commands that work as printed.
@@ -82,7 +82,7 @@ extension BatchRun {
             "where the files are:  ls -R \(folder)",
             "URL -> path:          \(Shell.program) cache path URL \(cache)\(rule)\(settings.fetch.cacheLimits.readOnly.words)",
             status.counts.skipped > 0
-                ? "what was skipped:     \(Shell.program) failures \(status.id) \(settings.location)"
+                ? "what was skipped:     \(Shell.program) failures \(TerminalText.escaped(status.id)) \(settings.location)"
                 : "check every file:     \(Shell.program) cache verify \(cache)",
         ]
     }

@@ -22,8 +22,8 @@ struct BatchRun: Sendable {
     init(
         command: RunCommand, list: URLList, workerCount: Int,
         report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)? = nil
-    ) {
-        settings = command.settings(workers: workerCount)
+    ) throws(PrefetchError) {
+        settings = try command.settings(workers: workerCount)
         source = .list(list, command.batch, cache: command.cache)
         self.report = report
     }
@@ -31,7 +31,9 @@ struct BatchRun: Sendable {
     func run() async throws {
         let lock = try await RunLock.acquire(cache: settings.cache)
         let redisFailure = Failure()
-        let server = try await PrivateRedis.attach(cache: settings.cache) { redisFailure.note($0) }
+        let server = try await PrivateRedis.attach(
+            cache: settings.cache, admission: settings.admission
+        ) { redisFailure.note($0) }
         let session = try await Session(attachment: server, queue: settings.queue)
         // The lock is given up with its last reference: not before the run is over.
         defer { withExtendedLifetime(lock) {} }
@@ -67,11 +69,14 @@ struct BatchRun: Sendable {
             _ = try await batch.feed({ _ in })
             return try await finish(queue, id, stop)
         }
+        let secrets = try settings.fetch.secrets()
+        let document = try secrets.isEmpty ? nil : InheritedDocument(secrets.encoded)
+        defer { withExtendedLifetime(document) {} }
         let output = WorkerOutput(isNeeded: settings.progress == .tty || settings.progress == .json)
         let supervisor = WorkerSupervisor(
             WorkerSupervisor.Configuration(
                 arguments: { arguments(session, worker: $0) }, workers: settings.workers,
-                output: output?.descriptor ?? STDERR_FILENO),
+                output: output?.descriptor ?? STDERR_FILENO, inherited: document?.descriptor),
             progress: { (try? await queue.status(of: id))??.counts.finished ?? 0 },
             onDeath: { pid, end in
                 Console.note(
@@ -216,6 +221,7 @@ struct BatchRun: Sendable {
     private func arguments(_ session: Session, worker index: Int) -> [String] {
         var words = ["--redis", session.redis.redactedURL, "--cache", settings.cache, "--quiet"]
         if settings.queue != "default" { words += ["--queue", settings.queue] }
+        if settings.showsSecrets { words.append("--show-secrets") }
         if let history = settings.history { words += ["--history", history] }
         if settings.maxPerHost > 0 {
             // Each worker's share of the limit, at least 1.

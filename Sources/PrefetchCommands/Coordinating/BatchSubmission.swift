@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 internal import Glibc
 internal import Prefetch
 internal import Redis
@@ -38,7 +37,8 @@ struct BatchSubmission: Sendable {
         batch.slot = slot
         let opened = try await batch.open(in: queue)
         if let slot, let replaced = opened.replaced {
-            Console.note("cancelled \(replaced), which had the slot \(slot)")
+            Console.note(
+                "cancelled \(TerminalText.escaped(replaced)), which had the slot \(TerminalText.escaped(slot))")
         }
         return opened.id
     }
@@ -74,90 +74,6 @@ struct BatchSubmission: Sendable {
             Console.note(
                 "warning: certificates are not checked: anybody on the way can read and change what is fetched")
         }
-    }
-
-    /// Where lists are kept that are no files of the person's own: in the cache folder, or where there is none in TMPDIR.
-    private static func listFolder(_ folder: String?) throws(PrefetchError) -> String {
-        let directory =
-            folder.map { $0 + "/.prefetch/lists" } ?? (ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp")
-        if folder != nil {
-            guard
-                (try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)) != nil
-            else {
-                throw PrefetchError(
-                    .cacheUnavailable, "cannot make \(directory): \(String(cString: strerror(errno)))",
-                    hint: "choose a folder that this user may write: --cache DIR")
-            }
-        }
-        return directory
-    }
-
-    /// Standard input as a file, since a list is read twice: in the cache folder, or where there is none in TMPDIR.
-    static func spool(into folder: String?) throws(PrefetchError) -> String {
-        let directory = try listFolder(folder)
-        let path = "\(directory)/stdin-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).txt"
-        let file = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard file >= 0 else {
-            throw PrefetchError(.inputOutput, "cannot write \(path): \(String(cString: strerror(errno)))")
-        }
-        defer { close(file) }
-        var buffer = [UInt8](repeating: 0, count: 1 << 18)
-        while true {
-            let count = read(STDIN_FILENO, &buffer, buffer.count)
-            if count == 0 { return path }
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0, write(file, buffer, count) == count else {
-                let reason = String(cString: strerror(errno))
-                unlink(path)
-                throw PrefetchError(
-                    .inputOutput, "cannot copy the list from standard input: \(reason)",
-                    hint: "make room in \(directory)")
-            }
-        }
-    }
-
-    /// The list a command was given: a file, or `-`.
-    static func list(
-        _ path: String, cache: String?, format: ListFormat, table: TableOptions
-    ) throws(PrefetchError) -> URLList {
-        if path == "-" {
-            if isatty(STDIN_FILENO) == 1 {
-                throw PrefetchError(
-                    .unreadableList, "standard input is a terminal", hint: "pipe a list into it: cat urls.txt | …")
-            }
-            let file = try spool(into: cache)
-            let laidOut: URLList?
-            do throws(PrefetchError) {
-                laidOut = try layOut(file, name: "stdin", isSpooled: true, cache: cache, format, table)
-            } catch {
-                unlink(file)
-                throw error
-            }
-            guard let list = laidOut else { return try URLList(path: file, format: format) }
-            unlink(file)
-            return list
-        }
-        if let list = try layOut(path, name: path, cache: cache, format, table) { return list }
-        return try URLList(path: path, format: format)
-    }
-
-    /// Whether a file is no list of lines, so that one is made of it beside the images.
-    static func isLaidOut(_ path: String, _ format: ListFormat, _ table: TableOptions) throws(PrefetchError) -> Bool {
-        try ListImport(path: path, options: table.options(format)) != nil
-    }
-
-    /// The list that a packed list, a table or a sitemap becomes; nil where it is a list as it is.
-    private static func layOut(
-        _ path: String, name: String, isSpooled: Bool = false, cache: String?, _ format: ListFormat,
-        _ table: TableOptions
-    ) throws(PrefetchError) -> URLList? {
-        guard
-            let found = try ListImport(path: path, name: name, isSpooled: isSpooled, options: table.options(format))
-        else { return nil }
-        let stem = URLList(path: name, total: 0, hash: "").stem
-        let list = try found.write(into: listFolder(cache), stem: stem)
-        return try URLList(
-            path: list, format: format == .jsonl || format == .plain ? format : .auto, origin: (name, found))
     }
 }
 

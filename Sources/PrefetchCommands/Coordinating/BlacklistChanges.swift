@@ -21,12 +21,13 @@ struct BlacklistAddCommand: AsyncParsableCommand {
     @Argument(help: "URLs as they stand in lists, or - for one a line on standard input.")
     var urls: [String]
 
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {
         let source = BlacklistSource(urls)
         try source.check()
-        try await Session.with(location) { session in try await source.add(to: session.queue) }
+        try await Session.with(location) { session in try await source.add(to: session.queue, empty) }
     }
 }
 
@@ -46,9 +47,10 @@ struct BlacklistImportCommand: AsyncParsableCommand {
             line is one.
             """)
 
-    @Argument(help: "The list, or - for standard input.")
+    @Argument(help: "The list, a pipe, or - for standard input.")
     var file: String
 
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func validate() throws {
@@ -58,7 +60,7 @@ struct BlacklistImportCommand: AsyncParsableCommand {
     func run() async throws {
         let source = BlacklistSource.lines(file)
         try source.check()
-        try await Session.with(location) { session in try await source.add(to: session.queue) }
+        try await Session.with(location) { session in try await source.add(to: session.queue, empty) }
     }
 }
 
@@ -80,12 +82,13 @@ struct BlacklistRemoveCommand: AsyncParsableCommand {
     @Argument(help: "URLs as they stand on the list, or - for one a line on standard input.")
     var urls: [String]
 
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {
         let source = BlacklistSource(urls)
         try source.check()
-        try await Session.with(location) { session in try await source.remove(from: session.queue) }
+        try await Session.with(location) { session in try await source.remove(from: session.queue, empty) }
     }
 }
 
@@ -119,8 +122,8 @@ enum BlacklistSource: Sendable {
     }
 
     /// Adds them; says how many, and what is no URL.
-    /// - Throws: `unreadableList` where none is a URL.
-    func add(to queue: PrefetchQueue) async throws(PrefetchError) {
+    /// - Throws: `unreadableList` where none is a URL, or there is no line and there has to be one.
+    func add(to queue: PrefetchQueue, _ empty: EmptyListOptions) async throws(PrefetchError) {
         var (urls, new, bad) = (0, 0, 0)
         try await forEachGroup { entries async throws(PrefetchError) in
             for entry in entries where entry.isInvalid {
@@ -137,6 +140,7 @@ enum BlacklistSource: Sendable {
         if bad > Self.mostNamed {
             Console.note("and \(Wording.count(bad - Self.mostNamed, "more line")) that are no URL")
         }
+        try check(empty, urls + bad)
         if bad > 0 && urls == 0 {
             throw PrefetchError(
                 .unreadableList, "no URL among \(Wording.count(bad, "line")), nothing was added",
@@ -149,7 +153,8 @@ enum BlacklistSource: Sendable {
     }
 
     /// Takes them off; says how many.
-    func remove(from queue: PrefetchQueue) async throws(PrefetchError) {
+    /// - Throws: `unreadableList` where there is no line and there has to be one.
+    func remove(from queue: PrefetchQueue, _ empty: EmptyListOptions) async throws(PrefetchError) {
         var (all, removed) = (0, 0)
         try await forEachGroup { entries async throws(PrefetchError) in
             all += entries.count
@@ -158,8 +163,13 @@ enum BlacklistSource: Sendable {
                 throw PrefetchError(error)
             }
         }
+        try check(empty, all)
         let text = "removed \(Wording.count(removed, "URL"))"
         Console.print(all > removed ? "\(text); not on the list: \(Wording.count(all - removed))" : text)
+    }
+
+    private func check(_ empty: EmptyListOptions, _ count: Int) throws(PrefetchError) {
+        if case .lines(let path) = self { try empty.check(count, of: ListFile.name(of: path)) }
     }
 
     private func place(_ number: Int) -> String {
@@ -171,7 +181,8 @@ enum BlacklistSource: Sendable {
     ) async throws(PrefetchError) {
         switch self {
         case .words(let words): try await body(URLLines.entries(words))
-        case .lines(let path): try await URLLines.forEachGroup(path: path, body)
+        case .lines(let path):
+            try await URLLines.forEachGroup(path: path, waiting: { GivenList.tellWaiting(path) }, body)
         }
     }
 }

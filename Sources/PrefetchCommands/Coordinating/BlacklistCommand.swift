@@ -40,6 +40,7 @@ struct BlacklistListCommand: AsyncParsableCommand {
     @Flag(help: "One object of JSON a line.")
     var json = false
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {
@@ -118,6 +119,7 @@ struct BlacklistExportCommand: AsyncParsableCommand {
     @Flag(help: "One object of JSON a line, with the reasons.")
     var json = false
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func validate() throws {
@@ -128,9 +130,14 @@ struct BlacklistExportCommand: AsyncParsableCommand {
         let output = if let file, file != "-" { try OutputFile(path: file) } else { nil as OutputFile? }
         try await Session.with(location) { session in
             var strangers = 0
+            var masked = 0
             let count = try await BlacklistLines.write(session.queue) { failed in
                 if json { return FailedURLText.object(failed).text }
-                if URLLines.isURL(failed.url) { return failed.url }
+                if URLLines.isURL(failed.url) {
+                    let url = ShownURL.url(failed.url)
+                    if url != failed.url { masked += 1 }
+                    return url
+                }
                 strangers += 1
                 return nil
             } to: { text throws(PrefetchError) in
@@ -145,6 +152,7 @@ struct BlacklistExportCommand: AsyncParsableCommand {
             if Console.isOutputClosed { return }
             let name = output.map { "\(TerminalText.escaped($0.path)): " } ?? ""
             Console.note("\(name)\(Wording.count(count - strangers, "URL"))")
+            if let note = ShownURL.note(ofMasked: masked) { Console.note(note) }
             if strangers > 0 {
                 Console.note(
                     "left out, since no line of a list reads back as them: \(Wording.count(strangers, "member")); --json has them"

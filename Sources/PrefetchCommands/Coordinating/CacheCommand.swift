@@ -90,6 +90,7 @@ struct CachePathCommand: ParsableCommand {
     @Argument(help: "URLs, or - for one a line on standard input.")
     var urls: [String]
 
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Where") var options: CacheOptions
     @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
 
@@ -108,7 +109,7 @@ struct CachePathCommand: ParsableCommand {
                 }
             }
         }
-        URLWords.forEach(urls, tell)
+        try URLWords.forEach(urls, empty, tell)
         if missing > 0 { throw ExitCode(66) }
     }
 }

@@ -23,17 +23,18 @@ struct CacheExistsCommand: ParsableCommand {
     @Flag(help: "An object of JSON a URL, also for those that are there.")
     var json = false
 
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Where") var options: CacheOptions
     @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
 
     func run() throws {
         let disk = try options.open(readOnly)
         var isComplete = true
-        URLWords.forEach(urls) { url in
+        try URLWords.forEach(urls, empty) { url in
             let isThere = disk.containsData(forKey: options.rule.key(for: url))
             if !isThere { isComplete = false }
             if json {
-                Console.print(JSONText.object([("url", .string(url)), ("exists", .bool(isThere))]).text)
+                Console.print(JSONText.object([("url", .url(url)), ("exists", .bool(isThere))]).text)
             } else if !isThere {
                 Console.print(TerminalText.url(url))
             }

@@ -20,6 +20,7 @@ struct CacheListCommand: ParsableCommand {
     @Flag(help: "One object of JSON a line.")
     var json = false
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var folder: CacheFolder
 
     func run() throws {
@@ -30,7 +31,7 @@ struct CacheListCommand: ParsableCommand {
             let key = disk.validators(of: entry)?.key
             if json {
                 Console.print(
-                    JSONText.object(CacheEntryText.members(entry) + [("key", key.map { .string($0) } ?? .null)]).text)
+                    JSONText.object(CacheEntryText.members(entry) + [("key", key.map { .url($0) } ?? .null)]).text)
             } else {
                 Console.print(CacheEntryText.line(entry) + (key.map { ", \(TerminalText.url($0))" } ?? ""))
             }

@@ -48,7 +48,7 @@ struct CachePutCommand: ParsableCommand {
         do throws(WebImageError) {
             try disk.storeVerified(bytes, forKey: key, level: ValidationLevel(name: level) ?? .decode)
         } catch {
-            guard error.code == .badImageData else { throw error }
+            guard error.code == .badImageData || error.code == .unsupportedFormat else { throw error }
             throw PrefetchError(
                 .unreadableList, "\(TerminalText.escaped(file)) is no whole image: \(error.message)",
                 hint: "nothing was stored; --validate none stores anything")

@@ -20,13 +20,14 @@ struct CacheRemoveCommand: ParsableCommand {
     @Argument(help: "URLs, or - for one a line on standard input.")
     var urls: [String]
 
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Where") var options: CacheOptions
 
     func run() throws {
         let disk = try options.openForWriting()
         var removed = 0
         var missing = 0
-        try URLWords.forEach(urls) { url in
+        try URLWords.forEach(urls, empty) { url in
             if try disk.removeData(forKey: options.rule.key(for: url)) {
                 removed += 1
             } else {

@@ -41,7 +41,7 @@ struct CancelCommand: AsyncParsableCommand {
                 throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
             }
             guard before.state == .running else {
-                Console.print("\(id) is \(before.state.rawValue) already")
+                Console.print("\(TerminalText.escaped(id)) is \(before.state.rawValue) already")
                 return
             }
             try confirm(before)
@@ -68,7 +68,9 @@ struct CancelCommand: AsyncParsableCommand {
                 hint: "add --yes")
         }
         let open = status.total - status.counts.finished
-        Console.note("end \(status.id) with \(Wording.count(open)) of \(Wording.count(status.total)) URLs open? [y/N]")
+        Console.note(
+            "end \(TerminalText.escaped(status.id)) with \(Wording.count(open)) of \(Wording.count(status.total)) URLs open? [y/N]"
+        )
         guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {
             Console.note("nothing was changed")
             throw ExitCode(75)

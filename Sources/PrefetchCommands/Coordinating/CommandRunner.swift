@@ -15,6 +15,8 @@ public enum CommandRunner {
             Console.error("there is no command '\(unknown.words)'", hint: unknown.hint)
             exit(64)
         }
+        // Before anything is said.
+        if words.contains("--show-secrets") { ShownURL.showSecrets() }
         // The workers of a run are quiet: one warning is enough.
         if !words.contains(where: { ["-q", "--quiet"].contains($0) }) {
             for line in EnvironmentNames.warnings(ProcessInfo.processInfo.environment) {

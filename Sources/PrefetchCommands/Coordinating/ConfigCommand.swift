@@ -60,6 +60,16 @@ struct ConfigCommand: ParsableCommand {
         if showOrigin { for line in unknown { Console.print("unknown: \(line)") } }
     }
 
+    private static func trust(
+        _ location: RedisLocation, _ environment: [String: String]
+    ) throws(PrefetchError) -> Setting {
+        switch try RedisLocation.trust(isGiven: location.trustCache, environment: environment) {
+        case .none: Setting(name: "trust_cache", value: "no", origin: "default")
+        case .given: Setting(name: "trust_cache", value: "yes", origin: "--trust-cache")
+        case .standing: Setting(name: "trust_cache", value: "yes", origin: "environment PREFETCH_TRUST_CACHE")
+        }
+    }
+
     /// All of them, each by the rule of the commands that use it.
     static func settings(
         _ location: RedisLocation, _ environment: [String: String]
@@ -86,11 +96,12 @@ struct ConfigCommand: ParsableCommand {
             redis.value = "the private one of \(folder)"
             redis.origin =
                 location.cache != nil
-                ? "--cache" : named("PREFETCH_CACHE") != nil ? "environment PREFETCH_CACHE" : "./cache is one of ours"
+                ? "--cache"
+                : named("PREFETCH_CACHE") != nil ? "environment PREFETCH_CACHE" : "./cache has one, used while it runs"
         }
         var cache = setting(
             "cache", option: ("--cache", location.cache), variable: "PREFETCH_CACHE", otherwise: "./cache")
-        if cache.origin == "default", isOurs { cache.origin = "./cache is one of ours" }
+        if cache.origin == "default", isOurs { cache.origin = "./cache has a private Redis" }
         return [
             redis, cache,
             Setting(
@@ -98,6 +109,7 @@ struct ConfigCommand: ParsableCommand {
             setting(
                 "redis_password_file", option: ("--redis-password-file", location.redisPasswordFile),
                 variable: "PREFETCH_REDIS_PASSWORD_FILE", otherwise: nil),
+            try trust(location, environment),
             setting("progress", option: nil, variable: "PREFETCH_PROGRESS", otherwise: "auto"),
             setting("allow_net", option: nil, variable: "PREFETCH_ALLOW_NET", otherwise: nil),
             setting("history", option: nil, variable: "PREFETCH_HISTORY", otherwise: nil),

@@ -49,6 +49,7 @@ struct ExportCommand: AsyncParsableCommand {
     @Option(help: "The list the batch was submitted from, where it is elsewhere now.")
     var list: String?
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
     @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
 
@@ -60,6 +61,7 @@ struct ExportCommand: AsyncParsableCommand {
             throw PrefetchError(
                 .configuration, "export wants to know where the images are", hint: "name the cache: --cache DIR")
         }
+        let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let id = try await session.queue.resolve(name)
             try await BatchOutput(

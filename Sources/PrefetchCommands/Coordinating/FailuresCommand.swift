@@ -25,9 +25,11 @@ struct FailuresCommand: AsyncParsableCommand {
     @Option(help: "The list the batch was submitted from, where it is elsewhere now.")
     var list: String?
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {
+        let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let id = try await session.queue.resolve(batch)
             // The newest retry has every line that is skipped still.
@@ -40,7 +42,8 @@ struct FailuresCommand: AsyncParsableCommand {
             let open = status.total - status.counts.finished
             if status.retryOf != nil, open > 0, !Console.isOutputClosed {
                 Console.note(
-                    "note: \(Wording.count(open)) URLs that are retried in \(status.id) have no new outcome yet")
+                    "note: \(Wording.count(open)) URLs that are retried in \(TerminalText.escaped(status.id)) have no new outcome yet"
+                )
             }
         }
     }

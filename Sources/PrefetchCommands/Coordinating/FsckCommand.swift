@@ -33,6 +33,7 @@ struct FsckCommand: AsyncParsableCommand {
     @Flag(help: "One object of JSON.")
     var json = false
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
     @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
 
@@ -56,7 +57,7 @@ struct FsckCommand: AsyncParsableCommand {
             // A file that somebody deleted is nothing that was lost in Redis.
             let broken = findings.filter { $0.invariant != "I5" }.map(\.batch)
             let commands = Set(broken).sorted().map {
-                "prefetch-coord repair\($0.isEmpty ? "" : " \($0)")\(location.words)"
+                "prefetch-coord repair\($0.isEmpty ? "" : " \(TerminalText.escaped($0))")\(location.words)"
             }
             if json {
                 let past = histories.map { _ in pasts.map { HistoryOutput.json($0.id, $0.result) } }
@@ -92,7 +93,8 @@ struct FsckCommand: AsyncParsableCommand {
         guard let disk = try? DiskCache(directory: folder, configuration: configuration),
             let entries = try? await BatchEntries(of: status, queue: session.queue)
         else {
-            Console.note("note: the list of \(id) is not readable any more; its files are not checked")
+            Console.note(
+                "note: the list of \(TerminalText.escaped(id)) is not readable any more; its files are not checked")
             return []
         }
         let rule = CacheKeyRule(status.options.cacheKey) ?? .url
@@ -101,12 +103,13 @@ struct FsckCommand: AsyncParsableCommand {
         var codes: [UInt8] = []
         try await entries.forEach { entry async throws(PrefetchError) in
             if index % 16_384 == 0 {
-                let range = index..<min(index + 16_384, status.total)
+                // What Redis has no byte of reads as open; the list may be longer than the batch says it is.
+                let range = index..<index + 16_384
                 codes = try await session.outcomes(of: id, range: range)
             }
             defer { index += 1 }
             let code = codes[index % 16_384]
-            guard code != 0, let outcome = PrefetchOutcome(rawValue: code), !outcome.isSkipped else { return true }
+            guard code != 0, let outcome = PrefetchOutcome(code: code), !outcome.isSkipped else { return true }
             if !disk.containsData(forKey: rule.key(for: entry.url)) {
                 findings.append(
                     BatchCheck.Finding(
@@ -122,7 +125,7 @@ struct FsckCommand: AsyncParsableCommand {
 /// What a check found, in words and as JSON.
 enum FsckText {
     static func line(_ finding: BatchCheck.Finding) -> String {
-        let batch = finding.batch.isEmpty ? "queue" : finding.batch
+        let batch = finding.batch.isEmpty ? "queue" : TerminalText.escaped(finding.batch)
         return "\(batch): \(finding.invariant): \(TerminalText.escaped(finding.message))"
     }
 
@@ -138,12 +141,12 @@ enum FsckText {
                     findings.map {
                         .object([
                             ("batch", .string($0.batch)), ("invariant", .string($0.invariant)),
-                            ("message", .string($0.message)),
+                            ("message", .sentence($0.message)),
                         ])
                     })
             ),
             ("dead", .int(dead.count)),
-            ("dead_elements", .array(dead.elements.map { .string(PrefetchJob.excerpt(of: $0)) })),
+            ("dead_elements", .array(dead.elements.map { .sentence(PrefetchJob.excerpt(of: $0)) })),
             ("repair", .array(repairs.map { .string($0) })),
         ]
         return .object(parts + (history.map { [("history", .array($0))] } ?? []))

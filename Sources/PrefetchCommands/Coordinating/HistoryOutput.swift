@@ -74,8 +74,10 @@ struct HistoryOutput: Sendable {
     static func lines(_ id: String, _ result: HistoryCheck.Result) -> [String] {
         let counts = HistoryCheck.Class.allCases.filter { $0.isBad || $0 == .ok || result.counts[$0] ?? 0 > 0 }
             .map { "\($0.rawValue) \(Wording.count(result.counts[$0] ?? 0))" }
-        return ["\(id): \(result.files) histories: \(counts.joined(separator: ", "))"]
-            + result.examples.map { "\(id): \($0.kind.rawValue): index \($0.index): \($0.message)" }
+        return ["\(TerminalText.escaped(id)): \(result.files) histories: \(counts.joined(separator: ", "))"]
+            + result.examples.map {
+                "\(TerminalText.escaped(id)): \($0.kind.rawValue): index \($0.index): \($0.message)"
+            }
     }
 
     /// For a program.

@@ -51,6 +51,7 @@ struct ImportCommand: AsyncParsableCommand {
     @Flag(help: "One object of JSON.")
     var json = false
 
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Where") var options: CacheOptions
     @OptionGroup(title: "Cache files") var storage: StorageOptions
 
@@ -75,7 +76,8 @@ struct ImportCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let urls = if let list { try URLList(path: list) } else { nil as URLList? }
+        let urls = try GivenList.repeatable(list).map { path throws(PrefetchError) in try URLList(path: path) }
+        if let list, let urls { try empty.check(urls.total, of: ListFile.name(of: list)) }
         let source = try source()
         let disk = try RunCommand.openCache(options.directory, storage.prepare())
         for warning in disk.warnings { Console.note("warning: \(warning)") }

@@ -57,13 +57,15 @@ struct OpenBatchOutput: Sendable {
                 } ?? false
         } catch let error as PrefetchError where error.kind == .configuration {
             if try await session.queue.status(of: id)?.endedBy == .deadline {
-                Console.note("\(id) reached its deadline while it was fed")
+                Console.note("\(TerminalText.escaped(id)) reached its deadline while it was fed")
                 throw ExitCode(4)
             }
             throw error
         }
         guard !isFed else { return }
-        let command = list.map { "append \(id) \(Shell.quoted(Shell.path($0)))" } ?? "seal \(id)"
+        let command =
+            list.map { "append \(TerminalText.escaped(id)) \(Shell.quoted(Shell.path($0)))" }
+            ?? "seal \(TerminalText.escaped(id))"
         throw PrefetchError(
             .stopped, "stopped before the whole list was queued; what is queued runs on",
             hint: "go on with: \(Shell.program) \(command)")

@@ -103,7 +103,7 @@ struct PauseArguments: ParsableArguments {
     func words(_ target: PrefetchQueue.PauseTarget) -> String {
         switch target {
         case .queue: "--all"
-        case .batch(let id): id
+        case .batch(let id): TerminalText.escaped(id)
         case .worker(let name): "--worker \(Shell.quoted(name))"
         }
     }
@@ -111,7 +111,7 @@ struct PauseArguments: ParsableArguments {
     static func name(_ target: PrefetchQueue.PauseTarget) -> String {
         switch target {
         case .queue: "the queue"
-        case .batch(let id): id
+        case .batch(let id): TerminalText.escaped(id)
         case .worker(let name): "worker \(TerminalText.escaped(name))"
         }
     }
@@ -135,7 +135,7 @@ private enum PauseText {
         case .batch(let id):
             guard let status = try await queue.status(of: id) else { return id }
             let counts = status.counts
-            return "\(id) at \(Wording.share(counts.finished, of: status.total)), "
+            return "\(TerminalText.escaped(id)) at \(Wording.share(counts.finished, of: status.total)), "
                 + "\(Wording.count(counts.finished)) of \(Wording.count(status.total)) finished"
         case .worker:
             return PauseArguments.name(target)

@@ -30,9 +30,11 @@ struct RepairCommand: AsyncParsableCommand {
     @Flag(help: "Say what is wrong, and change nothing.")
     var dryRun = false
 
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {
+        let list = try GivenList.repeatable(list)
         let urls: URLList? = if let list { try URLList(path: list) } else { nil }
         // With --cache alone the private Redis of that folder is made where it is missing.
         if urls != nil, !dryRun, case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
@@ -80,6 +82,12 @@ struct RepairCommand: AsyncParsableCommand {
 
     /// Makes a batch again that Redis knows no more, and feeds it.
     private func make(_ id: String, _ urls: URLList, _ queue: PrefetchQueue, _ told: Lines) async throws {
+        try empty.check(urls.total, of: ListFile.name(of: list ?? urls.path))
+        var urls = urls
+        // The batch names the file of its list, which has to be there when this command is not.
+        if ListFile.isStream(urls.path) {
+            urls = try URLList(path: try GivenList.copy(urls.path, cache: location.cacheFolder))
+        }
         var batch = NewBatch(list: urls)
         batch.name = id
         // What is left of it without its hash would be the new one's.
@@ -99,7 +107,7 @@ struct RepairCommand: AsyncParsableCommand {
     }
 
     private static func words(_ options: BatchOptions) -> String {
-        "--validate \(options.validate) --digest \(options.digest) --durability \(options.durability) "
+        "--validate \(options.validate) --unverifiable \(options.unverifiable.rawValue) --digest \(options.digest) --durability \(options.durability) "
             + "--blacklist \(options.blacklist) --cache-key \(options.cacheKey)"
     }
 

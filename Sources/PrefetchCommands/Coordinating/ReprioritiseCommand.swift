@@ -39,9 +39,9 @@ struct ReprioritiseCommand: AsyncParsableCommand {
             let id = try await session.queue.resolve(batch)
             switch try await session.queue.reprioritise(batch: id, priority: priority, order: order) {
             case .gone: throw PauseArguments.gone(.batch(id))
-            case .over(let state): Console.print("\(id) is \(state) already")
+            case .over(let state): Console.print("\(TerminalText.escaped(id)) is \(state) already")
             case .changed(let before, let now):
-                var parts = ["\(id)  priority \(now.priority.rawValue)"]
+                var parts = ["\(TerminalText.escaped(id))  priority \(now.priority.rawValue)"]
                 if before.priority != now.priority { parts[0] += ", was \(before.priority.rawValue)" }
                 parts.append("order \(now.order.rawValue)")
                 if before.order != now.order { parts[1] += ", was \(before.order.rawValue)" }

@@ -53,6 +53,7 @@ struct RetryCommand: AsyncParsableCommand {
     var quiet = false
 
     @OptionGroup(title: "Progress") var progress: ProgressArguments
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
     @OptionGroup(title: "Fetch options") var fetch: FetchOptions
 
@@ -65,26 +66,35 @@ struct RetryCommand: AsyncParsableCommand {
 
     func run() async throws {
         if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
-        switch try location.place() {
+        let place = try location.place()
+        let list = try GivenList.repeatable(list)
+        switch place {
         case .server:
             try refuseOptionsOfWorkers()
-            try await Session.with(location) { session in try await queue(session) }
+            try await Session.with(location) { session in try await queue(session, list) }
         case .cache(let folder):
             guard PrivateRedis.isOurs(cache: folder) else {
                 throw PrefetchError(
                     .notFound, "\(folder) has no batches: it is no cache of ours yet",
                     hint: "make one: prefetch-coord run urls.txt --cache \(Shell.quoted(folder))")
             }
+            let admission = try location.admission()
+            guard admission.startsServer else {
+                throw PrefetchError(
+                    .notFound, "nobody has named \(folder), so nothing is started there",
+                    hint: "name the folder: \(Shell.program) retry --cache \(Shell.quoted(folder))")
+            }
             let outputs = try RunCommand.outputs(manifest: manifest, out: out)
             for target in outputs { try target.check() }
-            for warning in try RunCommand.openCache(folder, fetch.cacheLimits.prepare()).warnings {
+            for warning in try RunCommand.openCache(folder, fetch.prepareCache()).warnings {
                 Console.note("warning: \(warning)")
             }
             let settings = RunSettings(
-                cache: folder, queue: location.queue, workers: workers ?? RunCommand.defaultWorkers,
+                cache: folder, admission: admission, queue: location.queue,
+                workers: workers ?? RunCommand.defaultWorkers,
                 maxPerHost: maxPerHost ?? 6, failOver: failOver, json: json,
                 progress: progress.mode(isQuiet: quiet), isColoured: progress.isColoured, fetch: fetch,
-                outputs: outputs)
+                outputs: outputs, showsSecrets: secrets.showSecrets)
             try await BatchRun(settings: settings, source: .skipped(of: batch, list: list)).run()
         }
     }
@@ -105,7 +115,7 @@ struct RetryCommand: AsyncParsableCommand {
     }
 
     /// Puts the batch into the queue, as `submit` does.
-    private func queue(_ session: Session) async throws {
+    private func queue(_ session: Session, _ list: String?) async throws {
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let retry = BatchRetry(queue: session.queue, name: batch, listPath: list)
@@ -145,7 +155,7 @@ struct RetryCommand: AsyncParsableCommand {
             allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" },
             isColoured: progress.isColoured)
         guard let status = try await Self.unless(stop, { try await follower.follow() }) ?? nil else {
-            Console.note("the batch runs on: \(Shell.program) status \(id)")
+            Console.note("the batch runs on: \(Shell.program) status \(TerminalText.escaped(id))")
             throw ExitCode(130)
         }
         if json {

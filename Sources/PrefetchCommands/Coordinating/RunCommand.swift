@@ -28,6 +28,9 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "The folder of the images.")
     var cache = "./cache"
 
+    @Flag(help: TrustOption.help)
+    var trustCache = false
+
     @Option(name: [.customShort("n"), .long], help: "Worker processes; by default one a core, at most 4.")
     var workers: Int?
 
@@ -52,7 +55,9 @@ struct RunCommand: AsyncParsableCommand {
     @Flag(name: [.customShort("q"), .long], help: "No progress lines.")
     var quiet = false
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Progress") var progress: ProgressArguments
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Lists that are tables") var table: TableOptions
     @OptionGroup(title: "Batch options") var batch: BatchArguments
     @OptionGroup(title: "Fetch options") var fetch: FetchOptions
@@ -67,30 +72,37 @@ struct RunCommand: AsyncParsableCommand {
 
     func run() async throws {
         if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
-        // A list that cannot be used leaves no cache folder behind; standard input and what is no list of lines need one, to be kept in.
-        let isKept = try file == "-" || BatchSubmission.isLaidOut(file, batch.inputFormat, table)
-        var list =
-            isKept ? nil : try BatchSubmission.list(file, cache: cache, format: batch.inputFormat, table: table)
-        try list?.check(isLocked: batch.locked)
+        // Its workers have the same limit.
+        let budget = try DescriptorBudget.raised()
+        if !quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
+        // A list that cannot be used leaves no cache folder behind; a pipe and what is no list of lines need one, to be kept in.
+        let isKept = try GivenList.isKept(file, batch.inputFormat, table)
+        var list = isKept ? nil : try givenList()
         for target in try Self.outputs(manifest: manifest, out: out) { try target.check() }
-        let disk = try Self.openCache(cache, fetch.cacheLimits.prepare())
+        let disk = try Self.openCache(cache, fetch.prepareCache())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
-        if list == nil {
-            list = try BatchSubmission.list(file, cache: cache, format: batch.inputFormat, table: table)
-            try list?.check(isLocked: batch.locked)
-        }
+        if list == nil { list = try givenList() }
         guard let list else { return }
         BatchSubmission.warn(of: list, batch)
         try await BatchRun(command: self, list: list, workerCount: workers ?? Self.defaultWorkers).run()
     }
 
+    private func givenList() throws(PrefetchError) -> URLList {
+        try GivenList(
+            file, cache: cache, format: batch.inputFormat, table: table, empty: empty, isLocked: batch.locked
+        ).list
+    }
+
     /// The options that are not about the list.
-    func settings(workers: Int) -> RunSettings {
-        RunSettings(
-            cache: Shell.path(cache), workers: workers, maxPerHost: maxPerHost, failOver: failOver, json: json,
+    func settings(workers: Int) throws(PrefetchError) -> RunSettings {
+        let trust = try RedisLocation.trust(isGiven: trustCache)
+        return RunSettings(
+            cache: Shell.path(cache),
+            admission: CacheAdmission(trust: trust, state: .ofUser, notice: { Console.note("warning: \($0)") }),
+            workers: workers, maxPerHost: maxPerHost, failOver: failOver, json: json,
             progress: progress.mode(isQuiet: quiet), isColoured: progress.isColoured,
             fetch: fetch, outputs: (try? Self.outputs(manifest: manifest, out: out)) ?? [],
-            history: history.map(Shell.path))
+            showsSecrets: secrets.showSecrets, history: history.map(Shell.path))
     }
 
     /// One a core, at most 4.

@@ -4,6 +4,8 @@ internal import Prefetch
 struct RunSettings: Sendable {
     /// The cache folder.
     var cache: String
+    /// On what terms its private Redis is used.
+    var admission: CacheAdmission
     /// The queue in the private Redis.
     var queue = "default"
     /// Worker processes.
@@ -17,6 +19,8 @@ struct RunSettings: Sendable {
     var fetch: FetchOptions
     /// What is written at the end.
     var outputs: [BatchOutput.Target] = []
+    /// Whether workers show secrets of URLs in what they write.
+    var showsSecrets = false
     /// Where workers keep what they did.
     var history: String?
 

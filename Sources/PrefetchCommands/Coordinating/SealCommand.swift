@@ -41,7 +41,8 @@ struct SealCommand: AsyncParsableCommand {
                     .configuration, "\(id) is \(why) already", hint: "look at it: prefetch-coord status \(id)")
             case .at(let pushed):
                 Console.note(
-                    "\(id) takes no more lists; it is sealed when all are queued, \(Wording.count(pushed)) URLs are")
+                    "\(TerminalText.escaped(id)) takes no more lists; it is sealed when all are queued, \(Wording.count(pushed)) URLs are"
+                )
                 try await OpenBatchOutput(id: id, session: session).feedToSeal(stop)
             case .pushed, .full: break
             }
@@ -49,7 +50,7 @@ struct SealCommand: AsyncParsableCommand {
             Console.print(
                 json
                     ? BatchJSON.object(status).text
-                    : "sealed \(id): \(Wording.count(status.total)) URLs, \(Wording.count(status.counts.finished)) finished"
+                    : "sealed \(TerminalText.escaped(id)): \(Wording.count(status.total)) URLs, \(Wording.count(status.counts.finished)) finished"
             )
         }
     }

@@ -2,7 +2,7 @@ internal import Prefetch
 internal import Redis
 
 /// A command's way to its queue: a connection to the Redis it was told, or to the private one of a cache, which is started from its
-/// data where it does not run, for the time of the command.
+/// data where it does not run, for the time of the command; not for a folder that nobody has named.
 struct Session: Sendable {
     /// The queue.
     let queue: PrefetchQueue
@@ -29,7 +29,7 @@ struct Session: Sendable {
                     .notFound, "\(folder) has no batches: it is no cache of ours yet",
                     hint: "make one: prefetch-coord run urls.txt --cache \(folder), or name another Redis with --redis")
             }
-            let attachment = try await PrivateRedis.attach(cache: folder)
+            let attachment = try await PrivateRedis.attach(cache: folder, admission: try location.admission())
             return try await Session(attachment.configuration, attachment: attachment, queue: location.queue)
         }
     }

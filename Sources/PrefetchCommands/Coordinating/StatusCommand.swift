@@ -25,6 +25,7 @@ struct StatusCommand: AsyncParsableCommand {
     @Option(help: "Colours: auto, always, never.")
     var color = ColourChoice.auto
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {
@@ -93,7 +94,7 @@ struct StatusCommand: AsyncParsableCommand {
         let chain = try await BatchChain.read(status.id, queue: queue)
         if let line = BatchText.merged(chain, seenFrom: status.id) { Console.print(line) }
         if status.isHeld {
-            let what = status.isPaused ? status.id : "--all"
+            let what = status.isPaused ? TerminalText.escaped(status.id) : "--all"
             Console.print(
                 "  \(BatchText.pause(status) ?? ""); go on with: prefetch-coord resume \(what)\(location.words)")
         }
@@ -101,9 +102,11 @@ struct StatusCommand: AsyncParsableCommand {
             let next = lists.first { $0.base <= status.pushed && status.pushed < $0.end }
             let command =
                 if let next {
-                    "append \(status.id) \(Shell.quoted(next.path))"
+                    "append \(TerminalText.escaped(status.id)) \(Shell.quoted(next.path))"
                 } else {
-                    status.retryOf == nil ? "submit --resume \(Shell.quoted(status.listPath))" : "retry \(status.id)"
+                    status.retryOf == nil
+                        ? "submit --resume \(Shell.quoted(status.listPath))"
+                        : "retry \(TerminalText.escaped(status.id))"
                 }
             Console.print("  waiting for its list; go on with: prefetch-coord \(command)")
         }
@@ -122,17 +125,23 @@ struct StatusCommand: AsyncParsableCommand {
     private static func printWorkers(_ workers: [[String: String]]) {
         if workers.isEmpty { Console.print("no workers") }
         for facts in workers {
-            let parked = Int(facts["parked"] ?? "") ?? 0
-            let flight = max(0, (Int(facts["in_flight"] ?? "") ?? 0) - parked)
+            let parked = Int(plausible: facts["parked"] ?? "") ?? 0
+            let flight = max(0, (Int(plausible: facts["in_flight"] ?? "") ?? 0) - parked)
             var line = "worker \(TerminalText.escaped(facts["id"] ?? ""))  in flight \(flight)"
             if let most = facts["max_concurrent_downloads"] { line += " of \(TerminalText.escaped(most))" }
-            if let checking = Int(facts["checking"] ?? ""), checking > 0 {
+            if let checking = Int(plausible: facts["checking"] ?? ""), checking > 0 {
                 line += ", checking \(Wording.count(checking))"
             }
             if parked > 0 { line += ", and \(Wording.count(parked)) from which no byte comes" }
             line += "  finished \(facts["finished"] ?? "0") skipped \(facts["skipped"] ?? "0")"
             if facts["paused"] == "1" { line += "  paused" }
-            if let trouble = facts["trouble"], !trouble.isEmpty { line += "  paused: \(TerminalText.escaped(trouble))" }
+            let trouble = TerminalText.escaped(facts["trouble"] ?? "")
+            if let held = WorkerHold(facts) {
+                line +=
+                    "  held: \(TerminalText.escaped(held.reason)) since \(UTCTime.text(milliseconds: held.since)): \(trouble)"
+            } else if !trouble.isEmpty {
+                line += "  paused: \(trouble)"
+            }
             if let text = facts["complaint"], !text.isEmpty { line += "  says: \(TerminalText.escaped(text))" }
             Console.print(line)
         }
@@ -142,7 +151,9 @@ struct StatusCommand: AsyncParsableCommand {
         _ batches: [JSONText], _ statuses: [BatchStatus], _ workers: [[String: String]], _ queue: JSONText,
         _ health: QueueHealth
     ) -> JSONText {
-        func number(_ facts: [String: String], _ name: String) -> JSONText { .int(Int(facts[name] ?? "") ?? 0) }
+        func number(_ facts: [String: String], _ name: String) -> JSONText {
+            .int(Int(plausible: facts[name] ?? "") ?? 0)
+        }
         return .object([
             ("v", .int(1)), ("queue", queue),
             ("batches", .array(batches)),
@@ -156,6 +167,11 @@ struct StatusCommand: AsyncParsableCommand {
                             ("checking", number(facts, "checking")),
                             ("finished", number(facts, "finished")), ("skipped", number(facts, "skipped")),
                             ("trouble", facts["trouble"].flatMap { $0.isEmpty ? nil : .string($0) } ?? .null),
+                            ("held", WorkerHold(facts).map { .string($0.reason) } ?? .null),
+                            (
+                                "held_since",
+                                WorkerHold(facts).map { .string(UTCTime.text(milliseconds: $0.since)) } ?? .null
+                            ),
                             ("paused", .bool(facts["paused"] == "1")),
                             ("max_concurrent_downloads", number(facts, "max_concurrent_downloads")),
                             ("complaint", facts["complaint"].flatMap { $0.isEmpty ? nil : .string($0) } ?? .null),

@@ -7,14 +7,11 @@ internal import WebImage
 extension SubmitCommand {
     /// A batch that takes more lists; its first one may come later.
     func submitOpen() async throws {
-        let list: URLList? = try file.map {
-            try BatchSubmission.list($0, cache: location.cacheFolder, format: batch.inputFormat, table: table)
-        }
+        let list: URLList? = try file.map { try givenList($0).list }
         if batch.options.options.union(list?.lineOptions ?? []).contains(.queryDiskSync) {
             throw ValidationError(
                 "queryDiskSync is for a list of its own; a batch that is open has its hits from workers")
         }
-        try list?.check(isLocked: batch.locked)
         BatchSubmission.warn(of: list, batch)
         let place = try location.placeOfWorker()
         if case .cache(let folder) = place { _ = try RunCommand.openCache(folder) }
@@ -37,7 +34,7 @@ extension SubmitCommand {
             let found = try await session.queue.openBatch(withList: list.hash)
         else { return false }
         Console.note(
-            "going on with \(found.id): \(Wording.count(found.pushed)) of \(Wording.count(found.total)) URLs are queued"
+            "going on with \(TerminalText.escaped(found.id)): \(Wording.count(found.pushed)) of \(Wording.count(found.total)) URLs are queued"
         )
         if !json && !(wait && quiet) { Console.print(found.id) }
         try await feedOpen(found.id, list, session, stop)
@@ -54,9 +51,9 @@ extension SubmitCommand {
     private func finishOpen(_ id: String, _ total: Int, _ session: Session, _ stop: StopRequest) async throws {
         if wait { return try await follow(id, session, stop) }
         if json, let status = try await session.queue.status(of: id) { Console.print(BatchJSON.object(status).text) }
-        Console.note("queued \(Wording.count(total)) URLs as \(id), which is open")
-        Console.note("add a list:   \(Shell.program) append \(id) FILE\(location.words)")
-        Console.note("close it:     \(Shell.program) seal \(id)\(location.words)")
+        Console.note("queued \(Wording.count(total)) URLs as \(TerminalText.escaped(id)), which is open")
+        Console.note("add a list:   \(Shell.program) append \(TerminalText.escaped(id)) FILE\(location.words)")
+        Console.note("close it:     \(Shell.program) seal \(TerminalText.escaped(id))\(location.words)")
         try await tellWatch(id, session)
     }
 }

@@ -50,7 +50,9 @@ struct SubmitCommand: AsyncParsableCommand {
     var quiet = false
 
     @OptionGroup(title: "Progress") var progress: ProgressArguments
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Lists that are tables") var table: TableOptions
     @OptionGroup(title: "Batch options") var batch: BatchArguments
 
@@ -70,12 +72,11 @@ struct SubmitCommand: AsyncParsableCommand {
     func run() async throws {
         if wait, progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
         guard let file, !open || resume else { return try await submitOpen() }
-        let list = try BatchSubmission.list(file, cache: location.cacheFolder, format: batch.inputFormat, table: table)
+        let list = try givenList(file).list
         if BatchSubmission.asksForHits(list, batch), location.cacheFolder == nil {
             throw ValidationError(
                 "queryDiskSync looks into the cache while the list is queued: name it with --cache DIR")
         }
-        try list.check(isLocked: batch.locked)
         BatchSubmission.warn(of: list, batch)
         // With --cache alone the private Redis of that folder is made where it is missing.
         let place = try location.placeOfWorker()
@@ -94,7 +95,9 @@ struct SubmitCommand: AsyncParsableCommand {
             guard try await feed(id, submission, session, stop) else {
                 throw PrefetchError(
                     .stopped, "stopped before the whole list was queued; what is queued runs on",
-                    hint: "go on with: \(Shell.program) submit --resume \(Shell.quoted(file))")
+                    hint:
+                        "go on with: \(Shell.program) submit --resume \(Shell.quoted(ListFile.isStream(file) ? list.path : file))"
+                )
             }
             if wait { return try await follow(id, session, stop) }
             if json, let status = try await session.queue.status(of: id) {
@@ -102,6 +105,13 @@ struct SubmitCommand: AsyncParsableCommand {
             }
             try await tellNext(id, list, session)
         }
+    }
+
+    /// The list, read and checked.
+    func givenList(_ file: String) throws(PrefetchError) -> GivenList {
+        try GivenList(
+            file, cache: location.cacheFolder, format: batch.inputFormat, table: table, empty: empty,
+            isLocked: batch.locked)
     }
 
     /// The batch of this list that is not sealed.
@@ -131,7 +141,7 @@ struct SubmitCommand: AsyncParsableCommand {
                 }
                 if case .closed(let state) = end, state != "done" {
                     if try await session.queue.status(of: id)?.endedBy == .deadline {
-                        Console.note("\(id) reached its deadline while it was fed")
+                        Console.note("\(TerminalText.escaped(id)) reached its deadline while it was fed")
                         guard wait else { throw ExitCode(4) }
                         return true
                     }
@@ -156,7 +166,9 @@ struct SubmitCommand: AsyncParsableCommand {
             isColoured: progress.isColoured)
         let status = try await BatchFollower.untilStopped(stop, session) { try await follower.follow() }
         guard let status else {
-            Console.note("\(id) runs on; come back with: \(Shell.program) watch \(id)\(location.words)")
+            Console.note(
+                "\(TerminalText.escaped(id)) runs on; come back with: \(Shell.program) watch \(TerminalText.escaped(id))\(location.words)"
+            )
             throw ExitCode(130)
         }
         if json {
@@ -169,7 +181,7 @@ struct SubmitCommand: AsyncParsableCommand {
     }
 
     func tellNext(_ id: String, _ list: URLList, _ session: Session) async throws {
-        Console.note("queued \(Wording.count(list.total)) URLs as \(id)")
+        Console.note("queued \(Wording.count(list.total)) URLs as \(TerminalText.escaped(id))")
         try await tellWatch(id, session)
     }
 
@@ -178,7 +190,7 @@ struct SubmitCommand: AsyncParsableCommand {
         if try await session.queue.workers().isEmpty {
             Console.note("no worker is there yet; start one: \(workerCommand(session))")
         }
-        Console.note("watch it:     \(Shell.program) watch \(id)\(location.words)")
+        Console.note("watch it:     \(Shell.program) watch \(TerminalText.escaped(id))\(location.words)")
     }
 
     private func workerCommand(_ session: Session) -> String {

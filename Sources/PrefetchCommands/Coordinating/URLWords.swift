@@ -1,12 +1,19 @@
+internal import Prefetch
+
 /// The URLs a command was given: words, or `-` for one a line on standard input.
 enum URLWords {
     /// Runs `body` with each of them, in order; blank lines and comments of standard input are none.
-    static func forEach(_ words: [String], _ body: (String) throws -> Void) rethrows {
+    /// - Throws: what `body` throws; `unreadableList` where there is none of them and there has to be one.
+    static func forEach(_ words: [String], _ empty: EmptyListOptions, _ body: (String) throws -> Void) throws {
         guard words == ["-"] else { return try words.forEach(body) }
+        var count = 0
         while let line = readLine() {
             let url = trimmed(line)
-            if !url.isEmpty && !url.hasPrefix("#") { try body(url) }
+            guard !url.isEmpty && !url.hasPrefix("#") else { continue }
+            count += 1
+            try body(url)
         }
+        try empty.check(count, of: ListFile.name(of: "-"))
     }
 
     /// Without blanks around it, as the reader of lists takes a line.

@@ -35,6 +35,7 @@ struct WatchCommand: AsyncParsableCommand {
     var failOver: AllowedSkips?
 
     @OptionGroup(title: "Progress") var progress: ProgressArguments
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func validate() throws {
@@ -48,6 +49,7 @@ struct WatchCommand: AsyncParsableCommand {
 
     func run() async throws {
         if !json, progress.mode(isQuiet: false) == .json { Console.noteAsJSON() }
+        let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let stop = StopRequest()
             let signal = Locked<Int32>(0)
@@ -57,12 +59,14 @@ struct WatchCommand: AsyncParsableCommand {
             }
             let id = try await session.queue.resolve(batch)
             let end = try await BatchFollower.untilStopped(stop, session) {
-                json ? try await events(of: id, session) : try await counts(of: id, session)
+                json ? try await events(of: id, list, session) : try await counts(of: id, session)
             }
             // Nobody reads the events any more, or they cannot be written: said by whoever started us.
             if Console.isOutputClosed || Console.outputError != nil || !Console.hasReader { return }
             guard let end else {
-                Console.note("\(id) runs on; come back with: \(Shell.program) watch \(id)\(location.words)")
+                Console.note(
+                    "\(TerminalText.escaped(id)) runs on; come back with: \(Shell.program) watch \(TerminalText.escaped(id))\(location.words)"
+                )
                 let number = signal.withLock { $0 }
                 throw ExitCode(TerminationSignals.exitCode(number))
             }
@@ -84,11 +88,12 @@ struct WatchCommand: AsyncParsableCommand {
         for line in BatchText.summary(status) { Console.print(line) }
         guard status.counts.skipped > 0 else { return }
         Console.print("")
-        Console.print("what was skipped:     \(Shell.program) failures \(status.id)\(location.words)")
+        Console.print(
+            "what was skipped:     \(Shell.program) failures \(TerminalText.escaped(status.id))\(location.words)")
     }
 
     /// Prints events as they come; several that come together in one write.
-    private func events(of id: String, _ session: Session) async throws -> BatchStatus? {
+    private func events(of id: String, _ list: String?, _ session: Session) async throws -> BatchStatus? {
         let following = BatchFollowing(
             queue: session.queue, batch: id, from: fromStart ? .beginning : .present, listPath: list,
             notice: BatchFollower.tell)

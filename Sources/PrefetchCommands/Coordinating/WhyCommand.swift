@@ -13,7 +13,8 @@ struct WhyCommand: AsyncParsableCommand {
               prefetch-coord why https://example.org/a.jpg --cache ./cache
               prefetch-coord why https://example.org/a.jpg --redis redis://host --json
 
-            Batches keep details of what they skipped, not of images. Exit code 66 where
+            Batches know what they skipped, not of images. Where they keep no details of it
+            (--keep-details) the URL is looked for in their lists. Exit code 66 where
             nothing is known.
             """)
 
@@ -26,9 +27,13 @@ struct WhyCommand: AsyncParsableCommand {
     @Option(help: "Key in the cache: url, without-query, s/regex/replacement/.")
     var cacheKey = "url"
 
+    @Option(help: "The list a batch was submitted from, where it is elsewhere now.")
+    var list: String?
+
     @Flag(help: "One object of JSON.")
     var json = false
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func validate() throws {
@@ -40,10 +45,16 @@ struct WhyCommand: AsyncParsableCommand {
 
     func run() async throws {
         let key = (CacheKeyRule(cacheKey) ?? .url).key(for: url)
+        let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let folder = location.cacheFolder
             let cache = if let folder { try BatchOutput.openCache(folder) } else { nil as DiskCache? }
-            let facts = try await URLFacts.read(url, key: key, queue: session.queue, cache: cache, batches: batches)
+            let facts = try await URLFacts.read(
+                url, key: key, queue: session.queue, cache: cache, batches: batches, listPath: list)
+            for id in facts.unread {
+                Console.note(
+                    "note: \(id) has more failures than details, and its list cannot be read: --list FILE")
+            }
             let text = URLFactsText(url: url, facts: facts, cache: folder, queue: session.queue.queueName)
             if json {
                 Console.print(text.object.text)

@@ -112,7 +112,13 @@ enum WorkerText {
             parts.append(left > 0 ? "lease \(seconds(left))" : "lease over \(seconds(-left))")
         }
         if record.ended > 0 { parts.append("at \(UTCTime.text(milliseconds: record.ended))") }
-        if !record.trouble.isEmpty { parts.append("paused: \(TerminalText.escaped(record.trouble))") }
+        if let held = record.held {
+            parts.append(
+                "held: \(TerminalText.escaped(held.reason)) since \(UTCTime.text(milliseconds: held.since)): "
+                    + TerminalText.escaped(record.trouble))
+        } else if !record.trouble.isEmpty {
+            parts.append("paused: \(TerminalText.escaped(record.trouble))")
+        }
         if !record.complaint.isEmpty { parts.append("says: \(TerminalText.escaped(record.complaint))") }
         // Its name says so already, unless it had to take another.
         let place = "\(record.host):\(record.pid)"
@@ -134,6 +140,7 @@ enum WorkerText {
             ("ended", time(record.ended)), ("seen_seconds_ago", seconds(record.silence)),
             ("lease_left_seconds", seconds(record.leaseLeft)),
             ("trouble", record.trouble.isEmpty ? .null : .string(record.trouble)),
+            ("held", record.held.map { .string($0.reason) } ?? .null), ("held_since", time(record.held?.since ?? 0)),
             ("paused", .bool(record.isPaused)), ("max_concurrent_downloads", .int(record.maxConcurrentDownloads)),
             ("wanted_concurrent_downloads", record.wantedConcurrency.map { .int($0) } ?? .null),
             ("complaint", record.complaint.isEmpty ? .null : .string(record.complaint)),

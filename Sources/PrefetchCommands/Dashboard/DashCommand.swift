@@ -37,6 +37,7 @@ struct DashCommand: AsyncParsableCommand {
     @Option(help: "Colours: auto, always, never.")
     var color = ColourChoice.auto
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func validate() throws {
@@ -76,7 +77,8 @@ struct DashCommand: AsyncParsableCommand {
             let end = await loop.run(state)
             if let status = end.state.look?.status, status.state == .running {
                 Console.note(
-                    "\(status.id) runs on; come back with: \(Shell.program) dash \(status.id)\(location.words)")
+                    "\(TerminalText.escaped(status.id)) runs on; come back with: \(Shell.program) dash \(TerminalText.escaped(status.id))\(location.words)"
+                )
             }
             if let signal = end.signal { throw ExitCode(TerminationSignals.exitCode(signal)) }
         }

@@ -1,4 +1,5 @@
 internal import Prefetch
+internal import Redis
 internal import WebImage
 
 // The other views: workers, failures, hosts, the log.
@@ -29,7 +30,9 @@ extension DashFrame {
             .init("FLIGHT", 7, rank: 2) { row in
                 guard row.isPresent else { return (glyphs.none, .dim) }
                 let limit = row.facts["max_concurrent_downloads"].map { "/\($0)" } ?? ""
-                func number(_ fact: String) -> Int { row.facts[fact].flatMap { Int($0) } ?? 0 }
+                func number(_ fact: String) -> Int {
+                    max(0, row.facts[fact].flatMap { Int(plausible: $0) } ?? 0)
+                }
                 // Those that are parked, since no byte comes, hold no slot.
                 return ("\(max(0, number("in_flight") - number("parked")))\(limit)", .plain)
             },
@@ -47,7 +50,8 @@ extension DashFrame {
             .init("SKIPPED", 7) { (Self.short($0.counts.skipped), $0.counts.skipped > 0 ? .warning : .plain) },
             .init("RSS", 6, rank: 5) { row in
                 (
-                    row.facts["rss"].flatMap { Int($0) }.map { Wording.bytes($0).filter { $0 != " " } } ?? glyphs.none,
+                    row.facts["rss"].flatMap { Int(plausible: $0) }.map { Wording.bytes($0).filter { $0 != " " } }
+                        ?? glyphs.none,
                     .plain
                 )
             },
@@ -180,7 +184,7 @@ extension DashFrame {
                 StyledLine(" line \(Wording.count(detail.line))  \(glyphs.cells(TerminalText.url(detail.url)))", .bold))
             lines.append(
                 StyledLine(" \(DashState.cause(of: detail)), \(Wording.count(detail.attempts, "request"))", .warning))
-            lines.append(StyledLine(" " + glyphs.cells(detail.detail)))
+            lines.append(StyledLine(" " + glyphs.cells(ShownURL.text(detail.detail))))
         }
         return lines
     }

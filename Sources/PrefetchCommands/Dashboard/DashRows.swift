@@ -1,4 +1,5 @@
 internal import Prefetch
+internal import Redis
 internal import WebImage
 
 /// A line of the table of workers. The rows of all workers, the remainder among them, add up to the batch.
@@ -48,10 +49,13 @@ extension DashState {
                 row.facts = worker.facts
                 row.isPresent = true
                 row.cpu = cpu[name]?.share
-                row.silence = worker.facts["lease"].flatMap { Int($0) }.map { max(0, $0 - worker.leaseLeft) }
+                row.silence = worker.facts["lease"].flatMap { Int(plausible: $0) }.map { max(0, $0 - worker.leaseLeft) }
                 (row.state, row.ink) = worker.leaseLeft > 0 ? ("running", .good) : ("OVERDUE", .bad)
                 if worker.facts["paused"] == "1" { (row.state, row.ink) = ("PAUSED", .warning) }
                 if let trouble = worker.facts["trouble"], !trouble.isEmpty { (row.state, row.ink) = ("TROUBLE", .bad) }
+                if let held = WorkerHold(worker.facts), worker.leaseLeft > 0 {
+                    (row.state, row.ink) = ("HELD: \(held.reason)", .bad)
+                }
             } else if let end = ends[name] {
                 if !end.isLost { (row.state, row.ink) = ("left", .dim) }
                 row.silence = end.ended > 0 ? max(0, look.at - end.ended) : nil

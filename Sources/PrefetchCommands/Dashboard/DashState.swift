@@ -1,4 +1,5 @@
 internal import Prefetch
+internal import Redis
 internal import WebImage
 
 /// Everything the dashboard knows and shows: what was read, what was typed. A value; ``DashFrame`` draws it.
@@ -89,7 +90,7 @@ struct DashState: Sendable {
     }
 
     private mutating func takeCPU(of name: String, _ worker: BatchLook.Worker, at: Int) {
-        guard let said = worker.facts["cpu"].flatMap({ Int($0) }) else { return }
+        guard let said = worker.facts["cpu"].flatMap({ Int(plausible: $0) }) else { return }
         guard let last = cpu[name] else {
             cpu[name] = (at, said, nil)
             return
@@ -151,7 +152,12 @@ struct DashState: Sendable {
         if let pause { return pause }
         if look.workers.isEmpty { return "no worker is there" }
         let troubles = look.workers.compactMap { name, worker in
-            worker.facts["trouble"].flatMap { $0.isEmpty ? nil : "\(name) waits: \($0)" }
+            worker.facts["trouble"].flatMap { trouble in
+                if let held = WorkerHold(worker.facts) {
+                    return "\(name) is held: \(held.reason) since \(UTCTime.text(milliseconds: held.since)): \(trouble)"
+                }
+                return trouble.isEmpty ? nil : "\(name) waits: \(trouble)"
+            }
         }
         if let trouble = troubles.min() { return trouble }
         if look.workers.values.allSatisfy({ $0.facts["paused"] == "1" }) {

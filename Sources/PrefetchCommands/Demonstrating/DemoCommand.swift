@@ -54,7 +54,7 @@ struct DemoCommand: AsyncParsableCommand {
         }
         if !quiet { Console.note(Self.introduction(plan, origin)) }
         let command = try RunCommand.parse(arguments(list, origin))
-        let run = BatchRun(command: command, list: list, workerCount: workers) { queue, status in
+        let run = try BatchRun(command: command, list: list, workerCount: workers) { queue, status in
             let outcomes = try await queue.outcomes(of: status.id, range: 0..<status.total)
             let verdict = DemoVerdict(plan, outcomes: outcomes)
             report(status, verdict, plan)
@@ -104,7 +104,7 @@ struct DemoCommand: AsyncParsableCommand {
         let cache = "--cache " + Shell.quoted(cache)
         let own = "\(Shell.program) demo \(cache) -n \(workers) --count \(count)"
         Console.print("")
-        Console.print("what was skipped:    \(Shell.program) failures \(status.id) \(cache)")
+        Console.print("what was skipped:    \(Shell.program) failures \(TerminalText.escaped(status.id)) \(cache)")
         Console.print("URL -> path:         \(Shell.program) cache path \(plan.exampleURL) \(cache)")
         Console.print("check every file:    \(Shell.program) cache verify \(cache)")
         Console.print("again, from cache:   \(own)")

@@ -97,11 +97,10 @@ struct DemoPlan: Sendable {
 
     /// Puts the list into a cache's folder of lists, where a later look at the batch finds it.
     func writeList(cache: String) throws(PrefetchError) -> URLList {
-        let folder = "\(cache)/.prefetch/lists"
+        let folder = try ListFolder.make(inCache: cache)
         let path = "\(folder)/demo-\(entries.count).txt"
         let text = entries.map { $0.url + "\n" }.joined()
         do {
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
             try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
         } catch {
             throw PrefetchError(

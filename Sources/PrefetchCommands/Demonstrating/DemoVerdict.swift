@@ -24,7 +24,7 @@ struct DemoVerdict: Sendable {
     init(_ plan: DemoPlan, outcomes: [UInt8]) {
         count = plan.entries.count
         differences = plan.entries.enumerated().compactMap { index, entry in
-            let found = index < outcomes.count ? PrefetchOutcome(rawValue: outcomes[index]) : nil
+            let found = index < outcomes.count ? PrefetchOutcome(code: outcomes[index]) : nil
             guard !entry.behaviour.allows(found) else { return nil }
             return Difference(line: index + 1, url: entry.url, planted: entry.behaviour.outcome, found: found)
         }

@@ -99,9 +99,9 @@ struct CacheExamination: Sendable {
     private func room(_ path: String) -> [Finding] {
         var system = statvfs()
         guard statvfs(path, &system) == 0 else { return [] }
-        let free = Int(system.f_bavail) * Int(system.f_frsize)
+        let free = Int(clamped: Double(system.f_bavail) * Double(system.f_frsize))
         // Some file systems have as many inodes as they need, and say 0.
-        let inodes = system.f_files > 0 ? Int(system.f_favail) : Int.max
+        let inodes = system.f_files > 0 ? Int(clamping: system.f_favail) : Int.max
         let text =
             "\(Wording.bytes(free)) free" + (inodes == .max ? "" : ", room for \(Wording.count(inodes)) more files")
         if free < 64 << 20 || inodes < 1_000 {

@@ -30,6 +30,7 @@ struct DoctorCommand: AsyncParsableCommand {
             || ["PREFETCH_REDIS_URL", "REDIS_URL"].contains { environment[$0]?.isEmpty == false }
         var findings = MachineExamination.findings()
         findings += CacheExamination(folder: location.cacheFolder ?? "./cache").findings()
+        findings += CommandLineExamination.findings()
         findings += await RedisExamination(location: location, isNamed: isNamed).findings()
         let isWell = !findings.contains { $0.level == .fail }
         if json {

@@ -26,7 +26,16 @@ struct RedisExamination: Sendable {
         guard PrivateRedis.isOurs(cache: folder) else {
             return [Finding(.ok, "redis", "\(folder) has no private Redis yet; run makes one")]
         }
-        let attachment = try await PrivateRedis.attach(cache: folder)
+        var admission = try location.admission()
+        // A look changes nothing.
+        admission.setsAside = false
+        let attachment: PrivateRedis
+        do throws(PrefetchError) {
+            attachment = try await PrivateRedis.attach(cache: folder, admission: admission)
+        } catch {
+            guard error.kind == .notFound else { throw error }
+            return [Finding(.ok, "redis", "the private one of \(folder) does not run; to look at it, name it: --cache")]
+        }
         let findings = await server(attachment.configuration)
         await attachment.leave()
         return findings

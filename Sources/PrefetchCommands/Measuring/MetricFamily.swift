@@ -105,8 +105,9 @@ enum MetricFormat: String, CaseIterable, Sendable {
         }
     }
 
+    /// What the format wants escaped, and before that what no terminal may get: names of batches and workers come from Redis.
     private static func escaped(_ text: String, quotes: Bool) -> String {
-        let text = text.replacing("\\", with: "\\\\").replacing("\n", with: "\\n")
+        let text = TerminalText.escaped(text).replacing("\\", with: "\\\\").replacing("\n", with: "\\n")
         return quotes ? text.replacing("\"", with: "\\\"") : text
     }
 

@@ -1,6 +1,5 @@
 internal import NIOCore
 internal import NIOHTTP1
-internal import Threading
 
 /// One connection to ``MetricsServer``: one request, its answer, and the end. Whoever is slow, sends too much or is one too many is cut
 /// off, and holds up nobody else.
@@ -17,30 +16,31 @@ final class MetricsConnection: ChannelDuplexHandler {
         case sent
     }
 
-    /// The most bytes of a request's head, and the most connections.
-    private static let (mostBytes, mostConnections) = (8_192, 64)
+    /// The most bytes of a request's head.
+    private static let mostBytes = 8_192
     /// The time for a request to come, and for an answer to go.
     private static let patience = TimeAmount.seconds(5)
     /// The time for a client to close when it was told everything.
     private static let farewell = TimeAmount.seconds(1)
 
-    private let open: Locked<Int>
+    private let room: MetricsRoom
+    private let names: ListenNames
     private let ask: (MetricsServer.Request) -> Void
     private var state = State.reading
-    private var isCounted = false
     private var hasBytes = false
     private var hasEnded = false
     private var deadline: Scheduled<Void>?
 
-    private init(open: Locked<Int>, ask: @escaping (MetricsServer.Request) -> Void) {
-        (self.open, self.ask) = (open, ask)
+    private init(room: MetricsRoom, names: ListenNames, ask: @escaping (MetricsServer.Request) -> Void) {
+        (self.room, self.names, self.ask) = (room, names, ask)
     }
 
     /// Makes a connection of an accepted socket, on its event loop.
-    /// * `open`: how many there are of the same server.
+    /// * `room`: has the connections of the same server.
+    /// * `names`: by which hosts it may be asked.
     /// * `ask`: is given the request; the answer is what is then written to the channel.
     static func prepare(
-        _ channel: any Channel, open: Locked<Int>, ask: @escaping (MetricsServer.Request) -> Void
+        _ channel: any Channel, room: MetricsRoom, names: ListenNames, ask: @escaping (MetricsServer.Request) -> Void
     ) throws {
         var limits = NIOHTTPDecoderLimitConfiguration()
         (limits.maxHeaderFieldSize, limits.maxHeaderListSize) = (mostBytes, mostBytes)
@@ -49,22 +49,20 @@ final class MetricsConnection: ChannelDuplexHandler {
             HTTPResponseEncoder(),
             // The limits count names and values; blanks between the two the decoder would keep without end.
             ByteToMessageHandler(decoder, maximumBufferSize: mostBytes),
-            MetricsConnection(open: open, ask: ask))
+            MetricsConnection(room: room, names: names, ask: ask))
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        isCounted = open.withLock { open in
-            guard open < Self.mostConnections else { return false }
-            open += 1
-            return true
+        let channel = context.channel
+        guard room.enter(ObjectIdentifier(channel), close: { channel.close(promise: nil) }) else {
+            return context.close(promise: nil)
         }
-        guard isCounted else { return context.close(promise: nil) }
         cutOff(in: Self.patience, context)
     }
 
     func channelInactive(context: ChannelHandlerContext) {
         deadline?.cancel()
-        if isCounted { open.withLock { $0 -= 1 } }
+        room.leave(ObjectIdentifier(context.channel))
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -72,6 +70,10 @@ final class MetricsConnection: ChannelDuplexHandler {
         guard case .reading = state, case .head(let head) = Self.unwrapInboundIn(data) else { return }
         guard head.uri.hasPrefix("/") else { return refuse(400, context) }
         guard head.method == .GET || head.method == .HEAD else { return refuse(405, context) }
+        let hosts = head.headers["host"]
+        guard hosts.count <= 1 else { return refuse(400, context) }
+        if let host = hosts.first, !names.contains(host) { return refuse(421, context) }
+        room.hasAsked(ObjectIdentifier(context.channel))
         deadline?.cancel()
         state = .answering(isHead: head.method == .HEAD)
         let path = String(head.uri.prefix { $0 != "?" })

@@ -2,7 +2,6 @@ internal import Glibc
 internal import NIOCore
 internal import NIOPosix
 internal import Prefetch
-internal import Threading
 
 /// Listens for what scrapers and probes send and has it answered, by SwiftNIO on one thread, which there is only while it serves.
 /// ``MetricsConnection`` is what one connection may do.
@@ -51,9 +50,10 @@ final class MetricsServer: Sendable {
     private init(_ address: ListenAddress, _ loop: MultiThreadedEventLoopGroup) async throws(PrefetchError) {
         let (exchanges, arrivals) = AsyncStream.makeStream(of: Exchange.self)
         (self.exchanges, self.arrivals) = (exchanges, arrivals)
-        let open = Locked(0)
+        let (room, names) = (MetricsRoom(), ListenNames(address))
         let bootstrap = ServerBootstrap(group: loop)
-            .serverChannelOption(.backlog, value: 64)
+            // More than may be connected: those that wait here are let in by the ones that leave for them.
+            .serverChannelOption(.backlog, value: 1024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -64,7 +64,7 @@ final class MetricsServer: Sendable {
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try MetricsConnection.prepare(channel, open: open) {
+                    try MetricsConnection.prepare(channel, room: room, names: names) {
                         arrivals.yield(Exchange(request: $0, channel: channel))
                     }
                 }

@@ -18,7 +18,7 @@ enum QueueMetrics {
                 (count, size) = (known.count, known.size)
             }
             var system = statvfs()
-            if statvfs(folder, &system) == 0 { free = Int(system.f_bavail) * Int(system.f_frsize) }
+            if statvfs(folder, &system) == 0 { free = Int(clamped: Double(system.f_bavail) * Double(system.f_frsize)) }
         }
     }
 
@@ -128,27 +128,36 @@ enum QueueMetrics {
     private static func workers(_ figures: QueueFigures) -> [MetricFamily] {
         var states = MetricFamily(
             "prefetch_workers", .gauge,
-            "Registered workers: running, paused by somebody, in trouble where they run, overdue with their sign of life."
+            "Registered workers: running, paused by somebody, in trouble where they run, held by a disk that does not answer, "
+                + "overdue with their sign of life."
         )
         var counts: [String: Int] = [:]
         for worker in figures.workers.values {
             let name =
-                if worker.leaseLeft <= 0 { "overdue" } else if worker.facts["trouble"]?.isEmpty == false {
+                if worker.leaseLeft <= 0 { "overdue" } else if WorkerHold(worker.facts) != nil {
+                    "held"
+                } else if worker.facts["trouble"]?.isEmpty == false {
                     "trouble"
                 } else {
                     worker.facts["paused"] == "1" ? "paused" : "running"
                 }
             counts[name, default: 0] += 1
         }
-        for name in ["running", "paused", "trouble", "overdue"] {
+        for name in ["running", "paused", "trouble", "held", "overdue"] {
             states.add(Double(counts[name] ?? 0), ("state", name))
         }
+        var held = MetricFamily(
+            "prefetch_workers_held_since_timestamp_seconds", .gauge, "Since when the first of the held workers is held."
+        )
+        if let since = figures.workers.values.compactMap({ WorkerHold($0.facts)?.since }).min() {
+            held.add(Double(since) / 1000)
+        }
         func sum(_ name: String, _ help: String, _ fact: String) -> MetricFamily {
-            let value = figures.workers.values.reduce(0) { $0 + (Int($1.facts[fact] ?? "") ?? 0) }
+            let value = figures.workers.values.reduce(0) { $0 + (Int(plausible: $1.facts[fact] ?? "") ?? 0) }
             return MetricFamily(name, .gauge, help, Double(value))
         }
         return [
-            states, sum("prefetch_in_flight_downloads", "Transfers under way.", "in_flight"),
+            states, held, sum("prefetch_in_flight_downloads", "Transfers under way.", "in_flight"),
             sum(
                 "prefetch_max_concurrent_downloads", "Transfers that all workers may have under way.",
                 "max_concurrent_downloads"),

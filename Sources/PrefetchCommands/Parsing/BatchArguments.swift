@@ -1,11 +1,15 @@
 public import ArgumentParser
 public import Prefetch
-internal import WebImage
+public import WebImage
 
 /// What a batch asks of the workers: the same on `run` and `submit`.
 struct BatchArguments: ParsableArguments {
     @Option(name: .customLong("validate"), help: "How far each image is checked: none, header, structure, decode.")
     var level = "decode"
+
+    @Option(
+        help: "Images in formats that cannot be verified (AVIF, HEIC, SVG, TIFF, BMP, ICO, ...): skip or keep.")
+    var unverifiable = UnverifiableFormats.skip
 
     @Option(help: "Digest kept with each file: sha256, none.")
     var digest = "sha256"
@@ -143,6 +147,7 @@ struct BatchArguments: ParsableArguments {
     var options: BatchOptions {
         var options = BatchOptions()
         options.validate = level
+        options.unverifiable = unverifiable
         options.digest = digest
         options.durability = durability
         options.blacklist = blacklist ?? compat ?? options.blacklist
@@ -157,6 +162,7 @@ struct BatchArguments: ParsableArguments {
     }
 }
 
+extension UnverifiableFormats: ExpressibleByArgument {}
 extension ListFormat: ExpressibleByArgument {}
 extension PrefetchOrder: ExpressibleByArgument {}
 extension PrefetchPriority: ExpressibleByArgument {}

@@ -7,8 +7,10 @@ enum EnvironmentNames {
         ("PREFETCH_REDIS_URL", "the Redis of the queue, as --redis"),
         ("PREFETCH_REDIS_PASSWORD_FILE", "a file with its password, as --redis-password-file"),
         ("PREFETCH_CACHE", "the cache folder, as --cache"),
+        ("PREFETCH_TRUST_CACHE", "1: the queue in a cache folder is used whoever made it, as --trust-cache"),
         ("PREFETCH_PROGRESS", "how progress is told, as --progress"),
         ("PREFETCH_ALLOW_NET", "private networks that are open, as --allow-net"),
+        ("PREFETCH_DENY_NET", "networks that stay closed, as --deny-net"),
         ("PREFETCH_HISTORY", "a folder for what workers did, as --history"),
         ("PREFETCH_LOG_FORMAT", "how workers log, as --log-format"),
     ]
@@ -24,7 +26,7 @@ enum EnvironmentNames {
         let names = settings.map(\.name)
         return environment.keys.sorted().compactMap { name in
             guard name.hasPrefix("PREFETCH_"), !names.contains(name), !ofOthers.contains(name) else { return nil }
-            let closest = names.map { ($0, Suggestion.distance($0, name)) }.min { $0.1 < $1.1 }
+            let closest = names.map { ($0, EditDistance.between($0, name)) }.min { $0.1 < $1.1 }
             let guess = closest.flatMap { $0.1 <= 4 ? "; did you mean \($0.0)?" : nil }
             return
                 "\(TerminalText.escaped(name)) is set, and is no setting\(guess ?? ": prefetch-coord config has them all")"

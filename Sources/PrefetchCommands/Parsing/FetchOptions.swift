@@ -9,19 +9,30 @@ struct FetchOptions: ParsableArguments {
 
     @Option(
         name: .customLong("allow-net"),
-        help: "Open a private network, as 10.0.0.0/8 or 127.0.0.1:8080; may be repeated. PREFETCH_ALLOW_NET opens more."
+        help:
+            "Open a private network, as 10.0.0.0/8 or 127.0.0.1:8080; may be repeated. PREFETCH_ALLOW_NET opens more. Ports of databases and other services stay closed unless they are named."
     )
     var allowNet: [String] = []
 
     @Option(
+        name: .customLong("deny-net"),
+        help:
+            "Close a network whatever else opens it, as 10.0.0.5 or 10.0.0.0/8:9090; may be repeated. PREFETCH_DENY_NET closes more."
+    )
+    var denyNet: [String] = []
+
+    @Option(
         name: [.customShort("H"), .customLong("header")],
-        help: "A header of every request, 'Name: value'; may be repeated.")
+        help: "A header of every request, 'Name: value', or @FILE with one a line; may be repeated.")
     var headers: [String] = []
 
     @Option(help: "The User-Agent of every request.")
     var userAgent: String?
 
-    @Option(help: "A proxy, as http://10.0.0.1:3128; 'env' takes it from the environment; none by default.")
+    @Option(
+        help:
+            "A proxy, as http://10.0.0.1:3128, or @FILE that has it; 'env' takes it from the environment; none by default."
+    )
     var proxy: String?
 
     @Option(help: "HOST:PORT:ADDRESS, as curl --resolve.")
@@ -51,7 +62,7 @@ struct FetchOptions: ParsableArguments {
     @Option(help: "Redirects followed.")
     var maxRedirects = 5
 
-    @Option(help: "The largest image.")
+    @Option(help: "The largest image, up to 4GiB.")
     var maxSize = ByteSize(bytes: 64 << 20)
 
     @Option(help: "Time until the jobs of a worker that gives no sign of life go to others.")
@@ -59,6 +70,11 @@ struct FetchOptions: ParsableArguments {
 
     @Option(help: "Time for transfers in flight after the first SIGTERM or Ctrl-C.")
     var drainTimeout = TimeSpan(seconds: 25)
+
+    @Option(
+        name: .customLong("inherited-settings"),
+        help: ArgumentHelp("The descriptor with the headers and credentials of a run.", visibility: .private))
+    var inheritedSettings: Int32?
 
     @OptionGroup(title: "Request options") var requests: RequestOptions
     @OptionGroup(title: "Politeness") var politeness: PolitenessOptions
@@ -70,24 +86,34 @@ struct FetchOptions: ParsableArguments {
         }
         guard (1...100).contains(tries) else { throw ValidationError("--tries is a number from 1 to 100") }
         guard (0...50).contains(maxRedirects) else { throw ValidationError("--max-redirects is a number from 0 to 50") }
+        guard maxSize.bytes <= 4 << 30 else { throw ValidationError("--max-size is at most 4GiB") }
         guard lease.seconds >= 1 else { throw ValidationError("--lease is at least 1s") }
-        for header in headers where !header.contains(":") {
-            throw ValidationError("--header wants 'Name: value', not '\(header)'")
+        // Not with the word itself: it may be a secret.
+        for header in headers where !header.contains(":") && !header.hasPrefix("@") {
+            throw ValidationError("--header wants 'Name: value', or @FILE")
         }
-        for text in allowNet where CIDR(text) == nil {
-            throw ValidationError("--allow-net wants an address or a network such as 10.0.0.0/8, not '\(text)'")
+        for (option, texts) in [("--allow-net", allowNet), ("--deny-net", denyNet)] {
+            for text in texts where CIDR(text) == nil {
+                throw ValidationError("\(option) wants an address or a network such as 10.0.0.0/8, not '\(text)'")
+            }
         }
     }
 
-    /// The same options as arguments for a worker.
+    /// How the cache is to be opened; see ``StorageOptions/prepare()``.
+    func prepareCache() -> DiskCache.Configuration {
+        var configuration = cacheLimits.prepare()
+        configuration.maxUnprovedSize = maxSize.bytes
+        return configuration
+    }
+
+    /// The same options as arguments for a worker, without what ``secrets()`` has.
     var arguments: [String] {
         var words = ["--max-concurrent-downloads", String(maxConcurrentDownloads)]
         for text in allowNet { words += ["--allow-net", text] }
-        for text in headers { words += ["--header", text] }
+        for text in denyNet { words += ["--deny-net", text] }
         for text in resolve { words += ["--resolve", text] }
         for text in connectTo { words += ["--connect-to", text] }
         if let userAgent { words += ["--user-agent", userAgent] }
-        if let proxy { words += ["--proxy", proxy] }
         if let caFile { words += ["--ca-file", caFile] }
         if let maxTime { words += ["--max-time", maxTime.argument] }
         words += [

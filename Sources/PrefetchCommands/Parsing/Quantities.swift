@@ -2,6 +2,8 @@ internal import ArgumentParser
 
 /// A time on the command line: `15`, `15s`, `250ms`, `2m`, `24h`, `7d`. Without a unit it means seconds.
 struct TimeSpan: ExpressibleByArgument, Sendable {
+    /// A century, in seconds: longer times mean none, and do not fit into nanoseconds.
+    private static let longest = 3_153_600_000.0
     /// Its length.
     var seconds: Double
 
@@ -16,7 +18,9 @@ struct TimeSpan: ExpressibleByArgument, Sendable {
             factor = value
             break
         }
-        guard let number = Double(text), number.isFinite, number >= 0 else { return nil }
+        guard let number = Double(text), number.isFinite, number >= 0, number * factor <= Self.longest else {
+            return nil
+        }
         seconds = number * factor
     }
 

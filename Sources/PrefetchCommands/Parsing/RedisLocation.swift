@@ -4,7 +4,7 @@ internal import Prefetch
 internal import Redis
 
 /// Which Redis a command talks to: `--redis`, `--cache`, then PREFETCH_REDIS_URL, PREFETCH_CACHE, REDIS_URL, then `./cache` if it
-/// is one of ours, then a Redis on this machine.
+/// has a private Redis, which is used only while it runs, then a Redis on this machine.
 struct RedisLocation: ParsableArguments {
     @Option(
         help:
@@ -14,9 +14,12 @@ struct RedisLocation: ParsableArguments {
 
     @Option(
         help:
-            "The cache folder; without --redis, the private Redis beside it is used. By default what the environment names, then ./cache."
+            "The cache folder; without --redis, the private Redis in it is used. By default what the environment names, then ./cache, whose Redis is used only while it runs."
     )
     var cache: String?
+
+    @Flag(help: TrustOption.help)
+    var trustCache = false
 
     @Option(help: "A file with the password of Redis.")
     var redisPasswordFile: String?

@@ -68,7 +68,10 @@ struct RequestOptions: ParsableArguments {
     @Option(help: "Which waiting download of a worker is next: fifo, lifo.")
     var downloadOrder = DownloadExecutionOrder.fifo
 
-    @Option(help: "A header for one host, 'HOST=Name: value'; an empty value removes it; may be repeated.")
+    @Option(
+        help:
+            "A header for one host, 'HOST=Name: value', or @FILE with one a line; an empty value removes it; may be repeated."
+    )
     var headerRule: [String] = []
 
     @Option(help: "A file for what happens to each transfer and where its time went, one JSON object a line.")
@@ -85,8 +88,8 @@ struct RequestOptions: ParsableArguments {
         }
         if key != nil && cert == nil { throw ValidationError("--key is the key of --cert") }
         if ipv4 && ipv6 { throw ValidationError("--ipv4 and --ipv6 contradict each other") }
-        for rule in headerRule where HeaderRule(rule) == nil {
-            throw ValidationError("--header-rule wants 'HOST=Name: value', not '\(rule)'")
+        for rule in headerRule where HeaderRule(rule) == nil && !rule.hasPrefix("@") {
+            throw ValidationError("--header-rule wants 'HOST=Name: value', or @FILE")
         }
     }
 
@@ -119,7 +122,9 @@ struct RequestOptions: ParsableArguments {
 
     /// Sets what these options say.
     /// - Throws: `configuration` where a file cannot be read.
-    func apply(to downloads: inout ImageDownloader.Configuration) throws(PrefetchError) {
+    func apply(
+        to downloads: inout ImageDownloader.Configuration, _ secrets: RequestSecrets
+    ) throws(PrefetchError) {
         downloads.lowSpeedLimit = lowSpeedLimit
         downloads.lowSpeedTime = lowSpeedTime.seconds
         downloads.maxTime = maxTryTime?.seconds
@@ -133,46 +138,32 @@ struct RequestOptions: ParsableArguments {
         if noResume { downloads.resumeFrom = nil }
         downloads.acceptableStatusCodes = acceptStatus.flatMap { try? Self.statusCodes($0) }
         downloads.acceptableContentTypes = acceptType.map { $0.split(separator: ",").map { String($0) } }
-        downloads.credentials = try credentials()
+        downloads.credentials = try credentials(secrets)
         downloads.clientCertificateFile = cert
         downloads.clientKeyFile = key
         downloads.ipVersion = ipv4 ? .v4 : ipv6 ? .v6 : .any
         downloads.usesHTTP2 = !http1
         downloads.executionOrder = downloadOrder
-        let rules = headerRule.compactMap { HeaderRule($0) }
+        let rules = secrets.headerRules.compactMap { HeaderRule($0) }
         if !rules.isEmpty {
             downloads.headersFilter = { url, headers in rules.reduce(into: headers) { $1.apply(to: &$0, of: url) } }
         }
     }
 
-    private func credentials() throws(PrefetchError) -> [Credential] {
+    private func credentials(_ secrets: RequestSecrets) throws(PrefetchError) -> [Credential] {
         var credentials: [Credential] = []
-        if let netrc { credentials = Netrc.credentials(in: try Self.text(of: netrc), scheme: auth) }
-        let hosts = Set(authHost.map { $0.lowercased() })
-        if let user {
-            let parts = try Self.secret(user).split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        if let netrc { credentials = Netrc.credentials(in: try RequestSecrets.text(of: netrc), scheme: auth) }
+        let hosts = Set(secrets.authHosts.map { $0.lowercased() })
+        if let user = secrets.user {
+            let parts = user.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             let password = parts.count > 1 ? String(parts[1]) : ""
             credentials.append(Credential(user: String(parts[0]), password: password, scheme: auth, hosts: hosts))
         }
-        if let bearer { credentials.append(Credential(bearer: try Self.secret(bearer), hosts: hosts)) }
+        if let bearer = secrets.bearer { credentials.append(Credential(bearer: bearer, hosts: hosts)) }
         return credentials
     }
 
-    /// The text itself, or the first line of the file it names.
-    private static func secret(_ text: String) throws(PrefetchError) -> String {
-        guard text.hasPrefix("@") else { return text }
-        return String(try Self.text(of: String(text.dropFirst())).prefix { $0 != "\n" && $0 != "\r" && $0 != "\r\n" })
-    }
-
-    private static func text(of file: String) throws(PrefetchError) -> String {
-        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
-            throw PrefetchError(
-                .configuration, "cannot read \(file)", hint: "give a file of text that this user may read")
-        }
-        return text
-    }
-
-    /// The same options as arguments for a worker.
+    /// The same options as arguments for a worker, without what ``RequestSecrets`` has.
     var arguments: [String] {
         var words: [String] = []
         func add(_ name: String, _ value: String?) { if let value { words += [name, value] } }
@@ -186,17 +177,13 @@ struct RequestOptions: ParsableArguments {
         add("--accept-status", acceptStatus)
         add("--accept-type", acceptType)
         add("--netrc", netrc)
-        add("--user", user)
-        add("--bearer", bearer)
         if auth != .basic { add("--auth", auth.rawValue) }
-        for host in authHost { add("--auth-host", host) }
         add("--cert", cert)
         add("--key", key)
         if ipv4 { words.append("--ipv4") }
         if ipv6 { words.append("--ipv6") }
         if http1 { words.append("--http1") }
         if downloadOrder != .fifo { add("--download-order", downloadOrder.rawValue) }
-        for rule in headerRule { add("--header-rule", rule) }
         add("--transfer-log", transferLog)
         return words
     }

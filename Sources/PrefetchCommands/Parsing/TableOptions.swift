@@ -9,13 +9,48 @@ struct TableOptions: ParsableArguments {
     @Option(help: "The column of the SHA-256 that each image has to have.")
     var sha256Column: String?
 
-    @Option(help: "Columns that a manifest has beside each line, with commas between.")
+    @Option(help: "Columns, or members of JSON lines, that a manifest has beside each line, with commas between.")
     var keepColumns: String?
+
+    @Flag(help: "A column or member that nothing uses is an error; members are named as a warning otherwise.")
+    var strictList = false
 
     func validate() throws {
         for (name, value) in [
             ("--url-column", urlColumn), ("--sha256-column", sha256Column), ("--keep-columns", keepColumns),
         ] where value?.isEmpty == true { throw ValidationError("\(name) wants the name of a column") }
+    }
+
+    /// Tells which names of a list nothing uses.
+    ///
+    /// * `columns`: of a table. Those that are not used are usual, but for a digest that nothing checks.
+    /// - Throws: `unreadableList` where there are some and there must be none.
+    func judge(_ members: UnknownMembers, columns: [String], of name: String) throws(PrefetchError) {
+        if strictList, let column = columns.first {
+            throw Self.refusal("the column '\(column.prefix(40))' of \(name)", column)
+        }
+        if strictList, let use = members.uses.first {
+            throw Self.refusal("line \(use.line): the member '\(use.name.prefix(40))'", use.name)
+        }
+        for column in columns where EditDistance.between(column.lowercased(), "sha256") <= 2 {
+            Console.note(
+                TerminalText.escaped(
+                    "warning: nothing is checked against the column \(column): --sha256-column \(column)"))
+        }
+        guard !members.uses.isEmpty else { return }
+        let uses = members.uses.prefix(20).map {
+            "\(TerminalText.escaped(String($0.name.prefix(40)))) (\(Wording.count($0.count, "line")))"
+        }
+        let more = members.uses.count > uses.count || members.hasMore ? " and others" : ""
+        Console.note(
+            "warning: members that nothing uses: \(uses.joined(separator: ", "))\(more); "
+                + "--keep-columns NAME,… keeps them for export")
+    }
+
+    private static func refusal(_ what: String, _ name: String) -> PrefetchError {
+        PrefetchError(
+            .unreadableList, "\(what) is used by nothing",
+            hint: "keep it for export: --keep-columns \(name.prefix(40)); or leave out --strict-list")
     }
 
     /// With how the list is written.

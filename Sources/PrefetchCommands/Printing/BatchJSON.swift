@@ -36,7 +36,8 @@ enum BatchJSON {
 
     private static func options(_ options: BatchOptions) -> JSONText {
         .object([
-            ("validate", .string(options.validate)), ("digest", .string(options.digest)),
+            ("validate", .string(options.validate)), ("unverifiable", .string(options.unverifiable.rawValue)),
+            ("digest", .string(options.digest)),
             ("durability", .string(options.durability)), ("blacklist", .string(options.blacklist)),
             ("blacklist_ttl_seconds", .number(options.blacklistTTL)), ("retry_failed", .bool(options.retryFailed)),
             ("from_cache_only", .bool(options.fromCacheOnly)), ("cache_key", .string(options.cacheKey)),
@@ -46,16 +47,22 @@ enum BatchJSON {
 
     static func failure(_ failure: FailureDetail) -> JSONText {
         .object([
-            ("line", .int(failure.line)), ("url", .string(failure.url)), ("outcome", .string(failure.outcome.name)),
-            ("http_status", failure.httpStatus.map { .int($0) } ?? .null), ("detail", .string(failure.detail)),
-            ("attempts", .int(failure.attempts)),
+            ("line", .int(failure.line)), ("url", .url(failure.url)), ("outcome", .string(failure.outcome.name)),
+            ("http_status", failure.httpStatus.map { .int($0) } ?? .null), ("detail", .sentence(failure.detail)),
+            ("attempts", .int(failure.attempts)), ("ended", time(failure.ended)),
         ])
+    }
+
+    /// * `milliseconds`: since 1970.
+    private static func time(_ milliseconds: Int?) -> JSONText {
+        milliseconds.map { .string(UTCTime.text(milliseconds: $0)) } ?? .null
     }
 
     /// What stands beside an image in an archive: nothing that differs from one export to the next.
     static func sample(_ line: ExportedLine) -> JSONText {
         guard case .object(let members) = Self.line(line) else { return .null }
-        return .object(members.filter { $0.0 != "path" && $0.0 != "outcome" })
+        return .object(
+            members.filter { !["path", "outcome", "http_status", "attempts", "ended"].contains($0.0) })
     }
 
     /// One line of `export --to jsonl`; what is not known is null.
@@ -64,13 +71,15 @@ enum BatchJSON {
         func number(_ value: Int?) -> JSONText { value.map { .int($0) } ?? .null }
         let image = line.image
         let columns = line.result.columns.map { columns in
-            [("columns", JSONText.object(columns.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }))]
+            [("columns", JSONText.object(columns.sorted { $0.key < $1.key }.map { ($0.key, .url($0.value)) }))]
         }
         let members: [(String, JSONText)] = [
-            ("line", .int(line.result.line)), ("url", .string(line.result.url)),
+            ("line", .int(line.result.line)), ("url", .url(line.result.url)),
             ("outcome", text(line.result.outcome?.name)), ("path", text(image?.path)),
             ("bytes", number(image?.bytes)), ("sha256", text(image?.sha256)), ("format", text(image?.format?.rawValue)),
-            ("width", number(image?.width)), ("height", number(image?.height)),
+            ("width", number(image?.width)), ("height", number(image?.height)), ("level", text(image?.level?.name)),
+            ("http_status", number(line.result.failure?.httpStatus)),
+            ("attempts", number(line.result.failure?.attempts)), ("ended", time(line.result.ended)),
         ]
         return .object(members + (columns ?? []))
     }

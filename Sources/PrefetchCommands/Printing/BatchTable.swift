@@ -11,8 +11,15 @@ struct BatchTable: Sendable {
         case tabs
     }
 
+    /// With one of these a spreadsheet begins a formula (OWASP, CSV injection).
+    private static let formulas: Set<UnicodeScalar> = ["=", "+", "-", "@", "\t", "\r"]
+
     /// Our own columns.
-    private static let names = ["line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height"]
+    private static let names = [
+        "line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "level", "http_status",
+        "attempts",
+        "ended",
+    ]
 
     let form: Form
     /// The columns of the list, by name; one that is called as ours is has `list_` before it.
@@ -30,19 +37,49 @@ struct BatchTable: Sendable {
         func number(_ value: Int?) -> String { value.map(String.init) ?? "" }
         let image = line.image
         let fields = [
-            number(line.result.line), text(line.result.url), text(line.result.outcome?.name), text(image?.path),
+            number(line.result.line), text(Self.url(ShownURL.url(line.result.url))), text(line.result.outcome?.name),
+            text(image?.path),
             number(image?.bytes), text(image?.sha256), text(image?.format?.rawValue), number(image?.width),
-            number(image?.height),
+            number(image?.height), text(image?.level?.name), number(line.result.failure?.httpStatus),
+            number(line.result.failure?.attempts),
+            text(line.result.ended.map { UTCTime.text(milliseconds: $0) }),
         ]
-        return joined(fields + columns.map { text(line.result.columns?[$0]) })
+        return joined(fields + columns.map { text(line.result.columns?[$0].map(ShownURL.url)) })
     }
 
     private func joined(_ fields: [String]) -> String {
         form == .commas ? fields.joined(separator: ",") + "\r\n" : fields.joined(separator: "\t") + "\n"
     }
 
+    /// A URL with its unsafe characters percent-encoded: the same request, in characters that reorder nothing.
+    private static func url(_ url: String) -> String {
+        guard url.contains("://"), url.unicodeScalars.contains(where: TerminalText.isUnsafe) else { return url }
+        return url.unicodeScalars.reduce(into: "") { out, scalar in
+            guard TerminalText.isUnsafe(scalar) else {
+                out.unicodeScalars.append(scalar)
+                return
+            }
+            for byte in String(scalar).utf8 {
+                out += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16).uppercased()
+            }
+        }
+    }
+
+    /// What a cell says: no control character but those a table may have, and no formula.
+    private static func cell(_ value: String) -> String {
+        let text = value.unicodeScalars.reduce(into: "") { out, scalar in
+            if TerminalText.isUnsafe(scalar) && !["\t", "\r", "\n"].contains(scalar) {
+                out += TerminalText.escaped(String(scalar))
+            } else {
+                out.unicodeScalars.append(scalar)
+            }
+        }
+        guard let first = text.unicodeScalars.first, formulas.contains(first) else { return text }
+        return "'" + text
+    }
+
     private func text(_ value: String?) -> String {
-        guard let value else { return "" }
+        guard let value = value.map(Self.cell) else { return "" }
         let isPlain = form == .tabs && !value.unicodeScalars.contains { "\t\"\r\n".unicodeScalars.contains($0) }
         return isPlain ? value : "\"\(value.replacing("\"", with: "\"\""))\""
     }

@@ -26,12 +26,27 @@ enum BatchText {
         let counts = status.counts
         let rate = Wording.decimal(Double(counts.finished) / seconds, digits: 0)
         var lines = [
-            "\(status.id) \(ended(status)): finished \(Wording.count(counts.finished)) skipped "
+            "\(TerminalText.escaped(status.id)) \(ended(status)): finished \(Wording.count(counts.finished)) skipped "
                 + "\(Wording.count(counts.skipped)) of \(Wording.count(status.total)) in \(Wording.seconds(seconds))"
                 + (counts.finished > 0 ? ", \(rate) URLs/s, \(Wording.bytes(counts.bytes)) downloaded" : "")
         ]
         lines += outcomes(counts)
+        if let hint = unsupported(status.fetches) { lines.append("  " + hint) }
         return lines
+    }
+
+    /// Which formats were not kept because they cannot be verified, most of them first; nil where there were none.
+    private static func unsupported(_ fetches: FetchTally) -> String? {
+        let found = fetches.unsupported.filter { $0.value > 0 }
+            .sorted { ($0.value, $1.key.rawValue) > ($1.value, $0.key.rawValue) }
+        guard !found.isEmpty else { return nil }
+        let parts = found.enumerated().map { index, item in
+            let noun = index > 0 ? "" : item.value == 1 ? " image" : " images"
+            // Most JPEGs can be verified; these are of a kind that the library does not decode.
+            let name = item.key == .jpeg ? "arithmetic-coded or 12-bit JPEG" : item.key.rawValue.uppercased()
+            return "\(Wording.count(item.value))\(noun) \(item.value == 1 ? "is" : "are") \(name)"
+        }
+        return parts.joined(separator: ", ") + ", which this build cannot verify: --unverifiable keep stores them"
     }
 
     /// One line about a batch on its way.
@@ -45,7 +60,8 @@ enum BatchText {
             state = ink.painted(state, isColoured: true)
         }
         let counts = status.counts
-        return "\(status.id)  \(state)  \(Wording.share(counts.finished, of: status.total))  finished "
+        return
+            "\(TerminalText.escaped(status.id))  \(state)  \(Wording.share(counts.finished, of: status.total))  finished "
             + "\(Wording.count(counts.finished)) of \(Wording.count(status.total))  skipped \(Wording.count(counts.skipped))"
             + (counts.skipped > 0 ? " (\(causes(counts)))" : "")
     }
@@ -81,13 +97,13 @@ enum BatchText {
 
     /// That an unfinished batch is gone on with.
     static func continuing(_ status: BatchStatus) -> String {
-        "continuing \(status.id) at \(Wording.share(status.counts.finished, of: status.total)): "
+        "continuing \(TerminalText.escaped(status.id)) at \(Wording.share(status.counts.finished, of: status.total)): "
             + "\(Wording.count(status.counts.finished)) of \(Wording.count(status.total)) finished"
     }
 
     /// That there is nothing to retry.
     static func nothingSkipped(_ status: BatchStatus) -> String {
-        "nothing to retry: \(status.id) skipped none of its \(Wording.count(status.total)) URLs"
+        "nothing to retry: \(TerminalText.escaped(status.id)) skipped none of its \(Wording.count(status.total)) URLs"
     }
 
     /// The newest results of the lines of a batch that is a retry or was retried; nil for any other.
@@ -95,8 +111,11 @@ enum BatchText {
         guard chain.batches.count > 1 else { return nil }
         let (counts, root, newest) = (chain.counts, chain.root, chain.newest)
         let images = counts.finished - counts.skipped
-        var line = id == newest.id ? "  retries \(newest.retryOf ?? root.id)" : "  retried by \(newest.id)"
-        line += "; newest results of the \(Wording.count(root.total)) lines of \(root.id): "
+        var line =
+            id == newest.id
+            ? "  retries \(TerminalText.escaped(newest.retryOf ?? root.id))"
+            : "  retried by \(TerminalText.escaped(newest.id))"
+        line += "; newest results of the \(Wording.count(root.total)) lines of \(TerminalText.escaped(root.id)): "
         line += "\(Wording.count(images)) have an image, \(Wording.count(counts.skipped)) are skipped"
         if counts.skipped > 0 { line += " (\(causes(counts)))" }
         if chain.open > 0 { line += ", \(Wording.count(chain.open)) are open" }

@@ -1,4 +1,5 @@
 internal import Prefetch
+internal import Redis
 
 /// What the workers say of the cache they write into, or of several.
 struct CacheLoad: Equatable {
@@ -11,7 +12,7 @@ struct CacheLoad: Equatable {
     init(_ facts: [[String: String]]) {
         var newest: [String: (beat: Int, images: Int, bytes: Int, limit: Int?)] = [:]
         for fact in facts {
-            func number(_ name: String) -> Int? { fact[name].flatMap { Int($0) } }
+            func number(_ name: String) -> Int? { fact[name].flatMap { Int(plausible: $0) }.map { max(0, $0) } }
             guard let id = fact["cache"], let images = number("cache_images"), let bytes = number("cache_bytes") else {
                 continue
             }

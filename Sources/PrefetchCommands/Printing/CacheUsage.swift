@@ -19,7 +19,7 @@ struct CacheUsage {
     /// Adds an image.
     mutating func add(_ entry: CacheEntry) {
         count += 1
-        bytes += entry.size
+        bytes = Plausible.sum(bytes, entry.size)
         allocated += entry.allocatedSize
     }
 }

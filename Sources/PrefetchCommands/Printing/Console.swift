@@ -16,9 +16,9 @@ enum Console {
         isJSON.withLock { $0 = true }
     }
 
-    /// A line of the result.
+    /// A line of the result, or several; see ``TerminalText/line(_:)``.
     static func print(_ line: String) {
-        write(line + "\n", to: STDOUT_FILENO)
+        write(TerminalText.line(line) + "\n", to: STDOUT_FILENO)
     }
 
     /// Raw bytes of the result.
@@ -28,10 +28,12 @@ enum Console {
 
     /// A line for the person who watches. While the last lines of the terminal are redrawn, it appears above them with the next frame.
     static func note(_ line: String) {
+        let shown = ShownURL.text(line)
         if isJSON.withLock({ $0 }) {
-            let object = JSONText.object([("event", .string("note")), ("message", .string(line))])
+            let object = JSONText.object([("event", .string("note")), ("message", .string(shown))])
             return write(object.text + "\n", to: STDERR_FILENO)
         }
+        let line = TerminalText.line(shown)
         let isKept = waiting.withLock { waiting in
             waiting?.append(line)
             return waiting != nil
@@ -73,7 +75,7 @@ enum Console {
     static func error(_ message: String, hint: String) {
         if isJSON.withLock({ $0 }) {
             let object = JSONText.object([
-                ("event", .string("error")), ("message", .string(message)), ("hint", .string(hint)),
+                ("event", .string("error")), ("message", .sentence(message)), ("hint", .sentence(hint)),
             ])
             return write(object.text + "\n", to: STDERR_FILENO)
         }

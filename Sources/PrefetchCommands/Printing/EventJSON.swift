@@ -8,7 +8,7 @@ enum EventJSON {
             .object([("event", .string("progress")), ("finished", .int(finished)), ("total", .int(total))])
         case .didPrefetch(let url, let finished, let total, let outcome, _):
             .object([
-                ("event", .string("didPrefetchURL")), ("url", .string(url)), ("finishedCount", .int(finished)),
+                ("event", .string("didPrefetchURL")), ("url", .url(url)), ("finishedCount", .int(finished)),
                 ("totalCount", .int(total)), ("outcome", outcome.map { .string($0.name) } ?? .null),
             ])
         case .didFinish(let total, let skipped):

@@ -33,12 +33,12 @@ enum FailedURLText {
             ("outcome", entry.outcome.map { .string($0.name) } ?? .null),
             ("http_status", entry.httpStatus.map { .int($0) } ?? .null), ("first", time(entry.first)),
             ("last", time(entry.last)), ("count", .int(entry.count)), ("batch", text(entry.batch)),
-            ("detail", text(entry.detail)),
+            ("detail", text(ShownURL.text(entry.detail))),
         ]
     }
 
     /// One line of `blacklist list --json` and `blacklist export --json`.
     static func object(_ failed: PrefetchQueue.FailedURL) -> JSONText {
-        .object([("url", .string(failed.url))] + members(failed.entry))
+        .object([("url", .url(failed.url))] + members(failed.entry))
     }
 }

@@ -15,7 +15,8 @@ enum HealthText {
         if noWorker { lines.append("nobody works on it: start a prefetch-worker, or prefetch-coord run on its list") }
         for (batch, message) in health.broken.sorted(by: { $0.key < $1.key }) {
             lines.append(
-                "\(batch) cannot be worked on: \(TerminalText.escaped(message)); mend it: prefetch-coord repair \(batch)"
+                "\(TerminalText.escaped(batch)) cannot be worked on: \(TerminalText.escaped(message)); mend it: prefetch-coord repair "
+                    + TerminalText.escaped(batch)
             )
         }
         if health.dead > 0 {

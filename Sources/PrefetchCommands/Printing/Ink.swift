@@ -9,6 +9,9 @@ struct Ink: Equatable, Sendable {
         case cyan = 36
     }
 
+    /// Every number that ``painted(_:isColoured:)`` may write.
+    static let codes: Set<String> = ["0", "1", "2", "7", "31", "32", "33", "34", "36"]
+
     var colour: Colour?
     var isBold = false
     var isDim = false

@@ -48,11 +48,12 @@ enum InlineFrame {
     /// Name, share, bar and counts; the bar has what is left of the width, and goes first where there is none.
     private static func first(_ status: BatchStatus, width: Int, isUnicode: Bool, isColoured: Bool) -> String {
         let finished = status.counts.finished
-        let head = "\(status.id)  \(Wording.share(finished, of: status.total)) "
+        let head = "\(TerminalText.escaped(status.id))  \(Wording.share(finished, of: status.total)) "
         let tail = "  \(Wording.count(finished))/\(Wording.count(status.total))"
         let columns = width - head.utf8.count - tail.utf8.count
         guard columns >= 5 else { return TerminalText.cut(head + tail, to: width, isUnicode: isUnicode) }
-        let filled = status.total == 0 ? columns : columns * finished / status.total
+        // More may have ended than there are, by what somebody wrote into Redis.
+        let filled = status.total == 0 ? columns : min(columns, columns * finished / status.total)
         let (full, rest) = isUnicode ? ("━", "─") : ("#", "-")
         let bar = (String(repeating: full, count: filled), String(repeating: rest, count: columns - filled))
         guard isColoured else { return head + bar.0 + bar.1 + tail }

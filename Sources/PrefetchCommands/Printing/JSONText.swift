@@ -23,7 +23,7 @@ enum JSONText: Sendable {
         case .int(let value): out += String(value)
         case .number(let value, let count):
             let scale = (0..<count).reduce(1) { scale, _ in scale * 10 }
-            let parts = Int((value * Double(scale)).rounded())
+            let parts = Int(clamped: (value * Double(scale)).rounded())
             out += parts < 0 ? "-" : ""
             out += "\(abs(parts) / scale)"
             let rest = abs(parts) % scale

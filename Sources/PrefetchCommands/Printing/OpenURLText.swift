@@ -63,9 +63,10 @@ enum OpenURLText {
         func text(_ value: String?) -> JSONText { value.map { $0.isEmpty ? .null : .string($0) } ?? .null }
         func time(_ value: Int?) -> JSONText { value.map { .string(UTCTime.text(milliseconds: $0)) } ?? .null }
         return .object([
-            ("index", .int(url.index)), ("line", url.line.map { .int($0) } ?? .null), ("url", text(url.url)),
+            ("index", .int(url.index)), ("line", url.line.map { .int($0) } ?? .null),
+            ("url", url.url.map { .url($0) } ?? .null),
             ("host", text(url.host)), ("attempt", .int(url.attempt)), ("state", .string(url.state.rawValue)),
-            ("detail", text(url.detail)), ("since", time(url.since)), ("until", time(url.until)),
+            ("detail", text(ShownURL.text(url.detail))), ("since", time(url.since)), ("until", time(url.until)),
             ("worker", text(url.worker)),
         ])
     }

@@ -49,10 +49,10 @@ struct ProgressLines {
         wasHeld = status.isHeld
         last = (counts.finished, counts.bytes, now)
         let left = Double(status.total - counts.finished)
-        let eta = rate > 0 && !status.isHeld ? "\(Int((left / rate).rounded(.up)))s" : "-"
+        let eta = rate > 0 && !status.isHeld ? "\(Int(clamped: (left / rate).rounded(.up)))s" : "-"
         var line =
-            "\(Self.clock) \(status.id) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
-            + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(rate.rounded()))/s "
+            "\(Self.clock) \(TerminalText.escaped(status.id)) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
+            + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(clamped: rate.rounded()))/s "
             + "MBps=\(Wording.decimal(byteRate / 1e6, digits: 1)) inflight=\(load.inFlight) "
             + "checking=\(load.checking) eta=\(eta)"
         if status.isHeld {

@@ -64,7 +64,8 @@ struct URLFactsText {
         facts.endings.flatMap { ending in
             let batch = ending.batch
             let time = batch.ended > 0 ? batch.ended : batch.created
-            let about = "\(batch.id) (\(batch.state.rawValue), \(UTCTime.text(milliseconds: time)))"
+            let about =
+                "\(TerminalText.escaped(batch.id)) (\(batch.state.rawValue), \(UTCTime.text(milliseconds: time)))"
             var lines = ending.details.prefix(3).map { detail in
                 var text = "line \(detail.line) of \(about): \(detail.outcome.name)"
                 if let status = detail.httpStatus, detail.outcome == .httpError { text += " \(status)" }
@@ -72,7 +73,8 @@ struct URLFactsText {
                 return text + (detail.detail.isEmpty ? "" : ", \(TerminalText.escaped(detail.detail))")
             }
             if ending.details.count > 3 {
-                lines.append("and \(Wording.count(ending.details.count - 3)) more lines of \(batch.id)")
+                lines.append(
+                    "and \(Wording.count(ending.details.count - 3)) more lines of \(TerminalText.escaped(batch.id))")
             }
             return lines
         }
@@ -90,13 +92,13 @@ struct URLFactsText {
         var lines: [String] = []
         if facts.listing != nil {
             lines.append(
-                "take it off the list:    \(Shell.program) blacklist rm \(Shell.quoted(url))\(words)")
+                "take it off the list:    \(Shell.program) blacklist rm \(Shell.quoted(ShownURL.url(url)))\(words)")
             lines.append("or ask it all the same:  --retry-failed with run or submit")
         }
         if let newest = facts.endings.first?.batch, newest.state != .running, newest.retriedBy == nil,
             facts.endings[0].details.contains(where: { $0.outcome != .invalidURL })
         {
-            lines.append("retry what it skipped:   \(Shell.program) retry \(newest.id)\(words)")
+            lines.append("retry what it skipped:   \(Shell.program) retry \(TerminalText.escaped(newest.id))\(words)")
         }
         return lines
     }
@@ -104,7 +106,7 @@ struct URLFactsText {
     /// The same for programs.
     var object: JSONText {
         .object([
-            ("v", .int(1)), ("url", .string(url)), ("known", .bool(facts.isKnown)),
+            ("v", .int(1)), ("url", .url(url)), ("known", .bool(facts.isKnown)),
             (
                 "listed",
                 facts.listing.map { listing in
@@ -125,7 +127,7 @@ struct URLFactsText {
                                 ("batch", .string(ending.batch.id)), ("state", .string(ending.batch.state.rawValue)),
                                 ("line", .int(detail.line)), ("outcome", .string(detail.outcome.name)),
                                 ("http_status", detail.httpStatus.map { .int($0) } ?? .null),
-                                ("attempts", .int(detail.attempts)), ("detail", .string(detail.detail)),
+                                ("attempts", .int(detail.attempts)), ("detail", .sentence(detail.detail)),
                             ])
                         }
                     })

@@ -27,7 +27,7 @@ enum Wording {
     /// 9.8 s, 1m12s, 2h05m
     static func seconds(_ value: Double) -> String {
         if value < 59.95 { return "\(decimal(value, digits: 1)) s" }
-        let whole = Int(value.rounded())
+        let whole = Int(clamped: value.rounded())
         if whole < 3600 { return "\(whole / 60)m\(padded(whole % 60))s" }
         return "\(whole / 3600)h\(padded(whole / 60 % 60))m"
     }
@@ -35,7 +35,7 @@ enum Wording {
     /// A number with so many decimals.
     static func decimal(_ value: Double, digits: Int) -> String {
         let scale = digits == 0 ? 1 : digits == 1 ? 10 : 100
-        let scaled = Int((value * Double(scale)).rounded())
+        let scaled = Int(clamped: (value * Double(scale)).rounded())
         if digits == 0 { return String(scaled) }
         let rest = String(abs(scaled % scale))
         return "\(scaled / scale)." + String(repeating: "0", count: digits - rest.count) + rest
@@ -49,5 +49,14 @@ enum Wording {
         guard whole > 0 else { return "100.0%" }
         let tenths = part == whole ? 1000 : min(999, part * 1000 / whole)
         return "\(tenths / 10).\(tenths % 10)%"
+    }
+}
+
+extension Int {
+    /// The nearest number to one with a fraction, which may be too large for one without or be none: a time that is left by a rate near 0.
+    init(clamped value: Double) {
+        // 2^62: what is shown is still counted on.
+        let most = 4_611_686_018_427_387_904.0
+        self = value.isNaN ? 0 : Int(Swift.min(Swift.max(value, -most), most))
     }
 }

@@ -1,4 +1,5 @@
 internal import Prefetch
+internal import Redis
 
 /// What all workers of a queue do now, as of their last sign of life.
 struct WorkerLoad: Equatable {
@@ -23,14 +24,16 @@ struct WorkerLoad: Equatable {
     init(_ facts: [[String: String]]) {
         workers = facts.count
         for fact in facts {
-            func number(_ name: String) -> Int { fact[name].flatMap { Int($0) } ?? 0 }
+            func number(_ name: String) -> Int { max(0, fact[name].flatMap { Int(plausible: $0) } ?? 0) }
             inFlight += number("in_flight")
             parked += number("parked")
             checking += number("checking")
             waitingForHost += number("waiting_for_host")
             retrying += number("retrying")
             if fact["paused"] == "1" { paused += 1 }
-            if let text = fact["trouble"], !text.isEmpty { trouble = "\(fact["id"] ?? "") paused: \(text)" }
+            if let text = fact["trouble"], !text.isEmpty {
+                trouble = "\(fact["id"] ?? "") \(WorkerHold(fact) == nil ? "paused" : "held: disk"): \(text)"
+            }
         }
     }
 

@@ -80,7 +80,7 @@ struct BatchReport: Sendable {
         var report = BatchReport(look: look)
         let chain = try await BatchChain.read(id, queue: queue)
         report.merged = BatchText.merged(chain, seenFrom: id)?.trimmedLeft
-        report.failures = try await failures(look.status, queue)
+        report.failures = try await failures(look.status, queue, listPath: listPath)
         if let cache {
             let disk = try BatchOutput.openCache(cache)
             report.images = try await BatchExport.figures(
@@ -99,14 +99,28 @@ struct BatchReport: Sendable {
 
     /// Some skipped URLs: all kinds that there are, and of each the first.
     private static func failures(
-        _ status: BatchStatus, _ queue: PrefetchQueue
+        _ status: BatchStatus, _ queue: PrefetchQueue, listPath: String?
     ) async throws(PrefetchError) -> [FailureDetail] {
+        let some: [FailureDetail]
         do throws(RedisError) {
-            let some = try await queue.someFailures(of: status.id, most: 20 * mostFailures)
-            return some.sorted { $0.key < $1.key }.map(\.value)
+            some = try await queue.someFailures(of: status.id, most: 20 * mostFailures).sorted { $0.key < $1.key }
+                .map(\.value)
         } catch {
             throw PrefetchError(error)
         }
+        guard some.count < min(20 * mostFailures, status.counts.skipped) else { return some }
+        // Fewer details are kept than there is room for: the list has the URLs of the others, where it is.
+        var all: [FailureDetail] = []
+        do throws(PrefetchError) {
+            try await FailureReader(queue: queue, status: status, listPath: listPath).forEach { failure in
+                all.append(failure)
+                return all.count < 20 * mostFailures
+            }
+        } catch {
+            guard listPath == nil, error.kind == .notFound || error.kind == .unreadableList else { throw error }
+            return some
+        }
+        return all
     }
 }
 

@@ -32,6 +32,7 @@ struct ReportCommand: AsyncParsableCommand {
     @Option(help: "The list the batch was submitted from, where it is elsewhere now.")
     var list: String?
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func validate() throws {
@@ -47,6 +48,7 @@ struct ReportCommand: AsyncParsableCommand {
         // What cannot be written is said before the cache is walked.
         if let path { try OutputFile.check(path) }
         let cache = location.cacheFolder
+        let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let id = try await session.queue.resolve(batch)
             let report = try await BatchReport.read(

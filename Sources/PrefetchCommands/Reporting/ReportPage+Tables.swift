@@ -40,7 +40,7 @@ extension ReportPage {
         let causes = report.causes
         let rows = causes.map { cause -> [HTML] in
             let sample: HTML =
-                cause.sample.map { "\(HTML.url($0.url, most: 90))<small>\($0.detail)</small>" }
+                cause.sample.map { "\(HTML.url($0.url, most: 90))<small>\(ShownURL.text($0.detail))</small>" }
                 ?? "<small>no detail kept</small>"
             return [
                 "<b>\(cause.name)</b>", "\(Wording.count(cause.count))",
@@ -238,7 +238,7 @@ extension ReportPage {
             [
                 "\(Wording.count(failure.line))",
                 "<b>\(DashState.cause(of: failure))</b>", "\(failure.attempts)",
-                "\(HTML.url(failure.url))<small>\(failure.detail)</small>",
+                "\(HTML.url(failure.url))<small>\(ShownURL.text(failure.detail))</small>",
             ]
         }
         let more = counts.skipped - shown.count

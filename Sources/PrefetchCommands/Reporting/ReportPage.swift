@@ -124,7 +124,7 @@ struct ReportPage {
         case .truncated: "k10"
         case .dns, .connect, .tls: "k7"
         case .blacklisted, .refused, .notCached: "k8"
-        case .invalidURL, .poison, .cancelled: "k9"
+        case .invalidURL, .poison, .cancelled, .unsupported, .unknown: "k9"
         }
     }
 

@@ -47,7 +47,7 @@ struct HealthCommand: AsyncParsableCommand {
             for (name, worker) in workers.sorted(by: { $0.key < $1.key }) {
                 let problem = Self.problem(worker, ready: ready)
                 if problem != nil { isHealthy = false }
-                let silence = (worker.facts["lease"].flatMap { Int($0) } ?? 0) - worker.leaseLeft
+                let silence = (worker.facts["lease"].flatMap { Int(plausible: $0) } ?? 0) - worker.leaseLeft
                 say(
                     "\(TerminalText.escaped(name))  \(problem ?? "alive")  last sign of life "
                         + "\(Wording.seconds(Double(max(0, silence)) / 1000)) ago")

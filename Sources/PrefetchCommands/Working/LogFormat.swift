@@ -37,6 +37,7 @@ enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
         case .lost(let name): ("warn", "lost", name)
         case .paused: ("error", "paused", nil)
         case .resumed: ("info", "resumed", nil)
+        case .held(let isHeld): isHeld ? ("error", "held", nil) : ("info", "diskAnswers", nil)
         case .halted(let isHalted): ("info", isHalted ? "halted" : "goesOn", nil)
         case .concurrency: ("info", "concurrency", nil)
         case .refused: ("warn", "refused", nil)
@@ -56,7 +57,7 @@ enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
                 ("time", .string(UTCTime.text(seconds: time(nil)))), ("level", .string(level)),
                 ("event", .string(name)),
                 ("pid", .int(Int(getpid()))),
-            ] + (worker.map { [("worker", .string($0))] } ?? []) + [("message", .string(message))]
+            ] + (worker.map { [("worker", .string($0))] } ?? []) + [("message", .sentence(message))]
                 + (leftOut > 0 ? [("left_out", .int(leftOut))] : []))
     }
 }

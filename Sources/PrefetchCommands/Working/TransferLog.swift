@@ -1,20 +1,26 @@
 internal import Glibc
 internal import Prefetch
+internal import Threading
 internal import WebImage
 
-/// Writes what happens to each transfer of a worker into a file, one JSON object a line. Several workers may have the same file: a line is
-/// one write(2) at its end.
+/// Writes what happens to each transfer of a worker into a file that nobody else may read, one JSON object a line. Several workers may
+/// have the same file: a line is one write(2) at its end.
 final class TransferLog: Sendable {
     private let file: Int32
+    /// A disk that stalls must hold up nobody else.
+    private let threads = ThreadPool(threads: 1, name: "transfer-log")
 
     /// - Throws: `inputOutput` where the file cannot be opened.
     init(path: String) throws(PrefetchError) {
-        file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
+        file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard file >= 0 else {
             throw PrefetchError(
                 .inputOutput, "cannot write \(path): \(String(cString: strerror(errno)))",
                 hint: "choose a file that this user may write: --transfer-log FILE")
         }
+        // One that was there may have been everybody's to read. A pipe or a terminal stays as it is.
+        var status = stat()
+        if fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG { fchmod(file, 0o600) }
     }
 
     deinit { close(file) }
@@ -22,15 +28,17 @@ final class TransferLog: Sendable {
     /// Writes every event until the downloader's session is over. A line that cannot be written is left out: the images matter more.
     func write(_ events: AsyncStream<DownloadEvent>) async {
         for await event in events {
-            let line = Array((Self.object(event).text + "\n").utf8)
-            _ = Glibc.write(file, line, line.count)
+            await threads.run { [file] in
+                let line = Array((Self.object(event).text + "\n").utf8)
+                _ = Glibc.write(file, line, line.count)
+            }
         }
     }
 
     /// `{"event":"finish","url":…,"time":…,…}`
     static func object(_ event: DownloadEvent) -> JSONText {
         var members: [(String, JSONText)] = [
-            ("event", .string(event.name.rawValue)), ("url", .string(event.url)), ("time", .number(event.time)),
+            ("event", .string(event.name.rawValue)), ("url", .url(event.url)), ("time", .number(event.time)),
             ("attempts", .int(event.attempts)), ("received", .int(event.receivedBytes)),
         ]
         if let expected = event.expectedBytes { members.append(("expected", .int(expected))) }
@@ -50,7 +58,7 @@ final class TransferLog: Sendable {
             members.append(("reused", .bool(timing.reusedConnection)))
         }
         if let error = event.error {
-            members.append(("error", .string(error.message)))
+            members.append(("error", .sentence(error.message)))
             members.append(("outcome", error.outcome.map { .string($0.name) } ?? .null))
         }
         return .object(members)

@@ -54,6 +54,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         help: "How it says what happens, on standard error: text, json, auto. (default: PREFETCH_LOG_FORMAT, or text)")
     var logFormat: LogFormat?
 
+    @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
     @OptionGroup(title: "Fetch options") var fetch: FetchOptions
 
@@ -77,20 +78,21 @@ public struct WorkerCommand: AsyncParsableCommand {
         let folder = location.cacheFolder ?? "./cache"
         // Before the first line: whoever collects them reads JSON and nothing else.
         if try LogFormat.chosen(logFormat) == .json { Console.noteAsJSON() }
-        let storage = fetch.cacheLimits.prepare()
+        // Before anything is opened.
+        let budget = try DescriptorBudget.raised()
+        if !quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
+        let storage = fetch.prepareCache()
         let disk = try RunCommand.openCache(folder, storage)
         clinux_keep_freed_memory()
-        // Before the cache, which keeps directories open: a limit that cannot be raised costs it speed only.
-        _ = clinux_raise_file_limit()
         if !quiet { for warning in disk.warnings { Console.note("warning: \(warning)") } }
         let stop = StopRequest()
         // Redis may be starting anew at this very moment: that is no reason to end, as it is none later on.
         try await Session.with(location, at: location.placeOfWorker(), waits: true) { session in
-            let manager = try manager(folder, storage)
+            let manager = try manager(folder, storage, budget)
             let service = ServiceManager(environment: ProcessInfo.processInfo.environment)
             let limiter = Locked(LogLimiter())
             let worker = PrefetchWorker(
-                configuration: try configuration(service, limiter), redis: session.redis, queue: location.queue,
+                configuration: try configuration(service, limiter, budget), redis: session.redis, queue: location.queue,
                 manager: manager
             )
             TerminationSignals.install { signal, count in
@@ -124,11 +126,12 @@ public struct WorkerCommand: AsyncParsableCommand {
     }
 
     private func configuration(
-        _ service: ServiceManager?, _ limiter: Locked<LogLimiter>
+        _ service: ServiceManager?, _ limiter: Locked<LogLimiter>, _ budget: DescriptorBudget
     ) throws(PrefetchError) -> PrefetchWorker.Configuration {
         var configuration = PrefetchWorker.Configuration()
         configuration.lease = Int(fetch.lease.seconds * 1000)
-        configuration.maxConcurrentDownloads = fetch.maxConcurrentDownloads
+        configuration.maxConcurrentDownloads = min(fetch.maxConcurrentDownloads, budget.transfers)
+        configuration.mostConcurrentDownloads = budget.transfers
         configuration.burst = burst
         if maxPerHostOfQueue > 0 { configuration.maxPerHostOfQueue = maxPerHostOfQueue }
         configuration.limitRateOfQueue = limitRateOfQueue?.bytes
@@ -154,9 +157,14 @@ public struct WorkerCommand: AsyncParsableCommand {
         return configuration
     }
 
-    private func manager(_ folder: String, _ storage: DiskCache.Configuration) throws(PrefetchError) -> ImageManager {
+    private func manager(
+        _ folder: String, _ storage: DiskCache.Configuration, _ budget: DescriptorBudget
+    ) throws(PrefetchError) -> ImageManager {
         let limits = [maxPerHost, maxPerHostOfQueue].filter { $0 > 0 }
-        let downloads = try fetch.downloads(maxPerHost: limits.min() ?? 0)
+        var downloads = try fetch.downloads(maxPerHost: limits.min() ?? 0)
+        downloads.maxConcurrentDownloads = min(downloads.maxConcurrentDownloads, budget.transfers)
+        downloads.maxParkedDownloads = min(
+            downloads.maxParkedDownloads, budget.silent(beside: downloads.maxConcurrentDownloads))
         do throws(WebImageError) {
             // Nobody asks this process for an image twice: memory would only cost.
             var cache = ImageCache.Configuration.diskOnly
@@ -181,6 +189,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         case .paused(let reason):
             "paused: \(TerminalText.escaped(reason)); no URL is blamed, looking again every few seconds"
         case .resumed: "works again"
+        case .held(let isHeld): isHeld ? "held: disk: \(WorkerHold.text)" : "the disk answers again"
         // Told by a person, who sees it elsewhere too.
         case .halted(let isHalted):
             isQuiet ? nil : isHalted ? "paused by prefetch-coord; what is in flight ends" : "going on"
@@ -196,7 +205,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         guard let service, let line = text(event, isQuiet: false) else { return }
         switch event {
         case .joined, .redisAway: service.tell(.ready, .status(line))
-        case .redisBack, .paused, .resumed, .halted, .lost: service.tell(.status(line))
+        case .redisBack, .paused, .resumed, .held, .halted, .lost: service.tell(.status(line))
         case .complaint, .concurrency, .refused: break
         }
     }

@@ -23,6 +23,9 @@ final class CacheAccount: Sendable {
     private static let counted = 3
     private static let firstLeaf = 8
     private static let image: Int64 = 1 << 40
+    /// What a leaf may have: 4 million images, 64 TiB; some less than nothing, where processes were killed. Another word is damage.
+    private static let plausibleImages = -65_536...(1 << 22)
+    private static let plausibleBlocks = -(1 << 24)...(1 << 34)
     static let block = 4096
 
     private struct Mapping {
@@ -47,18 +50,19 @@ final class CacheAccount: Sendable {
     ///
     /// * `blocks`: what they take in blocks, see ``blocks(_:)``; less than 0 where they went.
     func add(images: Int, blocks: Int, leaf: Int) {
-        words?.add(Int64(images) * Self.image + Int64(blocks), to: Self.firstLeaf + leaf)
+        words?.add(Int64(images) &* Self.image &+ Int64(blocks), to: Self.firstLeaf + leaf)
     }
 
-    /// Blocks of 4 KiB that a file of this length takes.
-    static func blocks(_ length: Int) -> Int { (length + block - 1) / block }
+    /// Blocks of 4 KiB that a file of this length takes; at most 128 TiB of them, since a file of nothing but holes may be longer.
+    static func blocks(_ length: Int) -> Int { min(1 << 35, length / block + (length % block > 0 ? 1 : 0)) }
 
-    /// The sums; nil where they are not known. Reads memory alone.
+    /// The sums; nil where they are not known, as where a word is damaged: the next count sets it right. Reads memory alone.
     var totals: Totals? {
-        guard let words, words[Self.counted] == 1 else { return nil }
+        guard let words, words[0] == Self.magic, words[Self.counted] == 1 else { return nil }
         var totals = Totals()
         for leaf in 0..<CacheKey.leafCount {
             let (images, blocks) = Self.parts(words[Self.firstLeaf + leaf])
+            guard Self.plausibleImages.contains(images), Self.plausibleBlocks.contains(blocks) else { return nil }
             totals.count += images
             totals.size += blocks * Self.block
         }
@@ -67,11 +71,14 @@ final class CacheAccount: Sendable {
     }
 
     /// Maps the file, which is made where there is none; again where it is not the one that is mapped any more, as after somebody removed
-    /// it. Where that fails there is no account: whoever asks has to walk.
+    /// it, cut it short or wrote over it. Where that fails there is no account: whoever asks has to walk.
     func refresh() {
-        let known = mapping.withLock { $0?.inode }
+        let known = mapping.withLock { $0 }
         var status = stat()
-        if fstatat(root, Self.path, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_ino == known { return }
+        let isThere = DiskCache.beneath(root, Self.path) { fstatat($0, $1, &status, AT_SYMLINK_NOFOLLOW) } == 0
+        if isThere, status.st_ino == known?.inode, status.st_size == Self.wordCount * 8, known?.words[0] == Self.magic {
+            return
+        }
         let fresh = Self.map(root, isUnnamed: isUnnamed)
         mapping.withLock { $0 = fresh }
     }
@@ -83,7 +90,7 @@ final class CacheAccount: Sendable {
         for _ in 0..<3 {
             let before = words?[Self.firstLeaf + leaf] ?? 0
             let found = try count()
-            let word = Int64(found.count) * Self.image + Int64(found.size / Self.block)
+            let word = Int64(found.count) &* Self.image &+ Int64(found.size / Self.block)
             guard let words else { return true }
             if words.replace(Self.firstLeaf + leaf, before, with: word) { return true }
         }
@@ -93,7 +100,8 @@ final class CacheAccount: Sendable {
     /// Every leaf was counted.
     func finishCount() {
         guard let words else { return }
-        _ = words.replace(Self.counted, 0, with: 1)
+        // Whatever it was: a flipped bit is neither.
+        _ = words.replace(Self.counted, words[Self.counted], with: 1)
     }
 
     private var words: SharedCounters? { mapping.withLock { $0?.words } }
@@ -101,7 +109,7 @@ final class CacheAccount: Sendable {
     /// Blocks as a signed number of 40 bits, so that a sum below 0 takes nothing from the images beside it.
     private static func parts(_ word: Int64) -> (images: Int, blocks: Int) {
         let blocks = (word << 24) >> 24
-        return (Int((word - blocks) >> 40), Int(blocks))
+        return (Int((word &- blocks) >> 40), Int(blocks))
     }
 
     private static func map(_ root: Int32, isUnnamed: Bool) -> Mapping? {
@@ -120,7 +128,7 @@ final class CacheAccount: Sendable {
                 return Mapping(words: words, inode: status.st_ino)
             }
             // None of ours.
-            guard unlinkat(root, path, 0) == 0 || errno == ENOENT else { return nil }
+            guard DiskCache.beneath(root, path, { unlinkat($0, $1, 0) }) == 0 || errno == ENOENT else { return nil }
         }
         return nil
     }
@@ -129,7 +137,7 @@ final class CacheAccount: Sendable {
     private static func adopt(_ words: SharedCounters) {
         let boot = bootWords
         guard (words[1], words[2]) != boot else { return }
-        _ = words.replace(counted, 1, with: 0)
+        _ = words.replace(counted, words[counted], with: 0)
         _ = words.replace(1, words[1], with: boot.0)
         _ = words.replace(2, words[2], with: boot.1)
     }

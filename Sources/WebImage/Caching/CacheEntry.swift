@@ -36,12 +36,12 @@ public final class CacheEntry: Sendable {
     let isElsewhere: Bool
     /// Whether its record is that of another key: somebody gave the file this name.
     let isForeign: Bool
-    /// Whether it is a file of this key, and as long as its record says; without a record, whether there is anything in it.
+    /// Whether it is a file of this key, and as long as its record says; without a record, whether it is as long as an image may be.
     let isWhole: Bool
 
     init(
         key: CacheKey, path: String, record: CacheRecord?, isForeign: Bool = false, isElsewhere: Bool = false,
-        level: ValidationLevel, file: consuming OpenFile, status: stat
+        level: ValidationLevel, mostUnproved: Int, file: consuming OpenFile, status: stat
     ) {
         self.key = key
         self.path = path
@@ -50,13 +50,14 @@ public final class CacheEntry: Sendable {
         self.isElsewhere = isElsewhere
         size = Int(status.st_size)
         inode = UInt(status.st_ino)
-        accessedAt = status.st_atim.tv_sec
-        modifiedAt = status.st_mtim.tv_sec
+        accessedAt = Plausible.time(status.st_atim.tv_sec)
+        modifiedAt = Plausible.time(status.st_mtim.tv_sec)
         changedAt = WriteOut.nanoseconds(status.st_ctim)
         isFile = status.st_mode & S_IFMT == S_IFREG
         isWhole =
             isFile && !isForeign
-            && (record.map { $0.length == Int(status.st_size) } ?? (status.st_size > 0))
+            && (record.map { $0.length == Int(status.st_size) }
+                ?? (1...max(1, mostUnproved)).contains(Int(status.st_size)))
         standing =
             if let record { record.level >= level ? .verified : .lower(record.level) } else { .unverified }
         descriptor = file.release()

@@ -14,7 +14,7 @@ package final class CacheProtection: Sendable {
     /// - Throws: `localFault`.
     package init(_ cache: DiskCache) throws(WebImageError) {
         self.cache = cache
-        guard mkdirat(cache.root, ".prefetch/busy", 0o777) == 0 || errno == EEXIST else {
+        guard cache.makeFolder(".prefetch/busy") == 0 || errno == EEXIST else {
             throw cache.fault("make .prefetch/busy")
         }
         while true {
@@ -37,7 +37,7 @@ package final class CacheProtection: Sendable {
     }
 
     deinit {
-        unlinkat(cache.root, name, 0)
+        cache.removeName(name)
         close(file)
     }
 
@@ -47,7 +47,7 @@ package final class CacheProtection: Sendable {
     /// - Throws: `localFault`.
     package func set(since: Double?) throws(WebImageError) {
         // 0 stands for nothing.
-        var moment = since.map { max(1, Int64($0 * 1e9)) } ?? 0
+        var moment = since.map { max(1, Int64(min(max($0, 0), 9e9) * 1e9)) } ?? 0
         let count = withUnsafeBytes(of: &moment) { pwrite(file, $0.baseAddress, $0.count, 0) }
         guard count == 8 else { throw cache.fault("say that the cache is in use", code: count < 0 ? errno : ENOSPC) }
     }
@@ -69,7 +69,7 @@ extension DiskCache {
             guard let file = OpenFile(clinux_open_beneath(root, path, flags, 0)) else { continue }
             if flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 {
                 // Under the lock, so that nobody has just begun to use it without finding out.
-                if cleans { unlinkat(root, path, 0) }
+                if cleans { removeName(path) }
                 continue
             }
             guard let bytes = OpenFile.read(file.descriptor, at: 0, limit: 8), bytes.count == 8 else { continue }

@@ -57,12 +57,12 @@ public struct CacheRecord: Sendable, Equatable {
             let level = ValidationLevel(rawValue: bytes[1])
         else { return nil }
         func number(_ range: Range<Int>) -> UInt64 { range.reversed().reduce(0) { $0 << 8 | UInt64(bytes[$1]) } }
-        guard let length = Int(exactly: number(16..<24)) else { return nil }
+        guard let length = Int(exactly: number(16..<24)), length <= Plausible.largestImage else { return nil }
         self.init(
             level: level, format: ImageFormat(recordCode: bytes[3]) ?? .unknown, width: Int(number(4..<8)),
             height: Int(number(8..<12)), length: length,
             digest: bytes[2] & Self.hasDigest == 0 ? nil : Digest(bytes[32...]),
-            storedAt: Int(truncatingIfNeeded: number(24..<32)))
+            storedAt: Plausible.time(Int(truncatingIfNeeded: number(24..<32))))
     }
 
     /// Whether these bytes may be the record of a key's image: nothing says that they are of another one.

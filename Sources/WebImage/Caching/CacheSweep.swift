@@ -33,7 +33,7 @@ struct CacheSweep {
         let marked = try disk.protectedSince(cleans: !rules.isDryRun)
         // What comes during the sweep is somebody's who will look for it.
         protectedSince = min(marked ?? .max, Self.now)
-        expiry = rules.maxAge.map { Self.now - Int64($0 * 1e9) }
+        expiry = rules.maxAge.map { Self.now - Int64(min(max($0, 0), 9e9) * 1e9) }
         locks = rules.isDryRun ? nil : try TransferLockFiles(disk)
         pace = SweepPace(rate: marked == nil || rules.isDryRun ? 0 : rules.rate)
     }
@@ -267,7 +267,11 @@ struct CacheSweep {
 }
 
 /// Since 1970.
-private func nanoseconds(_ time: timespec) -> Int64 { Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec) }
+private func nanoseconds(_ time: timespec) -> Int64 {
+    // A file may say any date; 64 bits of nanoseconds end in the year 2262.
+    let seconds = min(max(Int64(time.tv_sec), -9_000_000_000), 9_000_000_000)
+    return seconds * 1_000_000_000 + Int64(time.tv_nsec)
+}
 
 extension SweepReport.Sum {
     fileprivate mutating func remove(size: Int) {

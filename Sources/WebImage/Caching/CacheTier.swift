@@ -6,33 +6,36 @@ enum CacheTier: Sendable {
     /// Its records say what its files have passed.
     case ours(DiskCache)
     /// Nobody vouches for its files: each is verified each time.
-    case sdWebImage(SDWebImageFolder)
+    case sdWebImage(SDWebImageFolder, most: Int)
 
     /// Opens one; a folder with `v1` in it is one of ours.
+    ///
+    /// * `mostUnproved`: a longer file of which no record vouches is none.
     /// - Throws: `localFault` with a sentence that names the directory.
-    init(_ directory: String) throws(WebImageError) {
+    init(_ directory: String, mostUnproved: Int) throws(WebImageError) {
         var status = stat()
         if fstatat(AT_FDCWD, "\(directory)/v1", &status, 0) == 0, status.st_mode & S_IFMT == S_IFDIR {
             var configuration = DiskCache.Configuration(isReadOnly: true)
             configuration.isTier = true
+            configuration.maxUnprovedSize = mostUnproved
             self = .ours(try DiskCache(directory: directory, configuration: configuration))
         } else {
-            self = .sdWebImage(try SDWebImageFolder(path: directory))
+            self = .sdWebImage(try SDWebImageFolder(path: directory), most: mostUnproved)
         }
     }
 
-    /// The image of a key where it is whole; nil where there is none.
+    /// The image of a key where it is whole; nil where there is none, or something that is no file.
     /// - Throws: `localFault`.
     func entry(forKey key: String, atLeast level: ValidationLevel) throws(WebImageError) -> CacheEntry? {
         let entry =
             switch self {
-            case .ours(let disk): try disk.examined(CacheKey(key), level: level)
-            case .sdWebImage(let folder): try folder.entry(forKey: key, level: level)
+            case .ours(let disk): try disk.lookup(CacheKey(key), atLeast: level)
+            case .sdWebImage(let folder, let most): try folder.entry(forKey: key, level: level, most: most)
             }
         guard let entry, entry.isWhole else { return nil }
         switch self {
         case .ours(let disk): disk.writeOut.found(changedAt: entry.changedAt)
-        case .sdWebImage(let folder): folder.writeOut.found(changedAt: entry.changedAt)
+        case .sdWebImage(let folder, _): folder.writeOut.found(changedAt: entry.changedAt)
         }
         return entry
     }
@@ -42,7 +45,7 @@ enum CacheTier: Sendable {
     func syncPending() throws(WebImageError) -> Bool {
         switch self {
         case .ours(let disk): try disk.syncPending()
-        case .sdWebImage(let folder): try folder.syncPending()
+        case .sdWebImage(let folder, _): try folder.syncPending()
         }
     }
 }

@@ -48,7 +48,8 @@ extension DiskCache {
     func list(leaf index: Int) throws(WebImageError) -> [(name: String, status: stat)] {
         let path = Self.leafPath(index)
         guard let leaf = OpenFile(clinux_open_beneath(root, path, clinux_directory_flags(), 0)) else {
-            guard errno == ENOENT || errno == ENOTDIR else { throw fault("list \(path)") }
+            // What stands in its place is moved aside by the next that wants an image of it.
+            guard errno == ENOENT || Self.isObstacle(errno) else { throw fault("list \(path)") }
             return []
         }
         var found: [(name: String, status: stat)] = []

@@ -54,10 +54,10 @@ extension DiskCache {
         return removed
     }
 
-    /// Nil where there is none any more, or a stray file.
+    /// Nil where there is none any more, or what stands there is none.
     private func openDirectory(_ path: String) throws(WebImageError) -> OpenFile? {
         if let directory = OpenFile(clinux_open_beneath(root, path, clinux_directory_flags(), 0)) { return directory }
-        guard errno == ENOENT || errno == ENOTDIR else { throw fault("remove images") }
+        guard errno == ENOENT || Self.isObstacle(errno) else { throw fault("remove images") }
         return nil
     }
 

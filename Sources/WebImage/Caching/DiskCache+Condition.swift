@@ -51,8 +51,8 @@ extension DiskCache {
         let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
         guard let file = OpenFile(clinux_open_beneath(root, one, flags, 0o600)) else { throw fault("write") }
         defer {
-            unlinkat(root, one, 0)
-            unlinkat(root, two, 0)
+            removeName(one)
+            removeName(two)
         }
         condition.hasExtendedAttributes = setAttribute(Self.recordAttribute, [0], of: file.descriptor) == 0
         condition.hasHardLinks = linkat(root, one, root, two, 0) == 0

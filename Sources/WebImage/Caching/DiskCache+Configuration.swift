@@ -36,6 +36,9 @@ extension DiskCache {
         /// Directories that are looked up where this one has no image, in this order (`addReadOnlyCachePath:`): caches of ours or of
         /// SDWebImage. Nothing in them is changed; images of SDWebImage's, which have no record, are verified each time.
         public var readOnlyDirectories: [String] = []
+        /// The longest file in bytes that can be an image although it has no record, and is read to find that out; a longer one is damaged.
+        /// Default 1 GiB; a worker has its `--max-size`. Files with a record have at most 4 GiB.
+        public var maxUnprovedSize = 1 << 30
         /// Whether it is such a directory of another cache.
         var isTier = false
 

@@ -45,7 +45,8 @@ extension DiskCache {
     public func remove(_ key: CacheKey) throws(WebImageError) -> Bool {
         guard !configuration.isReadOnly else { throw fault("remove an image", code: EROFS) }
         guard let leaf = Self.lockFolder(root, key.leaf) else {
-            guard errno == ENOENT else { throw fault("remove an image") }
+            guard errno == ENOENT || Self.isObstacle(errno) else { throw fault("remove an image") }
+            clearWay(to: key)
             return false
         }
         var status = stat()
@@ -55,7 +56,8 @@ extension DiskCache {
         let code =
             isFile
             ? unlink(key.name, of: leaf.descriptor, index: key.leafIndex, length: Int(status.st_size))
-            : unlinkat(leaf.descriptor, key.name, 0) == 0 ? 0 : errno
+            : unlinkat(leaf.descriptor, key.name, 0) == 0 || errno == EISDIR && clearWay(to: key, isLocked: true)
+                ? 0 : errno
         guard code == 0 || code == ENOENT else { throw fault("remove an image", code: code) }
         return code == 0
     }
@@ -73,7 +75,7 @@ extension DiskCache {
             var status = stat()
             guard fstatat(leaf, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return }
             usage.count += 1
-            usage.size += Int(status.st_size)
+            usage.size = Plausible.sum(usage.size, Int(status.st_size))
         }
         return usage
     }

@@ -5,16 +5,22 @@ extension DiskCache {
     private static let tagPath = "CACHEDIR.TAG"
 
     /// Makes what belongs into a cache, where it is missing.
-    /// - Throws: `localFault`.
-    func lay() throws(WebImageError) {
+    /// - Returns: whether what stood in the place of the directory of all images was moved aside.
+    /// - Throws: `localFault`; also where a symbolic link stands in the place of the cache's own folder.
+    func lay() throws(WebImageError) -> Bool {
         for name in ["v1", ".prefetch", ".prefetch/locks"] {
-            guard mkdirat(root, name, 0o777) == 0 || errno == EEXIST else { throw fault("make \(name)") }
+            guard makeFolder(name) == 0 || errno == EEXIST else { throw fault("make \(name)") }
+        }
+        let isObstructed = directory("v1") == nil && Self.isObstacle(errno) && moveObstacleAside("v1", of: root)
+        if isObstructed {
+            guard makeFolder("v1") == 0 || errno == EEXIST else { throw fault("make v1") }
         }
         makeID()
         // https://bford.info/cachedir/: backup programs leave a directory with this file out.
         let text = "Signature: 8a477f597d28d172789f06886806bc55\n# This directory is a cache of prefetch.\n"
         let code = makeOnce(Self.tagPath, text, mode: 0o666)
         guard code == 0 else { throw fault("make \(Self.tagPath)", code: code) }
+        return isObstructed
     }
 
     /// Makes the id where there is none; a full disk is no reason not to open a cache.
@@ -47,14 +53,14 @@ extension DiskCache {
         if isUnnamed, let file = OpenFile(clinux_open_beneath(root, ".prefetch", clinux_tmpfile_flags(), mode)) {
             let code = fill(file)
             guard code == 0 else { return code }
-            if clinux_link_fd(file.descriptor, root, path) == 0 || errno == EEXIST { return 0 }
+            if beneath(root, path, { clinux_link_fd(file.descriptor, $0, $1) }) == 0 || errno == EEXIST { return 0 }
         }
         let temporary = ".prefetch/\(temporaryName())"
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
         guard let file = OpenFile(clinux_open_beneath(root, temporary, flags, mode)) else { return errno }
         var code = fill(file)
         if code == 0, nameOnce(temporary, as: path, in: root) != 0, errno != EEXIST { code = errno }
-        unlinkat(root, temporary, 0)
+        _ = beneath(root, temporary) { unlinkat($0, $1, 0) }
         return code
     }
 }

@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Threading
 
 extension DiskCache {
     static let recordAttribute = "user.prefetch"
@@ -10,12 +11,13 @@ extension DiskCache {
     /// Looks an image up.
     ///
     /// A file that is shorter or longer than its record says, or empty, is moved into `bad/` and is a miss. One without a record
-    /// is found, as unverified: whoever put it there, only its bytes can tell.
+    /// is found, as unverified: whoever put it there, only its bytes can tell. What is no file (a symbolic link, a pipe), also in the place of
+    /// a directory on the way, is moved aside likewise, and what a link leads to is not touched.
     /// - Parameters:
     ///   - key: which image.
     ///   - level: what it should have passed; the entry says whether it did.
     /// - Returns: nil where there is none.
-    /// - Throws: `localFault` for anything but a missing file, a symbolic link in its place included.
+    /// - Throws: `localFault` for anything but a missing or a damaged file.
     public func lookup(_ key: CacheKey, atLeast level: ValidationLevel = .decode) throws(WebImageError) -> CacheEntry? {
         try lookup(key, atLeast: level, isLocked: false)
     }
@@ -24,7 +26,13 @@ extension DiskCache {
     func lookup(
         _ key: CacheKey, atLeast level: ValidationLevel, isLocked: Bool
     ) throws(WebImageError) -> CacheEntry? {
-        guard let entry = try examined(key, level: level) else { return nil }
+        let found: CacheEntry?
+        do throws(WebImageError) { found = try examined(key, level: level) } catch {
+            guard Self.isObstacle(error.underlyingCode) else { throw error }
+            clearWay(to: key, isLocked: isLocked)
+            return nil
+        }
+        guard let entry = found else { return nil }
         guard entry.isWhole else {
             moveAside(entry, isLocked: isLocked)
             return nil
@@ -60,6 +68,8 @@ extension DiskCache {
 
     /// Opens the file of a key, whatever state it is in.
     func examined(_ key: CacheKey, level: ValidationLevel) throws(WebImageError) -> CacheEntry? {
+        let call = calls.begin()
+        defer { calls.end(call) }
         // O_NONBLOCK: opening a FIFO that somebody put here must not wait for a writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         let leaf = leaves.descriptor(key)
@@ -75,7 +85,7 @@ extension DiskCache {
         return CacheEntry(
             key: key, path: "\(directory)/\(path)", record: record.flatMap { CacheRecord($0) },
             isForeign: record.map { !CacheRecord.belongs($0, to: key) } ?? false, isElsewhere: configuration.isTier,
-            level: level, file: file, status: status)
+            level: level, mostUnproved: configuration.maxUnprovedSize, file: file, status: status)
     }
 
     /// ETag, Last-Modified and key of an entry, where they were kept.
@@ -95,6 +105,8 @@ extension DiskCache {
     /// - Throws: `localFault`.
     @discardableResult
     public func raise(_ entry: CacheEntry, to info: ImageInfo) throws(WebImageError) -> Bool {
+        let call = calls.begin()
+        defer { calls.end(call) }
         var record: CacheRecord
         if let known = entry.record {
             record = known
@@ -163,9 +175,12 @@ extension DiskCache {
     private func readSidecar(_ path: String) throws(WebImageError) -> [UInt8]? {
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         guard let file = OpenFile(clinux_open_beneath(root, path + Self.sidecarSuffix, flags, 0)) else {
-            guard errno == ENOENT else { throw fault("read a record") }
+            // What is no file says nothing; the next record takes its place.
+            guard errno == ENOENT || Self.isObstacle(errno) else { throw fault("read a record") }
             return nil
         }
+        var status = stat()
+        guard fstat(file.descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
         guard let bytes = OpenFile.read(file.descriptor, at: 0, limit: 4096) else { throw fault("read a record") }
         return bytes
     }

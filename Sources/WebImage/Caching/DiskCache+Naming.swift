@@ -70,9 +70,16 @@ extension DiskCache {
         return true
     }
 
-    /// The directory of what was moved aside; nil with `errno`.
+    /// The directory of what was moved aside; nil with `errno`. What stands in its own place gets another name beside it.
     func openBad() -> OpenFile? {
         mkdirat(root, "bad", 0o777)
+        if let bad = OpenFile(clinux_open_beneath(root, "bad", clinux_directory_flags(), 0)) { return bad }
+        guard Self.isObstacle(errno), let lock = Self.lockFolder(root) else { return nil }
+        var status = stat()
+        if fstatat(lock.descriptor, "bad", &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT != S_IFDIR {
+            renameat(lock.descriptor, "bad", lock.descriptor, "bad-\(Self.strayName())")
+        }
+        mkdirat(lock.descriptor, "bad", 0o777)
         return OpenFile(clinux_open_beneath(root, "bad", clinux_directory_flags(), 0))
     }
 

@@ -23,6 +23,6 @@ extension DiskCache {
     /// Whether a name still is the name of an entry's file: somebody may have removed or replaced it since it was looked up.
     package func isCurrent(_ entry: CacheEntry) throws(WebImageError) -> Bool {
         if entry.isElsewhere { return true }
-        return try examined(entry.key, level: .none)?.inode == entry.inode
+        return try lookup(entry.key, atLeast: .none)?.inode == entry.inode
     }
 }

@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Threading
 
 extension DiskCache {
     /// What became of a stored image.
@@ -32,6 +33,8 @@ extension DiskCache {
         var record = record
         record.length = body.count
         let validators = keepsValidators || configuration.keepsHTTPValidators ? validators : nil
+        let call = calls.begin()
+        defer { calls.end(call) }
         // What was there already was looked up, which notes it too.
         defer { if configuration.durability != .file { writeOut.stored() } }
         do throws(WebImageError) {
@@ -73,8 +76,10 @@ extension DiskCache {
         let path = key.leaf
         let flags = isSynced ? O_RDONLY | O_DIRECTORY | O_CLOEXEC : clinux_directory_flags()
         var leaf = OpenFile(clinux_open_beneath(root, path, flags, 0))
-        if leaf == nil {
-            guard errno == ENOENT else { throw fault("store an image") }
+        // More than once where what stood in its place comes back.
+        for _ in 0..<3 where leaf == nil {
+            guard errno == ENOENT || Self.isObstacle(errno) else { throw fault("store an image") }
+            if errno != ENOENT { clearWay(to: key) }
             try makeDirectory(path)
             if isSynced {
                 for part in [".", "v1", "v1/" + path.dropFirst(3).prefix(1)] {
@@ -90,10 +95,10 @@ extension DiskCache {
 
     /// The innermost first: most often only that one is missing.
     private func makeDirectory(_ path: String) throws(WebImageError) {
-        if mkdirat(root, path, 0o777) == 0 || errno == EEXIST { return }
+        if makeFolder(path) == 0 || errno == EEXIST { return }
         guard errno == ENOENT, let slash = path.lastIndex(of: "/") else { throw fault("make the directory \(path)") }
         try makeDirectory(String(path[..<slash]))
-        guard mkdirat(root, path, 0o777) == 0 || errno == EEXIST else { throw fault("make the directory \(path)") }
+        guard makeFolder(path) == 0 || errno == EEXIST else { throw fault("make the directory \(path)") }
     }
 
     /// A file with the bytes of a body, without its final name.
@@ -267,7 +272,16 @@ extension DiskCache {
         }
         var code = bytes.withUnsafeBytes { OpenFile.write($0, to: file.descriptor) }
         if code == 0, configuration.durability == .file, fdatasync(file.descriptor) != 0 { code = errno }
-        if code == 0, renameat(leaf, temporary, leaf, name + Self.sidecarSuffix) != 0 { code = errno }
+        if code == 0, renameat(leaf, temporary, leaf, name + Self.sidecarSuffix) != 0 {
+            code = errno
+            // A directory of that name; a link or a pipe the rename replaces.
+            if code == EISDIR, let bad = openBad(),
+                renameat(leaf, name + Self.sidecarSuffix, bad.descriptor, Self.strayName()) == 0,
+                renameat(leaf, temporary, leaf, name + Self.sidecarSuffix) == 0
+            {
+                code = 0
+            }
+        }
         guard code == 0 else {
             unlinkat(leaf, temporary, 0)
             throw fault("write a record", code: code)

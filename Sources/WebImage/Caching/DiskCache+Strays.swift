@@ -36,8 +36,7 @@ extension DiskCache {
 
     private func moveStrayAside(_ name: String, of parent: Int32) -> Bool {
         guard !configuration.isReadOnly, let bad = openBad() else { return false }
-        let aside = "stray-\(String(UInt64.random(in: 0 ... .max), radix: 16))"
-        return renameat(parent, name, bad.descriptor, aside) == 0
+        return renameat(parent, name, bad.descriptor, Self.strayName()) == 0
     }
 
     /// Of an image, a record, or a temporary file.

@@ -74,6 +74,8 @@ extension DiskCache {
             }
         } else if entry.size == 0 {
             return .some(.size(expected: 1, found: 0))
+        } else if !entry.isWhole {
+            return .some(.image("\(entry.size) bytes without a record, more than an image may have"))
         }
         if let text = try check(entry) { return .some(.image(text)) }
         switch entry.standing {

@@ -42,11 +42,11 @@ extension DiskCache {
         // Where bodies and the cache's own files are made.
         var directories = ["v1", ".prefetch"]
         for first in try names(in: "v1", length: 1) {
-            directories += try names(in: "v1/\(first)", length: 1).map { "v1/\(first)/\($0)" }
+            directories += try namesOfDirectory("v1/\(first)", length: 1).map { "v1/\(first)/\($0)" }
         }
         for path in directories {
             guard let folder = OpenFile(clinux_open_beneath(root, path, clinux_directory_flags(), 0)) else { continue }
-            for name in try names(in: path, length: nil) where name.hasPrefix(".t-") {
+            for name in try namesOfDirectory(path, length: nil) where name.hasPrefix(".t-") {
                 var status = stat()
                 guard fstatat(folder.descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0,
                     status.st_mtim.tv_sec <= limit, isDryRun || unlinkat(folder.descriptor, name, 0) == 0

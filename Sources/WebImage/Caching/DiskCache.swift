@@ -1,6 +1,6 @@
 internal import CLinux
 internal import Glibc
-internal import Threading
+package import Threading
 
 /// A directory of verified images that any number of processes share. The file system is the index: there is no server, no
 /// database and nothing to repair. `docs/CACHE.md` has the layout and what a crash leaves.
@@ -22,6 +22,8 @@ public final class DiskCache: Sendable {
     let leaves = LeafDirectories()
     /// What of it is known to be on the disk.
     let writeOut = WriteOut()
+    /// Those of its calls that have not returned: a disk may hang.
+    package let calls = FileCalls()
     /// Nil where nothing is stored.
     let account: CacheAccount?
     /// Permissions of a published file: nobody writes to it again.
@@ -61,7 +63,9 @@ public final class DiskCache: Sendable {
             ]
         publishedMode = 0o444 & ~Self.umask()
         var tiers: [CacheTier] = []
-        for directory in configuration.readOnlyDirectories { tiers.append(try CacheTier(directory)) }
+        for directory in configuration.readOnlyDirectories {
+            tiers.append(try CacheTier(directory, mostUnproved: configuration.maxUnprovedSize))
+        }
         self.tiers = tiers
         abilities = Locked(
             Abilities(
@@ -72,8 +76,11 @@ public final class DiskCache: Sendable {
         account =
             configuration.isReadOnly
             ? nil : CacheAccount(root: root, isUnnamed: configuration.usesUnnamedFiles == .auto)
-        if !configuration.isReadOnly { try lay() }
+        var isNew = false
+        if !configuration.isReadOnly { isNew = try lay() }
         account?.refresh()
+        // The images that were counted are not there any more.
+        if isNew { try recount() }
     }
 
     deinit { close(root) }
@@ -94,6 +101,8 @@ public final class DiskCache: Sendable {
     @discardableResult
     package func syncPending() throws(WebImageError) -> Bool {
         guard configuration.durability != .none else { return false }
+        let call = calls.begin()
+        defer { calls.end(call) }
         var hasWritten = writeOut.isPending(in: root)
         if hasWritten { try syncOwn() }
         for tier in tiers where try tier.syncPending() { hasWritten = true }
@@ -101,6 +110,8 @@ public final class DiskCache: Sendable {
     }
 
     private func syncOwn() throws(WebImageError) {
+        let call = calls.begin()
+        defer { calls.end(call) }
         let code = writeOut.sync(root, isReadOnly: configuration.isReadOnly)
         guard code == 0 else { throw fault("write out", code: code) }
     }
@@ -109,16 +120,30 @@ public final class DiskCache: Sendable {
     /// left of it after a crash; the caller closes it.
     /// - Throws: `localFault`.
     package func openTemporaryFile() throws(WebImageError) -> Int32 {
+        let call = calls.begin()
+        defer { calls.end(call) }
         if current.unnamedFiles {
-            let file = clinux_open_beneath(root, "v1", clinux_tmpfile_flags(), 0o600)
+            let file = Descriptors.admit(clinux_open_beneath(root, "v1", clinux_tmpfile_flags(), 0o600))
             if file >= 0 { return file }
             guard lacksUnnamedFiles(errno) else { throw fault("make a temporary file") }
         }
         let name = "v1/\(Self.temporaryName())"
         let file = clinux_open_beneath(root, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw fault("make a temporary file") }
-        unlinkat(root, name, 0)
-        return file
+        removeName(name)
+        let admitted = Descriptors.admit(file)
+        guard admitted >= 0 else { throw fault("make a temporary file") }
+        return admitted
+    }
+
+    /// Writes a file of one byte out to the disk and lets it go again: whether the disk answers. Blocks for as long as it does not.
+    /// - Throws: `localFault`; then it answers too.
+    package func probe() throws(WebImageError) {
+        guard let file = OpenFile(try openTemporaryFile()) else { throw fault("make a temporary file") }
+        var byte: UInt8 = 0
+        guard Glibc.write(file.descriptor, &byte, 1) == 1, fdatasync(file.descriptor) == 0 else {
+            throw fault("write a temporary file")
+        }
     }
 
     var current: Abilities { abilities.withLock { $0 } }

@@ -37,7 +37,7 @@ public struct HTTPValidators: Sendable, Equatable {
         let end = rest.count < 8 ? nil : rest.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         self.init(
             etag: fields[0], lastModified: fields[1], key: fields[2],
-            freshUntil: end.map { Int(truncatingIfNeeded: Int64(bitPattern: $0)) })
+            freshUntil: end.map { Plausible.time(Int(truncatingIfNeeded: Int64(bitPattern: $0))) })
     }
 
     var encoded: [UInt8] {

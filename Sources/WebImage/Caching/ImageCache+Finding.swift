@@ -1,30 +1,41 @@
+internal import Threading
+
 // What a manager does with images beyond the memory, wherever they are kept. All of it blocks.
 extension ImageCache {
-    /// What there is under a key, verified. What passed less than `level` is verified now, and raised or taken out of the way.
-    func find(_ key: String, atLeast level: ValidationLevel, coder: ImageCoder) throws(WebImageError) -> FoundImage? {
-        if let store = configuration.diskStore { return try find(key, in: store, level, coder) }
+    /// What there is under a key, verified. What passed less than `level` is verified now, and raised or taken out of the way. What cannot be
+    /// verified stays, and is found only where such images are kept.
+    func find(
+        _ key: String, atLeast level: ValidationLevel, unverifiable: UnverifiableFormats = .skip, coder: ImageCoder
+    ) throws(WebImageError) -> FoundImage? {
+        if let store = configuration.diskStore { return try find(key, in: store, level, unverifiable, coder) }
         guard let entry = try disk.lookup(forKey: key, atLeast: level) else { return nil }
         if !entry.needsVerification, let record = entry.record {
             return FoundImage(place: .file(entry), info: ImageInfo(record), bytes: nil)
         }
-        let bytes = try entry.bytes()
+        let call = disk.calls.begin()
+        let read = Result { () throws(WebImageError) in try entry.bytes() }
+        disk.calls.end(call)
+        let bytes = try read.get()
         let info: ImageInfo
         do throws(WebImageError) {
             info = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
-                try coder.verify(bytes, level: level)
+                try coder.verify(bytes, level: level, unverifiable: unverifiable)
             }
         } catch {
             if error.code == .localFault { throw error }
+            if error.code == .unsupportedFormat { return nil }
             disk.moveAside(entry)
             return nil
         }
-        _ = try disk.raise(entry, to: info)
+        // What was kept although it cannot be verified passes no more than before.
+        if entry.record.map({ $0.level < info.level }) ?? true { _ = try disk.raise(entry, to: info) }
         return FoundImage(place: .file(entry), info: info, bytes: bytes)
     }
 
     /// The record says what somebody's store kept: it counts for the bytes that have its digest, and those are read in any case.
     func find(
-        _ key: String, in store: any DiskImageStore, _ level: ValidationLevel, _ coder: ImageCoder
+        _ key: String, in store: any DiskImageStore, _ level: ValidationLevel,
+        _ unverifiable: UnverifiableFormats, _ coder: ImageCoder
     ) throws(WebImageError) -> FoundImage? {
         guard var image = try store.image(forKey: key) else { return nil }
         let (body, record) = (image.body, image.record)
@@ -35,7 +46,7 @@ extension ImageCache {
                     throw WebImageError(.badImageData, "other bytes than those that were stored")
                 }
                 if let record, digest != nil, record.level >= level { return (ImageInfo(record), digest) }
-                return (try coder.verify(bytes, level: level), digest)
+                return (try coder.verify(bytes, level: level, unverifiable: unverifiable), digest)
             }
             if (record?.level ?? .none) < info.level {
                 image.record = CacheRecord(
@@ -47,6 +58,7 @@ extension ImageCache {
             return FoundImage(place: .stored(image, path: store.path(forKey: key)), info: info, bytes: nil)
         } catch {
             if error.code == .localFault { throw error }
+            if error.code == .unsupportedFormat { return nil }
             try store.remove(forKey: key)
             return nil
         }

@@ -21,7 +21,7 @@ extension ImageCachesManager: DiskImageStore {
             try await first(configuration.queryOperationPolicy) { cache throws(WebImageError) in
                 try await cache.pool.run { () throws(WebImageError) -> StoredImage? in
                     // No more than that they are the bytes that were stored: who asks verifies.
-                    let found = try cache.find(key, in: cache.store, .none, cache.configuration.coder)
+                    let found = try cache.find(key, in: cache.store, .none, .skip, cache.configuration.coder)
                     guard case .stored(let image, _)? = found?.place else { return nil }
                     return image
                 }

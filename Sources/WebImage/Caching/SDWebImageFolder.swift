@@ -52,8 +52,10 @@ public final class SDWebImageFolder: Sendable {
     }
 
     /// The file under a key, of which nothing is known.
+    ///
+    /// * `most`: a longer file is none.
     /// - Throws: `localFault`.
-    func entry(forKey key: String, level: ValidationLevel, most: Int = .max) throws(WebImageError) -> CacheEntry? {
+    func entry(forKey key: String, level: ValidationLevel, most: Int) throws(WebImageError) -> CacheEntry? {
         var names: [String] = []
         for name in layouts.compactMap({ SDWebImageFileName.name(forKey: key, layout: $0) }) {
             for name in [name, String(name.prefix(32))] where !names.contains(name) { names.append(name) }
@@ -62,7 +64,7 @@ public final class SDWebImageFolder: Sendable {
             for (folder, below) in folders {
                 let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
                 guard let file = OpenFile(clinux_open_beneath(folder, name, flags, 0)) else {
-                    guard errno == ENOENT || errno == ELOOP else {
+                    guard errno == ENOENT || DiskCache.isObstacle(errno) else {
                         throw DiskCache.fault("read \(path)\(below)/\(name)")
                     }
                     continue
@@ -73,7 +75,7 @@ public final class SDWebImageFolder: Sendable {
                 else { continue }
                 return CacheEntry(
                     key: CacheKey(key), path: "\(path)\(below)/\(name)", record: nil, isElsewhere: true, level: level,
-                    file: file, status: status)
+                    mostUnproved: most, file: file, status: status)
             }
         }
         return nil

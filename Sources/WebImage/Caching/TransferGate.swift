@@ -66,6 +66,12 @@ final class TransferGate<Name: Hashable & Sendable>: Sendable {
         next?.continuation.resume(returning: true)
     }
 
+    /// The names that are taken.
+    var names: Set<Name> { state.withLock { Set($0.waiters.keys) } }
+
+    /// Whether a name is taken.
+    func isTaken(_ name: Name) -> Bool { state.withLock { $0.waiters[name] != nil } }
+
     /// How many wait behind the one that has passed; nil where nobody has.
     func waiting(_ name: Name) -> Int? { state.withLock { $0.waiters[name]?.count } }
 }

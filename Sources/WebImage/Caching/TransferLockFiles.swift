@@ -39,4 +39,18 @@ final class TransferLockFiles: Sendable {
 
     /// Of a byte that is not locked it is no error.
     func unlock(_ byte: Byte) { _ = clinux_ofd_unlock(files[byte.file], byte.offset) }
+
+    // MARK: Signs of life
+
+    /// A second byte of the image, which only its holder locks and unlocks in turns. The offsets of the first ones end at 2^62.
+    private static func second(_ byte: Byte) -> Int64 { byte.offset | 1 << 62 }
+
+    /// Locks or unlocks the second byte of an image whose first this process has.
+    func setSecond(_ byte: Byte, isLocked: Bool) {
+        let (file, offset) = (files[byte.file], Self.second(byte))
+        _ = isLocked ? clinux_ofd_try_lock(file, offset) : clinux_ofd_unlock(file, offset)
+    }
+
+    /// Whether another process has locked the second byte.
+    func isSecondLocked(_ byte: Byte) -> Bool { clinux_ofd_is_locked(files[byte.file], Self.second(byte)) == 1 }
 }

@@ -14,8 +14,8 @@ public struct ImageCoder: Sendable {
     ///
     /// Bytes after the image's end are allowed. GIF and WebP are checked to their last byte at `structure`, and no further at `decode`.
     /// At `none` only an empty body is refused; the format is told where it is known, the size is not.
-    /// - Throws: `badImageData` with the reason; `isIncompleteImage` where the bytes end inside the image, `isUnverifiableFormat` where the
-    ///   format is known and cannot be checked at this level. `localFault` where memory ran out.
+    /// - Throws: `badImageData` with the reason; `isIncompleteImage` where the bytes end inside the image. `unsupportedFormat` where
+    ///   the format is known and cannot be checked at this level. `localFault` where memory ran out.
     public func verify(_ bytes: UnsafeRawBufferPointer, level: ValidationLevel) throws(WebImageError) -> ImageInfo {
         guard !bytes.isEmpty else { throw WebImageError(.badImageData, "the body is empty") }
         let format = ImageFormat(sniffing: bytes)
@@ -24,14 +24,30 @@ public struct ImageCoder: Sendable {
         }
         guard let format else { throw WebImageError(.badImageData, NoImage.description(bytes)) }
         guard format.isVerifiable || level == .header else {
-            throw ImageFault(
-                .unsupported, "\(format.rawValue.uppercased()) cannot be verified yet; --validate header keeps it"
-            ).error
+            throw Self.error(ImageFault(.unsupported, "\(format.rawValue.uppercased()) cannot be verified"), format)
         }
         do {
             return try check(format, bytes, level)
         } catch {
-            throw error.error
+            throw Self.error(error, format)
+        }
+    }
+
+    private static func error(_ fault: ImageFault, _ format: ImageFormat) -> WebImageError {
+        var error = fault.error
+        if error.code == .unsupportedFormat { error.unverifiedFormat = format }
+        return error
+    }
+
+    /// As ``verify(_:level:)``; with `keep` what cannot be verified passes at ``ValidationLevel/header``, which is what its record says then.
+    func verify(
+        _ bytes: UnsafeRawBufferPointer, level: ValidationLevel, unverifiable: UnverifiableFormats
+    ) throws(WebImageError) -> ImageInfo {
+        do throws(WebImageError) {
+            return try verify(bytes, level: level)
+        } catch {
+            guard error.code == .unsupportedFormat, unverifiable == .keep else { throw error }
+            return try verify(bytes, level: .header)
         }
     }
 

@@ -17,9 +17,16 @@ struct ImageFault: Error {
     }
 
     var error: WebImageError {
-        var error = WebImageError(kind == .outOfMemory ? .localFault : .badImageData, message)
+        var error = WebImageError(code, message)
         error.isIncompleteImage = kind == .incomplete
-        error.isUnverifiableFormat = kind == .unsupported
         return error
+    }
+
+    private var code: WebImageError.Code {
+        switch kind {
+        case .outOfMemory: .localFault
+        case .unsupported: .unsupportedFormat
+        case .incomplete, .damaged, .overLimit: .badImageData
+        }
     }
 }

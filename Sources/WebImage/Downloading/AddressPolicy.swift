@@ -4,9 +4,11 @@
 /// to a private address nor a redirect nor a spelling of an address (`0x7f.1`, `[::ffff:127.0.0.1]`) gets around it. An IPv6
 /// address that stands for an IPv4 one (mapped, NAT64, 6to4, Teredo, ISATAP) is judged by both.
 public struct AddressPolicy: Sendable, Equatable {
-    /// Blocks that are open although they are private; one with a port opens that port alone. None by default.
+    /// Blocks that are open although they are private. One with a port opens that port alone, also the port of a database or another
+    /// service; one without opens the ports web servers use. None by default.
     public var allow: [CIDR]
-    /// Blocks that stay closed whatever `allow` says: the Redis in use. None by default.
+    /// Blocks that stay closed whatever `allow` or a line of `connectTo` or `resolve` opens; one with a port closes that port alone.
+    /// None by default.
     public var deny: [CIDR]
 
     /// A policy that opens only the blocks given, beside the public Internet.
@@ -17,21 +19,33 @@ public struct AddressPolicy: Sendable, Equatable {
 
     /// Why a connection is refused; nil where it may be made.
     package func refusal(of address: IPAddress, port: Int) -> String? {
-        if covers(deny, address, port) { return "\(address) port \(port) is closed by the operator" }
+        if let reason = denial(of: address, port: port) { return reason }
         if opens(address, port: port) { return nil }
+        if covers(allow, address, port) { return Self.servicePort(port, of: address) }
         if let block = Self.privateBlock(of: address) { return "\(address) is \(block)" }
         for inner in address.embedded {
             if let block = Self.privateBlock(of: inner), !opens(inner, port: port) {
                 return "\(address) stands for \(inner), which is \(block)"
             }
         }
-        guard Self.isWebPort(port) else { return "port \(port) of \(address) is not a web server's" }
-        return nil
+        return Self.isWebPort(port) ? nil : Self.servicePort(port, of: address)
+    }
+
+    /// Why `deny` closes the address, or an IPv4 address it stands for; nil where it does not.
+    package func denial(of address: IPAddress, port: Int) -> String? {
+        let isDenied = deny.contains { block in
+            ([address] + address.embedded).contains { block.contains($0, port: port) }
+        }
+        return isDenied ? "\(address) port \(port) is closed by the operator" : nil
     }
 
     /// Whether `allow` opens the address, or the IPv4 address it is only another spelling of.
     package func opens(_ address: IPAddress, port: Int) -> Bool {
-        covers(allow, address, port)
+        covers(Self.isWebPort(port) ? allow : allow.filter { $0.port != nil }, address, port)
+    }
+
+    private static func servicePort(_ port: Int, of address: IPAddress) -> String {
+        "port \(port) of \(address) is not a web server's"
     }
 
     private func covers(_ blocks: [CIDR], _ address: IPAddress, _ port: Int) -> Bool {

@@ -1,5 +1,6 @@
 internal import CCurl
 internal import Glibc
+internal import Threading
 
 /// One of curl's easy handles with everything set that never changes; used again and again, for one operation at a time.
 ///
@@ -7,16 +8,22 @@ internal import Glibc
 /// handle, since the operation that runs on it owns it.
 final class CurlHandle {
     let pointer: UnsafeMutableRawPointer
-    let keepsCookies: Bool
+    /// The number of the jar it is of; nil: it neither sends nor keeps cookies.
+    let jar: UInt64?
     /// The operation that runs on it.
     private(set) var operation: DownloadOperation?
     /// How fast bodies may come; nil: as fast as they do.
     var bandwidth: BandwidthLimit?
+    /// Transfers whose bodies' files are not written as fast as bytes come.
+    private let spooling: SpoolingTransfers
     /// Whether its transfer stands still until there is room.
     private(set) var isPaused = false
     /// Who we are to X-Robots-Tag; nil: it is not looked at.
     private let robotsAgent: String?
     private let policy: AddressPolicy
+    private let closed: ClosedPlaces
+    /// Behind a proxy only the proxy is dialled, which the operator has named.
+    private let usesProxy: Bool
     private let errorText: UnsafeMutablePointer<CChar>
     private let share: CurlShare
     private let sockets: CurlSockets
@@ -29,16 +36,19 @@ final class CurlHandle {
     private let usesHTTP2: Bool
 
     init(
-        configuration: ImageDownloader.Configuration, share: CurlShare, sockets: CurlSockets, keepsCookies: Bool,
-        connectTo: CurlList?, resolve: CurlList?
+        configuration: ImageDownloader.Configuration, share: CurlShare, sockets: CurlSockets, closed: ClosedPlaces,
+        spooling: SpoolingTransfers, jar: UInt64?, connectTo: CurlList?, resolve: CurlList?
     ) throws(WebImageError) {
         guard let handle = curl_easy_init() else { throw WebImageError(.localFault, "curl cannot make a handle") }
         pointer = handle
-        self.keepsCookies = keepsCookies
+        self.jar = jar
         self.share = share
         self.sockets = sockets
+        self.spooling = spooling
         usesHTTP2 = configuration.usesHTTP2
         policy = configuration.addressPolicy
+        self.closed = closed
+        usesProxy = configuration.proxy != nil
         robotsAgent = configuration.respectsRobotsTag ? configuration.productToken : nil
         lists = [connectTo, resolve].compactMap { $0 }
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
@@ -58,7 +68,7 @@ final class CurlHandle {
         ccurl_set_pointer(pointer, CURLOPT_PRIVATE, context)
         ccurl_set_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
         ccurl_set_pointer(pointer, CURLOPT_SHARE, share.pointer)
-        if keepsCookies { ccurl_set_string(pointer, CURLOPT_COOKIEFILE, "") }
+        if jar != nil { ccurl_set_string(pointer, CURLOPT_COOKIEFILE, "") }
         // SIGPIPE is blocked on the thread (ImageDownloader.prepareThread); no alarm signal for names either.
         ccurl_set_long(pointer, CURLOPT_NOSIGNAL, 1)
         // A transfer that ends while its name is being looked up would otherwise hold the thread until the resolver answers: removing it
@@ -105,9 +115,8 @@ final class CurlHandle {
             return close(socket)
         }
         ccurl_set_pointer(pointer, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(sockets).toOpaque())
-        ccurl_set_prereq(pointer) { context, _, _, _, _ in
-            CurlHandle.from(context).operation?.willSendRequest()
-            return CURL_PREREQFUNC_OK
+        ccurl_set_prereq(pointer) { context, address, _, port, _ in
+            CurlHandle.from(context).maySend(to: address, port: Int(port)) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
         }
         ccurl_set_pointer(pointer, CURLOPT_PREREQDATA, context)
     }
@@ -185,7 +194,7 @@ final class CurlHandle {
     /// The number of bytes taken; anything but all of them ends the transfer.
     private func didReceive(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard let operation else { return 0 }
-        if let bandwidth, !bytes.isEmpty, !bandwidth.take(bytes.count, on: self) {
+        if !bytes.isEmpty, spooling.holds(self) || bandwidth?.take(bytes.count, on: self) == false {
             isPaused = true
             return Int(CURL_WRITEFUNC_PAUSE)
         }
@@ -219,17 +228,22 @@ final class CurlHandle {
     }
 
     /// The one place where a connection begins: the address is judged here, after name resolution, and no packet leaves for a
-    /// refused one. A connection that is used again was judged here when it was made, by the same policy.
+    /// refused one. A connection that is used again was judged here when it was made, by the same policy;
+    /// ``maySend(to:port:)`` judges it by what was closed since.
     private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t {
         guard let address, let operation else { return CURL_SOCKET_BAD }
         let place = UnsafeRawPointer(address) + MemoryLayout<curl_sockaddr>.offset(of: \.addr)!
         guard let (target, port) = IPAddress.parse(socketAddress: place) else { return CURL_SOCKET_BAD }
+        if let reason = denial(of: target, port: port) {
+            operation.wasRefused(target, port: port, reason: reason, isFinal: true)
+            return CURL_SOCKET_BAD
+        }
         if !operation.isNamedByOperator, let reason = policy.refusal(of: target, port: port) {
             operation.wasRefused(target, port: port, reason: reason)
             return CURL_SOCKET_BAD
         }
         let kind = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
-        let descriptor = socket(address.pointee.family, kind, address.pointee.protocol)
+        let descriptor = Descriptors.admit(socket(address.pointee.family, kind, address.pointee.protocol))
         if descriptor < 0 {
             operation.socketErrno = errno
         } else {
@@ -241,6 +255,25 @@ final class CurlHandle {
 }
 
 extension CurlHandle {
+    /// Before each request, over a new connection or one that is used again.
+    private func maySend(to address: UnsafePointer<CChar>?, port: Int) -> Bool {
+        guard let operation else { return false }
+        if !usesProxy, !closed.isEmpty, let address, let target = IPAddress(String(cString: address)),
+            let reason = closed.refusal(of: target, port: port)
+        {
+            operation.refuseBody(WebImageError(.refused, reason))
+            return false
+        }
+        operation.willSendRequest()
+        return true
+    }
+
+    /// Why the address is closed whatever else opens it.
+    private func denial(of address: IPAddress, port: Int) -> String? {
+        guard !usesProxy else { return nil }
+        return policy.denial(of: address, port: port) ?? closed.refusal(of: address, port: port)
+    }
+
     /// Everything about a finished response, for its body.
     func image(for operation: DownloadOperation, body: ImageBody) -> DownloadedImage {
         func text(_ info: CURLINFO) -> String {

@@ -1,3 +1,5 @@
+internal import Threading
+
 /// One URL on its way: its waiters, its tries and redirects, and the transfer it has now (SDWebImageDownloaderOperation).
 ///
 /// Only the downloader's thread uses it.
@@ -7,6 +9,8 @@ final class DownloadOperation {
         let url: String
         let options: DownloadOptions
         let headers: [HTTPHeader]
+        /// The number of its jar; nil where it neither sends nor keeps cookies.
+        let jar: UInt64?
     }
 
     /// Why curl was told to end a transfer.
@@ -19,6 +23,8 @@ final class DownloadOperation {
     let key: Key
     let priority: Int
     var options: DownloadOptions { key.options }
+    /// Its jar, which lasts at least as long as it does.
+    var cookies: CookieJar?
     /// Who gets the result. Empty: nobody any more.
     var waiters: [DownloadCall] = []
     /// The URL of the first hop of every try.
@@ -70,7 +76,7 @@ final class DownloadOperation {
     var asksForRest = false
     var abort: Abort?
     var socketErrno: Int32 = 0
-    private(set) var refusal: (target: String, reason: String)?
+    private(set) var refusal: (target: String, reason: String, isFinal: Bool)?
     /// The addresses of its transfer's connections, where it made any.
     private(set) var dialled: [(address: IPAddress, port: Int)] = []
     private var limits: Limits
@@ -91,7 +97,8 @@ final class DownloadOperation {
         var maxHeaderBytes: Int
         var maxHeaderLines: Int
         var memoryLimit: Int
-        var openTemporaryFile: (@Sendable () throws(WebImageError) -> Int32)?
+        /// Where a large body is written, by other threads than the downloader's.
+        var spool: BodySpool.Place?
         var inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> Bool)?
         var rules: ResponseRules?
         /// The rest of an error's body that is read, so that the connection can be used again.
@@ -102,7 +109,10 @@ final class DownloadOperation {
             maxHeaderBytes = configuration.maxHeaderBytes
             maxHeaderLines = configuration.maxHeaderLines
             memoryLimit = configuration.memoryLimit
-            openTemporaryFile = configuration.openTemporaryFile
+            spool = configuration.openTemporaryFile.map { open in
+                let pool = configuration.filePool ?? ThreadPool(threads: 1, name: "spool")
+                return BodySpool.Place(open: open, pool: pool, calls: configuration.fileCalls)
+            }
             inspectHeader = configuration.inspectHeader
             rules = ResponseRules(configuration)
         }
@@ -241,6 +251,7 @@ final class DownloadOperation {
     }
 
     func beginBody(status: Int, length: Int?, handle: CurlHandle) {
+        progress.hasHeader = true
         if status != 206 { expected = length }
         judge(handle)
         guard isWanted else {
@@ -252,7 +263,7 @@ final class DownloadOperation {
             if status == 206 { return resume(partial, handle) }
         }
         expected = length
-        let body = ImageBody(memoryLimit: limits.memoryLimit, spool: limits.openTemporaryFile)
+        let body = ImageBody(memoryLimit: limits.memoryLimit, place: limits.spool)
         if let length, length <= limits.maxBodyBytes { body.reserve(length) }
         self.body = body
     }
@@ -322,8 +333,9 @@ final class DownloadOperation {
         nextInspection = isDone ? .max : received * 2
     }
 
-    func wasRefused(_ target: IPAddress, port: Int, reason: String) {
-        refusal = (target.isIPv6 ? "[\(target)]:\(port)" : "\(target):\(port)", reason)
+    /// * `isFinal`: nobody can open it, so nobody is told how.
+    func wasRefused(_ target: IPAddress, port: Int, reason: String, isFinal: Bool = false) {
+        refusal = (target.isIPv6 ? "[\(target)]:\(port)" : "\(target):\(port)", reason, isFinal)
     }
 
     func didDial(_ target: IPAddress, port: Int) { dialled.append((target, port)) }

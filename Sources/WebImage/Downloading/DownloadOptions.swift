@@ -12,7 +12,7 @@ public struct DownloadOptions: OptionSet, Sendable, Hashable {
     public static let highPriority = DownloadOptions(rawValue: 1 << 1)
     /// Takes certificates nobody vouches for: anybody between us and the server can read and change what is sent.
     public static let allowInvalidSSLCertificates = DownloadOptions(rawValue: 1 << 2)
-    /// Keeps cookies in memory, for as long as the downloader lives, and sends them to the site they came from.
+    /// Keeps cookies in memory, in the ``CookieJar`` of the download, and sends them to the site they came from.
     public static let handleCookies = DownloadOptions(rawValue: 1 << 3)
 
     /// The first bytes are not looked at while they come: whatever the body is, it is wanted.

@@ -2,7 +2,7 @@
 public struct DownloadRequest: Sendable, Equatable {
     /// Where it goes; the image keeps the URL it was asked for by.
     public var url: String
-    /// All its headers. Credentials stay behind where a redirect leaves the site.
+    /// All its headers. Where a redirect leaves the site, only harmless ones go along.
     public var headers: [HTTPHeader]
 
     /// The value of a header, whatever the case of its name.

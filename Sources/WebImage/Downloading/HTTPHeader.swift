@@ -17,10 +17,20 @@ public struct HTTPHeader: Sendable, Hashable {
             && value.utf8.allSatisfy { ($0 >= 0x20 || $0 == 9) && $0 != 0x7f }
     }
 
-    /// Whether it speaks for the user, and stays behind where a redirect leaves the site.
-    var isCredential: Bool {
-        ["authorization", "cookie", "proxy-authorization"].contains(name.lowercased())
+    /// Whether it may go along where a redirect leaves the site. Any other header may speak for the user (`X-Api-Key`, `Private-Token`,
+    /// whatever a site has thought of), and stays behind.
+    package var isHarmless: Bool {
+        let name = name.lowercased()
+        return Self.harmless.contains(name) || Self.harmlessBeginnings.contains { name.hasPrefix($0) }
     }
+
+    private static let harmless: Set<String> = [
+        "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "connection", "dnt",
+        "pragma",
+        "priority", "range", "referer", "save-data", "te", "upgrade-insecure-requests", "user-agent",
+    ]
+    /// Conditions, and what browsers say of themselves.
+    private static let harmlessBeginnings = ["if-", "sec-ch-", "sec-fetch-", "sec-gpc"]
 
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {

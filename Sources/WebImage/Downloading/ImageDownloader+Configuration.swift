@@ -1,3 +1,5 @@
+package import Threading
+
 extension ImageDownloader {
     /// How a downloader works. All durations are seconds.
     public struct Configuration: Sendable {
@@ -108,6 +110,10 @@ extension ImageDownloader {
         public var memoryLimit = 1 << 20
         /// Opens an unnamed file for a large body; nil (all stays in memory) by default. The body closes it.
         package var openTemporaryFile: (@Sendable () throws(WebImageError) -> Int32)?
+        /// The threads that make and write such files; nil (the default): one of the downloader's own.
+        package var filePool: ThreadPool?
+        /// Where their calls are noted; nil by default.
+        package var fileCalls: FileCalls?
         /// Looks at the first bytes, again with more of them until it returns true; its error ends the transfer at once. Called on
         /// the downloader's thread, each time with at least twice the bytes. nil by default.
         package var inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> Bool)?
@@ -164,6 +170,7 @@ extension ImageDownloader {
                 ("maxBodyBytes", maxBodyBytes), ("maxHeaderBytes", maxHeaderBytes), ("maxHeaderLines", maxHeaderLines),
             ]
             for (name, value) in sizes { try check(value > 0, "\(name) must be more than 0") }
+            try check(maxBodyBytes <= Plausible.largestImage, "maxBodyBytes must be at most 4 GiB")
             try check(lowSpeedLimit >= 0 && memoryLimit >= 0, "lowSpeedLimit and memoryLimit must not be negative")
             try check(slowSpeed >= 0, "slowSpeed must not be negative")
             try check(resumeFrom ?? 1 >= 1, "resumeFrom must be at least 1")

@@ -19,6 +19,7 @@ extension ImageDownloader {
         letHostsGo()
         robots?.lookAgain(now: now)
         bandwidth?.goOn()
+        spooling.goOn()
         var admitted = admit()
         callAboutHosts()
         if running.isEmpty && admitted == 0 { return sleepMilliseconds }

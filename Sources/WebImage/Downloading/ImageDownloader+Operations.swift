@@ -42,37 +42,16 @@ extension ImageDownloader {
         return true
     }
 
-    /// Behind a proxy only the proxy is dialled, so that an address in the URL is judged here.
+    /// Behind a proxy only the proxy is dialled, so that what the URL names is judged here.
     private func admitAddress(of operation: DownloadOperation) throws(WebImageError) {
         let request = operation.request
+        if let reason = closedPlaces.refusal(ofName: request.host, port: request.port) {
+            throw WebImageError(.refused, reason)
+        }
         operation.isNamedByOperator = named.contains { $0.matches(request) }
         guard configuration.proxy != nil else { return }
-        if !operation.isNamedByOperator, let address = request.literalAddress,
-            let reason = configuration.addressPolicy.refusal(of: address, port: request.port)
-        {
-            var error = WebImageError(.refused, reason)
-            error.refusedAddress = "\(request.host):\(request.port)"
-            throw error
-        }
+        try admitBehindProxy(request, isNamedByOperator: operation.isNamedByOperator)
         operation.isNamedByOperator = true
-    }
-
-    private func takeHandle(for operation: DownloadOperation) throws(WebImageError) -> CurlHandle {
-        let keepsCookies = operation.options.contains(.handleCookies)
-        if let handle = keepsCookies ? idleCookieHandles.popLast() : idleHandles.popLast() { return handle }
-        let share: CurlShare
-        if keepsCookies {
-            if let present = cookieShare { share = present } else { share = try CurlShare(cookies: true) }
-            cookieShare = share
-        } else {
-            if let present = plainShare { share = present } else { share = try CurlShare(cookies: false) }
-            plainShare = share
-        }
-        let handle = try CurlHandle(
-            configuration: configuration, share: share, sockets: multi.sockets, keepsCookies: keepsCookies,
-            connectTo: connectTo, resolve: resolve)
-        handle.bandwidth = bandwidth
-        return handle
     }
 
     /// Those of the URL itself, then the first of the configuration's that is for the host of this hop.
@@ -89,10 +68,10 @@ extension ImageDownloader {
         let rest = operation.partial.flatMap { $0.url == operation.request.text ? $0.headers : nil } ?? []
         operation.asksForRest = !rest.isEmpty
         guard !operation.key.headers.isEmpty || !rest.isEmpty || operation.requestHeaders != nil else {
-            return operation.isAtOrigin ? headers : headersWithoutCredentials
+            return operation.isAtOrigin ? headers : headersOffOrigin
         }
         let all = operation.requestHeaders ?? headers(of: operation.key)
-        return CurlList(headers: (operation.isAtOrigin ? all : all.filter { !$0.isCredential }) + rest)
+        return CurlList(headers: (operation.isAtOrigin ? all : all.filter(\.isHarmless)) + rest)
     }
 
     /// The configured headers and a download's own, which come first where both have one.
@@ -129,13 +108,8 @@ extension ImageDownloader {
             let isClean = !handle.isPaused
             handle.end()
             operation.handle = nil
-            if !isClean {
-                // Another one is made where it is needed.
-            } else if handle.keepsCookies {
-                idleCookieHandles.append(handle)
-            } else {
-                idleHandles.append(handle)
-            }
+            // Otherwise another one is made where it is needed.
+            if isClean { giveBack(handle) }
             if operation.isParked { parkedCount -= 1 }
             operation.isParked = false
             let last = running.removeLast()

@@ -14,6 +14,8 @@ extension ImageDownloader {
         guard var new else { return }
         // What a manager has added for its own sake stays.
         new.openTemporaryFile = new.openTemporaryFile ?? configuration.openTemporaryFile
+        new.filePool = new.filePool ?? configuration.filePool
+        new.fileCalls = new.fileCalls ?? configuration.fileCalls
         new.inspectHeader = new.inspectHeader ?? configuration.inspectHeader
         renewGovernor(new)
         groupsByName = [:]
@@ -64,11 +66,13 @@ extension ImageDownloader {
         invalidateSessionAndCancel()
     }
 
+    /// Closes the connections that are kept for later transfers, where none is under way: somebody lacks descriptors.
+    package func closeIdleConnections() {
+        if running.isEmpty { forgetConnections() }
+    }
+
     private func forgetConnections() {
-        idleHandles = []
-        idleCookieHandles = []
-        plainShare = nil
-        cookieShare = nil
+        pools = [:]
         multi.closeConnections()
         multi.setConnectionLimit(configuration.connectionLimit(maxConcurrentDownloads))
     }
@@ -96,6 +100,6 @@ extension ImageDownloader {
 
     private func makeHeaders() {
         headers = CurlList(headers: configuration.headers)
-        headersWithoutCredentials = CurlList(headers: configuration.headers.filter { !$0.isCredential })
+        headersOffOrigin = CurlList(headers: configuration.headers.filter(\.isHarmless))
     }
 }

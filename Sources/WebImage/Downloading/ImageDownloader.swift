@@ -14,6 +14,8 @@ internal import Threading
 public actor ImageDownloader {
     private nonisolated let executor: ThreadExecutor
     let multi: CurlMulti
+    /// What is not connected to whatever the configuration opens: the Redis of a worker.
+    package nonisolated let closedPlaces = ClosedPlaces()
     /// How it works; ``createNewSession(configuration:)`` changes it.
     public internal(set) var configuration: Configuration
     var retryPolicy: RetryPolicy
@@ -33,6 +35,10 @@ public actor ImageDownloader {
     var untrusted = UntrustedSites()
     /// How fast bodies may come; nil: as fast as they do.
     var bandwidth: BandwidthLimit?
+    /// Transfers that wait for the disk.
+    let spooling: SpoolingTransfers
+    /// What shows that the thread goes round.
+    private nonisolated let loopPulse = LoopPulse()
     /// Names that were found to be in a network which counts as one host.
     var groupsByName: [String: String] = [:]
     /// Who waits for the governor's questions to others.
@@ -56,14 +62,14 @@ public actor ImageDownloader {
     /// Who waits until no download is left.
     var idleWaiters: [UnsafeContinuation<Void, Never>] = []
 
-    var plainShare: CurlShare?
-    var cookieShare: CurlShare?
-    var idleHandles: [CurlHandle] = []
-    var idleCookieHandles: [CurlHandle] = []
+    /// By the number of the jar; nil: without cookies.
+    var pools: [UInt64?: CurlHandlePool] = [:]
+    /// Where cookies go that were given no jar; it lasts as long as the session.
+    nonisolated let ownJar = CookieJar()
     var connectTo: CurlList?
     var resolve: CurlList?
     var headers: CurlList
-    var headersWithoutCredentials: CurlList
+    var headersOffOrigin: CurlList
 
     /// The thread that runs the downloader.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -82,6 +88,7 @@ public actor ImageDownloader {
                 if maySleep && sleep > 0 { multi.poll(milliseconds: sleep) }
             })
         self.multi = multi
+        spooling = SpoolingTransfers(wake: { multi.wake() })
         self.configuration = configuration
         retryPolicy = configuration.retryPolicy
         limits = DownloadOperation.Limits(configuration)
@@ -95,12 +102,17 @@ public actor ImageDownloader {
         connectTo = configuration.connectTo.isEmpty ? nil : CurlList(configuration.connectTo)
         resolve = configuration.resolve.isEmpty ? nil : CurlList(configuration.resolve)
         headers = CurlList(headers: configuration.headers)
-        headersWithoutCredentials = CurlList(headers: configuration.headers.filter { !$0.isCredential })
+        headersOffOrigin = CurlList(headers: configuration.headers.filter(\.isHarmless))
         multi.setConnectionLimit(configuration.connectionLimit(configuration.maxConcurrentDownloads))
         reference.set(self)
     }
 
     deinit { executor.stop() }
+
+    /// Runs something on the thread, at its next round.
+    nonisolated func perform(_ body: @escaping @Sendable (isolated ImageDownloader) -> Void) {
+        executor.perform { self.assumeIsolated { body($0) } }
+    }
 
     // MARK: Downloading
 
@@ -112,29 +124,34 @@ public actor ImageDownloader {
     /// - Parameters:
     ///   - url: http or https, with or without credentials.
     ///   - options: what is done differently.
-    ///   - headers: sent beside the configured ones: `If-None-Match`. Credentials stay behind where a redirect leaves the site.
+    ///   - headers: sent beside the configured ones: `If-None-Match`. Where a redirect leaves the site, only those go along whose
+    ///     names are known to be harmless (`Accept`, `User-Agent`, `Referer`, `Range`, `If-…` and the like).
     ///   - attemptsUsed: tries already made, which count against `maxAttempts`: for a body that only its reader found cut.
+    ///   - cookies: the jar of ``DownloadOptions/handleCookies``; nil: the downloader's own.
     ///   - progress: called on the downloader's thread, so it has to be quick: with (0, -1) at the start, (0, expected) for each
     ///     response, then with the bytes that have come; -1 where the server announces no length.
     /// - Returns: the response of the last hop.
     /// - Throws: a `WebImageError`, with `attempts` set; `cancelled`; `cacheNotModified` for a 304.
     public nonisolated func download(
         _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
+        cookies: CookieJar? = nil,
         progress: (@Sendable (_ receivedBytes: Int, _ expectedBytes: Int) -> Void)? = nil
     ) async throws(WebImageError) -> DownloadedImage {
         try await download(
-            url, options: options, headers: headers, attemptsUsed: attemptsUsed, permit: nil, progress: progress)
+            url, options: options, headers: headers, attemptsUsed: attemptsUsed, cookies: cookies, permit: nil,
+            progress: progress)
     }
 
     /// The same under a permit that can be taken back.
     package nonisolated(nonsending) func download(
         _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
-        permit: DownloadPermit?, progress: (@Sendable (Int, Int) -> Void)? = nil
+        cookies: CookieJar? = nil, permit: DownloadPermit?, progress: (@Sendable (Int, Int) -> Void)? = nil
     ) async throws(WebImageError) -> DownloadedImage {
         if let bad = headers.first(where: { !$0.isValid }) {
             throw WebImageError(.invalidConfiguration, "the header \(bad.name) has a character that cannot be sent")
         }
-        let key = DownloadOperation.Key(url: url, options: options.ofTransfer, headers: headers)
+        let cookies = options.contains(.handleCookies) ? cookies ?? ownJar : nil
+        let key = DownloadOperation.Key(url: url, options: options.ofTransfer, headers: headers, jar: cookies?.id)
         let request = try RequestURL(url)
         let call = DownloadCall(permit: permit, progress: progress)
         await withTaskCancellationHandler {
@@ -154,7 +171,7 @@ public actor ImageDownloader {
                         do throws(WebImageError) {
                             try downloader.begin(
                                 key, request: request, priority: options.priority, attemptsUsed: max(0, attemptsUsed),
-                                for: call)
+                                cookies: cookies, for: call)
                         } catch {
                             call.end(.failure(error))
                         }
@@ -165,16 +182,29 @@ public actor ImageDownloader {
             call.cancel()
             executor.perform { self.assumeIsolated { $0.cancel(call, of: key) } }
         }
-        return try call.takeResult().get()
+        let image = try call.takeResult().get()
+        // What has gone to a file is written by the pool, and may still be.
+        do throws(WebImageError) { try await image.body.finish() } catch {
+            var error = error
+            error.attempts = image.attempts
+            throw error
+        }
+        return image
     }
 
+    /// For how long the thread has not come round to a question that was put to it; zero while it does. Puts the question, and does not
+    /// wait: a caller looks again and again.
+    package nonisolated var silence: Duration { loopPulse.look { answer in executor.perform(answer) } }
+
     private func begin(
-        _ key: DownloadOperation.Key, request: RequestURL, priority: Int, attemptsUsed: Int, for call: DownloadCall
+        _ key: DownloadOperation.Key, request: RequestURL, priority: Int, attemptsUsed: Int, cookies: CookieJar?,
+        for call: DownloadCall
     ) throws(WebImageError) {
         let (request, headers) = try modifiedRequest(key, request)
         let operation = DownloadOperation(
             key: key, request: request, priority: priority, attemptsUsed: attemptsUsed, limits: limits)
         operation.requestHeaders = headers
+        operation.cookies = cookies
         operations[key] = operation
         // Before it is let in: where the site forbids it, it ends at once.
         operation.waiters.append(call)

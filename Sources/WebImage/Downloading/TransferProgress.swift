@@ -3,6 +3,8 @@ struct TransferProgress {
     /// Bytes of this hop, header included.
     var bytes = 0
     var requestWasSent = false
+    /// Whether the header of the response is complete. Until then only whole lines count as bytes: curl hands out no others.
+    var hasHeader = false
     /// When the try began.
     private(set) var attemptStart: Double?
     private(set) var hopStart = 0.0
@@ -21,6 +23,7 @@ struct TransferProgress {
         bytes = 0
         seenBytes = 0
         requestWasSent = false
+        hasHeader = false
         sawRequest = false
         windowStart = now
         windowBytes = 0
@@ -53,7 +56,7 @@ struct TransferProgress {
                 ? timeout("no connection for \(secondsText(limits.connectTimeout))") : nil
         }
         if now - lastByte >= limits.downloadTimeout {
-            return timeout("no byte for \(secondsText(limits.downloadTimeout))")
+            return timeout("no \(hasHeader ? "byte" : "header line") for \(secondsText(limits.downloadTimeout))")
         }
         if limits.lowSpeedLimit > 0, now - windowStart >= limits.lowSpeedTime {
             if Double(bytes - windowBytes) < Double(limits.lowSpeedLimit) * (now - windowStart) {

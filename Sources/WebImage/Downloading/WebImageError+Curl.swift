@@ -43,6 +43,7 @@ extension WebImageError {
         case CURLE_OUT_OF_MEMORY:
             // What curl 7.88 says about a header line over 100 KB, too: memory that ran out before the request was sent is ours.
             self = operation.progress.requestWasSent ? error(.connectionLost) : error(.localFault)
+            if operation.progress.requestWasSent, !operation.progress.hasHeader { message = Self.longHeader }
         // The bytes came, and are no image in an encoding that anybody knows.
         case CURLE_BAD_CONTENT_ENCODING: self = error(.badImageData)
         case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
@@ -51,11 +52,14 @@ extension WebImageError {
         case CURLcode(rawValue: 100):
             // CURLE_TOO_LARGE, since curl 8.6: the same header line.
             self = error(.connectionLost)
+            message = Self.longHeader
         default:
             // Short body, reset, empty reply, HTTP/2 framing, and what later versions of curl may tell apart.
             self = error(.connectionLost, transient: true)
         }
     }
+
+    private static let longHeader = "a line of the response's header is longer than 100 KB"
 
     private static func connectFailure(
         _ failure: WebImageError, operation: DownloadOperation, handle: CurlHandle
@@ -76,7 +80,7 @@ extension WebImageError {
             // Refused only where no permitted address was left to try.
             failure.code = .refused
             failure.message = refusal.reason
-            failure.refusedAddress = refusal.target
+            failure.refusedAddress = refusal.isFinal ? nil : refusal.target
             failure.isTransient = false
             return failure
         }

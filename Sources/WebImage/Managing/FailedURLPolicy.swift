@@ -1,7 +1,7 @@
 /// Which failures put a URL onto the list of failed URLs (SDWebImageManager's `failedURLs`), and when that list is asked.
 ///
 /// No policy lists what our own settings decided: `refused`, `tooLarge`, `invalidURL`, `cancelled`, `notCached`,
-/// `digestMismatch`, local faults. Changing the setting is enough there.
+/// `digestMismatch`, `unsupportedFormat`, local faults. Changing the setting is enough there.
 public enum FailedURLPolicy: String, Sendable, CaseIterable {
     /// What the origin said and that will not heal by itself: 404, 410, 451, and a complete body that is no image. The default.
     case smart
@@ -24,13 +24,13 @@ public enum FailedURLPolicy: String, Sendable, CaseIterable {
         case .none: return false
         case .smart:
             if error.code == .invalidDownloadStatusCode { return [404, 410, 451].contains(error.httpStatus) }
-            return error.code == .badImageData && !error.isUnverifiableFormat && !error.isTransient
+            return error.code == .badImageData && !error.isTransient
         case .sd3, .sd4:
             switch error.code {
             case .invalidDownloadStatusCode: return self == .sd3
             case .connectionLost: return self == .sd3
             case .secureConnectionFailed, .tooManyRedirects: return true
-            case .badImageData: return !error.isUnverifiableFormat
+            case .badImageData: return true
             default: return false
             }
         }

@@ -42,7 +42,7 @@ extension ImageManager {
     /// The image in memory where it is good enough. Its path is that of its file, if there still is one.
     func inMemory(_ request: LoadRequest) -> LoadedImage? {
         guard request.usesMemory, let found = cache.memory?.image(forKey: request.key),
-            found.info.level >= request.level
+            isEnough(found.info, request)
         else { return nil }
         let digest = found.digest ?? (request.computesDigest ? SHA256.hash(found.bytes) : nil)
         return image(
@@ -53,7 +53,7 @@ extension ImageManager {
     /// The image on disk where it is good enough; one that passed less is verified now, and raised or moved aside.
     private func onDisk(_ request: LoadRequest) throws(WebImageError) -> LoadedImage? {
         let removals = memoryRemovals(request)
-        guard let found = try cache.find(request.key, atLeast: request.level, coder: coder) else { return nil }
+        guard let found = try find(request) else { return nil }
         let digest =
             if let bytes = found.bytes { request.computesDigest ? SHA256.hash(bytes) : nil } else {
                 found.record?.digest
@@ -89,8 +89,8 @@ extension ImageManager {
                 options.insert(.conditional)
             }
             let download = try await downloader.download(
-                url, options: options, headers: headers, attemptsUsed: attempts, permit: request.permit,
-                progress: request.progress)
+                url, options: options, headers: headers, attemptsUsed: attempts, cookies: request.cookies,
+                permit: request.permit, progress: request.progress)
             attempts = download.attempts
             if download.statusCode == 304, let present {
                 if let image = try notModified(present.found, present.known, download, key, request) { return image }
@@ -101,7 +101,7 @@ extension ImageManager {
             do throws(WebImageError) {
                 return try store(try opened(download, of: url), key, request)
             } catch {
-                guard error.code == .badImageData else { throw error }
+                guard error.code == .badImageData || error.code == .unsupportedFormat else { throw error }
                 var error = error
                 error.attempts = attempts
                 error.httpStatus = download.statusCode
@@ -123,7 +123,7 @@ extension ImageManager {
         let removals = memoryRemovals(request)
         let goesToMemory = removals != nil && cache.memory?.accepts(cost: count) == true
         let (info, digest, copy) = try download.body.withUnsafeBytes { bytes throws(WebImageError) in
-            let info = try coder.verify(bytes, level: request.level)
+            let info = try verified(bytes, request)
             return (info, computesDigest ? SHA256.hash(bytes) : nil, goesToMemory ? Array(bytes) : nil)
         }
         let record = CacheRecord(info, length: count, digest: digest, storedAt: WallClock.seconds)
@@ -142,6 +142,22 @@ extension ImageManager {
         loaded.attempts = download.attempts
         loaded.timing = download.timing
         return loaded
+    }
+
+    /// Checks bytes as the request asks.
+    func verified(_ bytes: UnsafeRawBufferPointer, _ request: LoadRequest) throws(WebImageError) -> ImageInfo {
+        try coder.verify(bytes, level: request.level, unverifiable: request.unverifiable)
+    }
+
+    /// What the disk has, good enough for the request.
+    func find(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
+        try cache.find(request.key, atLeast: request.level, unverifiable: request.unverifiable, coder: coder)
+    }
+
+    /// Whether an image that was verified so far will do: one whose format cannot be verified further, where such are kept.
+    private func isEnough(_ info: ImageInfo, _ request: LoadRequest) -> Bool {
+        info.level >= request.level
+            || request.unverifiable == .keep && !info.format.isVerifiable && info.level >= .header
     }
 
     /// What an offer to the memory cache has to name; nil where the request has no use for it.

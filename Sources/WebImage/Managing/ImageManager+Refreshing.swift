@@ -39,7 +39,7 @@ extension ImageManager {
 
     /// What the disk has, where its bytes are what is wanted; a file whose bytes are not what was stored is moved aside.
     private func questioned(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
-        guard let found = try cache.find(request.key, atLeast: request.level, coder: coder) else { return nil }
+        guard let found = try find(request) else { return nil }
         var digest = found.record?.digest
         if request.options.contains(.queryDataWhenInMemory), found.bytes == nil {
             let actual = try found.digest()
@@ -61,11 +61,13 @@ extension ImageManager {
         let bytes = try found.read()
         do throws(WebImageError) {
             _ = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
-                try coder.verify(bytes, level: request.level)
+                try verified(bytes, request)
             }
             return true
         } catch {
             if error.code == .localFault { throw error }
+            // Somebody kept it, and it may be whole.
+            if error.code == .unsupportedFormat { return false }
             try cache.discard(found, request.key)
             cache.memory?.remove(forKey: request.key)
             return false

@@ -19,7 +19,7 @@ extension ImageManager {
             guard failure.code != .cancelled, failure.code != .localFault else { throw failure }
             var other = request
             // What speaks for the user is for the site of the URL.
-            if !Self.areOfOneSite(request.url, mirror) { other.headers.removeAll(where: \.isCredential) }
+            if !Self.areOfOneSite(request.url, mirror) { other.headers.removeAll { !$0.isHarmless } }
             other.isFromMirror = true
             do throws(WebImageError) {
                 var image = try await fetch(from: mirror, key, other)
@@ -93,6 +93,6 @@ extension ImageManager {
     }
 
     private func verified(_ body: ImageBody, _ request: LoadRequest) throws(WebImageError) -> ImageInfo {
-        try body.withUnsafeBytes { bytes throws(WebImageError) in try coder.verify(bytes, level: request.level) }
+        try body.withUnsafeBytes { bytes throws(WebImageError) in try verified(bytes, request) }
     }
 }

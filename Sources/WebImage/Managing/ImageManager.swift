@@ -10,6 +10,8 @@ public final class ImageManager: ImageLoading {
     public struct Configuration: Sendable {
         /// How far an image is verified before it counts, `decode` by default.
         public var validation = ValidationLevel.decode
+        /// What becomes of images in formats that cannot be verified, `skip` by default.
+        public var unverifiableFormats = UnverifiableFormats.skip
         /// Whether the cache's records have the SHA-256 of the bytes, true by default.
         public var computesDigest = true
         /// Which failures are remembered in ``ImageManager/failedURLs``, `smart` by default.
@@ -60,9 +62,12 @@ public final class ImageManager: ImageLoading {
         let disk = cache.disk
         downloads.openTemporaryFile = { () throws(WebImageError) in try disk.openTemporaryFile() }
         downloads.inspectHeader = { bytes throws(WebImageError) in try coder.inspectHeader(bytes) }
-        downloader = try ImageDownloader(configuration: downloads)
         let threads = configuration.threads > 0 ? configuration.threads : max(2, Processors.count)
-        pool = ThreadPool(threads: threads, name: "verify")
+        let pool = ThreadPool(threads: threads, name: "verify")
+        self.pool = pool
+        downloads.filePool = pool
+        downloads.fileCalls = disk.calls
+        downloader = try ImageDownloader(configuration: downloads)
     }
 
     /// Who decides what is downloaded and which failures are remembered; not retained.
@@ -81,11 +86,19 @@ public final class ImageManager: ImageLoading {
         try await loadImage(with: url, options: options, progress: nil)
     }
 
+    /// The same, with its cookies in a jar.
+    public func loadImage(
+        with url: String, options: WebImageOptions, cookies: CookieJar
+    ) async throws(WebImageError) -> LoadedImage {
+        try await loadImage(with: url, options: options, cookies: cookies, progress: nil)
+    }
+
     /// The same, and tells of the bytes while they come: `progress` is called as by ``ImageDownloader``, where there is a download.
+    /// * `cookies`: the jar of `handleCookies`; nil: the downloader's own, as of every load without one.
     /// - Returns: the image.
     /// - Throws: as ``loadImage(with:options:)``.
     public func loadImage(
-        with url: String, options: WebImageOptions = [],
+        with url: String, options: WebImageOptions = [], cookies: CookieJar? = nil,
         progress: (@Sendable (_ receivedBytes: Int, _ expectedBytes: Int) -> Void)?
     ) async throws(WebImageError) -> LoadedImage {
         let options = configuration.optionsProcessor?(url, options) ?? options
@@ -94,10 +107,12 @@ public final class ImageManager: ImageLoading {
         if asksFailed && policy.asksBeforeCache { try refuseFailed(url) }
         var request = LoadRequest(url: url, key: cache.key(for: url))
         request.level = configuration.validation
+        request.unverifiable = configuration.unverifiableFormats
         request.computesDigest = configuration.computesDigest
         request.options = options
         request.usesMemory = true
         request.progress = progress
+        request.cookies = cookies
         request.rework = rework(of: url)
         request.willLeaveCache = { [self] () throws(WebImageError) in
             if asksFailed { try refuseFailed(url) }

@@ -6,6 +6,8 @@ package struct LoadRequest: Sendable {
     package var key: String
     /// How far it has to be verified.
     package var level = ValidationLevel.decode
+    /// What becomes of a format that cannot be verified so far.
+    package var unverifiable = UnverifiableFormats.skip
     /// Whether the record has the digest of the bytes.
     package var computesDigest = true
     /// Whether the file and its folder are synced before this returns.
@@ -28,6 +30,8 @@ package struct LoadRequest: Sendable {
     package var usesMemory = false
     /// Whether who asks wants to know where its file is.
     package var wantsPath = true
+    /// Where its cookies are kept; nil: with all of the downloader's that have no jar.
+    package var cookies: CookieJar?
     /// Leave to ask the network, which can be taken back.
     package var permit: DownloadPermit?
     /// Runs where the cache has no such image; what it throws ends the load.

@@ -16,6 +16,7 @@ extension WebImageError {
         case .connectionLost: .truncated
         case .notCached: .notCached
         case .digestMismatch: .mismatch
+        case .unsupportedFormat: .unsupported
         default: nil
         }
     }

@@ -25,7 +25,7 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
     /// A worker that is told to leave lets this load go on to its end, past its drain timeout; only a second signal ends it. A load in this
     /// process goes on in any case.
     public static let continueInBackground = WebImageOptions(rawValue: 1 << 7)
-    /// Keep cookies in memory and send them to the site they came from.
+    /// Keep cookies in memory, in the ``CookieJar`` of the load, and send them to the site they came from.
     public static let handleCookies = WebImageOptions(rawValue: 1 << 8)
     /// Take certificates nobody vouches for: anybody between us and the server can read and change what is sent.
     public static let allowInvalidSSLCertificates = WebImageOptions(rawValue: 1 << 9)

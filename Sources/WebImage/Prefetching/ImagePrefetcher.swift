@@ -49,7 +49,7 @@ public final class ImagePrefetcher: ImagePrefetching {
     /// Starts a list. An empty one calls `completed` with (0, 0) before this returns, and no delegate.
     /// - Parameters:
     ///   - urls: in the order in which they are started.
-    ///   - options: for every one of them.
+    ///   - options: for every one of them. With `handleCookies` the list has a ``CookieJar`` of its own.
     ///   - progress: called for each URL that ended, with finishedCount and totalCount, before the delegate.
     ///   - completed: called once at the end with finishedCount and skippedCount, after the delegate; not where it was cancelled.
     /// - Returns: what cancels this list alone. It goes on when nobody keeps it.
@@ -111,12 +111,13 @@ public final class ImagePrefetcher: ImagePrefetching {
     private func run(
         _ token: PrefetchToken, _ options: WebImageOptions, _ observe: @escaping @Sendable (PrefetchEvent) -> Void
     ) async {
-        let (manager, limit) = (manager, limit)
+        let (manager, limit, cookies) = (manager, limit, CookieJar())
         var run = PrefetchRun(token.urls) { url in
             await limit.run {
                 do throws(WebImageError) {
                     if Task.isCancelled { throw WebImageError(.cancelled, "the prefetch was cancelled") }
-                    return .success(try await manager.loadImage(with: url, options: options))
+                    return .success(
+                        try await manager.loadImage(with: url, options: options, cookies: cookies))
                 } catch {
                     return .failure(error)
                 }

@@ -1,6 +1,6 @@
 /// How many URLs ended in which way. finished = the sum of all outcomes; skipped = the sum of those without an image.
 public struct PrefetchCounts: Sendable, Equatable {
-    private var numbers = [Int](repeating: 0, count: PrefetchOutcome.allCases.count + 1)
+    private var numbers = [Int](repeating: 0, count: Int(PrefetchOutcome.unknown.rawValue) + 1)
     /// Bytes of the images that were downloaded.
     public var bytes = 0
 

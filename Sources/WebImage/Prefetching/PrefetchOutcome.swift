@@ -1,4 +1,5 @@
-/// How one URL ended. A closed list: exactly one per URL, one byte each in a batch's outcome string, in this order for ever.
+/// How one URL ended: exactly one per URL, one byte each in a batch's outcome string, in this order for ever. 20 to 31 are for later versions,
+/// and read as ``unknown``.
 ///
 /// The first three ended with an image. All others count as *skipped* in SDWebImage's sense: finished without an image.
 public enum PrefetchOutcome: UInt8, Sendable, CaseIterable {
@@ -38,15 +39,25 @@ public enum PrefetchOutcome: UInt8, Sendable, CaseIterable {
     case notCached
     /// The digest differs from the expected one.
     case mismatch
+    /// A whole body in a known format that cannot be verified, such as AVIF or an arithmetic-coded JPEG.
+    case unsupported
+    /// An outcome of a later version; nothing here writes it.
+    case unknown = 31
 
     /// Whether it counts as skipped: finished without an image.
     public var isSkipped: Bool { rawValue > Self.notModified.rawValue }
 
     /// The one name it has on screens, in JSON, in metrics and in exports.
-    public var name: String { Self.names[Int(rawValue) - 1] }
+    public var name: String { self == .unknown ? "unknown" : Self.names[Int(rawValue) - 1] }
 
     /// Made once: a list has millions of outcomes, and finding out a case's name takes a microsecond.
     private static let names = allCases.map { "\($0)" }
+
+    /// By the byte of an outcome string: ``unknown`` for those of later versions; nil for 0, which is open, and for what is no outcome.
+    public init?(code: UInt8) {
+        guard (1...Self.unknown.rawValue).contains(code) else { return nil }
+        self = Self(rawValue: code) ?? .unknown
+    }
 
     /// By its name.
     public init?(name: String) {

@@ -13,6 +13,8 @@ struct ProcessFaultTests {
         let bench = try await FaultBench()
         try await bench.submit(300)
         let dead = try await bench.workers(3)
+        // One that is killed before it has a name is not missed.
+        try await until { try await bench.queue.workers().count == 3 }
         try await bench.untilFinished(60)
         for worker in dead { worker.signal(SIGKILL) }
         for worker in dead { #expect(await worker.wait() == .signalled(SIGKILL)) }
@@ -30,6 +32,8 @@ struct ProcessFaultTests {
         let bench = try await FaultBench()
         try await bench.submit(400)
         let workers = try await bench.workers(2)
+        // One that is stopped before it has a name is not given up.
+        try await until { try await bench.queue.workers().count == 2 }
         try await bench.untilFinished(60)
         workers[0].signal(SIGSTOP)
         try await until { try await bench.queue.workers().count == 1 }

@@ -20,7 +20,7 @@ struct OpenBatchFollowingTests {
 
     private func settle(_ f: QueueFixture, _ index: Int, _ outcome: PrefetchOutcome = .downloaded) async throws {
         let job = PrefetchJob(batch: "b", base: index, entries: [.init(line: index + 1, url: "http://detail/\(index)")])
-        _ = try await f.queue.report([QueueFixture.report(job, [outcome])], worker: "w")
+        _ = try await f.queue.report([QueueFixture.report(job, [outcome]).current(in: f.queue)], worker: "w")
     }
 
     private func open(_ f: QueueFixture) async throws {

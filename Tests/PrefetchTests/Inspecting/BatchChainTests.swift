@@ -145,7 +145,7 @@ struct BatchChainTests {
         var id = "urls"
         for round in 0..<4 {
             let isLast = round == 3
-            let codes = open.map { _ in UInt8.random(in: (isLast ? 0 : 1)...18, using: &random) }
+            let codes = open.map { _ in UInt8.random(in: (isLast ? 0 : 1)...19, using: &random) }
             // A cancelled one has no byte of what nobody got to.
             let isCut = round == 1 && !codes.isEmpty
             let kept = isCut ? Array(codes.dropLast(codes.count / 3)) : codes

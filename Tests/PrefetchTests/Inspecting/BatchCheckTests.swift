@@ -24,16 +24,25 @@ struct BatchCheckTests {
         Plant("finished too high", [["HINCRBY", "$:b:b", "finished", "1"]], "I1", "finished is 3, but 2"),
         Plant("skipped too low", [["HINCRBY", "$:b:b", "skipped", "-1"]], "I1", "skipped is 0, but 1"),
         Plant("a count moved", [["HINCRBY", "$:b:b", "o1", "1"]], "I1", "downloaded is 2, but 1"),
-        Plant("an outcome that does not exist", [["SETRANGE", "$:b:b:o", "4", "\u{13}"]], "I1", "the outcome 19"),
+        Plant("an outcome that does not exist", [["SETRANGE", "$:b:b:o", "4", "\u{20}"]], "I1", "the outcome 32"),
         Plant("an outcome without a count", [["SETRANGE", "$:b:b:o", "4", "\u{1}"]], "I1", "finished is 2, but 3"),
         Plant("an outcome lost", [["SETRANGE", "$:b:b:o", "0", "\u{0}"]], "I1", "finished is 2, but 1"),
         Plant(
             "an outcome never pushed", [["SETRANGE", "$:b:b:o", "6", "\u{1}"]], "I1",
             "1 URLs have an outcome and were never"),
         Plant("too many details", [["HSET", "$:b:b:skipped", "0", "x", "4", "x"]], "I1", "3 details are kept of 1"),
+        Plant(
+            "a lost record", [["DEL", "$:b:b:records"]], "I7",
+            "1 skipped URLs have no record, the first has the index 1"),
+        Plant(
+            "a record of no failure",
+            [["HSET", "$:b:b:records", "0", "\u{0}\u{1}\u{1}\u{1}\u{1}\u{0}\u{0}\u{0}\u{1}"]], "I7",
+            "1 records are of URLs that were not skipped"),
+        Plant("a cut record", [["HSET", "$:b:b:records", "0", "x"]], "I7", "1 chunks of records are damaged"),
         Plant("a lost job", [["DEL", "$:jobs:b"]], "I2", "2 open URLs are in no job, the first has the index 4"),
         Plant(
-            "a lost claim", [["HDEL", "$:own:w", "b:2:2"]], "I2", "2 open URLs are in no job, the first has the index 2"
+            "a lost claim", [["HDEL", "$:own:w", "b:2:2@b"]], "I2",
+            "2 open URLs are in no job, the first has the index 2"
         ),
         Plant(
             "a doubled job",
@@ -55,6 +64,9 @@ struct BatchCheckTests {
         Plant("never completed", [["HSET", "$:b:b", "finished", "6"]], "I3", "every URL ended, but"),
         Plant("an unknown state", [["HSET", "$:b:b", "state", "odd"]], "I3", "the state is 'odd'"),
         Plant("sealed short", [["HSET", "$:b:b", "total", "7"]], "I3", "sealed with 7 URLs, but 6"),
+        Plant(
+            "a claim that its worker does not know of", [["HSET", "$:own:w", "#unheld", "b:2:2@b b:9:1@b"]], "I4",
+            "w does not know of 1 claims that it has, the first is b:2:2@b"),
         Plant("claims of nobody", [["ZREM", "$:workers", "w"]], "I4", "w has 2 claims and is not registered"),
         Plant(
             "a worker's count", [["HINCRBY", "$:b:b:w", "w:1", "1"]], "I4", "downloaded is 1, but the workers' sum is 2"
@@ -87,7 +99,7 @@ struct BatchCheckTests {
     func noFindings() async throws {
         let f = try await planted()
         let job = QueueFixture.jobs("b", from: 2, sizes: [2])[0]
-        try await f.queue.split(worker: "w", job: job, into: job.split(into: 2))
+        try await f.queue.split(worker: "w", claim: job.claim, into: job.split(into: 2))
         #expect(try await f.findings("b") == [])
         _ = try await f.claim("v", 1, count: 2)
         #expect(try await f.findings("b") == [])

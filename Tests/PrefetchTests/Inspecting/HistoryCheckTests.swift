@@ -76,8 +76,8 @@ struct HistoryCheckTests {
             found: .unexpected, says: "no history has such a report"),
         Plant(
             testDescription: "no such outcome", lines: [["sent\tw\tb:0:2\t1\t0=1"]],
-            commands: [["SETRANGE", "$:b:b:o", "0", "\u{1e}"]],
-            found: .unexpected, says: "there is no outcome 30"),
+            commands: [["SETRANGE", "$:b:b:o", "0", "\u{20}"]],
+            found: .unexpected, says: "there is no outcome 32"),
         Plant(
             testDescription: "beyond the end", lines: [["sent\tw\tb:0:2\t1\t0=1", "sent\tw\tb:6:1\t1\t6=1"]],
             found: .unexpected,

@@ -50,6 +50,39 @@ struct ReadingTests {
         #expect(try await f.findings("b") == [])
     }
 
+    @Test("Outcomes of a later version are unknown, skipped and finished, for every reader")
+    func later() async throws {
+        let f = try await QueueFixture()
+        _ = try await batch(f, keepDetails: 1000)
+        // As a worker that knows the codes 20 and 31 would have reported lines 1 and 2.
+        let (root, later) = (f.queue.keys.batch("b"), ["20": "\u{14}", "31": "\u{1F}"])
+        for (index, (was, code)) in [("5", "20"), ("13", "31")].enumerated() {
+            _ = try await f.redis("SETRANGE", f.queue.keys.outcomes("b"), String(index + 1), later[code] ?? "")
+            for (key, field) in [(root, "o"), (f.queue.keys.workerCounts("b"), "w:")] {
+                _ = try await f.redis("HDEL", key, field + was)
+                _ = try await f.redis("HINCRBY", key, field + code, "1")
+            }
+        }
+        let status = try #require(try await f.queue.status(of: "b"))
+        #expect(status.counts[.unknown] == 2 && status.counts[.badImage] == 1 && status.didFinish == (2, 3))
+        #expect(try await f.queue.workerCounts(of: "b")["w"]?[.unknown] == 2)
+        #expect(try await f.findings("b") == [])
+        var lines: [String] = []
+        let results = try await BatchResults(BatchChain.read("b", queue: f.queue), queue: f.queue)
+        try await results.forEach { line async throws(PrefetchError) in
+            lines.append(line.outcome?.name ?? "open")
+            return true
+        }
+        #expect(lines == ["downloaded", "unknown", "unknown", "hit", "badImage"])
+        #expect(try await failures(FailureReader(queue: f.queue, status: status)).count == 3)
+        var copy = OutcomeCopy()
+        _ = copy.openPieces(below: 2)
+        let learned = try copy.learn([20, 31], of: 0..<2, openAs: nil)
+        #expect(learned.map(\.outcome) == [.unknown, .unknown])
+        #expect((copy.finished, copy.skipped) == (2, 2))
+        #expect(FailureDetail(encoded: "3\tfromLater\t0\t1\thttp://h/\tno")?.outcome == .unknown)
+    }
+
     @Test("Open URLs of a cancelled batch are among them")
     func cancelled() async throws {
         let f = try await QueueFixture()

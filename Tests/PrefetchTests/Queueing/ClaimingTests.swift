@@ -46,8 +46,8 @@ struct ClaimingTests {
         #expect(bases == (order == .fifo ? [0, 1, 2] : [2, 1, 0]))
         // What comes back goes first, in either order.
         try await f.push("b", offset: 3, sizes: [])
-        _ = try await f.queue.release(worker: "w", jobs: ["b:2:1"], leaving: false)
-        _ = try await f.queue.release(worker: "w", jobs: ["b:1:1"], leaving: false)
+        _ = try await f.queue.release(worker: "w", jobs: ["b:2:1@b"], leaving: false)
+        _ = try await f.queue.release(worker: "w", jobs: ["b:1:1@b"], leaving: false)
         #expect(try await f.claim("w", 2, count: 2).map(\.job.base) == [1, 2])
         #expect(try await f.findings("b") == [])
     }
@@ -150,7 +150,7 @@ struct ClaimingTests {
         #expect(try await rings() == 1)
         _ = try await f.claim("w", 2, count: 2)
         #expect(try await rings() == 0)
-        _ = try await f.queue.release(worker: "w", jobs: [first[0].job.name], leaving: false)
+        _ = try await f.queue.release(worker: "w", jobs: [first[0].name], leaving: false)
         #expect(try await rings() == 1)
         _ = try await f.queue.cancel(batch: "a")
         #expect(try await rings() == 0)
@@ -172,7 +172,7 @@ struct ClaimingTests {
         let claims = try await f.claim("w", 1, count: 4)
         #expect(claims.map(\.job.name) == ["b:0:2", "b:2:2"])
         #expect(try await f.redis("LLEN", f.keys.dead).int == 4)
-        #expect(try await f.redis("HEXISTS", f.keys.owned(by: "w"), "b:4:2").int == 0)
+        #expect(try await f.redis("HEXISTS", f.keys.owned(by: "w"), "b:4:2@b").int == 0)
         #expect(try await f.redis("EXISTS", f.keys.bell).int == 0)
         #expect(try await f.findings("b") == [])
     }
@@ -198,10 +198,10 @@ struct ClaimingTests {
         let job = try await f.claim("w", 1)[0].job
         let parts = job.split(into: 8)
         #expect(parts.map(\.entries.count) == [2, 2, 2, 2, 2])
-        try await f.queue.split(worker: "v", job: job, into: parts)
+        try await f.queue.split(worker: "v", claim: job.claim, into: parts)
         #expect(try await f.redis("LLEN", f.keys.jobs("b")).int == 1)
-        try await f.queue.split(worker: "w", job: job, into: parts)
-        try await f.queue.split(worker: "w", job: job, into: parts)
+        try await f.queue.split(worker: "w", claim: job.claim, into: parts)
+        try await f.queue.split(worker: "w", claim: job.claim, into: parts)
         #expect(try await f.findings("b") == [])
         let claims = try await f.claim("v", 1, count: 9)
         #expect(claims.map(\.job.base) == [0, 2, 4, 6, 8, 10])

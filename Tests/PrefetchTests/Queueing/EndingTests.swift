@@ -43,7 +43,8 @@ struct EndingTests {
             case "CLAIM": _ = try await f.claim("w", 7)
             case "BEAT":
                 let orders = try await f.queue.beat(
-                    worker: "w", lease: 60_000, trouble: false, batches: ["b", "other"], about: [])
+                    worker: "w", lease: 60_000, trouble: false,
+                    batches: ["b", "other"].map { BatchIdentity(id: $0, nonce: $0) }, about: [])
                 #expect(orders?.batches.map(\.state) == ["cancelled", "running"])
             case "PUSH": #expect(try await f.push(offset: 3, sizes: [1]) == .closed("cancelled"))
             case "DUE": try await f.queue.endDue()

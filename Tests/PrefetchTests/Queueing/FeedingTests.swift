@@ -139,8 +139,8 @@ struct FeedingTests {
         #expect(
             kept
                 == [
-                    f.keys.batch("b"), f.keys.outcomes("b"), f.keys.refused("b"), f.keys.skipped("b"),
-                    f.keys.workerCounts("b"),
+                    f.keys.batch("b"), f.keys.outcomes("b"), f.keys.records("b"), f.keys.refused("b"),
+                    f.keys.skipped("b"), f.keys.workerCounts("b"),
                 ].sorted())
         for key in kept { #expect((599...600).contains(try await f.redis("TTL", key).int ?? 0), "\(key)") }
         try await f.redis("DEL", f.keys.batch("b"))
@@ -163,7 +163,9 @@ struct FeedingTests {
         }
         #expect(try await queue.join(worker: "w", lease: 60_000, about: []))
         #expect(
-            try await queue.beat(worker: "w", lease: 60_000, trouble: false, batches: ["b"], about: [])?.batches
+            try await queue.beat(
+                worker: "w", lease: 60_000, trouble: false, batches: [BatchIdentity(id: "b", nonce: "1")], about: [])?
+                .batches
                 == [.init(state: "running")])
         guard case .claimed(let claims) = try await queue.claim(worker: "w", sequence: 1, count: 1, lease: 60_000)
         else {
@@ -171,7 +173,8 @@ struct FeedingTests {
             return
         }
         #expect(claims.map(\.job) == [jobs[0]])
-        _ = try await queue.report([QueueFixture.report(jobs[0], [.downloaded, .badImage])], worker: "w")
+        let report = QueueFixture.report(jobs[0], [.downloaded, .badImage], nonce: "1")
+        _ = try await queue.report([report], worker: "w")
         #expect(try await queue.status(of: "b")?.counts.finished == 2)
         #expect(try await BatchCheck(queue: queue, batch: "b").run() == [])
     }

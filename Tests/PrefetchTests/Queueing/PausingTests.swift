@@ -21,7 +21,7 @@ struct PausingTests {
         #expect(try await f.queue.pause(.batch("a")) == .done(isNew: true))
         #expect(try await f.queue.pause(.batch("a")) == .done(isNew: false))
         #expect(try await f.queue.status(of: "a")?.isPaused == true)
-        try await f.queue.release(worker: "w", jobs: [taken.name], leaving: false)
+        try await f.queue.release(worker: "w", jobs: [taken.claimName], leaving: false)
         // Its feeder goes on up to the window.
         #expect(try await f.push("a", offset: 2, sizes: [1], window: "3") == .pushed(3))
         #expect(try await f.push("a", offset: 3, sizes: [1], window: "3") == .full)
@@ -93,7 +93,7 @@ struct PausingTests {
         #expect(try await rings(f) == 0)
         #expect(try await f.claim("w", 1) == claims)
         #expect(try await f.claim("w", 2, count: 9).isEmpty)
-        try await f.queue.release(worker: "w", jobs: [claims[0].job.name], leaving: false)
+        try await f.queue.release(worker: "w", jobs: [claims[0].name], leaving: false)
         try await f.open("b", priority: .high)
         try await f.push("b", sizes: [1])
         _ = try await f.queue.pause(.batch("b"))
@@ -130,7 +130,8 @@ struct PausingTests {
         #expect(try await f.claim("w", 1) == claims)
         #expect(try await f.queue.claim(worker: "w", sequence: 2, count: 1, lease: 60_000) == .paused)
         func beat(_ worker: String) async throws -> PrefetchQueue.WorkerOrders? {
-            try await f.queue.beat(worker: worker, lease: 60_000, trouble: false, batches: ["a"], about: [])
+            try await f.queue.beat(
+                worker: worker, lease: 60_000, trouble: false, batches: [BatchIdentity(id: "a", nonce: "a")], about: [])
         }
         #expect(try await beat("w") == .init(isWorkerPaused: true, batches: [.init(state: "running")]))
         #expect(try await beat("v")?.isWorkerPaused == false)
@@ -153,7 +154,8 @@ struct PausingTests {
         _ = try await f.queue.pause(.queue)
         func beat(_ worker: String) async throws -> PrefetchQueue.WorkerOrders? {
             try await f.queue.beat(
-                worker: worker, lease: 60_000, trouble: false, batches: ["a", "b", "c"], about: [("in_flight", "1")])
+                worker: worker, lease: 60_000, trouble: false,
+                batches: ["a", "b", "c"].map { BatchIdentity(id: $0, nonce: $0) }, about: [("in_flight", "1")])
         }
         let batches: [PrefetchQueue.WorkerOrders.Batch] = [
             .init(state: "running"), .init(state: "running", isPaused: true), .init(state: "gone"),

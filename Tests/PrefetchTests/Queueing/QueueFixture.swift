@@ -87,9 +87,10 @@ struct QueueFixture {
         return claims
     }
 
-    /// A report of the first URLs of a job: one outcome each, nil = nothing to say.
+    /// A report of the first URLs of a job: one outcome each, nil = nothing to say. The nonce of ``open(_:priority:fields:)`` is the id.
     static func report(
         _ job: PrefetchJob, _ outcomes: [PrefetchOutcome?], isFinal: Bool = true, keepDetails: Int = 1000,
+        nonce: String? = nil,
         change: (inout PrefetchQueue.Settled) -> Void = { _ in }
     ) -> PrefetchQueue.Report {
         let settled = outcomes.enumerated().compactMap { position, outcome in
@@ -108,7 +109,8 @@ struct QueueFixture {
             }
         }
         return PrefetchQueue.Report(
-            job: job.name, batch: job.batch, base: job.base, count: job.entries.count, isFinal: isFinal,
+            job: job.name, batch: BatchIdentity(id: job.batch, nonce: nonce ?? job.batch), base: job.base,
+            count: job.entries.count, isFinal: isFinal,
             settled: settled,
             keepDetails: keepDetails)
     }
@@ -117,7 +119,7 @@ struct QueueFixture {
     @discardableResult
     func finish(_ job: PrefetchJob, _ worker: String, _ outcome: PrefetchOutcome = .downloaded) async throws -> Int? {
         let report = Self.report(job, Array(repeating: outcome, count: job.entries.count))
-        return try await queue.report([report], worker: worker)[0]?.count
+        return try await queue.report([report.current(in: queue)], worker: worker)[0]?.count
     }
 
     /// What does not agree in these batches.
@@ -127,5 +129,25 @@ struct QueueFixture {
             found += try await BatchCheck(queue: queue, batch: batch).run().map { "\($0.invariant) \($0.message)" }
         }
         return found
+    }
+}
+
+extension PrefetchQueue.Report {
+    /// The same of the batch that has its name now.
+    func current(in queue: PrefetchQueue) async throws -> Self {
+        var report = self
+        report.batch.nonce = try await queue.status(of: batch.id)?.nonce ?? ""
+        return report
+    }
+}
+
+extension PrefetchJob {
+    /// What a claim of it is called where its batch is one of ``QueueFixture/open(_:priority:fields:)``.
+    var claimName: String { "\(name)@\(batch)" }
+
+    /// The same as a claim.
+    var claim: PrefetchQueue.Claim {
+        PrefetchQueue.Claim(
+            job: self, nonce: batch, outcomes: Array(repeating: 0, count: entries.count), deliveries: 0, marks: 0)
     }
 }

@@ -97,12 +97,13 @@ private struct QueueModel {
         case ..<88: try await release(index)
         case ..<92: try await split(index)
         case ..<94:
-            let job = chance(50) ? workers[index].jobs.first?.name : nil
-            try await fixture.queue.mark(worker: workers[index].name, job: job)
+            let job = chance(50) ? workers[index].jobs.first?.claimName : nil
+            try await fixture.queue.mark(worker: workers[index].name, claim: job)
         case ..<96:
             let trouble = chance(20)
             _ = try await fixture.queue.beat(
-                worker: workers[index].name, lease: 60_000, trouble: trouble, batches: ["a"], about: [])
+                worker: workers[index].name, lease: 60_000, trouble: trouble,
+                batches: [BatchIdentity(id: "a", nonce: "a")], about: [])
         case ..<97: try await fixture.redis("DEL", fixture.keys.hold)
         case ..<98: _ = try await chance(50) ? fixture.queue.cancel(batch: "cancelled") : nil
         case ..<99: try await control()
@@ -214,7 +215,8 @@ private struct QueueModel {
         let job = workers[index].jobs.randomElement(using: &random)
         for _ in 0...(chance(30) ? 1 : 0) {
             try await fixture.queue.release(
-                worker: workers[index].name, jobs: leaving ? [] : job.map { [$0.name] } ?? ["none"], leaving: leaving)
+                worker: workers[index].name, jobs: leaving ? [] : job.map { [$0.claimName] } ?? ["none"],
+                leaving: leaving)
         }
         if leaving { workers[index] = try await newWorker() } else { workers[index].jobs.removeAll { $0 == job } }
     }
@@ -223,7 +225,7 @@ private struct QueueModel {
         guard let job = workers[index].jobs.first(where: { $0.entries.count > 1 }) else { return }
         let parts = job.split(into: Int.random(in: 2...8, using: &random))
         for _ in 0...(chance(30) ? 1 : 0) {
-            try await fixture.queue.split(worker: workers[index].name, job: job, into: parts)
+            try await fixture.queue.split(worker: workers[index].name, claim: job.claim, into: parts)
         }
         workers[index].jobs.removeAll { $0 == job }
     }

@@ -99,6 +99,17 @@ struct TallyTests {
         #expect(try await f.findings("b").isEmpty)
     }
 
+    @Test("Bodies that cannot be verified are counted by their format")
+    func unsupported() {
+        var tally = FetchTally()
+        for format in [ImageFormat.avif, .avif, .svg] {
+            tally.add(FetchTally.Fetch(format: format, timing: nil, tries: 1), outcome: .unsupported, bytes: 0)
+        }
+        #expect(tally.unsupported == [.avif: 2, .svg: 1] && tally.formats == [:] && tally.failedTries == 3)
+        let fields = tally.fields.map { ($0.name, RedisValue.bytes(Array(String($0.value).utf8))) }
+        #expect(FetchTally(fields: Dictionary(uniqueKeysWithValues: fields)) == tally)
+    }
+
     @Test("Fields that nobody can have counted are passed over")
     func impossible() {
         let values = [

@@ -77,13 +77,14 @@ struct BatchRepairTests {
         Damage("counts gone", [["HDEL", "$:b:b", "finished", "skipped", "o1", "o10", "bytes"]]),
         Damage("workers' counts gone", [["DEL", "$:b:b:w"]]),
         Damage("workers' counts too high", [["HINCRBY", "$:b:b:w", "w:1", "7"], ["HSET", "$:b:b:w", "v:1", "2"]]),
-        Damage("an outcome that does not exist", [["SETRANGE", "$:b:b:o", "4", "\u{13}"]]),
+        Damage("an outcome that does not exist", [["SETRANGE", "$:b:b:o", "4", "\u{20}"]]),
         Damage("an outcome beyond the list", [["SETRANGE", "$:b:b:o", "60", "\u{1}"]]),
         Damage("outcomes gone", [["DEL", "$:b:b:o"]]),
         Damage("the job list gone", [["DEL", "$:jobs:b"]]),
-        Damage("a claim gone", [["HDEL", "$:own:w", "b:2:2"]]),
+        Damage("a claim gone", [["HDEL", "$:own:w", "b:2:2@b"]]),
         Damage("all claims gone", [["DEL", "$:own:w"]]),
         Damage("list and claims gone", [["DEL", "$:jobs:b", "$:own:w"]]),
+        Damage("a claim that its worker does not know of", [["HSET", "$:own:w", "#unheld", "b:2:2@b"]]),
         Damage("a registration gone", [["ZREM", "$:workers", "w"]]),
         Damage("a job twice", [["COPY", "$:jobs:b", "$:copy"], ["LMOVE", "$:copy", "$:jobs:b", "LEFT", "LEFT"]]),
         Damage("garbage text", [["LPUSH", "$:jobs:b", "hello\u{1}\u{1B}[31m"]]),
@@ -105,6 +106,13 @@ struct BatchRepairTests {
         Damage("a slot of nobody", [["HSET", "$:slots", "home", "z"]]),
         Damage("deaths of no job", [["HSET", "$:b:b:tries", "b:9:9", "2", "b:4:2!", "3"]]),
         Damage("details of URLs that were not skipped", [["HSET", "$:b:b:skipped", "0", "x", "77", "x"]]),
+        Damage("a failure without a record", [["DEL", "$:b:b:records"]]),
+        Damage("a record of no failure", [["HSET", "$:b:b:records", "9", "123456789"]]),
+        Damage("a record cut off", [["HSET", "$:b:b:records", "0", "\u{1}\u{1}\u{0}"]]),
+        Damage(
+            "records of URLs that were not skipped",
+            [["HSET", "$:b:b:records", "0", "\u{0}\u{5}\u{1}\u{1}\u{1}\u{0}\u{0}\u{0}\u{1}"]]),
+        Damage("a string for the records", [["DEL", "$:b:b:records"], ["SET", "$:b:b:records", "x"]]),
         Damage("poison without a word", [["SETRANGE", "$:b:b:o", "5", "\u{0F}"]]),
         Damage("a string for a job list", [["SET", "$:jobs:b", "x"]]),
         Damage("a list for the outcomes", [["DEL", "$:b:b:o"], ["RPUSH", "$:b:b:o", "x"]]),
@@ -161,7 +169,7 @@ struct BatchRepairTests {
                 try await f.queue.connection.command(
                     ["LREM", RedisArgument(f.keys.jobs("b")), "1", RedisArgument(job.encoded())]).int == 1)
         }
-        try await f.redis("HDEL", f.keys.owned(by: "w"), "b:4:2")
+        try await f.redis("HDEL", f.keys.owned(by: "w"), "b:4:2@b")
         let said = try await plant.repair()
         #expect(said.contains { $0.contains("pushed 9 URLs of b again") }, "\(said)")
         // A list of 20 is cut into single URLs.

@@ -52,6 +52,59 @@ struct BoundedFeedingTests {
         #expect(sizes.withLock { $0 } == [1 << 18])
     }
 
+    @Test("What waits of a batch takes at most 24 MiB, and a job that is larger goes into an empty list")
+    func bytes() async throws {
+        let f = try await QueueFixture()
+        // What the allocator of Redis makes a MiB of.
+        let mebibyte = [UInt8](repeating: 120, count: 1_000_000)
+        try await f.open(fields: [("total", "100")])
+        func push(_ offset: Int, _ jobs: [[UInt8]], window: String = "auto") async throws -> PrefetchQueue.PushResult {
+            try await f.queue.push(batch: "b", offset: offset, window: window, count: jobs.count, jobs: jobs)
+        }
+        var count = 0
+        while try await push(count, [mebibyte]) == .pushed(count + 1), count < 99 { count += 1 }
+        #expect(count == 24)
+        // Whoever asks for room is told the same, and so is a repair; a window of jobs is bounded in bytes too.
+        #expect(try await push(count, []) == .full)
+        #expect(try await push(count, [mebibyte], window: "64") == .full)
+        #expect(try await f.queue.takeForRepair("b", token: "t") == .taken)
+        #expect(try await f.queue.refill("b", token: "t", upTo: 1, jobs: QueueFixture.jobs("b", sizes: [1])) == .full)
+        // Whatever took a job, and however: what is left counts.
+        try await f.redis("RPOP", f.keys.jobs("b"), "2")
+        #expect(try await push(count, [mebibyte]) == .pushed(25))
+        #expect(try await push(25, [mebibyte], window: "all") == .pushed(26))
+        #expect(try await push(26, [mebibyte]) == .full)
+        try await f.redis("DEL", f.keys.jobs("b"))
+        #expect(try await push(26, [[UInt8](repeating: 120, count: 30 << 20)]) == .pushed(27))
+        #expect(try await push(27, [mebibyte]) == .full)
+        // Of several batches each has its part.
+        for index in 0..<3 { try await f.open("other\(index)") }
+        try await f.redis("DEL", f.keys.jobs("b"))
+        count = 27
+        while try await push(count, [mebibyte]) == .pushed(count + 1), count < 99 { count += 1 }
+        #expect(count == 27 + 6)
+    }
+
+    @Test("A job of long URLs ends at 256 KiB, fed and pushed again by a repair", arguments: [false, true])
+    func longURLs(repairs: Bool) async throws {
+        let f = try await QueueFixture()
+        let lines = (0..<200).map {
+            "http://h/" + String(repeating: "\($0 * 7_919 + 10_000)", count: 800).prefix(3_991) + "\n"
+        }
+        folder.write(Array(lines.joined().utf8), to: "long.txt")
+        let list = try URLList(path: folder.path("long.txt"))
+        try await f.open(fields: [("total", "200"), ("list", list.absolutePath), ("hash", list.hash)])
+        #expect(try await ListFeeder(queue: f.queue, list: list, batch: "b", jobSize: 256).feed() == .sealed)
+        if repairs {
+            try await f.redis("DEL", f.keys.jobs("b"))
+            _ = try await BatchRepair(queue: f.queue, batch: "b") { _ in }.run()
+        }
+        let payloads = try await f.redis("LRANGE", f.keys.jobs("b"), "0", "-1").array?.compactMap(\.bytes) ?? []
+        #expect(payloads.allSatisfy { $0.count < (1 << 18) + 8_192 })
+        #expect(payloads.reduce(0) { $0 + (PrefetchJob($1)?.entries.count ?? 0) } == 200)
+        #expect(try await f.findings("b") == [])
+    }
+
     @Test("A feeder whose window is full has read what it pushed, one push and one buffer, and no more of the list")
     func readAhead() async throws {
         let f = try await QueueFixture()

@@ -58,12 +58,49 @@ struct JSONLineTests {
             ),
             (#"{"url":"http://h/a","options":["nope"]}"#, "line 2: there is no option 'nope'; there are retryFailed, "),
             (#"{"url":"http://h/a","sha256":"12"}"#, "line 2: sha256 has to be 64 hexadecimal digits"),
+            (
+                #"{"url":"http://h/a","headers":{\#((0..<65).map { "\"X-\($0)\":\"\"" }.joined(separator: ","))}}"#,
+                "line 2: a URL has at most 64 headers of its own, of 16384 bytes in all"
+            ),
+            (
+                #"{"url":"http://h/a","headers":{"X":"\#(String(repeating: "v", count: 16_384))"}}"#,
+                "line 2: a URL has at most 64 headers of its own, of 16384 bytes in all"
+            ),
             (#"{"url":"http://h/a","headers":{"A":"b\r\nC: d"}}"#, "line 2: the header A has a character"),
             (#"{"url":"http://h/a","mirrors":["x"]}"#, "line 2: a mirror has to be a URL"),
         ])
     func refused(line: String, says text: String) {
         let error = #expect(throws: PrefetchError.self) { try list(["http://h/1", line]) }
         #expect(error?.kind == .unreadableList && error?.message.hasPrefix(text) == true, "\(error?.message ?? "")")
+    }
+
+    @Test(
+        "A member whose name is nearly one that asks refuses the list with its line and what was meant",
+        arguments: [
+            ("sha265", "sha256"), ("SHA256", "sha256"), ("header", "headers"), ("haeders", "headers"),
+            ("mirror", "mirrors"),
+            ("optoins", "options"), ("uri", "url"), ("column", "columns"),
+        ])
+    func misspelt(name: String, meant: String) {
+        let line = #"{"url":"http://h/a","\#(name)":"x"}"#
+        let error = #expect(throws: PrefetchError.self) { try list(["http://h/1", "", line]) }
+        #expect(error?.kind == .unreadableList && error?.message == "line 3: there is no member '\(name)'")
+        #expect(error?.hint.hasPrefix("did you mean '\(meant)'?") == true, "\(error?.hint ?? "")")
+    }
+
+    @Test("Other members are counted by their names, the first hundred of them")
+    func others() throws {
+        let two = try list([
+            #"{"url":"http://h/a","src":1,"id":2}"#, "http://h/b", #"{"id":null,"url":"http://h/c","alt":"x"}"#,
+        ])
+        #expect(
+            two.unknownMembers.uses == [
+                .init(name: "id", count: 2, line: 1), .init(name: "src", count: 1, line: 1),
+                .init(name: "alt", count: 1, line: 3),
+            ])
+        #expect(!two.unknownMembers.hasMore)
+        let many = try list((0..<200).map { #"{"url":"http://h/a","field\#($0)":0}"# })
+        #expect(many.unknownMembers.uses.count == 100 && many.unknownMembers.hasMore)
     }
 
     @Test("A format that was named holds for every line")

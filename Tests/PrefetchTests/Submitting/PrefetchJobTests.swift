@@ -57,6 +57,43 @@ struct PrefetchJobTests {
         #expect(PrefetchJob(PrefetchJob(batch: "b", base: 0, entries: []).encoded()) == nil)
     }
 
+    /// A payload of which the body's lines are given, with the right checksum.
+    private static func payload(_ count: Int, _ body: [UInt8], form: Int = 1) -> [UInt8] {
+        Array("prefetch-job \(form) b:0:\(count) \(CRC32.hex(of: body))\n".utf8) + body
+    }
+
+    @Test("Few bytes that stand for many are no job: no URL is longer than a line, nor all of them than a MiB")
+    func bomb() {
+        let line = { (text: String) in Array("\(text)\n".utf8) }
+        let long = String(repeating: "x", count: 60_000)
+        // Each has the 60,000 bytes of the one before.
+        let repeated = Self.payload(256, line("1\thttp://h/\(long)") + (1..<256).flatMap { _ in line("+60009\t") })
+        #expect(repeated.count < 70_000 && PrefetchJob(repeated) == nil)
+        // Each is a byte longer than the one before.
+        let longer = Self.payload(40, line("1\thttp://h/") + (1..<40).flatMap { _ in line("+5,4\tx") })
+        #expect(PrefetchJob(longer) != nil)
+        #expect(PrefetchJob(Self.payload(1, line("1\thttp://h/" + String(repeating: "x", count: 65_528)))) == nil)
+        // Ten million lines under a name that says 256.
+        let many = Self.payload(256, Array(repeating: line("1\th"), count: 100_000).flatMap { $0 })
+        #expect(PrefetchJob(many) == nil)
+        // What is pushed by those who keep to the rule is read.
+        let most = (0..<4).map { PrefetchJob.Entry(line: $0 + 1, url: "http://h/\(long)\($0)") }
+        let job = PrefetchJob(batch: "b", base: 0, entries: most)
+        #expect(PrefetchJob(job.encoded()) == job)
+    }
+
+    @Test("Settings of a URL ask for no more headers than a list may")
+    func headers() {
+        let line = { (count: Int, size: Int) in
+            let headers = (0..<count).map { "\"X-\($0)\":\"\(String(repeating: "v", count: size))\"" }
+            return Array("1\thttp://h/\t{\"headers\":{\(headers.joined(separator: ","))}}\n".utf8)
+        }
+        #expect(PrefetchJob(Self.payload(1, line(64, 9), form: 2))?.entries[0].settings?.headers.count == 64)
+        for (count, size) in [(65, 9), (100_000, 0), (2, 8_193)] {
+            #expect(PrefetchJob(Self.payload(1, line(count, size), form: 2)) == nil, "\(count)")
+        }
+    }
+
     @Test("Every cut and every flipped bit is noticed")
     func damage() {
         let whole = PrefetchJob(batch: "b", base: 3, entries: Array(Self.entries.prefix(3)))

@@ -9,45 +9,57 @@ import Testing
 struct PrivateRedisTests {
     private let directory = TemporaryDirectory()
     private var cache: String { directory.path("cache") }
+    private var admission: CacheAdmission { CacheAdmission(state: StateFolder(path: directory.path("state"))) }
 
     init() { signal(SIGPIPE, SIG_IGN) }
+
+    private func attach(
+        cache: String, searchPath: String? = nil,
+        onFailure: @escaping @Sendable (PrefetchError) -> Void = { _ in }
+    ) async throws(PrefetchError) -> PrivateRedis {
+        try await PrivateRedis.attach(
+            cache: cache, admission: admission, searchPath: searchPath, onFailure: onFailure)
+    }
+
+    private func folder() async throws -> PrivateRedisFolder {
+        try await PrivateRedisFolder.admit(cache: cache, admission)
+    }
 
     @Test("The server starts on a private socket, and its data is there the next time")
     func startsAndKeeps() async throws {
         #expect(!PrivateRedis.isOurs(cache: cache))
-        let first = try await PrivateRedis.attach(cache: cache)
-        #expect(first.configuration.endpoint == .unix(path: cache + "/.prefetch/redis.sock"))
+        let first = try await attach(cache: cache)
+        #expect(first.configuration.endpoint == .unix(path: cache + "/.prefetch/redis/redis.sock"))
         #expect(await first.isOwner)
         #expect(PrivateRedis.isOurs(cache: cache))
         let redis = first.connection
         try await redis.command(["SET", "k", "v"])
-        let settings = try await redis.command(
-            ["CONFIG", "GET", "port", "appendonly", "appendfsync", "save", "maxmemory-policy", "unixsocketperm"])
-        #expect(
-            settings.fields?.mapValues(\.string) == [
-                "port": "0", "appendonly": "yes", "appendfsync": "everysec", "save": "",
-                "maxmemory-policy": "noeviction", "unixsocketperm": "600",
-            ])
+        let facts = try await redis.command(["INFO"]).string ?? ""
+        for line in ["tcp_port:0", "aof_enabled:1", "maxmemory_policy:noeviction"] {
+            #expect(facts.contains("\(line)\r\n"), "\(line)")
+        }
         var status = stat()
         stat(cache + "/.prefetch/redis", &status)
         #expect(status.st_mode & 0o777 == 0o700)
+        stat(cache + "/.prefetch/redis/redis.sock", &status)
+        #expect(status.st_mode & 0o777 == 0o600)
         let pid = try #require(await first.serverPID())
-        let record = try #require(ServerRecord(json: readFile(cache + "/.prefetch/redis.json") ?? []))
+        let record = try #require(ServerRecord(json: readFile(cache + "/.prefetch/redis/redis.json") ?? []))
         #expect(record.owner == getpid() && record.server == pid)
         await first.leave()
         await first.leave()
         #expect(isGone(pid))
 
-        let second = try await PrivateRedis.attach(cache: cache)
+        let second = try await attach(cache: cache)
         #expect(try await second.connection.command(["GET", "k"]).string == "v")
         await second.leave()
     }
 
     @Test("When the owner leaves, another user takes the server over, and connections find it again")
     func takeover() async throws {
-        let owner = try await PrivateRedis.attach(cache: cache)
-        let guest = try await PrivateRedis.attach(cache: cache + "/../cache")
-        let bystander = try await PrivateRedis.attach(cache: cache)
+        let owner = try await attach(cache: cache)
+        let guest = try await attach(cache: cache + "/../cache")
+        let bystander = try await attach(cache: cache)
         #expect(await !guest.isOwner)
         #expect(guest.configuration == owner.configuration)
         let redis = guest.connection
@@ -68,7 +80,7 @@ struct PrivateRedisTests {
     func stampede() async throws {
         let cache = cache
         let users = try await withThrowingTaskGroup(of: PrivateRedis.self) { group in
-            for _ in 0..<6 { group.addTask { try await PrivateRedis.attach(cache: cache) } }
+            for _ in 0..<6 { group.addTask { try await attach(cache: cache) } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
         var owners = 0
@@ -82,15 +94,15 @@ struct PrivateRedisTests {
         await withTaskGroup(of: Void.self) { group in
             for user in users { group.addTask { await user.leave() } }
         }
-        #expect(LockFile.isFree(cache + "/.prefetch/server.lock"))
+        #expect(LockFile.isFree(cache + "/.prefetch/redis/server.lock"))
     }
 
     @Test("A server that is killed comes back with what it had written")
     func killedServer() async throws {
-        let owner = try await PrivateRedis.attach(cache: cache)
+        let owner = try await attach(cache: cache)
         let redis = owner.connection
-        try await redis.command(["CONFIG", "SET", "appendfsync", "always"])
         try await redis.command(["SET", "k", "v"])
+        #expect(await becomes { await owner.hasWrittenAll })
         let pid = try #require(await owner.serverPID())
         kill(pid, SIGKILL)
         #expect(await becomes { (try? await redis.command(["GET", "k"]).string) == "v" })
@@ -100,18 +112,20 @@ struct PrivateRedisTests {
 
     @Test("A server whose owner was another process is taken over when it is killed")
     func killedForeignServer() async throws {
-        let maker = try await PrivateRedis.attach(cache: cache)
+        let maker = try await attach(cache: cache)
         await maker.leave()
         // flock(1) takes the lock and lets redis-server inherit it, as an owner does.
+        let settings = "port 0\nunixsocket redis.sock\nappendonly yes\nsave \"\"\n"
         let other = try await ChildProcess(
-            "/usr/bin/flock",
-            ["--no-fork", cache + "/.prefetch/server.lock", "redis-server", cache + "/.prefetch/redis/redis.conf"])
-        #expect(await becomes { !LockFile.isFree(cache + "/.prefetch/server.lock") })
-        let guest = try await PrivateRedis.attach(cache: cache)
+            "/usr/bin/env",
+            ["-C", cache + "/.prefetch/redis", "flock", "--no-fork", "server.lock", "redis-server", "-"],
+            input: Array(settings.utf8))
+        #expect(await becomes { !LockFile.isFree(cache + "/.prefetch/redis/server.lock") })
+        let guest = try await attach(cache: cache)
         #expect(await !guest.isOwner)
         #expect(await guest.serverPID() == other.pid)
-        try await guest.connection.command(["CONFIG", "SET", "appendfsync", "always"])
         try await guest.connection.command(["SET", "k", "v"])
+        #expect(await becomes { await guest.hasWrittenAll })
         other.signal(SIGKILL)
         await other.wait()
         #expect(await becomes { (try? await guest.connection.command(["GET", "k"]).string) == "v" })
@@ -122,7 +136,7 @@ struct PrivateRedisTests {
     @Test("A server that cannot be kept running is reported once")
     func hopeless() async throws {
         let reports = Reports()
-        let owner = try await PrivateRedis.attach(cache: cache) { error in Task { await reports.add(error) } }
+        let owner = try await attach(cache: cache) { error in Task { await reports.add(error) } }
         let pid = try #require(await owner.serverPID())
         // Its restart fails: the log, which every start opens, is a directory now.
         unlink(cache + "/.prefetch/redis/redis.log")
@@ -137,13 +151,13 @@ struct PrivateRedisTests {
     @Test("A cache with a path too long for a socket has its socket in /tmp, and odd characters are no obstacle")
     func longPath() async throws {
         let cache = directory.path("Bilder \"neu\"\nä\\ 'x'/" + String(repeating: "x", count: 120))
-        let first = try await PrivateRedis.attach(cache: cache)
+        let first = try await attach(cache: cache)
         guard case .unix(let socket) = first.configuration.endpoint else {
             throw RedisError(.configuration, "no socket")
         }
         #expect(socket.hasPrefix("/tmp/prefetch-\(geteuid())/") && socket.utf8.count < 60)
         try await first.connection.command(["SET", "k", "v"])
-        let guest = try await PrivateRedis.attach(cache: cache)
+        let guest = try await attach(cache: cache)
         #expect(guest.configuration == first.configuration)
         await guest.leave()
         await first.leave()
@@ -154,7 +168,7 @@ struct PrivateRedisTests {
     @Test("Without redis-server the error names the package, with an old one its version")
     func unusableProgram() async throws {
         let missing = await #expect(throws: PrefetchError.self) {
-            try await PrivateRedis.attach(cache: cache, searchPath: directory.path)
+            try await attach(cache: cache, searchPath: directory.path)
         }
         #expect(missing?.kind == .redisUnavailable)
         #expect(missing?.hint.contains("apt-get install -y redis-server") == true)
@@ -162,19 +176,19 @@ struct PrivateRedisTests {
             Array("#!/bin/sh\necho 'Redis server v=6.0.16 sha=00000000:0 bits=64'\n".utf8), to: "redis-server")
         chmod(directory.path("redis-server"), 0o755)
         let old = await #expect(throws: PrefetchError.self) {
-            try await PrivateRedis.attach(cache: cache, searchPath: directory.path)
+            try await attach(cache: cache, searchPath: directory.path)
         }
         #expect(old?.kind == .redisUnavailable)
         #expect(old?.message.contains("6.0.16") == true)
         // Neither has kept the lock.
-        #expect(LockFile.isFree(cache + "/.prefetch/server.lock"))
+        #expect(LockFile.isFree(cache + "/.prefetch/redis/server.lock"))
     }
 
     @Test("A cache that cannot be made is named")
     func unusableCache() async {
         directory.write([], to: "file")
         let error = await #expect(throws: PrefetchError.self) {
-            try await PrivateRedis.attach(cache: directory.path("file"))
+            try await attach(cache: directory.path("file"))
         }
         #expect(error?.kind == .cacheUnavailable)
         #expect(error?.message.contains(directory.path("file")) == true)
@@ -182,14 +196,14 @@ struct PrivateRedisTests {
 
     @Test("Damaged data is reported in the server's words, with the command that repairs it")
     func damagedData() async throws {
-        let first = try await PrivateRedis.attach(cache: cache)
+        let first = try await attach(cache: cache)
         try await first.connection.command(["SET", "k", "v"])
         await first.leave()
         let folder = cache + "/.prefetch/redis/appendonlydir/"
         let file = try #require(fopen(folder + "appendonly.aof.1.incr.aof", "a"))
         fputs("nonsense\r\nmore\r\n", file)
         fclose(file)
-        let error = await #expect(throws: PrefetchError.self) { try await PrivateRedis.attach(cache: cache) }
+        let error = await #expect(throws: PrefetchError.self) { try await attach(cache: cache) }
         #expect(error?.kind == .redisUnavailable)
         #expect(error?.message.contains("Bad file format") == true)
         #expect(error?.hint.contains("redis-check-aof --fix '\(folder)appendonly.aof.manifest'") == true)
@@ -197,11 +211,11 @@ struct PrivateRedisTests {
 
     @Test("A lock held on another machine is refused with host and process")
     func otherHost() async throws {
-        let folder = try PrivateRedisFolder(cache: cache)
-        let lock = try #require(try LockFile.take(folder.lock))
+        let folder = try await folder()
+        let lock = try #require(try LockFile.take(PrivateRedisFolder.lockName, in: folder.data))
         let record = ServerRecord(socket: "/nowhere/redis.sock", host: "elsewhere", owner: 4711, server: 4712)
-        try folder.write(record.json, to: folder.recordPath)
-        let error = await #expect(throws: PrefetchError.self) { try await PrivateRedis.attach(cache: cache) }
+        try folder.data.write(record.json, to: PrivateRedisFolder.recordName)
+        let error = await #expect(throws: PrefetchError.self) { try await attach(cache: cache) }
         #expect(error?.kind == .redisUnavailable)
         #expect(error?.message.contains("elsewhere") == true && error?.message.contains("4711") == true)
         withExtendedLifetime(lock) {}
@@ -210,9 +224,9 @@ struct PrivateRedisTests {
     @Test("A cancelled attach ends and keeps nothing")
     func cancelled() async throws {
         let cache = cache
-        let folder = try PrivateRedisFolder(cache: cache)
-        let lock = try #require(try LockFile.take(folder.lock))
-        let task = Task { try await PrivateRedis.attach(cache: cache) }
+        let folder = try await folder()
+        let lock = try #require(try LockFile.take(PrivateRedisFolder.lockName, in: folder.data))
+        let task = Task { try await attach(cache: cache) }
         task.cancel()
         await #expect(throws: PrefetchError.self) { try await task.value }
         withExtendedLifetime(lock) {}
@@ -244,5 +258,9 @@ private actor Reports {
 }
 
 extension LockFile {
-    static func isFree(_ path: String) -> Bool { (try? take(path)) != nil }
+    static func isFree(_ path: String) -> Bool {
+        let slash = path.lastIndex(of: "/") ?? path.startIndex
+        guard let folder = try? HeldFolder(path: String(path[..<slash])) else { return true }
+        return (try? take(String(path[slash...].dropFirst()), in: folder)) != nil
+    }
 }

@@ -25,4 +25,12 @@ extension PrivateRedis {
         let line = info?.split(whereSeparator: \.isNewline).first { $0.hasPrefix("process_id:") }
         return line.flatMap { Int32($0.dropFirst("process_id:".count)) }
     }
+
+    /// Whether the server has handed what it knows to the kernel, which keeps it when the server is killed.
+    nonisolated var hasWrittenAll: Bool {
+        get async {
+            let info = try? await connection.command(["INFO", "persistence"]).string
+            return info?.contains("aof_buffer_length:0\r\n") == true
+        }
+    }
 }

@@ -48,6 +48,34 @@ struct LoadOptionWorkerTests {
         #expect(fixture.origin.requestCount() == 8)
     }
 
+    @Test("A batch never sends the cookies of another one, and they are gone when it has ended")
+    func cookies() async throws {
+        let fixture = try await WorkerFixture()
+        let queue = try fixture.queue()
+        fixture.origin.setFallback { request in
+            self.png(Int(request.path.dropFirst()) ?? 0, [("Set-Cookie", "sid=\(request.path.dropFirst(2)); Path=/")])
+        }
+        var options = BatchOptions()
+        options.options = .handleCookies
+        let worker = try fixture.worker(configure: {
+            $0.maxConcurrentDownloads = 1
+            $0.burst = false
+        })
+        async let counts = worker.run()
+        var cookies: [[String?]] = []
+        for round in 1...2 {
+            let first = fixture.origin.requestCount()
+            let urls = (0..<3).map { fixture.origin.url("/\($0)\(round)") }
+            let id = try await fixture.submit(urls, to: queue, options: options)
+            while try await queue.status(of: id)?.state == .running { try await Task.sleep(for: .milliseconds(5)) }
+            cookies.append(fixture.origin.requests.dropFirst(first).map { $0.header("Cookie") })
+        }
+        #expect(cookies == [[nil, "sid=1", "sid=1"], [nil, "sid=2", "sid=2"]])
+        while await worker.manager.downloader.jarCount > 0 { try await Task.sleep(for: .milliseconds(20)) }
+        worker.drain()
+        #expect(try await counts.finished == 6)
+    }
+
     @Test("Each URL has what its own line asks")
     func ofURLs() async throws {
         let fixture = try await WorkerFixture()

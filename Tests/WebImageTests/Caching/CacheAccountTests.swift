@@ -124,6 +124,92 @@ struct CacheAccountTests {
         try expectTrue(cache)
     }
 
+    private func write(_ words: [(index: Int, value: UInt64)]) throws {
+        let file = open(directory.path(".prefetch/account"), O_WRONLY | O_CLOEXEC)
+        try #require(file >= 0)
+        defer { close(file) }
+        for (index, value) in words {
+            var value = value.littleEndian
+            #expect(pwrite(file, &value, 8, off_t(index * 8)) == 8)
+        }
+    }
+
+    @Test(
+        "A word that nobody can have counted is no number, and the next count sets it right",
+        arguments: [
+            0x7FFF_FFFF_FFFF_FFFF, 0x8000_0000_0000_0000, 0xFFFF_FFFF_FFFF_FFFF << 25, 0x5000_0000_0000_0000, 1 << 39,
+        ])
+    func implausible(word: UInt64) throws {
+        let (first, second) = (try cache(), try cache())
+        for index in 0..<10 { try store(index, in: first) }
+        try write([(8 + CacheKey("3").leafIndex, word)])
+        #expect(first.knownSize == nil && second.known() == nil)
+        try store(11, in: second)
+        try expectTrue(first)
+        #expect(second.knownTotals?.count == 11)
+        try write((0..<256).map { (8 + $0, word) })
+        #expect(try second.sweep(SweepRules())?.remaining.count == 11)
+        try expectTrue(second)
+    }
+
+    @Test("Whatever bit of it flips, nobody ends, and a sweep leaves what there is")
+    func flippedBits() throws {
+        let cache = try cache()
+        for index in 0..<4 { try store(index, in: cache) }
+        for word in [0, 1, 2, 3, 8, 8 + CacheKey("1").leafIndex] {
+            for bit in 0..<64 {
+                let bytes = try #require(directory.read(".prefetch/account"))
+                let before = (0..<8).reduce(UInt64(0)) { $0 | UInt64(bytes[word * 8 + $1]) << (8 * UInt64($1)) }
+                try write([(word, before ^ 1 << UInt64(bit))])
+                _ = cache.knownTotals
+                try store(5, in: cache)
+                _ = try cache.diskUsage()
+                #expect(try cache.sweep(SweepRules(maxSize: 1 << 40))?.remaining.count == 5, "word \(word), bit \(bit)")
+                try expectTrue(cache)
+                try cache.remove(CacheKey("5"))
+            }
+        }
+    }
+
+    @Test(
+        "An account that is cut short under those who have it mapped ends nobody, and is made anew",
+        arguments: [0, 8, 4_000])
+    func truncated(length: Int) throws {
+        let caches = try (0..<3).map { _ in try cache() }
+        for index in 0..<30 { try store(index, in: caches[index % 3]) }
+        for round in 0..<3 {
+            #expect(truncate(directory.path(".prefetch/account"), off_t(length)) == 0)
+            for (index, cache) in caches.enumerated() {
+                try store(100 + 10 * round + index, in: cache)
+                _ = cache.knownTotals
+                try cache.remove(CacheKey("\(10 * round + index)"))
+            }
+            for cache in caches { try expectTrue(cache) }
+        }
+    }
+
+    @Test("Files whose lengths together are no number, and dates that no clock has, are counted and swept")
+    func lengths() throws {
+        let cache = try cache()
+        for index in 0..<4 {
+            try store(index, in: cache)
+            let path = cache.cachePath(forKey: "\(index)")
+            #expect(chmod(path, 0o600) == 0)
+            // As long as the file system can have it.
+            _ = [Int64.max, 8 << 40, 15 << 40, 1 << 40].first { truncate(path, off_t($0)) == 0 }
+            let times = [timespec(tv_sec: index == 0 ? .max : index == 1 ? .min : 20_000_000_000, tv_nsec: 0)]
+            #expect(utimensat(AT_FDCWD, path, times + times, 0) == 0)
+        }
+        #expect(try cache.diskUsage().count == 4)
+        _ = try cache.totalSize
+        var rules = SweepRules(maxAge: 1)
+        rules.isDryRun = true
+        let report = try #require(try cache.sweep(rules))
+        #expect(report.expired.count + report.remaining.count >= 4)
+        #expect(try cache.sweep(SweepRules(maxSize: 1 << 30)) != nil)
+        for index in 0..<4 { #expect(try cache.lookup(CacheKey("\(index)")) == nil) }
+    }
+
     @Test("A cache that is only read is walked")
     func readOnly() throws {
         for index in 0..<5 { try store(index, in: try cache()) }

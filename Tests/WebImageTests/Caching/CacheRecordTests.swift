@@ -9,11 +9,11 @@ struct CacheRecordTests {
     @Test("A record has the bytes of its table")
     func layout() {
         let record = CacheRecord(
-            level: .decode, format: .png, width: 0x0102, height: 0x0304_0506, length: 0x0A_0B0C_0D0E,
+            level: .decode, format: .png, width: 0x0102, height: 0x0304_0506, length: 0x0B0C_0D0E,
             digest: Self.digest,
             storedAt: 0x6789_ABCD)
         let expected: [UInt8] =
-            [1, 3, 1, 2, 0x02, 0x01, 0, 0, 0x06, 0x05, 0x04, 0x03, 0, 0, 0, 0, 0x0E, 0x0D, 0x0C, 0x0B, 0x0A, 0, 0, 0]
+            [1, 3, 1, 2, 0x02, 0x01, 0, 0, 0x06, 0x05, 0x04, 0x03, 0, 0, 0, 0, 0x0E, 0x0D, 0x0C, 0x0B, 0, 0, 0, 0]
             + [0xCD, 0xAB, 0x89, 0x67, 0, 0, 0, 0] + Self.digest.bytes
         #expect(record.encoded == expected)
         #expect(CacheRecord(expected) == record)
@@ -24,7 +24,7 @@ struct CacheRecordTests {
         for level in ValidationLevel.allCases {
             for digest in [nil, Self.digest] {
                 let record = CacheRecord(
-                    level: level, format: format, width: 1, height: 2, length: 3, digest: digest, storedAt: -4)
+                    level: level, format: format, width: 1, height: 2, length: 3, digest: digest, storedAt: 4)
                 #expect(CacheRecord(record.encoded) == record)
                 #expect(record.encoded.count == 64)
             }

@@ -81,7 +81,7 @@ struct DiskCacheClearTests {
         outside.write([1], to: "\(key.leaf.suffix(2))/\(key.name)")
         let before = outside.contents()
         #expect(symlink(outside.path, directory.path(String(key.path.prefix(4)))) == 0)
-        #expect(throws: WebImageError.self) { try cache.clear() }
+        #expect(try cache.clear() == 0)
         #expect(outside.contents() == before)
     }
 

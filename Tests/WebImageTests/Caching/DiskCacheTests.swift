@@ -244,35 +244,6 @@ struct DiskCacheTests {
                 ])
     }
 
-    @Test("A symbolic link in the place of a folder or a file is refused by name", arguments: [2, 4, 6, 69])
-    func symbolicLinks(length: Int) throws {
-        try DiskCache(directory: directory.path("cache")).store(ImageBody(bytes), for: key, record: record(bytes))
-        let part = directory.path("cache/\(key.path.prefix(length))")
-        #expect(rename(part, directory.path("outside")) == 0)
-        #expect(symlink(directory.path("outside"), part) == 0)
-        // One that was opened before has the directory itself open, wherever it is now.
-        let cache = try DiskCache(directory: directory.path("cache"))
-        let found = #expect(throws: WebImageError.self) { try cache.lookup(key) }
-        #expect(found?.code == .localFault && found?.message.contains(directory.path("cache")) == true)
-        let before = directory.contents()
-        let error = #expect(throws: WebImageError.self) {
-            try cache.store(ImageBody([1]), for: key, record: record([1]), replacing: true)
-        }
-        #expect(error?.code == .localFault && error?.underlyingCode == ELOOP)
-        #expect(error?.message.contains("symbolic link") == true)
-        #expect(directory.contents() == before)
-    }
-
-    @Test("What is no file at all is moved aside")
-    func fifo() throws {
-        let cache = try cache()
-        try cache.store(ImageBody(bytes), for: key, record: record(bytes))
-        unlink(directory.path(key.path))
-        #expect(mkfifo(directory.path(key.path), 0o600) == 0)
-        #expect(try cache.lookup(key) == nil)
-        #expect(try cache.store(ImageBody(bytes), for: key, record: record(bytes)) == .stored)
-    }
-
     @Test("A directory everybody can write to is warned of, with the remedy")
     func worldWritable() throws {
         mkdir(directory.path("c"), 0o700)

@@ -115,6 +115,39 @@ struct TransferLockTests {
         #expect(filtered.cacheKey(for: "http://h/a?x=1") == plain.cacheKey(for: "http://h/a"))
     }
 
+    @Test(
+        "A process whose transfer lasts is waited for, however long that takes; one that gives no more signs of life is not"
+    )
+    func signsOfLife() async throws {
+        let patience = Duration.milliseconds(400)
+        let (holder, other) = (
+            try TransferLock(try DiskCache(directory: directory.path), patience: patience),
+            try TransferLock(try DiskCache(directory: directory.path), patience: patience)
+        )
+        let first = try await holder.acquire(key)
+        let second = Task { [key] in try await other.acquire(key) }
+        while other.waitingForOthers == 0 { try await Task.sleep(for: .milliseconds(5)) }
+        try await Task.sleep(for: patience * 4)
+        #expect(other.waitingForOthers == 1)
+        first.release()
+        let taken = try await second.value
+        // It is the holder now, and the first one waits for it as long as it lives.
+        let third = Task { [key] in try await holder.acquire(key) }
+        while holder.waitingForOthers == 0 { try await Task.sleep(for: .milliseconds(5)) }
+        try await Task.sleep(for: patience * 2)
+        #expect(holder.waitingForOthers == 1)
+        // As one that is stopped, or whose download loop hangs.
+        other.setSilent(true)
+        let began = ContinuousClock.now
+        let without = try await third.value
+        #expect(ContinuousClock.now - began < patience * 20)
+        without.release()
+        taken.release()
+        // Nothing is left of either, in either process.
+        other.setSilent(false)
+        for lock in [holder, other] { try await lock.acquire(key).release() }
+    }
+
     @Test("A process that hangs with its lock holds up the others for a while, not for ever")
     func patience() async throws {
         let cache = try DiskCache(directory: directory.path)

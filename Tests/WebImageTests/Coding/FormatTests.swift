@@ -109,11 +109,8 @@ struct FormatTests {
             #expect(try ImageCoder().verify(bytes, level: .header).format == format)
             for level in [ValidationLevel.structure, .decode] {
                 let error = ImageCoder().failure(bytes, level: level)
-                #expect(error?.isUnverifiableFormat == true)
-                #expect(error?.code == .badImageData)
-                #expect(
-                    error?.message
-                        == "\(format.rawValue.uppercased()) cannot be verified yet; --validate header keeps it")
+                #expect(error?.code == .unsupportedFormat && error?.unverifiedFormat == format)
+                #expect(error?.message == "\(format.rawValue.uppercased()) cannot be verified")
             }
         }
     }

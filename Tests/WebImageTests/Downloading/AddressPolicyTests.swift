@@ -54,8 +54,15 @@ struct AddressPolicyTests {
     func ports(port: Int, isPermitted: Bool) throws {
         let address = try #require(IPAddress("8.8.8.8"))
         #expect((AddressPolicy().refusal(of: address, port: port) == nil) == isPermitted)
+        // An open network opens the ports of web servers; others have to be named.
         let open = AddressPolicy(allow: [try #require(CIDR("8.8.8.0/24"))])
-        #expect(open.refusal(of: address, port: port) == nil)
+        #expect(open.refusal(of: address, port: port) == AddressPolicy().refusal(of: address, port: port))
+        let own = AddressPolicy(allow: [try #require(CIDR("10.0.0.0/8"))])
+        let inside = try #require(IPAddress("10.0.0.1"))
+        #expect((own.refusal(of: inside, port: port) == nil) == isPermitted)
+        #expect(own.opens(inside, port: port) == isPermitted)
+        let named = AddressPolicy(allow: [try #require(CIDR("10.0.0.0/8:\(port)"))])
+        #expect(named.refusal(of: inside, port: port) == nil)
     }
 
     @Test("A block with a port opens that port alone, and a closed one stays closed")
@@ -70,6 +77,21 @@ struct AddressPolicyTests {
         #expect(redis.refusal(of: address, port: 6379) == "127.0.0.1 port 6379 is closed by the operator")
         #expect(redis.refusal(of: try #require(IPAddress("::ffff:127.0.0.1")), port: 6379) != nil)
         #expect(redis.refusal(of: address, port: 80) == nil)
+    }
+
+    @Test(
+        "A closed address stays closed in every form that leads to it",
+        arguments: [
+            "10.0.0.5", "::ffff:10.0.0.5", "::10.0.0.5", "64:ff9b::a00:5", "2002:a00:5::1", "2606:4700::5efe:10.0.0.5",
+        ])
+    func denied(text: String) throws {
+        let open = ["0.0.0.0/0", "::/0"].compactMap { CIDR($0) }
+        let address = try #require(IPAddress(text))
+        let policy = AddressPolicy(allow: open, deny: [try #require(CIDR("10.0.0.0/24"))])
+        #expect(policy.refusal(of: address, port: 80) == "\(address) port 80 is closed by the operator")
+        let port = AddressPolicy(allow: open, deny: [try #require(CIDR("10.0.0.5:9090"))])
+        #expect(port.refusal(of: address, port: 9090) != nil)
+        #expect(port.refusal(of: address, port: 80) == nil)
     }
 
     @Test(

@@ -75,6 +75,67 @@ struct ImageDownloaderAddressTests {
         }
         let error = await downloader.failure(server.url("/"))
         #expect(error?.code == .refused)
+        // Nobody can open it, so nobody is told how.
+        #expect(error?.refusedAddress == nil)
         #expect(server.connectionCount == 0)
+    }
+
+    @Test("A closed address stays closed for a name the operator has given it, and the proxy itself is never closed")
+    func denyWins() async throws {
+        let server = try OriginServer()
+        server.setFallback { _ in OriginResponse(body: [1]) }
+        let deny = [CIDR("127.0.0.1:\(server.port)")].compactMap { $0 }
+        let named = try makeDownloader {
+            $0.addressPolicy.deny = deny
+            $0.resolve = ["redis.example:\(server.port):127.0.0.1"]
+            $0.connectTo = ["other.example:80:127.0.0.1:\(server.port)"]
+        }
+        for url in ["http://redis.example:\(server.port)/", "http://other.example/"] {
+            #expect(await named.failure(url)?.code == .refused)
+        }
+        #expect(server.connectionCount == 0)
+        let proxied = try makeDownloader {
+            $0.addressPolicy.deny = deny
+            $0.proxy = server.url("")
+        }
+        #expect(await proxied.failure("http://public.example/") == nil)
+        #expect(await proxied.failure(server.url("/secret"))?.code == .refused)
+        #expect(server.requests.map(\.path) == ["http://public.example/"])
+    }
+
+    @Test(
+        "A place that is closed while downloads run gets no further request, over an open connection either",
+        arguments: ["127.0.0.1", "localhost", "127.0.0.2", "[::ffff:127.0.0.1]", "2130706433"])
+    func closedLater(host: String) async throws {
+        let server = try OriginServer(address: "0.0.0.0")
+        server.setFallback { _ in OriginResponse(body: [1]) }
+        let downloader = try makeDownloader { $0.maxAttempts = 1 }
+        let url = "http://\(host):\(server.port)/"
+        #expect(await downloader.failure(url) == nil)
+        let (connections, requests) = (server.connectionCount, server.requests.count)
+        downloader.closedPlaces.closeOnThisMachine(port: server.port, reason: "the queue's Redis")
+        let error = await downloader.failure(url)
+        #expect(error?.code == .refused && error?.refusedAddress == nil, "\(error?.message ?? "")")
+        #expect(error?.message.hasSuffix("port \(server.port) is the queue's Redis") == true)
+        server.route("/there", .redirect(to: url))
+        #expect(server.connectionCount == connections && server.requests.count == requests)
+    }
+
+    @Test("A closed name is refused whatever it resolves to, by redirect and behind a proxy too")
+    func closedName() async throws {
+        let server = try OriginServer()
+        server.route("/there", .redirect(to: "http://REDIS.example.:\(server.port)/"))
+        server.setFallback { _ in OriginResponse(body: [1]) }
+        for proxy in [nil, server.url("")] {
+            let downloader = try makeDownloader {
+                $0.proxy = proxy
+                $0.resolve = ["redis.example:\(server.port):127.0.0.1"]
+            }
+            downloader.closedPlaces.close("Redis.example", port: server.port, reason: "the queue's Redis")
+            let urls = ["http://redis.example:\(server.port)/"] + (proxy == nil ? [server.url("/there")] : [])
+            for url in urls { #expect(await downloader.failure(url)?.code == .refused, "\(url)") }
+            #expect(proxy != nil || server.requests.map(\.path) == ["/there"])
+        }
+        #expect(server.requests.count == 1)
     }
 }

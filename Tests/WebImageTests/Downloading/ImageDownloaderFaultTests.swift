@@ -122,6 +122,15 @@ struct ImageDownloaderFaultTests {
         #expect(server.requests[0].header("Accept-Encoding") == nil)
     }
 
+    @Test("A header line without an end is called that, not a want of memory")
+    func endlessHeaderLine() async throws {
+        let server = try OriginServer()
+        server.route("/", OriginResponse(body: Self.body, fault: .longHeader(10_000_000)))
+        let error = try #require(await makeDownloader { $0.maxHeaderBytes = 1 << 30 }.failure(server.url("/")))
+        #expect(
+            error.code == .connectionLost && error.message == "a line of the response's header is longer than 100 KB")
+    }
+
     @Test(
         "Silence ends a try, before the header and in the body",
         arguments: [OriginResponse.Fault.stallBeforeHeader, .stall(after: 10)])
@@ -135,7 +144,9 @@ struct ImageDownloaderFaultTests {
         let error = try #require(await downloader.failure(server.url("/")))
         #expect(error.code == .timedOut)
         #expect(error.isTransient)
-        #expect(error.message == "no byte for 0.15 s")
+        var what = "byte"
+        if case .stallBeforeHeader = fault { what = "header line" }
+        #expect(error.message == "no \(what) for 0.15 s")
         #expect(server.requestCount() == 2)
         #expect(await downloader.activeDownloadCount == 0)
     }

@@ -90,19 +90,29 @@ struct ImageDownloaderRedirectTests {
         server.route("/end", OriginResponse(body: [1]))
         let downloader = try makeDownloader {
             $0.setValue("a=b", forHTTPHeaderField: "Cookie")
-            $0.setValue("1", forHTTPHeaderField: "X-Kept")
+            $0.setValue("key", forHTTPHeaderField: "X-Api-Key")
+            $0.setValue("de", forHTTPHeaderField: "accept-language")
         }
         let url = server.url("/same").replacing("http://", with: "http://user:p%40ss@")
-        let image = try await downloader.download(url, headers: [HTTPHeader("Proxy-Authorization", "Basic x")])
+        let own = [("Proxy-Authorization", "Basic x"), ("Private-Token", "t"), ("If-Match", "*"), ("X-Of-A-Site", "1")]
+        let image = try await downloader.download(url, headers: own.map { HTTPHeader($0, $1) })
         #expect(!image.effectiveURL.contains("ss@"))
         let basic = "Basic dXNlcjpwQHNz"
         #expect(server.requests.map { $0.header("Authorization") } == [basic, basic, basic])
         #expect(server.requests.map { $0.header("Cookie") } == ["a=b", "a=b", "a=b"])
+        for (name, value) in own + [("X-Api-Key", "key"), ("Accept-Language", "de")] {
+            #expect(server.requests.map { $0.header(name) } == [value, value, value], "\(name)")
+        }
         for request in otherPort.requests + otherHost.requests {
             #expect(request.header("Authorization") == nil)
             #expect(request.header("Cookie") == nil)
             #expect(request.header("Proxy-Authorization") == nil)
-            #expect(request.header("X-Kept") == "1")
+            // What is not known to be harmless may be a credential.
+            for name in ["X-Api-Key", "Private-Token", "X-Of-A-Site"] {
+                #expect(request.header(name) == nil, "\(name)")
+            }
+            #expect(request.header("Accept-Language") == "de" && request.header("If-Match") == "*")
+            #expect(request.header("User-Agent") != nil && request.header("Accept") != nil)
         }
         #expect(otherPort.requestCount() == 1 && otherHost.requestCount() == 1)
         // The handle that carried them is used again without.
@@ -122,5 +132,45 @@ struct ImageDownloaderRedirectTests {
         _ = try await downloader.download(other.url("/"), options: .handleCookies)
         #expect(server.requests.map { $0.header("Cookie") } == [nil, "id=1", nil, nil])
         #expect(other.requests[0].header("Cookie") == nil)
+    }
+
+    @Test("Each jar has its own cookies, over shared connections and redirects, and they go with it")
+    func jars() async throws {
+        let server = try OriginServer()
+        server.setFallback { OriginResponse(headers: [("Set-Cookie", "id=\($0.path.dropFirst()); Path=/")], body: [1]) }
+        server.route("/hop", .redirect(to: "/end"))
+        let downloader = try makeDownloader { $0.maxConcurrentDownloads = 1 }
+        func get(_ path: String, _ jar: CookieJar?) async throws -> String? {
+            _ = try await downloader.download(server.url(path), options: .handleCookies, cookies: jar)
+            return server.requests.last?.header("Cookie")
+        }
+        var jar: CookieJar? = CookieJar()
+        let other = CookieJar()
+        let sent = [
+            try await get("/a", jar), try await get("/b", other), try await get("/c", nil), try await get("/hop", jar),
+            try await get("/hop", other), try await get("/hop", nil),
+        ]
+        #expect(sent == [nil, nil, nil, "id=a", "id=b", "id=c"])
+        // All of it went over one connection.
+        #expect(server.connectionCount == 1)
+        #expect(await downloader.jarCount == 3)
+        jar = nil
+        try await until { await downloader.jarCount == 2 }
+        #expect(try await get("/d", CookieJar()) == nil)
+        // A session that begins anew forgets all cookies, also those of jars that are still there.
+        try await downloader.createNewSession()
+        #expect(try await get("/e", other) == nil)
+    }
+
+    @Test("Two downloads of one URL with different jars are two transfers")
+    func jarsDoNotShareATransfer() async throws {
+        let server = try OriginServer()
+        server.route("/", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        let downloader = try makeDownloader()
+        async let first = downloader.download(server.url("/"), options: .handleCookies, cookies: CookieJar())
+        async let second = downloader.download(server.url("/"), options: .handleCookies, cookies: CookieJar())
+        try await until { server.requestCount("/") == 2 }
+        server.release("/")
+        _ = try await (first, second)
     }
 }

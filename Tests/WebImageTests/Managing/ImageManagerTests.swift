@@ -130,17 +130,42 @@ struct ImageManagerTests {
         #expect(manager.failedURLs.count == 0)
     }
 
-    @Test("A format without a check ends badImage, is not listed, and is kept at header")
+    @Test("A format without a check ends unsupported and is not listed; who keeps such images has it at level header")
     func unverifiable() async throws {
         let svg = Array("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1\" height=\"1\"/>".utf8)
         origin.route("/a.svg", OriginResponse(body: svg))
         let strict = try manager()
         let error = await failure(strict, origin.url("/a.svg"))
-        #expect(error?.outcome == .badImage)
-        #expect(error?.message.contains("--validate header") == true)
-        #expect(strict.failedURLs.count == 0)
+        #expect(error?.outcome == .unsupported && error?.unverifiedFormat == .svg)
+        #expect(error?.message == "SVG cannot be verified" && error?.httpStatus == 200 && error?.attempts == 1)
+        #expect(strict.failedURLs.count == 0 && strict.cache.disk.existingPath(forKey: origin.url("/a.svg")) == nil)
+        let keeping = try manager { $0.unverifiableFormats = .keep }
+        let kept = try await keeping.loadImage(with: origin.url("/a.svg"))
+        #expect(kept.outcome == .downloaded && kept.info.format == .svg && kept.info.level == .header)
+        // From memory and, by another manager, from the disk; who does not keep such images asks again and leaves the file.
+        let other = try manager { $0.unverifiableFormats = .keep }
+        for again in [keeping, other] {
+            #expect(try await again.loadImage(with: origin.url("/a.svg")).outcome == .hit)
+        }
+        let skipping = try manager()
+        #expect(await failure(skipping, origin.url("/a.svg"))?.outcome == .unsupported)
+        #expect(readFile(try #require(kept.path)) == svg)
+        #expect(origin.requestCount() == 3)
         let lenient = try manager { $0.validation = .header }
         #expect(try await lenient.loadImage(with: origin.url("/a.svg")).info.format == .svg)
+    }
+
+    @Test("A JPEG of a kind that the library does not decode is unsupported, not damaged")
+    func unsupportedKinds() async throws {
+        var arithmetic = GeneratedImage.jpeg(seed: 1, width: 24, height: 24)
+        for place in arithmetic.indices.dropLast() where arithmetic[place] == 0xFF && arithmetic[place + 1] == 0xC0 {
+            arithmetic[place + 1] = 0xC9
+        }
+        origin.route("/a.jpg", OriginResponse(body: arithmetic))
+        let error = await failure(try manager(), origin.url("/a.jpg"))
+        #expect(error?.outcome == .unsupported && error?.unverifiedFormat == .jpeg, "\(error?.message ?? "")")
+        let keeping = try manager { $0.unverifiableFormats = .keep }
+        #expect(try await keeping.loadImage(with: origin.url("/a.jpg")).info.level == .header)
     }
 
     @Test("A file that passed less is verified on the hit, and raised or replaced")
@@ -197,8 +222,6 @@ struct ImageManagerTests {
         case .none:
             #expect(statuses == [] && !lists(.badImageData))
         }
-        var unverifiable = WebImageError(.badImageData, "")
-        unverifiable.isUnverifiableFormat = true
-        #expect(!policy.lists(unverifiable))
+        #expect(!lists(.unsupportedFormat))
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import CLinux
 import Glibc
 import Origin
@@ -186,16 +187,15 @@ struct PortedCacheStorageTests {
         #expect(await cache.containsImage(forKey: "frames") == .none)
     }
 
-    /// The original has a file manager that fails; here the directory is one in which nothing can be made.
+    /// The original has a file manager that fails; here the directory is gone, so that nothing can be made in it.
     @Test("SDImageCacheTests 41 StoreImageDataToDiskWithCustomFileManager")
     func failingDirectory() async throws {
         let cache = try ImageCache(directory: folder.path("cache"))
-        #expect(rmdir(folder.path("cache/v1")) == 0)
-        folder.write([1], to: "cache/v1")
+        try FileManager.default.removeItem(atPath: folder.path("cache"))
         let error = await #expect(throws: WebImageError.self) {
             try await cache.storeImageDataToDisk(image, forKey: key)
         }
-        #expect(error?.code == .localFault && error?.underlyingCode == ENOTDIR)
+        #expect(error?.code == .localFault && error?.underlyingCode == ENOENT)
         #expect(error?.message.contains(folder.path("cache")) == true)
     }
 

@@ -11,7 +11,8 @@ struct OutcomeTests {
             (.secureConnectionFailed, .tls), (.tooLarge, .tooLarge), (.refused, .refused),
             (.connectionLost, .truncated), (.invalidDownloadOperation, .refused), (.invalidDownloadResponse, .refused),
             (.invalidDownloadContentType, .refused),
-            (.tooManyRedirects, .httpError), (.notCached, .notCached), (.digestMismatch, .mismatch), (.localFault, nil),
+            (.tooManyRedirects, .httpError), (.notCached, .notCached), (.digestMismatch, .mismatch),
+            (.unsupportedFormat, .unsupported), (.localFault, nil),
         ] as [(WebImageError.Code, PrefetchOutcome?)])
     func `every error has its outcome, and a local fault has none`(code: WebImageError.Code, outcome: PrefetchOutcome?)
     {
@@ -25,6 +26,20 @@ struct OutcomeTests {
         #expect(WebImageOptions(name: "delayPlaceholder") == nil)
         #expect(([.retryFailed, .fromCacheOnly] as WebImageOptions).names == ["retryFailed", "fromCacheOnly"])
         #expect(WebImageOptions.allNames.allSatisfy { WebImageOptions(name: $0)?.names == [$0] })
+    }
+
+    @Test
+    func `bytes of later versions are unknown, and skipped`() {
+        #expect(
+            PrefetchOutcome(code: 0) == nil && PrefetchOutcome(code: 32) == nil && PrefetchOutcome(code: 255) == nil)
+        #expect((1...19).allSatisfy { PrefetchOutcome(code: $0)?.rawValue == $0 })
+        #expect((20...31).allSatisfy { PrefetchOutcome(code: $0) == .unknown })
+        #expect(PrefetchOutcome.unknown.isSkipped && PrefetchOutcome.unknown.name == "unknown")
+        #expect(PrefetchOutcome.unsupported.rawValue == 19 && PrefetchOutcome(name: "unsupported") == .unsupported)
+        #expect(PrefetchOutcome.allCases.allSatisfy { PrefetchOutcome(name: $0.name) == $0 })
+        var counts = PrefetchCounts()
+        counts[.unknown] = 2
+        #expect((counts.finished, counts.skipped) == (2, 2))
     }
 
     @Test

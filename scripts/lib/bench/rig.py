@@ -54,6 +54,7 @@ class Rig:
         self.children = []
         names = [name for name in os.environ if name.lower().endswith("_proxy") or name in ("REDIS_URL", "PREFETCH_REDIS_URL")]
         self.environment = {name: value for name, value in os.environ.items() if name not in names}
+        self.environment["XDG_STATE_HOME"] = self.path("state")
 
     def __enter__(self):
         return self

@@ -40,6 +40,7 @@ def main():
     parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
     coord = os.path.join(parser.parse_args().binaries, "prefetch-coord")
     work = pathlib.Path(tempfile.mkdtemp(prefix="webdataset-"))
+    os.environ["XDG_STATE_HOME"] = str(work / "state")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

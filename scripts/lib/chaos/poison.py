@@ -33,7 +33,8 @@ class Poison:
         end = time.monotonic() + 0.2
         while time.monotonic() < end:
             try:
-                if job in client.many(asked):
+                # The mark names a claim, job@nonce.
+                if any(mark and mark.split("@")[0] == job for mark in client.many(asked)):
                     if self.world.workers.kill_serial(serial):
                         self.world.count("worker kill -9 under its mark, by a planted picture")
                     client.close()

@@ -18,7 +18,7 @@ from world import HOST
 LEASE = 2.0
 # What a command may end with: success, skipped URLs or something found, and the documented errors (docs/CHECKS.md, 7).
 DOCUMENTED = {0, 1, 3, 4, 64, 65, 66, 69, 70, 73, 74, 75, 77, 78}
-WORKER = ["--lease", "2s", "--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", "8", "--timeout", "3s", "--connect-timeout", "3s"]
+WORKER = ["--lease", "2s", "--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", "8", "--timeout", "10s", "--connect-timeout", "10s"]
 WORKER += ["--retry-delay", "100ms", "--drain-timeout", "1s", "--quiet", "--host-patience", "2s"]
 
 
@@ -224,7 +224,8 @@ class Cell:
             self.fail("a worker did not leave within 25 s of SIGTERM")
             worker.child.kill()
             return
-        if code != 0:
+        # One that was told before it had even joined has no one to say goodbye to.
+        if code != 0 and not (code == -signal.SIGTERM and not await self.redis("EXISTS", self.key("w", worker.name))):
             self.fail(f"a worker that was told to leave ended with {code}")
 
     # A key of a wrong type
@@ -235,12 +236,15 @@ class Cell:
         name = self.spoilt = await keys.chosen(self, wanted, words)
         key, saved = self.key(name), f"matrix:{self.queue}"
         kind = await self.redis.text("TYPE", key)
-        if kind != "none":
-            await self.redis("RENAME", key, saved)
-        if kind == "string" or (kind == "none" and verbs & keys.STRINGS):
-            await self.redis("HSET", key, "wrong", "type")
-        else:
-            await self.redis("SET", key, "of a wrong type")
+        is_hash = kind == "string" or (kind == "none" and verbs & keys.STRINGS)
+        # In one step: others make a key anew as soon as it is gone.
+        steps = [("RENAME", key, saved)] if kind != "none" else []
+        steps += [("HSET", key, "wrong", "type") if is_hash else ("SET", key, "of a wrong type")]
+        try:
+            await self.redis.many([("MULTI",), *steps, ("EXEC",)])
+        except resp.Refused as error:
+            self.fail(f"the harness: {name}: {error}")
+            return self.fault.end()
         wrong = await self.redis.text("TYPE", key)
         self.tasks.append(asyncio.ensure_future(self.heal(key, saved, wrong)))
 

@@ -68,7 +68,7 @@ class Files:
         self.library, self.calls, self.problems = Library(self.world), {}, []
 
     async def prepare(self):
-        """A cache that has some images, then the run without faults that tells the calls."""
+        """A cache that has some images, then the run without faults that tells the calls. Returns what was wrong with that."""
         cell = await self.harness.bare("files-base")
         self.base = cell.cache
         batch = cell.batch("base", good=6, slow=0, bad=False)
@@ -85,6 +85,7 @@ class Files:
         await cell.close()
         if not self.harness.options.cut and not self.harness.options.only:
             await self.compare()
+        return self.problems
 
     async def compare(self):
         """Whether strace sees a call that the library does not."""
@@ -113,7 +114,7 @@ class Files:
             variables = {"LD_PRELOAD": self.library.path, "FAULT_ROOT": cell.cache, **variables}
         return await cell.worker(*OPTIONS, *more, around=around, variables=variables)
 
-    async def end(self, cell, worker, seconds=40):
+    async def end(self, cell, worker, seconds=60):
         """A burst ends by itself when the batch is done."""
         worker.is_ours = True
         try:

@@ -34,6 +34,8 @@ from world import World  # noqa: E402
 
 # Scenarios from which a repair can bring back what was lost: the list is all it needs.
 MENDABLE = {"run", "control", "death", "leaving"}
+# Scenarios in which somebody else ends what a worker leaves behind, and the script that sees to it.
+HEALERS = {"death": "REAP", "leaving": "RELEASE"}
 
 
 class Plan:
@@ -75,23 +77,32 @@ class Plan:
             if where & MENDABLE:
                 lost.setdefault(key, []).append(script)
         for key, scripts in sorted(lost.items()):
-            script = self.dice("lost", key).choice(sorted(scripts))
+            script = min(scripts, key=lambda script: self.rank("lost", key, script))
             out.append((f"{script}/lost:{key}", script, "lost", key))
         return out
 
+    def rank(self, *words):
+        return zlib.crc32(repr((self.seed, *words)).encode())
+
     def dice(self, *words):
-        return random.Random(zlib.crc32(repr((self.seed, *words)).encode()))
+        return random.Random(self.rank(*words))
 
     def scenario(self, name, script, kind, key):
-        """The scenario of a cell and the call that is hit: one that comes in every run of it."""
+        """The scenario of a cell, and from which call on how many are hit. What other runs have more or less does not change it."""
         dice = self.dice(name)
         able = [s for s in SCENARIOS if self.calls.get(s, {}).get(script)]
         if key:
             able = [s for s in able if s in self.seen[(script, key)]]
         if kind == "lost":
             able = [s for s in able if s in MENDABLE]
-        scenario = dice.choice(able)
-        return scenario, dice.randint(1, max(1, self.calls[scenario][script] // 2)), 1 if kind in ("late", "type", "lost") else dice.randint(1, 2)
+        # Where a worker is killed or leaves, others get what a fault left with it: only for the script this is about.
+        able = [s for s in able if HEALERS.get(s, script) == script] or able
+        if script in HEALERS.values() and not key:
+            able = [s for s in able if s in HEALERS] or able
+        wanted, times = dice.choice((1, 1, 2, 3)), dice.randint(1, 2)
+        scenario = min(able, key=lambda s: self.rank(name, s))
+        call = min(wanted, max(1, self.calls[scenario][script] // 2))
+        return scenario, call, 1 if kind in ("late", "type", "lost") else times
 
 
 class Harness:
@@ -99,13 +110,15 @@ class Harness:
         self.options, self.world, self.digests = options, world, names.Digests()
         self.plan = Plan(options.seed, names.names())
         self.turns = asyncio.Semaphore(options.jobs)
-        self.results, self.serial = [], 0
+        # Seconds that no fault accounts for, on a machine as busy as this one: set by the round without faults.
+        self.results, self.serial, self.patience = [], 0, 12.0
 
     async def cell(self, name, scenario, fault, key=None, verbs=frozenset()):
         """Runs one cell; None where its fault met no call."""
         self.serial += 1
         proxy = Proxy(os.path.join(self.world.folder, f"{self.serial}.sock"), self.world.socket, self.digests, fault)
         cell = Cell(self.world, f"{name} {scenario}", proxy, fault, self.options.seed)
+        cell.patience = self.patience
         await proxy.start()
         if key:
             fault.spoil = lambda words: cell.spoil(key, verbs, words)
@@ -126,7 +139,9 @@ class Harness:
     async def bare(self, name):
         """A cell without a proxy."""
         fault = Fault()
-        return Cell(self.world, name, Proxy(self.world.socket, self.world.socket, self.digests, fault), fault, self.options.seed)
+        cell = Cell(self.world, name, Proxy(self.world.socket, self.world.socket, self.digests, fault), fault, self.options.seed)
+        cell.patience = self.patience
+        return cell
 
     async def act(self, cell, scenario):
         await SCENARIOS[scenario](cell)
@@ -150,10 +165,12 @@ class Harness:
             self.plan.note(cell, scenario, monitor.touched.get(cell.queue, {}), seconds)
             failures += [f"without a fault, {scenario}: {text} ({cell.folder})" for text in cell.failures]
         monitor.stop()
+        self.patience = max(self.patience, 2 * max(self.plan.seconds.values()))
         return failures + (self.plan.problems() if not self.options.only else [])
 
     async def one(self, name, script, kind, key):
         scenario, call, times = self.plan.scenario(name, script, kind, key)
+        scenario, call = self.options.scenario or scenario, self.options.call or call
         async with self.turns:
             verbs = self.plan.keys.get(script, {}).get(key, frozenset())
             for attempt in range(3):
@@ -164,7 +181,7 @@ class Harness:
                     break
             if not fault.hits:
                 cell.fail(f"not reached: {scenario} made no call of {script}")
-        self.say(name, script, kind, f"{scenario}, call {fault.call}", cell)
+        self.say(name, script, kind, f"{scenario}, call {fault.call}", cell, f" --in {scenario} --call {fault.call}")
 
     async def file(self, files, name, call, kind, fault):
         cell = await files.one(name, call, kind, fault)
@@ -172,13 +189,13 @@ class Harness:
             shutil.rmtree(cell.folder, ignore_errors=True)
         self.say(name, call, fault, "files", cell)
 
-    def say(self, name, row, column, where, cell):
+    def say(self, name, row, column, where, cell, exactly=""):
         state = "red" if cell.failures else "mended" if cell.mended else "ok"
         self.results.append((name, row, column, where, state, cell))
         if self.options.verbose or state == "red":
             print(f"{state:7}{name} in {where}" + "".join(f"\n       - {text}" for text in cell.failures), flush=True)
             if state == "red":
-                print(f"       scripts/chaos matrix --only '{name}' --seed {self.options.seed}    {cell.folder}", flush=True)
+                print(f"       scripts/chaos matrix --only '{name}' --seed {self.options.seed}{exactly}    {cell.folder}", flush=True)
 
 
 def table(title, rows, columns, results):
@@ -200,15 +217,14 @@ def table(title, rows, columns, results):
 
 def cut(plan, cells, size, always):
     """A sample in which every kind of fault appears, and as many rows as there is room for; what most depends on is always there."""
-    dice = plan.dice("cut")
+    ranked = sorted(cells, key=lambda cell: plan.rank("cut", cell[0]))
     chosen, used = [cell for cell in cells if cell[0] in always], {}
-    kinds = list(dict.fromkeys(kind(cell) for cell in cells))
+    kinds = sorted({kind(cell) for cell in cells})
     while len(chosen) < min(size, len(cells)):
         wanted = kinds[len(chosen) % len(kinds)]
-        left = [cell for cell in cells if cell not in chosen]
+        left = [cell for cell in ranked if cell not in chosen]
         able = [cell for cell in left if kind(cell) == wanted] or left
-        least = min(used.get(cell[1], 0) for cell in able)
-        pick = dice.choice([cell for cell in able if used.get(cell[1], 0) == least])
+        pick = min(able, key=lambda cell: used.get(cell[1], 0))
         used[pick[1]] = used.get(pick[1], 0) + 1
         chosen.append(pick)
     return chosen
@@ -225,15 +241,19 @@ async def run(options, folder):
     harness = Harness(options, world)
     failures, files, cells, others = [], None, [], []
     try:
+        rounds = []
         if options.part != "files":
-            failures += await harness.clean()
+            rounds.append(harness.clean())
+        if options.part != "scripts":
+            files = Files(harness)
+            rounds.append(files.prepare())
+        for found in await asyncio.gather(*rounds):
+            failures += found
+        if options.part != "files":
             cells = harness.plan.cells()
             count = f"{len(harness.plan.scripts)} scripts in {len(SCENARIOS)} scenarios"
             print(f"{count}, {len(cells)} cells; a round without faults took {time.monotonic() - began:.0f} s", flush=True)
         if options.part != "scripts":
-            files = Files(harness)
-            await files.prepare()
-            failures += files.problems
             others = files.cells()
             print(f"{len(files.calls)} calls on kinds of files, {len(others)} cells", flush=True)
         if options.only:
@@ -266,6 +286,8 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/chaos matrix", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="CELL", help="only these cells, as REPORT/error or 'CLAIM/type:*'; may be repeated")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="which calls are hit, and in which scenarios")
+    parser.add_argument("--in", dest="scenario", choices=sorted(SCENARIOS), help="the scenario, where it is not to be the seed's")
+    parser.add_argument("--call", type=int, metavar="N", help="the first call that is hit, where it is not to be the seed's")
     parser.add_argument("--part", choices=("scripts", "files"), help="one of the two matrices")
     parser.add_argument("--cut", type=int, metavar="N", help="only N cells, in which every kind of fault appears")
     parser.add_argument("--jobs", type=int, default=6 * (os.cpu_count() or 2), help="cells at a time; 6 a core by default, since they mostly wait")

@@ -76,13 +76,13 @@ async def ends(cell):
     cell.batches.remove(gone)
     if await cell.redis("EXISTS", cell.key("b", gone.name)):
         cell.fail("a batch that was removed is still there")
-    await cell.submit(due, "--deadline", "300ms")
+    await cell.submit(due, "--deadline", "2s")
 
     async def is_due():
         await cell.do("status", due.name)
         return await cell.redis("HGET", cell.key("b", due.name), "state") == b"cancelled"
 
-    if not await cell.until(is_due, 5 + cell.patience):
+    if not await cell.until(is_due, 7 + cell.patience):
         cell.fail("a batch whose deadline has passed still runs")
 
 
@@ -150,15 +150,29 @@ async def hosts(cell):
 @scenario
 async def repair(cell):
     """Almost everything that can be wrong with a queue, and a repair of it."""
-    batch = cell.batch("repair", good=20, slow=0)
+    batch = cell.batch("repair", good=20, slow=4)
     await cell.submit(batch)
     name, jobs = batch.name, cell.key("jobs", batch.name)
-    payload = await cell.plant("RPOP", jobs)
-    await cell.plant("HSET", cell.key("own", "nobody:1"), payload.split()[2], payload)
+    worker = await cell.worker("--max-concurrent-downloads", "1")
+
+    async def has_jobs():
+        keys = await cell.redis("KEYS", cell.key("own", "*").replace("{", "\\{"))
+        for key in keys:
+            if any(field[:1] != b"#" for field in await cell.redis("HKEYS", key)):
+                return True
+        return False
+
+    # One that dies and is forgotten: its claims are nobody's.
+    await cell.until(has_jobs, cell.patience)
+    await cell.kill(worker)
+    await cell.plant("DEL", cell.key("workers"))
     await cell.plant("RPOP", jobs)
     await cell.plant("LPUSH", jobs, "no job at all")
-    await cell.plant("HSET", cell.key("b", name), "pushed", batch.total - 4, "finished", 3)
-    await cell.plant("HSET", cell.key("b", name, "skipped"), 0, "1 timeout 0 1 http://h/ x")
+    await cell.plant("HSET", cell.key("b", name), "pushed", batch.total - 4)
+    await cell.plant("HINCRBY", cell.key("b", name), "finished", 3)
+    for index, row in enumerate(batch.rows):
+        if row[1] == IMAGE:
+            await cell.plant("HSET", cell.key("b", name, "skipped"), index, "1 timeout 0 1 http://h/ x")
     await cell.plant("SET", cell.key("slots"), "no hash")
     await cell.plant("DEL", cell.key("bell"))
     await cell.plant("SREM", cell.key("running"), name)

@@ -128,13 +128,18 @@ async def files(cell, more=()):
     for batch in cell.batches:
         if batch.ends == "done":
             wanted.update({place(cell.cache, url): digest for url, may, digest, _ in [*batch.rows, *more] if may == IMAGE})
+    missing, other = [], []
     for path, digest in wanted.items():
         try:
             with open(path, "rb") as file:
                 if hashlib.sha256(file.read()).hexdigest() != digest:
-                    cell.fail(f"{path} is not what the origin sent")
-        except OSError as error:
-            cell.fail(f"an image that was counted is not there: {error}")
+                    other.append(path)
+        except OSError:
+            missing.append(path)
+    if missing:
+        cell.fail(f"{len(missing)} images are not there, the first: {missing[0]}")
+    if other:
+        cell.fail(f"{len(other)} images are not what the origin sent, the first: {other[0]}")
     top = os.path.join(cell.cache, "v1")
     may = {place(cell.cache, url) for batch in cell.batches for url, _, _, _ in batch.rows}
     found = {os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names}

@@ -1,0 +1,64 @@
+/// Moves members of JSON lines to their `columns`, from where the export has them.
+struct ListMembers {
+    private let kept: [String]
+    private var found: Set<String> = []
+    private var line: [UInt8] = []
+    /// Whether the line on its way is too long to be read whole, and is passed on as it is.
+    private var isLong = false
+
+    /// * `kept`: names of members.
+    init(_ kept: [String]) { self.kept = kept }
+
+    /// Reads a piece; `body` gets all lines in their order, each with its end.
+    mutating func read(
+        _ bytes: ArraySlice<UInt8>, _ body: ([UInt8]) throws(PrefetchError) -> Void
+    ) throws(PrefetchError) {
+        var rest = bytes
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            try add(rest[...end], body)
+            rest = rest[(end + 1)...]
+        }
+        if !rest.isEmpty { try add(rest, body) }
+    }
+
+    /// The last line, where no line end closes it.
+    /// - Throws: `unreadableList` where no line has one of the members; what `body` throws.
+    mutating func finish(_ body: ([UInt8]) throws(PrefetchError) -> Void) throws(PrefetchError) {
+        if !line.isEmpty { try body(isLong ? line : rewritten(line)) }
+        guard let missing = kept.first(where: { !found.contains($0) }) else { return }
+        throw PrefetchError(
+            .unreadableList, "no line has the member '\(missing)' for what is kept",
+            hint: "name a member as it is written in the list")
+    }
+
+    private mutating func add(
+        _ part: ArraySlice<UInt8>, _ body: ([UInt8]) throws(PrefetchError) -> Void
+    ) throws(PrefetchError) {
+        line += part
+        let isWhole = line.last == UInt8(ascii: "\n")
+        if line.count > LineReader.longest { isLong = true }
+        guard isWhole || isLong else { return }
+        try body(isLong ? line : rewritten(line))
+        line.removeAll(keepingCapacity: true)
+        if isWhole { isLong = false }
+    }
+
+    private mutating func rewritten(_ line: [UInt8]) -> [UInt8] {
+        let start = line.firstIndex { $0 == UInt8(ascii: "{") } ?? 0
+        guard line[..<start].allSatisfy({ [0x20, 0x09, 0xEF, 0xBB, 0xBF].contains($0) }),
+            var object = JSONLine.object(Array(line[start...]))
+        else { return line }
+        var columns: [String: JSONValue] = [:]
+        if case .object(let known) = object["columns"] { columns = known }
+        for name in kept {
+            guard let value = JSONLine.members.contains(name) ? object[name] : object.removeValue(forKey: name) else {
+                continue
+            }
+            found.insert(name)
+            columns[name] = .string(value.text)
+        }
+        if !columns.isEmpty { object["columns"] = .object(columns) }
+        guard let bytes = JSONValue.object(object).encoded, bytes.count < LineReader.longest else { return line }
+        return bytes + [UInt8(ascii: "\n")]
+    }
+}

@@ -1,0 +1,181 @@
+internal import CLinux
+internal import FoundationEssentials
+internal import Glibc
+
+/// Opens what a list is in. A list is read several times, and a pipe, a socket or a device gives its bytes once: what is no regular file
+/// is copied into one first.
+package enum ListFile {
+    /// What standard input is called in messages.
+    private static let standardInput = "standard input"
+
+    /// Whether a path names something that gives its bytes once, `-`, a pipe, a socket, a terminal or a device, or a file that has no name
+    /// for another process. False for what is not there, and for a folder.
+    package static func isStream(_ path: String) -> Bool {
+        var status = stat()
+        if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 0 { return true }
+        return isReadOnce(path)
+    }
+
+    private static func isReadOnce(_ path: String) -> Bool {
+        if path == "-" { return true }
+        var status = stat()
+        guard stat(path, &status) == 0 else { return false }
+        return ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
+    }
+
+    /// What a list is called in messages.
+    package static func name(of path: String) -> String {
+        descriptor(path) == STDIN_FILENO ? standardInput : path
+    }
+
+    /// Whether a name of messages is a path that another command can read.
+    static func isNamed(_ name: String) -> Bool { name != standardInput && descriptor(name) == nil }
+
+    /// What a copy of a list is called, and with it the batch: the file's name, `stdin` or `pipe`.
+    package static func stem(of path: String) -> String {
+        guard let descriptor = descriptor(path) else { return URLList(path: path, total: 0, hash: "").stem }
+        return descriptor == STDIN_FILENO ? "stdin" : "pipe"
+    }
+
+    /// Opens a list for one pass. A FIFO is waited for until somebody writes into it, for as long as that takes.
+    ///
+    /// * `waiting`: called once where nobody has written into a FIFO for a second.
+    /// - Throws: `notFound`, `unreadableList` with the reason: a folder, a terminal, what may not be read.
+    package static func open(_ path: String, waiting: () -> Void = {}) throws(PrefetchError) -> Int32 {
+        var status = stat()
+        let file: Int32
+        if let descriptor = descriptor(path), isReadOnce(path) {
+            // By its number: what is behind it need not have a name that can be opened (a socket has none).
+            file = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        } else if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO {
+            file = openFIFO(path, waiting)
+        } else {
+            file = clinux_open(path, O_RDONLY | O_CLOEXEC, 0)
+        }
+        guard file >= 0 else { throw failure(path, errno) }
+        if let refusal = refusal(of: file, path) {
+            close(file)
+            throw refusal
+        }
+        return file
+    }
+
+    /// Why an open file can be no list; nil where it can.
+    static func refusal(of file: Int32, _ path: String) -> PrefetchError? {
+        var status = stat()
+        if fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
+            return PrefetchError(
+                .unreadableList, "\(path) is a folder, and a list is a file",
+                hint: "give a text file with one URL a line, or - for standard input")
+        }
+        guard isatty(file) == 1 else { return nil }
+        return PrefetchError(
+            .unreadableList, "\(name(of: path)) is a terminal", hint: "pipe a list into it: cat urls.txt | …")
+    }
+
+    /// Refuses what can be read only once, where a list is read several times.
+    /// - Throws: `unreadableList`.
+    static func requireRepeatable(_ path: String) throws(PrefetchError) {
+        guard isReadOnce(path) else { return }
+        throw PrefetchError(
+            .unreadableList, "\(name(of: path)) is no regular file, and the list has to be read more than once",
+            hint: "copy it into a file first: cat \(path) > urls.txt")
+    }
+
+    /// Copies a list that can be read only once into a file of a folder and returns its path.
+    ///
+    /// * `waiting`: as of ``open(_:waiting:)``.
+    /// - Throws: as ``open(_:waiting:)``; `inputOutput` where it cannot be written, and then nothing is left of it.
+    package static func copy(
+        _ path: String, into folder: String, waiting: () -> Void = {}
+    ) throws(PrefetchError) -> String {
+        let source = try open(path, waiting: waiting)
+        defer { close(source) }
+        let target = "\(folder)/\(stem(of: path))-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).txt"
+        let file = clinux_open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            throw PrefetchError(.inputOutput, "cannot write \(target): \(String(cString: strerror(errno)))")
+        }
+        defer { close(file) }
+        do throws(PrefetchError) { try copy(path, from: source, to: file, in: folder) } catch {
+            unlink(target)
+            throw error
+        }
+        return target
+    }
+
+    /// A path that can be read any number of times until this process ends, and leaves nothing behind: the path itself where it is a
+    /// regular file or a folder, otherwise a copy in TMPDIR that has no name.
+    ///
+    /// - Throws: as ``copy(_:into:waiting:)``.
+    package static func repeatable(_ path: String, waiting: () -> Void = {}) throws(PrefetchError) -> String {
+        guard isReadOnce(path) else { return path }
+        let copied = try copy(path, into: temporaryFolder, waiting: waiting)
+        defer { unlink(copied) }
+        let file = clinux_open(copied, O_RDONLY | O_CLOEXEC, 0)
+        guard file >= 0 else { throw failure(copied, errno) }
+        // Never closed: the path is good for as long as the descriptor is (proc(5)).
+        return "/proc/self/fd/\(file)"
+    }
+
+    /// TMPDIR, or `/tmp`.
+    package static var temporaryFolder: String { ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp" }
+
+    private static func copy(
+        _ path: String, from source: Int32, to file: Int32, in folder: String
+    ) throws(PrefetchError) {
+        var buffer = [UInt8](repeating: 0, count: 1 << 18)
+        while true {
+            let count = buffer.withUnsafeMutableBytes { read(source, $0.baseAddress, $0.count) }
+            if count == 0 { return }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { throw failure(path, errno) }
+            let code = TemporaryFile.write(Array(buffer[..<count]), to: file)
+            guard code == 0 else {
+                throw PrefetchError(
+                    .inputOutput, "cannot copy the list from \(name(of: path)): \(String(cString: strerror(code)))",
+                    hint: "make room in \(folder)")
+            }
+        }
+    }
+
+    /// The descriptor that a path stands for; nil for any other path.
+    private static func descriptor(_ path: String) -> Int32? {
+        if path == "-" || path == "/dev/stdin" { return STDIN_FILENO }
+        for folder in ["/dev/fd/", "/proc/self/fd/"] where path.hasPrefix(folder) {
+            return Int32(path.dropFirst(folder.count))
+        }
+        return nil
+    }
+
+    /// Opens a FIFO without waiting in open(2), which could say nothing meanwhile, and waits for its first bytes, or its end.
+    private static func openFIFO(_ path: String, _ waiting: () -> Void) -> Int32 {
+        let file = clinux_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
+        guard file >= 0 else { return -1 }
+        var entry = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
+        var patience: Int32 = 1_000
+        // Until there was a first writer a FIFO is not at its end (fifo(7), poll(2)).
+        while true {
+            let count = poll(&entry, 1, patience)
+            if count > 0 { break }
+            if count == 0 {
+                waiting()
+                patience = -1
+            } else if errno != EINTR {
+                let code = errno
+                close(file)
+                errno = code
+                return -1
+            }
+        }
+        _ = clinux_set_nonblock(file, 0)
+        return file
+    }
+
+    private static func failure(_ path: String, _ code: Int32) -> PrefetchError {
+        PrefetchError(
+            code == ENOENT ? .notFound : .unreadableList,
+            "cannot read \(name(of: path)): \(String(cString: strerror(code)))",
+            hint: "give a text file with one URL a line, or - for standard input")
+    }
+}

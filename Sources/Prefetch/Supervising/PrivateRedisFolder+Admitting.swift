@@ -1,0 +1,113 @@
+internal import CLinux
+internal import Glibc
+internal import WebImage
+
+extension PrivateRedisFolder {
+    /// A secret that shows that this user has made the folder on this machine.
+    private static let originName = "origin"
+
+    /// Opens the data of a cache's private server, and makes the folder where it is missing. What was not made here is moved aside
+    /// first, unless somebody vouches for it.
+    /// - Throws: `cacheUnavailable`, `inputOutput`; `configuration` where there is no list of caches and nobody vouches; `notFound` where
+    ///   the terms allow neither to use nor to make it; `stopped` when cancelled.
+    static func admit(cache: String, _ admission: CacheAdmission) async throws(PrefetchError) -> PrivateRedisFolder {
+        let control = try CacheControl(cache: cache)
+        var made: MadeCaches?
+        do throws(PrefetchError) { made = try MadeCaches(admission.state) } catch {
+            guard admission.trust != .none else { throw error }
+        }
+        if let found = try accepted(control, made, admission) { return found }
+        guard admission.startsServer else { throw notNamed(control.cache) }
+        guard admission.setsAside || admission.trust != .none || !exists(in: control.cache) else {
+            throw notMadeHere(control.cache)
+        }
+        // One at a time: two that come at once to what was not made here must not set aside what the other has just made.
+        let lock = try await made?.lock()
+        defer { lock?.release() }
+        if let found = try accepted(control, made, admission) { return found }
+        if let data = try control.folder.folder(name) {
+            // Made a moment ago by a command that was killed then.
+            let isEmpty = try data.names().allSatisfy { $0.hasPrefix(originName) }
+            if isEmpty && HeldFolder.fault(of: data.status, isFolder: true) == nil || admission.trust != .none {
+                return try remembered(control, data, made)
+            }
+            try setAside(control, data, admission)
+        }
+        try control.folder.make(name, mode: 0o700)
+        guard let data = try control.folder.folder(name) else {
+            throw .file("open", "\(control.folder.path)/\(name)")
+        }
+        return try remembered(control, data, made)
+    }
+
+    /// The folder where it is there and can be used as it is.
+    private static func accepted(
+        _ control: CacheControl, _ made: MadeCaches?, _ admission: CacheAdmission
+    ) throws(PrefetchError) -> PrivateRedisFolder? {
+        guard let data = try control.folder.folder(name) else { return nil }
+        let status = data.status
+        // Nothing can be done about it, not even to move it aside.
+        if status.st_uid != geteuid() { throw .notOurs(data.path, HeldFolder.fault(of: status, isFolder: true) ?? "") }
+        var isOurs = admission.trust == .standing || admission.trust == .given && made == nil
+        if !isOurs, let origin = Self.origin(of: data), let made { isOurs = try made.contains(origin) }
+        guard isOurs else { return nil }
+        if let fault = HeldFolder.fault(of: status, isFolder: true) { throw .notOurs(data.path, fault) }
+        return try PrivateRedisFolder(cache: control.cache, data: data)
+    }
+
+    private static func origin(of data: HeldFolder) -> String? {
+        let text = String(decoding: data.read(originName).prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+        return text.utf8.count == 64 ? text : nil
+    }
+
+    /// Writes a new secret, also in place of one that somebody else may know, and puts it on the list.
+    private static func remembered(
+        _ control: CacheControl, _ data: HeldFolder, _ made: MadeCaches?
+    ) throws(PrefetchError) -> PrivateRedisFolder {
+        if let fault = HeldFolder.fault(of: data.status, isFolder: true) { throw .notOurs(data.path, fault) }
+        let folder = try PrivateRedisFolder(cache: control.cache, data: data)
+        guard let made else { return folder }
+        var random = SystemRandomNumberGenerator()
+        let origin = Digest.hex((0..<32).map { _ in random.next() as UInt8 })
+        try data.write(origin + "\n", to: originName, isSynced: true)
+        fsync(control.folder.descriptor)
+        try made.add(origin, path: control.cache)
+        return folder
+    }
+
+    private static func setAside(
+        _ control: CacheControl, _ data: HeldFolder, _ admission: CacheAdmission
+    ) throws(PrefetchError) {
+        // Somebody works with it, who has another list: a container, or another state folder.
+        let lock: LockFile?
+        do throws(PrefetchError) { lock = try LockFile.takeExisting(lockName, in: data) } catch {
+            throw PrefetchError(
+                .cacheUnavailable,
+                "the private Redis of \(control.cache) is in use, and was not made by this user on this machine",
+                hint: "to use it as it is, add --trust-cache")
+        }
+        defer { lock?.release() }
+        let target = "\(name).aside-\(String(UInt32.random(in: 0 ... .max), radix: 16))"
+        let folder = control.folder
+        guard renameat(folder.descriptor, name, folder.descriptor, target) == 0 else {
+            throw .file("move aside", data.path)
+        }
+        admission.notice(
+            "\(control.cache) was not made by this user on this machine, so the queue in it is not used: it is in "
+                + "\(folder.path)/\(target) now; to use it, put it back in the place of \(data.path) and add --trust-cache"
+        )
+    }
+
+    /// The folder is none that somebody named, and no server of ours runs for it.
+    static func notNamed(_ cache: String) -> PrefetchError {
+        PrefetchError(
+            .notFound, "nobody has named \(cache), so its private Redis, which does not run, is not started",
+            hint: "name the folder with --cache, or another Redis with --redis")
+    }
+
+    private static func notMadeHere(_ cache: String) -> PrefetchError {
+        PrefetchError(
+            .cacheUnavailable, "\(cache) was not made by this user on this machine, so the queue in it is not used",
+            hint: "the next command sets it aside and begins a new one; to use it, add --trust-cache")
+    }
+}

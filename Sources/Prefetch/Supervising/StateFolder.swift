@@ -1,0 +1,77 @@
+internal import Glibc
+
+/// The folder in which the programs remember what concerns this user on this machine: `$XDG_STATE_HOME/prefetch`, by default
+/// `~/.local/state/prefetch`.
+package struct StateFolder: Sendable {
+    /// Absolute; nil where neither a variable nor the user database names a home.
+    let path: String?
+
+    /// A folder by its path, made when it is first used; nil for a user without one.
+    package init(path: String?) { self.path = path }
+
+    /// By the XDG Base Directory Specification, in which a relative path counts as not set.
+    package init(variable: (String) -> String?) {
+        if let state = variable("XDG_STATE_HOME"), state.hasPrefix("/") {
+            path = state + "/prefetch"
+        } else {
+            path = (variable("HOME").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? Self.home)
+                .map { ($0 == "/" ? "" : $0) + "/.local/state/prefetch" }
+        }
+    }
+
+    /// That of this user.
+    package static var ofUser: StateFolder { StateFolder { getenv($0).map { String(cString: $0) } } }
+
+    /// Opens it, and makes it with the mode 0700 where it is missing.
+    /// - Throws: `configuration` where it cannot be made, or is not this user's alone.
+    func open() throws(PrefetchError) -> HeldFolder {
+        guard let path else {
+            throw Self.unusable("this user has no home folder")
+        }
+        if mkdir(path, 0o700) != 0, errno != EEXIST {
+            do throws(PrefetchError) { try Self.makeParents(of: path) } catch { throw Self.unusable(error.message) }
+            guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+                throw Self.unusable(PrefetchError.file("make", path).message)
+            }
+        }
+        var status = stat()
+        guard lstat(path, &status) == 0 else { throw Self.unusable(PrefetchError.file("open", path).message) }
+        let folder: HeldFolder
+        do throws(PrefetchError) {
+            if let fault = HeldFolder.fault(of: status, isFolder: true) { throw .notOurs(path, fault) }
+            folder = try HeldFolder(path: path)
+        } catch {
+            throw Self.unusable(error.message)
+        }
+        // Between the two looks somebody may have put another in its place.
+        if let fault = HeldFolder.fault(of: folder.status, isFolder: true) { throw Self.unusable("\(path) \(fault)") }
+        return folder
+    }
+
+    private static func unusable(_ reason: String) -> PrefetchError {
+        PrefetchError(
+            .configuration, "the list of the caches that this user has made cannot be kept: \(reason)",
+            hint: "set XDG_STATE_HOME to a folder that you may write, or vouch for the folders you name: "
+                + "--trust-cache (PREFETCH_TRUST_CACHE=1), or name a Redis with --redis")
+    }
+
+    private static func makeParents(of path: String) throws(PrefetchError) {
+        guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return }
+        let parent = String(path[..<slash])
+        if mkdir(parent, 0o700) == 0 || errno == EEXIST { return }
+        guard errno == ENOENT else { throw .file("make", parent) }
+        try makeParents(of: parent)
+        guard mkdir(parent, 0o700) == 0 || errno == EEXIST else { throw .file("make", parent) }
+    }
+
+    /// By the user database, where HOME is not set.
+    private static var home: String? {
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: 1 << 14)
+        guard getpwuid_r(geteuid(), &entry, &buffer, buffer.count, &found) == 0, found != nil, let home = entry.pw_dir
+        else { return nil }
+        let path = String(cString: home)
+        return path.hasPrefix("/") ? path : nil
+    }
+}

@@ -1,0 +1,241 @@
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// A worker's heartbeats, from a thread of its own that touches neither files nor the downloader, over a connection of its own: a disk that
+/// stalls for a while costs the worker neither its registration nor its jobs.
+///
+/// A disk that stays away for more than three leases holds up URLs that others could fetch. Then the jobs go back to their lists without
+/// blame, nothing is claimed, and the worker says `held: disk` until a probe has been written out. A file call that comes back late publishes a
+/// whole file or none, and an outcome that is reported late counts only where it is the first.
+///
+/// No heartbeat is sent where the downloader's thread or the worker itself does not come round, unless the disk is what they wait for: such a
+/// worker hangs, and others take its jobs.
+actor Heartbeat {
+    /// What the worker says of itself.
+    struct Statement: Sendable {
+        /// Its name in Redis.
+        var worker: String
+        /// The batches it asks about.
+        var batches: [BatchIdentity]
+        /// The claims it knew of, and the number of the last one: Redis compares them only while there was no later claim.
+        var claims: PrefetchQueue.KnownClaims
+        /// Fields of its record.
+        var about: [(String, String)]
+    }
+
+    /// What the worker is to act on.
+    enum News: Sendable {
+        /// Redis took the heartbeat of this statement.
+        case answered(Statement, PrefetchQueue.WorkerOrders)
+        /// The worker is not registered any more under this name.
+        case lost(String)
+        /// Redis did not take it.
+        case failed(RedisError)
+        /// The disk does not answer: nothing more is to begin. Once with each heartbeat while that lasts.
+        case held
+        /// These jobs went back.
+        case released(worker: String, jobs: [String])
+        /// The disk answers again.
+        case goesOn
+    }
+
+    /// What it watches.
+    struct Watched: Sendable {
+        /// The file calls of the worker's cache.
+        var calls: FileCalls
+        /// Returns when the disk has taken a write; blocks.
+        var probe: @Sendable () -> Void
+        /// For how long the downloader's thread has not come round.
+        var silence: @Sendable () -> Duration
+        /// Has the worker's transfers give no more signs of life to other processes that wait for them, or again.
+        var setSilent: @Sendable (Bool) -> Void
+    }
+
+    /// Closed while the disk does not answer.
+    nonisolated let hold: FaultGate
+    /// Rings when there is something in ``takeNews()``.
+    nonisolated let bell = Bell()
+    private nonisolated let executor: ThreadExecutor
+    private nonisolated let news = Locked<[News]>([])
+    private let queue: PrefetchQueue
+    private let jobs: JobLedger
+    private let watched: Watched
+    private let lease: Duration
+    private let interval: Duration
+    private let probe = DiskProbe()
+
+    private var statement: Statement?
+    private var statedAt = ContinuousClock.now
+    private var due = ContinuousClock.now
+    private var isBeating = false
+    private var isOver = false
+    private var isSlow = false
+    private var failures = 0
+    private var heldSince: ContinuousClock.Instant?
+    private var hasSaidHeld = false
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    /// Starts the thread, which waits for the first statement. It ends with the last reference.
+    ///
+    /// * `queue`: over a connection that nobody else uses.
+    /// * `lease`: milliseconds.
+    /// * `hold`: closed while the disk does not answer.
+    init(queue: PrefetchQueue, jobs: JobLedger, lease: Int, hold: FaultGate, watched: Watched) {
+        self.queue = queue
+        self.jobs = jobs
+        self.watched = watched
+        self.hold = hold
+        self.lease = .milliseconds(lease)
+        interval = Self.interval(lease: lease)
+        let alarm = ThreadAlarm()
+        let reference = WeakHeartbeat()
+        executor = ThreadExecutor(
+            name: "heartbeat", wake: { alarm.wake() },
+            turn: { maySleep in
+                let sleep = reference.heartbeat?.assumeIsolated { $0.turn() } ?? .zero
+                if maySleep { alarm.sleep(atMost: sleep) }
+            })
+        reference.set(self)
+    }
+
+    deinit { executor.stop() }
+
+    /// Every second, or every third of a lease where that is shorter.
+    static func interval(lease: Int) -> Duration { min(.milliseconds(lease / 3), .seconds(1)) }
+
+    /// Takes what the worker says now, and sends it. Returns at once.
+    nonisolated func tell(_ statement: Statement) {
+        executor.perform { self.assumeIsolated { $0.take(statement) } }
+    }
+
+    /// What came since the last call.
+    nonisolated func takeNews() -> [News] {
+        news.withLock { news in
+            defer { news = [] }
+            return news
+        }
+    }
+
+    /// No heartbeat begins from now on.
+    func end() async {
+        isOver = true
+        statement = nil
+        await queue.connection.close()
+    }
+
+    private func take(_ statement: Statement) {
+        guard !isOver else { return }
+        self.statement = statement
+        statedAt = .now
+        if !isBeating && failures == 0 { due = statedAt }
+    }
+
+    /// One round of the thread; returns how long it may sleep.
+    private func turn() -> Duration {
+        guard statement != nil, !isBeating else { return .seconds(60) }
+        let now = ContinuousClock.now
+        guard now >= due else { return due - now }
+        isBeating = true
+        Task { await beat() }
+        return .zero
+    }
+
+    private func beat() async {
+        defer { isBeating = false }
+        guard let statement, !isOver else { return }
+        let began = ContinuousClock.now
+        // The worker says something new before that; without it, its last words are said again.
+        due = began + interval + min(interval, Duration.milliseconds(500))
+        await lookAtDisk(statement.worker, now: began)
+        let isHung = isHung(now: began)
+        watched.setSilent(isHung || heldSince != nil)
+        guard !isHung else {
+            due = began + min(interval, Duration.milliseconds(200))
+            return
+        }
+        do throws(RedisError) {
+            let orders = try await queue.beat(
+                worker: statement.worker, lease: Int(lease / .milliseconds(1)), trouble: isSlow,
+                batches: statement.batches, claims: statement.claims, about: statement.about + aboutHold(now: began))
+            isSlow = ContinuousClock.now - began > lease / 3
+            failures = 0
+            if let orders {
+                post(.answered(statement, orders))
+            } else {
+                // It joins under another name, and speaks under that.
+                if self.statement?.worker == statement.worker { self.statement = nil }
+                post(.lost(statement.worker))
+            }
+        } catch {
+            failures += 1
+            // A connection that was cut is there again at once.
+            due = ContinuousClock.now + min(interval, Duration.milliseconds(50) * failures)
+            post(.failed(error))
+        }
+    }
+
+    /// Whether the worker or its downloader does not come round, and not because of its disk.
+    private func isHung(now: ContinuousClock.Instant) -> Bool {
+        if watched.silence() > lease / 3 { return true }
+        return now - statedAt > lease && heldSince == nil && watched.calls.oldest < lease / 3
+    }
+
+    private func aboutHold(now: ContinuousClock.Instant) -> [(String, String)] {
+        guard let heldSince else {
+            defer { hasSaidHeld = false }
+            return hasSaidHeld ? [(WorkerHold.reasonField, "")] : []
+        }
+        hasSaidHeld = true
+        return [
+            (WorkerHold.reasonField, WorkerHold.disk),
+            (WorkerHold.durationField, String(Int((now - heldSince) / .milliseconds(1)))),
+            ("trouble", hold.message ?? ""),
+        ]
+    }
+
+    private func post(_ item: News) {
+        news.withLock { $0.append(item) }
+        bell.ring()
+    }
+
+    // MARK: The disk
+
+    private func lookAtDisk(_ worker: String, now: ContinuousClock.Instant) async {
+        let oldest = watched.calls.oldest
+        if heldSince == nil {
+            guard oldest > lease * 3 else { return }
+            heldSince = now - oldest
+            probe.forget()
+            _ = hold.close(WorkerHold.text)
+        } else if probe.hasAnswered {
+            if oldest < lease {
+                heldSince = nil
+                _ = hold.reopen()
+                return post(.goesOn)
+            }
+            probe.forget()
+        }
+        probe.start(watched.probe)
+        post(.held)
+        // Also those that were on their way from Redis when it began.
+        let kept = jobs.kept(by: worker)
+        guard !kept.isEmpty else { return }
+        do throws(RedisError) {
+            try await queue.release(worker: worker, jobs: kept.map(\.claim.name), leaving: false)
+            for job in kept { jobs.didGiveBack(job.id) }
+            post(.released(worker: worker, jobs: kept.map(\.claim.job.name)))
+        } catch {
+            // With the next heartbeat, or its lease runs out.
+        }
+    }
+}
+
+/// The way from the thread to its heartbeat, which it must not keep alive.
+private final class WeakHeartbeat: Sendable {
+    private struct Weak: Sendable { weak var heartbeat: Heartbeat? }
+    private let weak = Locked(Weak())
+    var heartbeat: Heartbeat? { weak.withLock { $0.heartbeat } }
+    func set(_ heartbeat: Heartbeat) { weak.withLock { $0.heartbeat = heartbeat } }
+}

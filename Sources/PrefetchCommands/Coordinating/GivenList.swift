@@ -1,0 +1,88 @@
+internal import Glibc
+internal import Prefetch
+
+/// A list as a command was given it: a file, a pipe by its path, or `-`. What can be read only once is copied, packed lists, tables and
+/// sitemaps are laid out as lines.
+struct GivenList: Sendable {
+    let list: URLList
+    /// Whether the list is a copy that this command made for itself.
+    private let isCopy: Bool
+
+    /// Reads the list.
+    ///
+    /// * `cache`: where copies are kept; nil: TMPDIR.
+    /// * `isLocked`: each line has to have its SHA-256.
+    /// - Throws: `notFound`, `unreadableList`, also where it has no URL and may not be empty; `inputOutput`, `cacheUnavailable` where it
+    ///   cannot be copied. No copy is left then.
+    init(
+        _ path: String, cache: String?, format: ListFormat, table: TableOptions, empty: EmptyListOptions,
+        isLocked: Bool = false
+    ) throws(PrefetchError) {
+        let isStream = ListFile.isStream(path)
+        let name = ListFile.name(of: path)
+        let file = isStream ? try Self.copy(path, cache: cache) : path
+        do throws(PrefetchError) {
+            let (laidOut, unused) = try Self.layOut(
+                file, name: name, stem: ListFile.stem(of: path), isSpooled: isStream, cache: cache, format, table)
+            list = if let laidOut { laidOut } else { try URLList(path: file, format: format, origin: (name, nil)) }
+            try empty.check(list.total, of: name)
+            try list.check(isLocked: isLocked)
+            try table.judge(list.unknownMembers, columns: unused, of: name)
+            isCopy = isStream && laidOut == nil
+        } catch {
+            if isStream { unlink(file) }
+            throw error
+        }
+        if isStream && !isCopy { unlink(file) }
+    }
+
+    /// Removes the copy, where nothing needs it.
+    func removeCopy() {
+        if isCopy { unlink(list.path) }
+    }
+
+    /// Whether a list needs a folder in which it is kept as this command reads it.
+    static func isKept(_ path: String, _ format: ListFormat, _ table: TableOptions) throws(PrefetchError) -> Bool {
+        if ListFile.isStream(path) { return true }
+        return try ListImport(path: path, options: table.options(format)) != nil
+    }
+
+    /// Copies what can be read only once; says on a terminal that it waits for a FIFO.
+    static func copy(_ path: String, cache: String?) throws(PrefetchError) -> String {
+        try ListFile.copy(path, into: folder(cache)) { tellWaiting(path) }
+    }
+
+    /// What `--list` of a command names, as a path that can be read several times while the command runs.
+    /// - Throws: as ``ListFile/repeatable(_:waiting:)``.
+    static func repeatable(_ path: String?) throws(PrefetchError) -> String? {
+        guard let path else { return nil }
+        return try ListFile.repeatable(path) { tellWaiting(path) }
+    }
+
+    /// Says on a terminal what keeps a command.
+    static func tellWaiting(_ path: String) {
+        guard isatty(STDERR_FILENO) == 1 else { return }
+        Console.note("waiting for a writer of \(TerminalText.escaped(path))")
+    }
+
+    /// Where lists are kept that are no files of the person's own: in the cache folder, or where there is none in TMPDIR.
+    private static func folder(_ cache: String?) throws(PrefetchError) -> String {
+        guard let cache else { return ListFile.temporaryFolder }
+        return try ListFolder.make(inCache: cache)
+    }
+
+    /// The list that a packed list, a table or a sitemap becomes, and which columns of a table nothing uses; nil where it is a list as it
+    /// is.
+    private static func layOut(
+        _ path: String, name: String, stem: String, isSpooled: Bool, cache: String?, _ format: ListFormat,
+        _ table: TableOptions
+    ) throws(PrefetchError) -> (URLList?, unused: [String]) {
+        guard
+            let found = try ListImport(path: path, name: name, isSpooled: isSpooled, options: table.options(format))
+        else { return (nil, []) }
+        let unused = try found.unusedColumns()
+        let list = try found.write(into: folder(cache), stem: stem)
+        let isNamed = format == .jsonl || format == .plain
+        return (try URLList(path: list, format: isNamed ? format : .auto, origin: (name, found)), unused)
+    }
+}

@@ -1,0 +1,112 @@
+internal import Glibc
+
+/// A place where the Redis of a configuration listens, as a connection has come to know it.
+package struct RedisPlace: Sendable, Hashable {
+    /// Where the port is.
+    package enum Host: Sendable, Hashable {
+        /// An address in its textual form, or a host name.
+        case named(String)
+        /// Every address of this machine.
+        case thisMachine
+    }
+
+    package var host: Host
+    package var port: Int
+
+    /// nil for this machine as a whole.
+    var name: String? {
+        switch host {
+        case .named(let name): name
+        case .thisMachine: nil
+        }
+    }
+
+    package init(_ host: Host, port: Int) {
+        self.host = host
+        self.port = port
+    }
+
+    /// A host with all addresses its name has now. It may wait for a name server.
+    static func all(of host: String, port: Int) -> Set<RedisPlace> {
+        var places: Set<RedisPlace> = [RedisPlace(.named(host), port: port)]
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var first: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, nil, &hints, &first) == 0 else { return places }
+        defer { freeaddrinfo(first) }
+        var next = first
+        while let entry = next {
+            if let address = entry.pointee.ai_addr.flatMap({ text(of: $0, entry.pointee.ai_addrlen) }) {
+                places.insert(RedisPlace(.named(address), port: port))
+            }
+            next = entry.pointee.ai_next
+        }
+        return places
+    }
+
+    /// The other end of a connected socket; of a Unix socket nothing. A server on this machine usually listens at all of its addresses.
+    static func peer(of descriptor: Int32) -> Set<RedisPlace> {
+        guard let peer = end(of: descriptor, { getpeername($0, $1, $2) }),
+            let own = end(of: descriptor, { getsockname($0, $1, $2) })
+        else { return [] }
+        var places: Set<RedisPlace> = [RedisPlace(.named(peer.address), port: peer.port)]
+        if peer.address == own.address { places.insert(RedisPlace(.thisMachine, port: peer.port)) }
+        return places
+    }
+
+    /// The nodes of `CLUSTER NODES`, with the ports of their bus: `ID ADDRESS:PORT@BUS[,NAME] FLAGS ...`. A node that does not know its own
+    /// address is at `own`.
+    static func nodes(_ text: String, own: String?) -> Set<RedisPlace> {
+        var places: Set<RedisPlace> = []
+        for line in text.split(whereSeparator: \.isNewline) {
+            let words = line.split(separator: " ")
+            guard words.count > 1 else { continue }
+            let parts = words[1].split(separator: ",", omittingEmptySubsequences: false)
+            guard let colon = parts[0].lastIndex(of: ":") else { continue }
+            let ports = parts[0][parts[0].index(after: colon)...].split(separator: "@").compactMap { Int($0) }
+            let hosts =
+                [colon == parts[0].startIndex ? own : String(parts[0][..<colon])]
+                + parts.dropFirst().prefix(1).map { String($0) }
+            for host in hosts.compactMap({ $0 }) where !host.isEmpty && host != "?" {
+                for port in ports where port > 0 { places.insert(RedisPlace(.named(host), port: port)) }
+            }
+        }
+        return places
+    }
+
+    /// The ports a server says in `INFO server` that it listens at; 0 and what is no port left out.
+    static func ports(info: String) -> Set<Int> {
+        var ports: Set<Int> = []
+        for line in info.split(whereSeparator: \.isNewline) {
+            if line.hasPrefix("tcp_port:") { Int(line.dropFirst(9)).map { _ = ports.insert($0) } }
+            // Since 7.0: `listener0:name=tcp,bind=127.0.0.1,port=6379`.
+            guard line.hasPrefix("listener"), let at = line.firstRange(of: ",port=") else { continue }
+            Int(line[at.upperBound...].prefix { $0.isNumber }).map { _ = ports.insert($0) }
+        }
+        return ports.filter { (1...65_535).contains($0) }
+    }
+
+    private typealias Ask = (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+
+    private static func end(of descriptor: Int32, _ ask: Ask) -> (address: String, port: Int)? {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutablePointer(to: &storage) { storage in
+            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { place in
+                guard ask(descriptor, place, &length) == 0, let address = text(of: place, length) else { return nil }
+                // The port stands at the same place in both families (ip(7), ipv6(7)).
+                let port = UnsafeRawPointer(place).loadUnaligned(fromByteOffset: 2, as: in_port_t.self)
+                return (address, Int(in_port_t(bigEndian: port)))
+            }
+        }
+    }
+
+    /// nil for what is neither IPv4 nor IPv6. A mapped IPv4 address is told as IPv4, and no zone.
+    private static func text(of place: UnsafeMutablePointer<sockaddr>, _ length: socklen_t) -> String? {
+        guard [AF_INET, AF_INET6].contains(Int32(place.pointee.sa_family)) else { return nil }
+        var name = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+        guard getnameinfo(place, length, &name, socklen_t(name.count), nil, 0, NI_NUMERICHOST) == 0 else { return nil }
+        let text = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return String((text.hasPrefix("::ffff:") ? text.dropFirst(7) : text[...]).prefix { $0 != "%" })
+    }
+}

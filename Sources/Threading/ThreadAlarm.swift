@@ -1,0 +1,53 @@
+internal import Glibc
+
+/// The sleep of a thread that others end early; needs no descriptor.
+///
+/// `@unchecked Sendable`: `isRung` is only touched with `mutex` held.
+package final class ThreadAlarm: @unchecked Sendable {
+    private var isRung = false
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
+
+    package init() {
+        mutex = .allocate(capacity: 1)
+        mutex.initialize(to: pthread_mutex_t())
+        pthread_mutex_init(mutex, nil)
+        condition = .allocate(capacity: 1)
+        condition.initialize(to: pthread_cond_t())
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        // A clock that is set must not make a sleep longer.
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+        pthread_cond_destroy(condition)
+        condition.deallocate()
+    }
+
+    /// Ends the sleep, from any thread; remembered where there is none.
+    package func wake() {
+        pthread_mutex_lock(mutex)
+        isRung = true
+        pthread_cond_signal(condition)
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// Sleeps until somebody wakes it, and no longer than that. One thread at a time.
+    package func sleep(atMost duration: Duration) {
+        var end = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &end)
+        let (seconds, attoseconds) = max(.zero, duration).components
+        let nanoseconds = end.tv_nsec + Int(attoseconds / 1_000_000_000)
+        end.tv_sec += Int(min(seconds, 86_400)) + nanoseconds / 1_000_000_000
+        end.tv_nsec = nanoseconds % 1_000_000_000
+        pthread_mutex_lock(mutex)
+        while !isRung, pthread_cond_timedwait(condition, mutex, &end) == 0 {}
+        isRung = false
+        pthread_mutex_unlock(mutex)
+    }
+}

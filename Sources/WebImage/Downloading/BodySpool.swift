@@ -1,0 +1,144 @@
+internal import Glibc
+internal import Threading
+
+/// The unnamed file of a body that has outgrown memory.
+///
+/// The downloader's thread must not write: a disk that stalls would hold up every transfer. So bytes are handed in, a thread of the pool
+/// writes them, and whoever hands in more than ``mostPending`` has to wait until there is room. A failed write is told by the next
+/// ``append(_:)`` and by ``finish()``.
+final class BodySpool: Sendable {
+    /// Opens the file, and where that and the writes are done.
+    struct Place: Sendable {
+        var open: @Sendable () throws(WebImageError) -> Int32
+        /// Nil: by the caller of ``BodySpool/append(_:)``, which may block then.
+        var pool: ThreadPool?
+        var calls: FileCalls?
+    }
+
+    /// Bytes handed in and not written from which on there is no room.
+    static let mostPending = 1 << 20
+
+    private struct State {
+        var file: Int32 = -1
+        var chunks: [[UInt8]] = []
+        var pending = 0
+        var isWriting = false
+        var error: WebImageError?
+        var hasRoom: (@Sendable () -> Void)?
+        var finishers: [UnsafeContinuation<Void, Never>] = []
+    }
+
+    private let place: Place
+    private let state = Locked(State())
+
+    init(_ place: Place) { self.place = place }
+
+    deinit {
+        let (file, pool) = (state.withLock { $0.file }, place.pool)
+        guard file >= 0 else { return }
+        // The last close of a file without a name frees its blocks, which waits for the disk too.
+        guard let pool else {
+            close(file)
+            return
+        }
+        Task(executorPreference: pool) { _ = close(file) }
+    }
+
+    /// The descriptor; nil before the first bytes are written. It stays the spool's.
+    var fileDescriptor: Int32? { state.withLock { $0.file >= 0 ? $0.file : nil } }
+
+    /// Takes bytes to write behind those before.
+    /// - Throws: `localFault` where earlier ones could not be written.
+    func append(_ bytes: [UInt8]) throws(WebImageError) {
+        guard !bytes.isEmpty else { return }
+        let (error, isIdle) = state.withLock { state -> (WebImageError?, Bool) in
+            if let error = state.error { return (error, false) }
+            state.chunks.append(bytes)
+            state.pending += bytes.count
+            defer { state.isWriting = true }
+            return (nil, !state.isWriting)
+        }
+        if let error { throw error }
+        guard isIdle else { return }
+        if let pool = place.pool {
+            Task(executorPreference: pool) { self.writeAll() }
+        } else {
+            writeAll()
+            if let error = state.withLock({ $0.error }) { throw error }
+        }
+    }
+
+    /// Whether there is no room for more now; then `hasRoom` is called once when there is, on any thread.
+    func isFull(_ hasRoom: @escaping @Sendable () -> Void) -> Bool {
+        state.withLock { state in
+            guard state.pending >= Self.mostPending else { return false }
+            state.hasRoom = hasRoom
+            return true
+        }
+    }
+
+    /// Returns when everything is written.
+    /// - Throws: `localFault` where something could not be.
+    nonisolated(nonsending) func finish() async throws(WebImageError) {
+        await withUnsafeContinuation { continuation in
+            let isDone = state.withLock { state in
+                if state.isWriting { state.finishers.append(continuation) }
+                return !state.isWriting
+            }
+            if isDone { continuation.resume() }
+        }
+        if let error = state.withLock({ $0.error }) { throw error }
+    }
+
+    /// Writes until nothing is left. Only one thread at a time is here.
+    private func writeAll() {
+        while true {
+            let (chunks, file) = state.withLock { state in
+                defer { state.chunks = [] }
+                return (state.chunks, state.file)
+            }
+            guard !chunks.isEmpty else {
+                let finishers = state.withLock { state -> [UnsafeContinuation<Void, Never>]? in
+                    guard state.chunks.isEmpty else { return nil }
+                    defer { state.finishers = [] }
+                    state.isWriting = false
+                    return state.finishers
+                }
+                guard let finishers else { continue }
+                for finisher in finishers { finisher.resume() }
+                return
+            }
+            var failure: WebImageError?
+            do throws(WebImageError) { try write(chunks, to: file) } catch { failure = error }
+            let hasRoom = state.withLock { state in
+                state.pending -= chunks.reduce(0) { $0 + $1.count }
+                if let failure {
+                    state.error = failure
+                    state.chunks = []
+                    state.pending = 0
+                }
+                guard state.pending < Self.mostPending else { return nil as (@Sendable () -> Void)? }
+                defer { state.hasRoom = nil }
+                return state.hasRoom
+            }
+            hasRoom?()
+        }
+    }
+
+    private func write(_ chunks: [[UInt8]], to opened: Int32) throws(WebImageError) {
+        var file = opened
+        if file < 0 {
+            file = try place.open()
+            state.withLock { $0.file = file }
+        }
+        let call = place.calls?.begin()
+        defer { if let call { place.calls?.end(call) } }
+        for chunk in chunks {
+            let code = chunk.span.withUnsafeBytes { OpenFile.write($0, to: file) }
+            guard code == 0 else {
+                throw WebImageError(
+                    .localFault, "cannot write a temporary file: \(errnoText(code))", underlyingCode: code)
+            }
+        }
+    }
+}

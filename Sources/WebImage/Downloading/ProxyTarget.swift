@@ -1,0 +1,89 @@
+internal import CCurl
+
+/// The host of a URL as a proxy is asked for it, as far as that can be judged here.
+///
+/// Without a proxy the address that is dialled is judged. Behind one nothing is dialled, and the text decides: curl turns `2130706433`,
+/// `0x7f.1` and full-width digits into `127.0.0.1` before it asks. So the host is judged as curl's own parser gives it.
+enum ProxyTarget: Equatable {
+    /// An address, in whatever spelling.
+    case address(IPAddress)
+    /// A name that means the machine that resolves it: the proxy itself.
+    case loopbackName
+    /// A name that only the proxy can resolve.
+    case name
+
+    /// Names of loopback addresses beside `localhost` and what ends in it (RFC 6761), as systems have them in their hosts file.
+    private static let loopbackNames: Set<String> = [
+        "localhost", "localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6",
+        "localhost6.localdomain6", "ip6-localhost", "ip6-loopback", "loopback",
+    ]
+
+    /// Only on the downloader's thread, whose locale lets curl read international names.
+    /// - Throws: `invalidURL` where curl takes the host for none, or it ends in a number and is no address as curl writes them (WHATWG URL,
+    ///   section 3.5): a proxy might read it as another one than inet_aton(3).
+    init(_ request: RequestURL) throws(WebImageError) {
+        var host = try Self.host(of: request.text).lowercased()
+        if host.first == "[" {
+            guard let address = IPAddress(host.dropFirst().dropLast()) else { throw Self.noAddress(host) }
+            self = .address(address)
+            return
+        }
+        while host.hasSuffix(".") { host.removeLast() }
+        if let address = IPAddress(host) {
+            self = .address(address)
+        } else if Self.endsInNumber(host) {
+            throw Self.noAddress(host)
+        } else {
+            self = Self.loopbackNames.contains(host) || host.hasSuffix(".localhost") ? .loopbackName : .name
+        }
+    }
+
+    private static func noAddress(_ host: String) -> WebImageError {
+        WebImageError(.invalidURL, "the host \(host) ends in a number and is no address")
+    }
+
+    /// As curl puts it into a request: an IPv4 address in its usual form, percent-decoded, international names in ASCII.
+    private static func host(of url: String) throws(WebImageError) -> String {
+        guard let parser = curl_url() else { throw WebImageError(.localFault, "curl has no memory for a URL") }
+        defer { curl_url_cleanup(parser) }
+        var text: UnsafeMutablePointer<CChar>?
+        var status = curl_url_set(parser, CURLUPART_URL, url, 0)
+        if status == CURLUE_OK { status = curl_url_get(parser, CURLUPART_HOST, &text, UInt32(CURLU_PUNYCODE)) }
+        guard status == CURLUE_OK, let text else {
+            throw WebImageError(.invalidURL, "curl: \(String(cString: curl_url_strerror(status)))")
+        }
+        defer { curl_free(text) }
+        return String(cString: text)
+    }
+
+    private static func endsInNumber(_ host: String) -> Bool {
+        guard let last = host.split(separator: ".").last else { return false }
+        return last.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } || last.hasPrefix("0x")
+    }
+}
+
+extension ImageDownloader {
+    /// Judges what a proxy would be asked for; a name that only the proxy can resolve is the proxy's to judge.
+    func admitBehindProxy(_ request: RequestURL, isNamedByOperator: Bool) throws(WebImageError) {
+        let addresses: [IPAddress]
+        let target = try ProxyTarget(request)
+        switch target {
+        case .name: return
+        case .address(let address): addresses = [address]
+        case .loopbackName: addresses = ["127.0.0.1", "::1"].compactMap { IPAddress($0) }
+        }
+        let (policy, port) = (configuration.addressPolicy, request.port)
+        for address in addresses {
+            if let reason = policy.denial(of: address, port: port) ?? closedPlaces.refusal(of: address, port: port) {
+                throw WebImageError(.refused, reason)
+            }
+        }
+        let reasons = addresses.compactMap { policy.refusal(of: $0, port: port) }
+        // A name is open where one of its addresses is, as it is without a proxy.
+        guard !isNamedByOperator, reasons.count == addresses.count else { return }
+        let reason = target == .loopbackName ? "\(request.host) is a loopback name" : reasons[0]
+        var error = WebImageError(.refused, reason)
+        error.refusedAddress = addresses[0].isIPv6 ? "[\(addresses[0])]:\(port)" : "\(addresses[0]):\(port)"
+        throw error
+    }
+}

@@ -1,0 +1,62 @@
+import Foundation
+import Origin
+import TestSupport
+import Testing
+
+/// Failures beyond the bound of details, with the built programs.
+@Suite("Failures without details", .timeLimit(.minutes(2)))
+struct FailureBoundTests {
+    private let folder = TemporaryDirectory()
+
+    private func ran(_ words: [String], exits code: Int32 = 0) async throws -> ChildProcess {
+        let child = try await ChildProcess(builtProduct("prefetch-coord"), words, environment: RemoteBatch.clean)
+        #expect(await child.wait() == .exited(code), "\(words): \(child.stdout) \(child.stderr)")
+        return child
+    }
+
+    @Test("Beyond --keep-details each failure keeps its status, tries and time, in every page and every output")
+    func beyond() async throws {
+        let origin = try OriginServer()
+        origin.setFallback { request in OriginResponse(status: request.path.hasPrefix("/5") ? 500 : 404) }
+        origin.route("/good.png", OriginResponse(body: GeneratedImage.png(seed: 1, width: 8, height: 8)))
+        let urls = (1...6).map { origin.url("/\($0).png") } + [origin.url("/good.png")]
+        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
+        let (cache, list) = (folder.path("cache"), folder.path("urls.txt"))
+        let at = ["--cache", cache]
+        _ = try await ran(
+            ["run", list, "--keep-details", "2", "--tries", "2", "--allow-net", "127.0.0.0/8", "-n", "1", "-q"] + at,
+            exits: 3)
+        let manifest = try await ran(["export", "--to", "jsonl"] + at).stdout.split(separator: "\n")
+        #expect(manifest.count == 7)
+        for (line, text) in zip(1..., manifest) {
+            let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+            let status = line == 7 ? nil : line == 5 ? 500 : 404
+            #expect(object["http_status"] as? Int == status, "\(text)")
+            #expect(object["attempts"] as? Int == (line == 7 ? nil : line == 5 ? 2 : 1), "\(text)")
+            let ended = (object["ended"] as? String).flatMap { ISO8601DateFormatter().date(from: $0) }
+            #expect(
+                (ended == nil) == (line == 7) && (ended.map { abs($0.timeIntervalSinceNow) < 600 } ?? true), "\(text)")
+        }
+        let table = try await ran(["export", "--to", "csv"] + at).stdout.components(separatedBy: "\r\n")
+        #expect(table[0] == "line,url,outcome,path,bytes,sha256,format,width,height,level,http_status,attempts,ended")
+        #expect(table[5].contains(",,,,,,,500,2,\"20"), "\(table)")
+        #expect(table[7].hasSuffix(",8,8,\"decode\",,,"), "\(table)")
+        let failures = try await ran(["failures"] + at).stdout.split(separator: "\n")
+        #expect(failures.count == 6 && failures.count { $0.contains("no detail kept") } == 4, "\(failures)")
+        #expect(failures.count { $0.contains("httpError 404") } == 5 && failures[4].hasSuffix(", 2 tries"))
+        for url in urls.dropLast() {
+            let why = try await ran(["why", url] + at)
+            #expect(why.stdout.contains(url.hasSuffix("5.png") ? "500" : "404"), "\(why.stdout)")
+        }
+        let page = try await ran(["report"] + at).stdout
+        for line in 1...6 { #expect(page.contains("<wbr>\(line).png</bdi>"), "\(line)") }
+        _ = try await ran(["fsck"] + at)
+        // Where the list is elsewhere now, a command says where.
+        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "moved.txt")
+        #expect(unlink(list) == 0)
+        let lost = try await ran(["why", urls[4]] + at, exits: 66)
+        #expect(lost.stderr.contains("--list FILE"), "\(lost.stderr)")
+        let found = try await ran(["why", urls[4], "--list", folder.path("moved.txt")] + at)
+        #expect(found.stdout.contains("500"), "\(found.stdout)")
+    }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import Glibc
+import Prefetch
+import TestSupport
+import Testing
+import WebImage
+
+/// Lists that can be read only once, by their path, with the built programs.
+@Suite("Lists that are pipes", .timeLimit(.minutes(2)))
+struct ListPipeTests {
+    private let program = "'\(builtProduct("prefetch-coord"))'"
+
+    private func shell(_ command: String, _ folder: TemporaryDirectory) async throws -> ChildProcess {
+        let child = try await ChildProcess(
+            "/usr/bin/env", ["bash", "-c", command],
+            environment: RemoteBatch.clean.merging(["TMPDIR": folder.path("")]) { $1 })
+        await child.wait()
+        return child
+    }
+
+    private func urls(_ range: Range<Int>) -> [String] { range.map { "http://192.0.2.1/\($0).png" } }
+
+    @Test(
+        "submit and append take a list from a pipe by its path, a FIFO and /dev/stdin, packed or as a table, as from -")
+    func queued() async throws {
+        let b = try await RemoteBatch()
+        let list = b.list(urls(0..<12))
+        let table = b.list(["id,image"] + urls(0..<5).map { "1,\($0)" }, "table.csv")
+        let fifo = b.folder.path("list.fifo")
+        #expect(mkfifo(fifo, 0o600) == 0)
+        let at = "--redis '\(b.redis.url)'"
+        for (name, command, total, stem) in [
+            ("a", "\(program) submit <(cat '\(list)') --name a \(at)", 12, "pipe"),
+            ("b", "\(program) submit /dev/stdin --name b \(at) < <(head -3 '\(list)')", 3, "stdin"),
+            ("c", "cat '\(list)' >'\(fifo)' & \(program) submit '\(fifo)' --name c \(at)", 12, "list"),
+            ("d", "\(program) submit <(gzip -c '\(list)') --name d \(at)", 12, "pipe"),
+            ("e", "\(program) submit <(cat '\(table)') --input-format csv --name e \(at)", 5, "pipe"),
+            ("f", "\(program) submit --open <(head -2 '\(list)') --name f \(at)", 2, "pipe"),
+            ("f", "\(program) append f <(tail -n +3 '\(list)') \(at)", 12, "pipe"),
+        ] {
+            let child = try await shell(command, b.folder)
+            #expect(await child.wait() == .exited(0), "\(command): \(child.stderr)")
+            let status = try #require(try await b.queue.status(of: name), "\(command)")
+            #expect(status.total == total && status.pushed == total, "\(command): \(status.pushed) of \(status.total)")
+            // What it was copied into is a file that can be read again.
+            if name != "f" {
+                let path = status.listPath
+                #expect(path.split(separator: "/").last?.hasPrefix(stem) == true, "\(command): \(path)")
+                var kind = stat()
+                #expect(stat(path, &kind) == 0 && kind.st_mode & S_IFMT == S_IFREG, "\(command): \(path)")
+            }
+        }
+    }
+
+    @Test("run takes a list from a pipe by its path, and other commands their --list")
+    func others() async throws {
+        let folder = TemporaryDirectory()
+        folder.write(Array((urls(0..<3).joined(separator: "\n") + "\n").utf8), to: "urls.txt")
+        let (list, cache) = (folder.path("urls.txt"), folder.path("cache"))
+        let run = try await shell(
+            "\(program) run <(cat '\(list)') --cache '\(cache)' --from-cache-only -n 1 -q", folder)
+        #expect(await run.wait() == .exited(3), "\(run.stderr)")
+        #expect(run.stdout.contains("finished 3 skipped 3 of 3"), "\(run.stdout)")
+        #expect(mkdir(folder.path("images"), 0o700) == 0)
+        for (command, text) in [
+            ("failures --list <(cat '\(list)') --cache '\(cache)'", "1: http://192.0.2.1/0.png  notCached"),
+            ("export --to tsv --list <(cat '\(list)') --cache '\(cache)'", "3\thttp://192.0.2.1/2.png\tnotCached"),
+            ("report --list <(cat '\(list)') --cache '\(cache)'", "<!DOCTYPE html>"),
+            ("watch --json --from-start --list <(cat '\(list)') --cache '\(cache)' || true", "http://192.0.2.1/1.png"),
+            (
+                "import '\(folder.path("images"))' --from files --list <(cat '\(list)') --cache '\(cache)'",
+                "3 without a file"
+            ),
+            ("blacklist import <(cat '\(list)') --cache '\(cache)'", "added 3 URLs"),
+            ("repair --list <(cat '\(list)') --cache '\(cache)'", "nothing to repair"),
+            ("retry --list <(cat '\(list)') --cache '\(cache)' -n 1 -q || true", "finished 3 skipped 3 of 3"),
+        ] {
+            let child = try await shell("\(program) \(command)", folder)
+            #expect(await child.wait() == .exited(0), "\(command): \(child.stderr)")
+            #expect(child.stdout.contains(text), "\(command): \(child.stdout) \(child.stderr)")
+        }
+        // Nothing but the list of the batch is left of all the copies.
+        let left = folder.contents().filter { $0.contains("pipe-") }
+        #expect(left.count == 1 && left.allSatisfy { $0.contains("/.prefetch/lists/") }, "\(left)")
+    }
+
+    @Test("A list without a URL is an error of every command that reads one, unless it may be empty")
+    func empty() async throws {
+        let folder = TemporaryDirectory()
+        let cache = folder.path("cache")
+        _ = try DiskCache(directory: cache)
+        folder.write(Array("# a comment\n\n \r\n".utf8), to: "none.txt")
+        #expect(mkdir(folder.path("images"), 0o700) == 0)
+        let none = folder.path("none.txt")
+        let at = "--cache '\(cache)'"
+        #expect(await (try await shell("\(program) submit --open --name week \(at)", folder)).wait() == .exited(0))
+        for command in [
+            "run '\(none)' -n 1 -q", "run <(true) -n 1 -q", "run /dev/null -n 1 -q", "submit '\(none)'",
+            "submit - <'\(none)'",
+            "append week '\(none)'", "append week <(cat '\(none)')",
+            "import '\(folder.path("images"))' --from files --list '\(none)'", "blacklist import <(cat '\(none)')",
+            "blacklist add - <'\(none)'", "blacklist rm - </dev/null", "cache exists - <'\(none)'",
+            "cache rm - </dev/null",
+        ] {
+            let refused = try await shell("\(program) \(command) \(at)", folder)
+            #expect(await refused.wait() == .exited(65), "\(command): \(refused.stdout) \(refused.stderr)")
+            #expect(
+                refused.stderr.contains(" has no URL\n") && refused.stderr.contains("--allow-empty"),
+                "\(command): \(refused.stderr)")
+            let allowed = try await shell("\(program) \(command) \(at) --allow-empty", folder)
+            #expect(await allowed.wait() == .exited(0), "\(command): \(allowed.stderr)")
+        }
+        let left = folder.contents().filter { $0.contains("pipe-") }
+        // Those of the two runs that may be empty.
+        #expect(left.count <= 3, "\(left)")
+    }
+
+    @Test("A folder is refused by its name, and a FIFO that nobody writes to is waited for, with a line on a terminal")
+    func waiting() async throws {
+        let b = try await RemoteBatch()
+        let at = "--redis '\(b.redis.url)'"
+        let folder = try await shell("\(program) submit '\(b.folder.path(""))' \(at)", b.folder)
+        #expect(await folder.wait() == .exited(65))
+        #expect(folder.stderr.hasPrefix("error: \(b.folder.path("")) is a folder"), "\(folder.stderr)")
+        let fifo = b.folder.path("list.fifo")
+        #expect(mkfifo(fifo, 0o600) == 0)
+        let command = "\(program) submit '\(fifo)' --name late \(at)"
+        let child = try await ChildProcess(
+            "/usr/bin/script", ["-qefc", command, "/dev/null"],
+            environment: RemoteBatch.clean.merging(["TMPDIR": b.folder.path("")]) { $1 })
+        try await poll { child.stdout.contains("waiting for a writer of \(fifo)") }
+        #expect(try await b.queue.status(of: "late") == nil)
+        let writer = try await shell("printf 'http://192.0.2.1/0.png\\n' >'\(fifo)'", b.folder)
+        #expect(await writer.wait() == .exited(0))
+        #expect(await child.wait() == .exited(0), "\(child.stdout)")
+        #expect(try await b.queue.status(of: "late")?.total == 1)
+    }
+
+    private func poll(_ condition: () async throws -> Bool) async throws {
+        let end = ContinuousClock.now + .seconds(20)
+        while try await !condition() {
+            try #require(ContinuousClock.now < end, "it did not come to pass in 20 s")
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+}

@@ -9,6 +9,9 @@ void check_keep_warning(image_codec_result *result, const char *text);
 /// Whether a size is within the limits; ends the check where it is not.
 bool check_size(image_codec_result *result, const image_codec_limits *limits, uint32_t width, uint32_t height);
 
+/// The most libpng allocates for one ancillary chunk, as it is and inflated: its own default.
+enum { PNG_MAX_CHUNK_BYTES = 8000000 };
+
 /// Processor time of one check. The clock is a system call of a fifth of a microsecond, so it is asked once per `CHECK_STEP` pixels.
 typedef struct {
     uint64_t deadline;

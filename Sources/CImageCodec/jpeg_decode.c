@@ -153,8 +153,6 @@ static void run(jpeg_decoder *decoder, const uint8_t *bytes, size_t count) {
 
 void image_codec_jpeg_decode(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
                              image_codec_result *result) {
-    image_codec_jpeg_structure(bytes, count, limits, result);
-    if (result->status != IMAGE_CODEC_WHOLE) return;
     // The library reports the same bytes again, in its own words.
     result->warning_count = 0;
     jpeg_decoder decoder;

@@ -40,6 +40,24 @@ static bool has_segment(int marker) {
            (marker >= APP0 && marker <= APP15) || marker == COM;
 }
 
+/// What libjpeg allocates at most to decode an eighth of the size: rows of samples, and the coefficients of all blocks where they come in
+/// more than one scan (jdcoefct.c), 128 bytes a block, of each component as many blocks as fill whole MCUs.
+static uint64_t decode_memory(const uint8_t *frame, uint32_t width, uint32_t height, bool keeps_coefficients) {
+    enum { FIXED = 128 << 10, ROW_BYTES_PER_COLUMN = 4, BLOCK = 128 };
+    const uint8_t *components = frame + 8;
+    uint32_t count = frame[7], widest = 1, highest = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t across = components[3 * i + 1] >> 4, down = components[3 * i + 1] & 15;
+        if (across > widest) widest = across;
+        if (down > highest) highest = down;
+    }
+    uint64_t columns = (width + 8 * widest - 1) / (8 * widest), rows = (height + 8 * highest - 1) / (8 * highest);
+    uint64_t blocks = 0;
+    for (uint32_t i = 0; i < count; i++)
+        blocks += columns * (components[3 * i + 1] >> 4) * rows * (components[3 * i + 1] & 15);
+    return FIXED + (uint64_t)count * ROW_BYTES_PER_COLUMN * width + (keeps_coefficients ? blocks * BLOCK : 0);
+}
+
 /// The size out of a frame header (B.2.2). A height of 0 would be told by DNL later, which libjpeg does not read.
 static bool read_frame(const uint8_t *segment, uint32_t length, const image_codec_limits *limits,
                        image_codec_result *result) {
@@ -61,7 +79,8 @@ static void walk(const uint8_t *bytes, size_t count, const image_codec_limits *l
     if (count < 2) return incomplete(result);
     if (bytes[0] != 0xFF || bytes[1] != SOI) return check_end(result, IMAGE_CODEC_DAMAGED, "no JPEG signature");
     marker_reader reader = {bytes + 2, bytes + count, 0};
-    bool saw_frame = false, in_data = false;
+    const uint8_t *frame = NULL;
+    bool keeps_coefficients = false, in_data = false;
     uint32_t scans = 0;
     for (;;) {
         int marker = next_marker(&reader);
@@ -77,7 +96,8 @@ static void walk(const uint8_t *bytes, size_t count, const image_codec_limits *l
         if (marker == TEM || (marker >= RST0 && marker <= RST7)) continue;
         in_data = false;
         if (marker == EOI) {
-            if (scans == 0) check_end(result, IMAGE_CODEC_DAMAGED, "JPEG without image data");
+            if (scans == 0) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG without image data");
+            result->memory = decode_memory(frame, result->width, result->height, keeps_coefficients);
             return;
         }
         if (!has_segment(marker))
@@ -94,14 +114,17 @@ static void walk(const uint8_t *bytes, size_t count, const image_codec_limits *l
         }
         if (left < length) return incomplete(result);
         if (is_frame(marker)) {
-            if (saw_frame) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG with two frame headers");
+            if (frame) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG with two frame headers");
             if (!read_frame(reader.next, length, limits, result) || header_only) return;
-            saw_frame = true;
+            frame = reader.next;
+            keeps_coefficients = (marker & 3) == 2;
         } else if (marker == SOS) {
-            if (!saw_frame) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG scan before its frame header");
+            if (!frame) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG scan before its frame header");
             if (++scans > limits->max_scans)
                 return check_end(result, IMAGE_CODEC_OVER_LIMIT, "JPEG with more than %" PRIu32 " scans",
                                  limits->max_scans);
+            // The first scan decides (jdinput.c): where it does not bring all components, others have to follow.
+            if (scans == 1 && length > 2 && reader.next[2] < frame[7]) keeps_coefficients = true;
             in_data = true;
         }
         reader.next += length;

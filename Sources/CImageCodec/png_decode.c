@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// MAX_CHUNK_BYTES: libpng's own default, for one ancillary chunk as it is and inflated. MAX_SURPLUS_BYTES: compressed data behind the
+// MAX_SURPLUS_BYTES: compressed data behind the
 // last row. Encoders that write a row too many do with a few hundred; inflated it is 67 MB at most, a tenth of a second.
-enum { MAX_CHUNK_BYTES = 8000000, MAX_SURPLUS_BYTES = 1 << 16 };
+enum { MAX_SURPLUS_BYTES = 1 << 16 };
 // For the budget, a byte read is as much work as this many pixels: 4 KiB, which inflate to 4 MiB at most, and the clock is asked.
 enum { PIXELS_PER_BYTE_READ = 64 };
 
@@ -127,7 +127,7 @@ static void run(png_decoder *decoder) {
     png_structp library = decoder->library;
     png_set_read_fn(library, decoder, on_read);
     png_set_user_limits(library, decoder->limits->max_dimension, decoder->limits->max_dimension);
-    png_set_chunk_malloc_max(library, MAX_CHUNK_BYTES);
+    png_set_chunk_malloc_max(library, PNG_MAX_CHUNK_BYTES);
     png_set_keep_unknown_chunks(library, PNG_HANDLE_CHUNK_NEVER, passed_over, sizeof passed_over / 5);
     // The walk before this has compared the CRC of every chunk.
     png_set_crc_action(library, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
@@ -150,8 +150,6 @@ static void run(png_decoder *decoder) {
 
 void image_codec_png_decode(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
                             image_codec_result *result) {
-    image_codec_png_structure(bytes, count, limits, result);
-    if (result->status != IMAGE_CODEC_WHOLE) return;
     png_decoder decoder;
     memset(&decoder, 0, sizeof decoder);
     decoder.next = bytes;

@@ -5,7 +5,7 @@
 #include <libdeflate.h>
 #include <string.h>
 
-enum { IHDR = 0x49484452, PLTE = 0x504C5445, IDAT = 0x49444154, IEND = 0x49454E44, acTL = 0x6163544C };
+enum { IHDR = 0x49484452, PLTE = 0x504C5445, IDAT = 0x49444154, IEND = 0x49454E44, acTL = 0x6163544C, iCCP = 0x69434350 };
 enum { SIGNATURE = 8, HEADER_END = SIGNATURE + 4 + 4 + 13 + 4 };
 
 static const uint8_t signature[SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
@@ -73,12 +73,24 @@ static bool check_frames(const uint8_t *data, uint32_t length, const image_codec
     return false;
 }
 
+static uint64_t at_most(uint64_t count, uint64_t limit) { return count < limit ? count : limit; }
+
+/// What libpng allocates at most: itself and zlib, three rows, the longest ancillary chunk and a copy of it, and a colour profile, which
+/// deflate makes 1,032 times smaller at best.
+static uint64_t decode_memory(const uint8_t *header, uint32_t width, uint32_t longest, uint32_t profile) {
+    enum { FIXED = 256 << 10, MAX_SAMPLES = 4, BYTES_PER_SAMPLE = 2, MAX_INFLATION = 1032 };
+    uint32_t bytes_per_pixel = header[9] == 3 ? 1 : header[8] == 16 ? MAX_SAMPLES * BYTES_PER_SAMPLE : MAX_SAMPLES;
+    return FIXED + 3 * (uint64_t)width * bytes_per_pixel + 2 * at_most(longest, PNG_MAX_CHUNK_BYTES) +
+           at_most((uint64_t)profile * MAX_INFLATION, PNG_MAX_CHUNK_BYTES);
+}
+
 void image_codec_png_structure(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
                                image_codec_result *result) {
     image_codec_png_header(bytes, count, limits, result);
     if (result->status != IMAGE_CODEC_WHOLE) return;
     bool indexed = bytes[SIGNATURE + 8 + 9] == 3, saw_palette = false, saw_data = false, in_data = false;
     size_t offset = HEADER_END;
+    uint32_t longest = 0, profile = 0;
     for (;;) {
         if (count - offset < 12) return incomplete(result);
         const uint8_t *chunk = bytes + offset;
@@ -95,8 +107,11 @@ void image_codec_png_structure(const uint8_t *bytes, size_t count, const image_c
         in_data = is_data;
         saw_data |= is_data;
         saw_palette |= name == PLTE;
+        if (name == iCCP && length > profile) profile = length;
+        if (!is_data && length > longest) longest = length;
         if (name == IEND) {
-            if (!saw_data) check_end(result, IMAGE_CODEC_DAMAGED, "PNG without IDAT");
+            if (!saw_data) return check_end(result, IMAGE_CODEC_DAMAGED, "PNG without IDAT");
+            result->memory = decode_memory(bytes + SIGNATURE + 8, result->width, longest, profile);
             return;
         }
         if (name == acTL && !check_frames(chunk + 8, length, limits, result)) return;

@@ -41,6 +41,8 @@ typedef struct {
     int status;
     uint32_t width;
     uint32_t height;
+    /// Bytes a decode allocates at most; set by the structure checks of whole images.
+    uint64_t memory;
     /// Warnings on ancillary data that were kept, at most IMAGE_CODEC_WARNINGS.
     int warning_count;
     /// The reason where the status is not IMAGE_CODEC_WHOLE.
@@ -65,7 +67,8 @@ void image_codec_jpeg_structure(const uint8_t *bytes, size_t count, const image_
                                 image_codec_result *result);
 void image_codec_png_structure(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
                                image_codec_result *result);
-/// The structure, and then everything the library's decoder can find out; never a whole bitmap in memory.
+/// Everything the library's decoder can find out about an image whose structure is whole, for which `result` is the one of that check;
+/// never a whole bitmap in memory.
 void image_codec_jpeg_decode(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
                              image_codec_result *result);
 void image_codec_png_decode(const uint8_t *bytes, size_t count, const image_codec_limits *limits,

@@ -62,19 +62,18 @@ extension PrefetchWorker {
             var granted = 0
             for (number, (position, entry)) in open.enumerated() {
                 if granted == 0 {
-                    granted = isSuspect ? URLSlots.all : min(slots.step, open.count - number)
+                    granted = min(slots.step, open.count - number)
                     guard await slots.acquire(granted, permit: permit) else {
                         jobs.leave(id, count: open.count - number)
                         break
                     }
-                    jobs.begin(id, through: open[isSuspect ? number : number + granted - 1].0)
+                    jobs.begin(id, through: open[number + granted - 1].0)
                 }
-                let cost = isSuspect ? URLSlots.all : 1
-                granted -= cost
+                granted -= 1
                 group.addTask {
                     await self.runURL(
                         id, position, entry, context, suspect: isSuspect ? claim.name : nil, permit: permit)
-                    self.slots.release(cost)
+                    self.slots.release()
                 }
             }
         }
@@ -178,10 +177,12 @@ extension PrefetchWorker {
         request.permit = permit
         if configuration.history != nil { request.willLeaveCache = { [jobs] in jobs.noteBeginning(id, position) } }
         if let suspect {
-            request.willDecode = { await self.mark(suspect) }
-        } else if keeper.limits.maxSize != nil {
+            // A death while it is marked is its doing: nothing else is with the decoder then.
+            request.decodesAlone = { isAlone in await self.mark(isAlone ? suspect : nil) }
+        }
+        if keeper.limits.maxSize != nil {
             // Once more before it is stored: what has begun waits in the downloader, more of it than is in flight.
-            request.willDecode = { await self.waitForRoom() }
+            request.willStore = { await self.waitForRoom() }
         }
         // The URL that met a local fault first looks whether it is mended; all others wait at the gate.
         var isProbe = false
@@ -192,7 +193,6 @@ extension PrefetchWorker {
             if permit.isRevoked || draining.isOpen && (fault.message != nil || !keeper.hasRoom) { return nil }
             do throws(WebImageError) {
                 let image = try await manager.loadOnPool(request)
-                if suspect != nil { await mark(nil) }
                 var item = PrefetchQueue.Settled(position: position, outcome: image.outcome)
                 if image.outcome == .downloaded { item.bytes = image.byteCount }
                 if image.attempts > 0 {
@@ -207,7 +207,6 @@ extension PrefetchWorker {
                 }
                 return item
             } catch {
-                if suspect != nil { await mark(nil) }
                 if error.code == .cancelled { return nil }
                 guard let outcome = error.outcome else {
                     if fault.close(error.message) {

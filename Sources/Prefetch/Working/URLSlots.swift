@@ -1,7 +1,7 @@
 internal import Threading
 internal import WebImage
 
-/// How many URLs of a worker may be under way at once, first come first served. A suspect URL takes all slots, so that it is alone.
+/// How many URLs of a worker may be under way at once, first come first served.
 final class URLSlots: Sendable {
     private struct Waiter {
         var id: Int
@@ -17,12 +17,9 @@ final class URLSlots: Sendable {
         var waiters: [Waiter] = []
         var isClosed = false
 
-        /// More than there are go to one that finds all of them free: it is alone then.
+        /// More than there are go to one that finds all of them free.
         func hasRoom(for count: Int) -> Bool { used == 0 || used + count <= limit }
     }
-
-    /// More than there ever are: what a URL takes that has to be alone.
-    static let all = 1 << 30
 
     /// Rings when somebody has to wait for a slot.
     let crowd = Bell()

@@ -65,6 +65,12 @@ struct FetchOptions: ParsableArguments {
     @Option(help: "The largest image, up to 4GiB.")
     var maxSize = ByteSize(bytes: 64 << 20)
 
+    @Option(
+        help:
+            "Memory for images that a worker decodes at one time. One that would exceed it waits; one that needs more is decoded alone, up to 512MiB."
+    )
+    var maxDecodeMemory = ByteSize(bytes: 256 << 20)
+
     @Option(help: "Time until the jobs of a worker that gives no sign of life go to others.")
     var lease = TimeSpan(seconds: 15)
 
@@ -87,6 +93,9 @@ struct FetchOptions: ParsableArguments {
         guard (1...100).contains(tries) else { throw ValidationError("--tries is a number from 1 to 100") }
         guard (0...50).contains(maxRedirects) else { throw ValidationError("--max-redirects is a number from 0 to 50") }
         guard maxSize.bytes <= 4 << 30 else { throw ValidationError("--max-size is at most 4GiB") }
+        guard (1 << 20...1 << 40).contains(maxDecodeMemory.bytes) else {
+            throw ValidationError("--max-decode-memory is a size from 1MiB to 1TiB")
+        }
         guard lease.seconds >= 1 else { throw ValidationError("--lease is at least 1s") }
         // Not with the word itself: it may be a secret.
         for header in headers where !header.contains(":") && !header.hasPrefix("@") {
@@ -118,7 +127,8 @@ struct FetchOptions: ParsableArguments {
         if let maxTime { words += ["--max-time", maxTime.argument] }
         words += [
             "--connect-timeout", connectTimeout.argument, "--timeout", timeout.argument, "--tries", String(tries),
-            "--max-redirects", String(maxRedirects), "--max-size", maxSize.argument, "--lease", lease.argument,
+            "--max-redirects", String(maxRedirects), "--max-size", maxSize.argument,
+            "--max-decode-memory", maxDecodeMemory.argument, "--lease", lease.argument,
             "--drain-timeout", drainTimeout.argument,
         ]
         return words + requests.arguments + politeness.arguments + cacheLimits.arguments

@@ -169,7 +169,9 @@ public struct WorkerCommand: AsyncParsableCommand {
             // Nobody asks this process for an image twice: memory would only cost.
             var cache = ImageCache.Configuration.diskOnly
             cache.disk = storage
-            return try ImageManager(cache: ImageCache(directory: folder, configuration: cache), downloads: downloads)
+            let coder = ImageCoder(memory: DecodeMemory(limit: fetch.maxDecodeMemory.bytes))
+            return try ImageManager(
+                cache: ImageCache(directory: folder, configuration: cache), downloads: downloads, coder: coder)
         } catch {
             if error.code == .localFault {
                 throw PrefetchError(

@@ -62,7 +62,7 @@ extension DiskCache {
         } catch {
             guard error.code != .localFault else { throw error }
             // Nothing says that it is damaged.
-            if error.code == .unsupportedFormat { return (finding, .left) }
+            guard error.code == .badImageData else { return (finding, .left) }
             var finding = finding
             finding.problem = .image(error.message)
             return (finding, moveAside(entry, isLocked: false) ? .movedAside : .left)

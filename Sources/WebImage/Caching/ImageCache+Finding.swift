@@ -23,7 +23,7 @@ extension ImageCache {
             }
         } catch {
             if error.code == .localFault { throw error }
-            if error.code == .unsupportedFormat { return nil }
+            guard error.code == .badImageData else { return nil }
             disk.moveAside(entry)
             return nil
         }
@@ -58,7 +58,7 @@ extension ImageCache {
             return FoundImage(place: .stored(image, path: store.path(forKey: key)), info: info, bytes: nil)
         } catch {
             if error.code == .localFault { throw error }
-            if error.code == .unsupportedFormat { return nil }
+            guard error.code == .badImageData else { return nil }
             try store.remove(forKey: key)
             return nil
         }

@@ -11,11 +11,24 @@ extension ImageCoder {
         let base = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
         switch (format, level) {
         case (.png, .header), (.png, .none): image_codec_png_header(base, bytes.count, &bounds, &result)
-        case (.png, .structure): image_codec_png_structure(base, bytes.count, &bounds, &result)
-        case (.png, .decode): image_codec_png_decode(base, bytes.count, &bounds, &result)
+        case (.png, _): image_codec_png_structure(base, bytes.count, &bounds, &result)
         case (_, .header), (_, .none): image_codec_jpeg_header(base, bytes.count, &bounds, &result)
-        case (_, .structure): image_codec_jpeg_structure(base, bytes.count, &bounds, &result)
-        case (_, .decode): image_codec_jpeg_decode(base, bytes.count, &bounds, &result)
+        case (_, _): image_codec_jpeg_structure(base, bytes.count, &bounds, &result)
+        }
+        if level == .decode, result.status == IMAGE_CODEC_WHOLE.rawValue {
+            let need = Int(clamping: result.memory)
+            guard need <= limits.maxMemory else {
+                throw ImageFault(
+                    .overMemory,
+                    "\(result.width) x \(result.height) pixels that take \(Self.mebibytes(need)) to decode, the limit is \(Self.mebibytes(limits.maxMemory))"
+                )
+            }
+            memory.acquire(need)
+            defer { memory.release(need) }
+            switch format {
+            case .png: image_codec_png_decode(base, bytes.count, &bounds, &result)
+            default: image_codec_jpeg_decode(base, bytes.count, &bounds, &result)
+            }
         }
         if let kind = Self.kind(result.status) {
             throw ImageFault(kind, String(cString: image_codec_message(&result)))
@@ -23,6 +36,11 @@ extension ImageCoder {
         let warnings = (0..<result.warning_count).map { String(cString: image_codec_warning(&result, $0)) }
         return ImageInfo(
             format: format, width: Int(result.width), height: Int(result.height), level: level, warnings: warnings)
+    }
+
+    private static func mebibytes(_ count: Int) -> String {
+        let tenths = count / (1 << 20) * 10 + count % (1 << 20) * 10 / (1 << 20)
+        return "\(tenths / 10).\(tenths % 10) MiB"
     }
 
     private static func kind(_ status: Int32) -> ImageFault.Kind? {

@@ -1,20 +1,26 @@
 /// Checks whether bytes are a whole image (SDImageCoder, without the pixels).
 ///
-/// A value: it may be used from any thread, and nothing is shared between checks. No check holds a whole bitmap.
+/// A value that any thread may use. No check holds a whole bitmap; checks share the memory for decoding and nothing else.
 public struct ImageCoder: Sendable {
     /// What an image may cost.
     public var limits: Limits
+    /// The memory for decoding.
+    public let memory: DecodeMemory
 
-    /// - Parameter limits: what an image may cost.
-    public init(limits: Limits = Limits()) {
+    /// - Parameters:
+    ///   - limits: what an image may cost.
+    ///   - memory: what all decodes at one time may allocate, by default that of the process.
+    public init(limits: Limits = Limits(), memory: DecodeMemory = .shared) {
         self.limits = limits
+        self.memory = memory
     }
 
     /// Checks the complete bytes of a body.
     ///
     /// Bytes after the image's end are allowed. GIF and WebP are checked to their last byte at `structure`, and no further at `decode`.
-    /// At `none` only an empty body is refused; the format is told where it is known, the size is not.
-    /// - Throws: `badImageData` with the reason; `isIncompleteImage` where the bytes end inside the image. `unsupportedFormat` where
+    /// At `none` only an empty body is refused; the format is told where it is known, the size is not. Blocks at `decode` while other
+    /// decodes use the ``memory`` that this one needs.
+    /// - Throws: `tooLarge` where a decode takes more than ``Limits/maxMemory``. `badImageData` with the reason; `isIncompleteImage` where the bytes end inside the image. `unsupportedFormat` where
     ///   the format is known and cannot be checked at this level. `localFault` where memory ran out.
     public func verify(_ bytes: UnsafeRawBufferPointer, level: ValidationLevel) throws(WebImageError) -> ImageInfo {
         guard !bytes.isEmpty else { throw WebImageError(.badImageData, "the body is empty") }

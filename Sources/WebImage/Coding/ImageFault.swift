@@ -4,6 +4,8 @@ struct ImageFault: Error {
         /// The bytes end inside the image.
         case incomplete
         case damaged, overLimit, unsupported
+        /// A decode takes more memory than one may have.
+        case overMemory
         /// Not the image's fault.
         case outOfMemory
     }
@@ -26,6 +28,7 @@ struct ImageFault: Error {
         switch kind {
         case .outOfMemory: .localFault
         case .unsupported: .unsupportedFormat
+        case .overMemory: .tooLarge
         case .incomplete, .damaged, .overLimit: .badImageData
         }
     }

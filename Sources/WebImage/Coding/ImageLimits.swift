@@ -11,7 +11,8 @@ extension ImageCoder {
         public var maxFrames = 1_000
         /// Frames times pixels of an animation, 400 million by default.
         public var maxFramePixels = 400_000_000
-        /// Bytes a decoder may allocate, 512 MiB by default; a progressive JPEG takes up to 6 a pixel.
+        /// Bytes one decode may allocate, 512 MiB by default; a progressive JPEG takes up to 6 a pixel, what comes row by row next to
+        /// nothing. An image over it is `tooLarge`. What all decodes may have together is ``DecodeMemory``.
         public var maxMemory = 512 << 20
         /// Nanoseconds of processor time one decode may take, 2 s by default, and ``cpuNanosecondsPerPixel`` more for each pixel.
         public var cpuNanoseconds = 2_000_000_000

@@ -97,11 +97,11 @@ extension ImageManager {
                 // Somebody has removed it meanwhile: all of it is wanted then.
                 return try await fetch(from: url, key, request)
             }
-            if let willDecode = request.willDecode { await willDecode() }
+            if let willStore = request.willStore { await willStore() }
             do throws(WebImageError) {
-                return try store(try opened(download, of: url), key, request)
+                return try await storeInTurn(try opened(download, of: url), key, request)
             } catch {
-                guard error.code == .badImageData || error.code == .unsupportedFormat else { throw error }
+                guard [.badImageData, .unsupportedFormat, .tooLarge].contains(error.code) else { throw error }
                 var error = error
                 error.attempts = attempts
                 error.httpStatus = download.statusCode
@@ -113,6 +113,19 @@ extension ImageManager {
                 }
             }
         }
+    }
+
+    /// Stores beside others, or while no other image is decoded.
+    private nonisolated(nonsending) func storeInTurn(
+        _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
+    ) async throws(WebImageError) -> LoadedImage {
+        let tellAlone = request.decodesAlone
+        await turns.begin(alone: tellAlone != nil)
+        await tellAlone?(true)
+        let stored = Result { () throws(WebImageError) in try store(download, key, request) }
+        await tellAlone?(false)
+        turns.end()
+        return try stored.get()
     }
 
     private func store(

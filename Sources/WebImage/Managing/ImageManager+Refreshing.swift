@@ -67,7 +67,7 @@ extension ImageManager {
         } catch {
             if error.code == .localFault { throw error }
             // Somebody kept it, and it may be whole.
-            if error.code == .unsupportedFormat { return false }
+            guard error.code == .badImageData else { return false }
             try cache.discard(found, request.key)
             cache.memory?.remove(forKey: request.key)
             return false

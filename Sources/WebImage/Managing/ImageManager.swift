@@ -46,6 +46,7 @@ public final class ImageManager: ImageLoading {
     /// How it decides.
     public let configuration: Configuration
     package let pool: ThreadPool
+    let turns = DecodeTurns()
     private let running = RunningLoads()
     private let state = Locked(State())
 

@@ -36,8 +36,10 @@ package struct LoadRequest: Sendable {
     package var permit: DownloadPermit?
     /// Runs where the cache has no such image; what it throws ends the load.
     package var willLeaveCache: (@Sendable () throws(WebImageError) -> Void)?
-    /// Runs just before the bytes go to the decoder.
-    package var willDecode: (@Sendable () async -> Void)?
+    /// Runs when all bytes are there, before they are checked and stored.
+    package var willStore: (@Sendable () async -> Void)?
+    /// Makes the check of the downloaded bytes the only one of its manager: called with true when it is, and with false when it has ended.
+    package var decodesAlone: (@Sendable (_ isAlone: Bool) async -> Void)?
     /// Runs where the download or its check failed, before anybody else tries the same image.
     package var didFail: (@Sendable (WebImageError) -> Void)?
 

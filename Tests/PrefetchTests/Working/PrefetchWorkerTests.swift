@@ -117,6 +117,32 @@ struct PrefetchWorkerTests {
         #expect(listed[0].int == 1)
     }
 
+    @Test("A suspect URL whose server is silent holds up nobody: it is alone with the decoder, not in the worker")
+    func suspectsThatWait() async throws {
+        let fixture = try await WorkerFixture()
+        let image = OriginResponse(body: GeneratedImage.png(seed: 4, width: 12, height: 12))
+        fixture.origin.setFallback { _ in image }
+        let silent = (0..<3).map { "/silent/\($0).png" }
+        for path in silent { fixture.origin.route(path, OriginResponse(body: image.body, fault: .stallBeforeHeader)) }
+        let queue = try fixture.queue()
+        let suspects = try await fixture.submit(silent.map { fixture.origin.url($0) }, to: queue, jobSize: 1)
+        for number in silent.indices {
+            let tries = RedisArgument(queue.keys.tries(suspects))
+            _ = try await queue.read([["HSET", tries, RedisArgument("\(suspects):\(number):1"), "3"]])
+        }
+        let run = Task { try await fixture.worker().run() }
+        for path in silent { await fixture.origin.waitForRequests(1, to: path) }
+        // All three are under way, and another batch goes past them.
+        let other = try await fixture.submit((0..<40).map { fixture.origin.url("/\($0).png") }, to: queue)
+        #expect(try await becomes { try await queue.status(of: other)?.state == .done })
+        #expect(try await queue.status(of: suspects)?.counts.finished == 0)
+        for path in silent { fixture.origin.release(path) }
+        let counts = try await run.value
+        #expect(counts.finished == 43 && counts.skipped == 0)
+        let marks = try await queue.read([["HVALS", RedisArgument(queue.keys.tries(suspects))]])
+        #expect(marks[0].array?.isEmpty != false)
+    }
+
     @Test func redisMayBeKilledAndStartedAgainUnderTheWorkers() async throws {
         let fixture = try await WorkerFixture(appendOnly: true)
         fixture.origin.setFallback { _ in

@@ -25,6 +25,9 @@ struct HostHealth {
 
     /// The longest pause that is not asked for by the host, in seconds.
     static let longestPause = 60.0
+    /// The longest pause after 503 without Retry-After, in seconds: where nothing is left of a host but URLs that always end so, each of
+    /// their tries waits for it.
+    static let longestPauseAfter503 = 8.0
     /// A host that has been quiet for so long begins with the shortest pause again.
     static let forgivenAfter = 30.0
     /// First bytes that come sooner are never too slow.
@@ -109,7 +112,8 @@ struct HostHealth {
             refusedAt = now
             lastError = error
             let pause = error.retryAfter.map { min($0, longestWait) * (1 + jitter() / 10) }
-            holdUntil = max(holdUntil, now + (pause ?? Self.pause(refusals - 1, jitter())))
+            let longest = status == 429 ? Self.longestPause : Self.longestPauseAfter503
+            holdUntil = max(holdUntil, now + (pause ?? Self.pause(refusals - 1, jitter(), atMost: longest)))
             window = max(1, Double(running) / 2)
             return true
         }
@@ -172,10 +176,10 @@ struct HostHealth {
     }
 
     /// 1 s, doubled each time, with up to a tenth more so that processes do not come together.
-    private static func pause(_ times: Int, _ jitter: Double) -> Double {
+    private static func pause(_ times: Int, _ jitter: Double, atMost longest: Double = longestPause) -> Double {
         var pause = 1.0
-        for _ in 0..<max(0, times) where pause < longestPause { pause *= 2 }
-        return min(pause, longestPause) * (1 + jitter / 10)
+        for _ in 0..<max(0, times) where pause < longest { pause *= 2 }
+        return min(pause, longest) * (1 + jitter / 10)
     }
 }
 

@@ -185,6 +185,20 @@ struct HostGovernorTests {
         #expect(!governor.mayBegin("a", running: 0, waiting: 1, now: 0.5))
     }
 
+    @Test("Pauses double to a minute after 429, and to 8 s after 503, which may be all that is left of a host")
+    func longestPauses() {
+        for (status, longest) in [(429, 60.0), (503, 8.0)] {
+            let governor = governor()
+            var now = 0.0
+            for _ in 0..<12 {
+                governor.didAnswer("a", Self.status(status), firstByte: nil, began: now, running: 1, now: now)
+                now += governor.reason(for: "a", now: now)?.remaining ?? 0
+            }
+            governor.didAnswer("a", Self.status(status), firstByte: nil, began: now, running: 1, now: now)
+            #expect(governor.reason(for: "a", now: now)?.remaining == longest)
+        }
+    }
+
     @Test(
         "What others say of a slow host counts once, until its own answers say otherwise; one told by itself is told again later"
     )

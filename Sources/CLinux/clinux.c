@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
@@ -23,15 +25,82 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/// What openat2(2) says of a symbolic link where open(2) says something else or opens it.
+static int refuse_link(int dirfd, const char *name, int error) {
+    struct stat status;
+    bool is_link = fstatat(dirfd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+    errno = is_link ? ELOOP : error;
+    return -1;
+}
+
+/// One component of a path, which is no symbolic link.
+static int open_component(int dirfd, const char *name, int flags, mode_t mode) {
+    int fd;
+    do fd = openat(dirfd, name, flags | O_NOFOLLOW, mode);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0) return errno == ENOTDIR ? refuse_link(dirfd, name, ENOTDIR) : -1;
+    struct stat status;
+    // With O_PATH, O_NOFOLLOW opens the link itself.
+    if (!(flags & O_PATH) || fstat(fd, &status) != 0 || !S_ISLNK(status.st_mode)) return fd;
+    close(fd);
+    errno = ELOOP;
+    return -1;
+}
+
+int clinux_open_by_steps(int dirfd, const char *path, int flags, mode_t mode) {
+    if (*path == '/') {
+        errno = EXDEV;
+        return -1;
+    }
+    int folder = dirfd;
+    for (;;) {
+        char name[NAME_MAX + 1];
+        size_t length = strcspn(path, "/");
+        if (length == 0 || length > NAME_MAX) {
+            errno = length == 0 ? ENOENT : ENAMETOOLONG;
+            break;
+        }
+        memcpy(name, path, length);
+        name[length] = 0;
+        if (strcmp(name, "..") == 0) {
+            errno = EXDEV;
+            break;
+        }
+        path += length;
+        bool ends = *path == 0;
+        while (*path == '/') path++;
+        // A slash behind the last name asks for a folder.
+        bool is_last = *path == 0;
+        int how = is_last ? flags | (ends ? 0 : O_DIRECTORY) : O_PATH | O_DIRECTORY | O_CLOEXEC;
+        int next = open_component(folder, name, how, mode);
+        int error = errno;
+        if (folder != dirfd) close(folder);
+        errno = error;
+        if (next < 0 || is_last) return next;
+        folder = next;
+    }
+    int error = errno;
+    if (folder != dirfd) close(folder);
+    errno = error;
+    return -1;
+}
+
 int clinux_open_beneath(int dirfd, const char *path, int flags, mode_t mode) {
+    static atomic_bool is_refused;
+    if (atomic_load_explicit(&is_refused, memory_order_relaxed)) return clinux_open_by_steps(dirfd, path, flags, mode);
     struct open_how how;
     memset(&how, 0, sizeof how);
     how.flags = (uint64_t)(unsigned)flags;
-    how.mode = (flags & (O_CREAT | __O_TMPFILE)) ? mode : 0;
+    // Otherwise EINVAL. O_TMPFILE has the bit of O_DIRECTORY in it.
+    how.mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0;
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
     for (int tries = 0;; tries++) {
         long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof how);
         if (fd >= 0) return (int)fd;
+        // A seccomp filter that cannot look at flags behind a pointer refuses the whole call: ENOSYS with systemd's RestrictSUIDSGID=
+        // and gVisor, EPERM with container engines of before 2020. EPERM may also be the file's own; then open(2) says so again.
+        if (errno == ENOSYS) atomic_store_explicit(&is_refused, true, memory_order_relaxed);
+        if (errno == ENOSYS || errno == EPERM) return clinux_open_by_steps(dirfd, path, flags, mode);
         // EAGAIN: a rename raced with the resolution (openat2(2)); it says nothing about the path.
         if (errno != EINTR && !(errno == EAGAIN && tries < 100)) return -1;
     }

@@ -12,7 +12,10 @@
 #include <sys/xattr.h>
 
 /// openat2(2) below `dirfd` with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS. EINTR and EAGAIN are retried.
+/// Where the kernel or a filter refuses the call, by ``clinux_open_by_steps``.
 int clinux_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
+/// The same by openat(2), name by name, without following a link. `..` is EXDEV also where it would lead nowhere else.
+int clinux_open_by_steps(int dirfd, const char *path, int flags, mode_t mode);
 /// open(2): variadic, so not callable from Swift.
 int clinux_open(const char *path, int flags, mode_t mode);
 /// O_TMPFILE | O_RDWR | O_CLOEXEC: a macro Swift does not import.

@@ -89,6 +89,16 @@ struct ProcessFaultTests {
         #expect(workers[0].stderr.prefix(2) != workers[1].stderr.prefix(2))
     }
 
+    @Test("Workers whose openat2 a filter refuses fetch, store and verify as ever", arguments: [ENOSYS, EPERM])
+    func refusedOpenat2(error: Int32) async throws {
+        let bench = try await FaultBench()
+        let library = try await preloaded("RefusedOpenat2/refused_openat2.c", in: bench)
+        let environment = ["LD_PRELOAD": library, "REFUSED_OPENAT2": "\(error)"]
+        try await bench.submit(100)
+        let workers = try await bench.workers(2, environment: environment)
+        try await bench.expectAllThere(100, workers: workers)
+    }
+
     @Test("A worker that was stopped for longer than its timeout does not take that for its servers' silence")
     func stoppedInATransfer() async throws {
         let bench = try await FaultBench(delay: 1.5)

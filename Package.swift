@@ -89,7 +89,9 @@ let package = Package(
             name: "OriginTests", dependencies: ["Origin", "TestSupport", "prefetch-origin"], swiftSettings: settings),
         .testTarget(
             name: "WebImageTests",
-            dependencies: ["WebImage", "Origin", "TestSupport", "Threading", "CLinux", "CImageCodec", "CReferenceCodec"],
+            dependencies: [
+                "WebImage", "Origin", "TestSupport", "Threading", "CLinux", "CImageCodec", "CReferenceCodec",
+            ],
             swiftSettings: settings),
         .testTarget(name: "RedisTests", dependencies: ["Redis", "TestSupport", "Threading"], swiftSettings: settings),
         .testTarget(

@@ -107,7 +107,9 @@ struct DecodeMemoryTests {
         let allocated = allocations_stop()
         _ = try result.get()
         #expect(allocated.peak <= memory.peak)
-        #expect(memory.peak <= 2 * allocated.peak + (512 << 10) || name == "profile" || name == "calibration", "\(allocated.peak) bytes")
+        #expect(
+            memory.peak <= 2 * allocated.peak + (512 << 10) || name == "profile" || name == "calibration",
+            "\(allocated.peak) bytes")
     }
 }
 

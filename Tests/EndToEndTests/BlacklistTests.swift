@@ -108,7 +108,8 @@ struct BlacklistTests {
         try await ran(
             ["blacklist", "clear"] + at, exits: 78,
             says:
-                "error: clear asks before it takes 2 URLs off the list, and there is nobody to answer\nhint: add --yes")
+                "error: blacklist clear would take 2 URLs off the list of failed URLs, all there are; standard input is no terminal to confirm that "
+                + "on\nhint: add --yes to do it unasked")
         /// Answers on a terminal.
         func answer(_ text: String) async throws -> (ChildProcess.Status, String) {
             let command = "\(builtProduct("prefetch-coord")) blacklist clear --redis \(redis.url)"

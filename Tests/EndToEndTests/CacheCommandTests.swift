@@ -90,7 +90,10 @@ struct CacheCommandTests {
         let held = try await ran(["cache", "clear", "--cache", cache], exits: 75)
         #expect(held.stderr.contains("--force"))
         #expect(try disk.totalCount == 2)
-        let cleared = try await ran(["cache", "clear", "--force", "--cache", cache])
+        let asked = try await ran(["cache", "clear", "--force", "--cache", cache], exits: 78)
+        #expect(asked.stderr.contains("remove 2 images, 2 B, 8.2 kB on disk, everything in \(cache); standard input"))
+        #expect(try disk.totalCount == 2)
+        let cleared = try await ran(["cache", "clear", "--force", "--yes", "--cache", cache])
         #expect(cleared.stderr == "removed 2 images\n")
         busy = nil
         #expect(try await ran(["cache", "clear", "--cache", cache]).stderr == "removed 0 images\n")

@@ -76,6 +76,12 @@ struct CacheLimitTests {
         #expect(lines.suffix(3).first == "removed for --max-age: 3 images, 12 kB on disk")
         #expect(lines.last == "left: 4 images, 16 kB on disk")
         #expect(try disk.totalCount == 4)
+        let all = try await coord(["cache", "gc", "--max-age", "0", "--cache", folder.path("cache")])
+        #expect(await all.wait() == .exited(78))
+        #expect(
+            all.stderr == "error: cache gc would remove 4 images, 16 kB on disk, everything in \(folder.path("cache")); standard "
+                + "input is no terminal to confirm that on\nhint: add --yes to do it unasked\n")
+        #expect(try disk.totalCount == 4)
         let missing = try await coord(["cache", "gc", "--max-age", "1d", "--cache", folder.path])
         #expect(await missing.wait() == .exited(66))
         #expect(folder.contents().filter { !$0.hasPrefix("cache/") } == [])
@@ -90,7 +96,7 @@ struct CacheLimitTests {
         // Somebody fetches, so that the sweep goes slowly: 2,000 a second.
         var busy: CacheProtection? = try CacheProtection(disk)
         try busy?.set(since: Double(time(nil)) + 3600)
-        let words = ["cache", "gc", "--max-age", "1h", "--cache", folder.path("cache")]
+        let words = ["cache", "gc", "--max-age", "1h", "--yes", "--cache", folder.path("cache")]
         let first = try await coord(words + ["-v"])
         try await until { first.stdout.utf8.count > 20_000 }
         let second = try await coord(words)

@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import Glibc
 internal import Prefetch
 internal import Redis
 internal import WebImage
@@ -34,9 +33,7 @@ struct BatchRemoveCommand: AsyncParsableCommand {
     @Argument(help: "Batches, or beginnings of their names.")
     var batches: [String]
 
-    @Flag(help: "Do not ask.")
-    var yes = false
-
+    @OptionGroup var confirmation: Confirmation
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {
@@ -50,7 +47,9 @@ struct BatchRemoveCommand: AsyncParsableCommand {
                 if status.state == .running { throw Self.running(status.id) }
                 if let retry = status.retriedBy, !ids.contains(retry) { throw Self.retried(status.id, by: retry) }
             }
-            try confirm(found)
+            let names = found.map { TerminalText.escaped($0.id) }.joined(separator: ", ")
+            try confirmation.ask(
+                "remove \(names) from Redis, with what was skipped and why, and leave the images", "batch rm")
             for status in found {
                 switch try await queue.remove(batch: status.id) {
                 case .removed, .gone: Console.print("removed \(TerminalText.escaped(status.id))")
@@ -70,20 +69,5 @@ struct BatchRemoveCommand: AsyncParsableCommand {
         PrefetchError(
             .configuration, "\(retry) retries what \(id) skipped, so \(id) was not removed",
             hint: "remove both: prefetch-coord batch rm \(id) \(retry)")
-    }
-
-    private func confirm(_ found: [BatchStatus]) throws {
-        guard !yes else { return }
-        let names = found.map(\.id).joined(separator: ", ")
-        guard isatty(STDIN_FILENO) == 1 else {
-            throw PrefetchError(
-                .configuration, "batch rm asks before it removes \(names), and there is nobody to answer",
-                hint: "add --yes")
-        }
-        Console.note("remove \(names) from Redis, and with it what was skipped and why? The images stay. [y/N]")
-        guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {
-            Console.note("nothing was changed")
-            throw ExitCode(75)
-        }
     }
 }

@@ -68,33 +68,19 @@ struct BlacklistClearCommand: AsyncParsableCommand {
               prefetch-coord blacklist export failed.txt && prefetch-coord blacklist clear --yes
             """)
 
-    @Flag(help: "Do not ask.")
-    var yes = false
-
+    @OptionGroup var confirmation: Confirmation
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {
         try await Session.with(location) { session in
             let count = try await session.queue.failedURLCount()
-            if count > 0 { try confirm(count) }
+            if count > 0 {
+                try confirmation.ask(
+                    "take \(Wording.count(count, "URL")) off the list of failed URLs, all there are", "blacklist clear")
+            }
             // Also where it seems empty: what stands beside members that were removed by hand goes too.
             try await session.queue.removeAllFailedURLs()
             Console.print(count == 0 ? "the list of failed URLs is empty" : "removed \(Wording.count(count, "URL"))")
-        }
-    }
-
-    private func confirm(_ count: Int) throws {
-        guard !yes else { return }
-        guard isatty(STDIN_FILENO) == 1 else {
-            throw PrefetchError(
-                .configuration,
-                "clear asks before it takes \(Wording.count(count, "URL")) off the list, and there is nobody to answer",
-                hint: "add --yes")
-        }
-        Console.note("take \(Wording.count(count, "URL")) off the list of failed URLs, all there are? [y/N]")
-        guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {
-            Console.note("nothing was changed")
-            throw ExitCode(75)
         }
     }
 }

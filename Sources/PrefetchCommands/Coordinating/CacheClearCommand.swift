@@ -7,10 +7,11 @@ struct CacheClearCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "clear",
         abstract: "Remove every image from the cache.",
-        usage: "prefetch-coord cache clear [--force] [<options>]",
+        usage: "prefetch-coord cache clear [--force] [--yes] [<options>]",
         discussion: """
             Examples:
               prefetch-coord cache clear --cache ./cache
+              prefetch-coord cache clear --cache ./cache --yes
 
             Batches, lists and what was moved aside stay. While a batch fetches into the
             cache nothing is removed, exit code 75, unless --force is given; what the batch
@@ -20,6 +21,7 @@ struct CacheClearCommand: ParsableCommand {
     @Flag(help: "Also what a running batch fetched.")
     var force = false
 
+    @OptionGroup var confirmation: Confirmation
     @OptionGroup(title: "Where") var folder: CacheFolder
 
     func run() throws {
@@ -28,6 +30,17 @@ struct CacheClearCommand: ParsableCommand {
             throw PrefetchError(
                 .stopped, "a running batch fetches into \(TerminalText.escaped(disk.directory)); nothing was removed",
                 hint: "when it has ended, the same command again; or with --force")
+        }
+        if !confirmation.yes {
+            var usage = CacheUsage()
+            _ = try folder.walk(disk) { entry in
+                usage.add(entry)
+                return true
+            }
+            if usage.count > 0 {
+                try confirmation.ask(
+                    "remove \(usage.text), everything in \(TerminalText.escaped(disk.directory))", "cache clear")
+            }
         }
         Console.note("removed \(Wording.count(try disk.clear(), "image"))")
     }

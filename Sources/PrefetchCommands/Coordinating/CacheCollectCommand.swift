@@ -18,6 +18,7 @@ struct CacheCollectCommand: ParsableCommand {
             the size. What a running batch fetched stays, and so does what is being
             fetched. Temporary files that a crash left an hour ago go too, and with
             --max-age what was moved aside as damaged that long ago.
+            Where nothing would be left it asks first, or wants --yes.
             Exit code 75 where another process is sweeping this cache.
             """)
 
@@ -39,6 +40,7 @@ struct CacheCollectCommand: ParsableCommand {
     @Flag(help: "One object of JSON; with -v one for each file before it.")
     var json = false
 
+    @OptionGroup var confirmation: Confirmation
     @OptionGroup(title: "Where") var folder: CacheFolder
 
     func validate() throws {
@@ -52,9 +54,27 @@ struct CacheCollectCommand: ParsableCommand {
         var rules = SweepRules(maxAge: maxAge?.seconds, maxSize: maxSize?.bytes)
         rules.removesLitter = true
         rules.isDryRun = dryRun
+        if !dryRun && !confirmation.yes {
+            rules.isDryRun = true
+            let plan = try sweep(disk, rules) { _ in }
+            rules.isDryRun = false
+            let all = SweepReport.Sum(
+                count: plan.expired.count + plan.evicted.count, size: plan.expired.size + plan.evicted.size)
+            if all.count > 0, plan.remaining.count == 0, plan.spared.count == 0 {
+                try confirmation.ask(
+                    "remove \(images(all)), everything in \(TerminalText.escaped(disk.directory))", "cache gc")
+            }
+        }
+        let report = try sweep(disk, rules) { image in if verbose { tell(image) } }
+        if json { Console.print(members(report).text) } else { summary(report).forEach { Console.print($0) } }
+    }
+
+    private func sweep(
+        _ disk: DiskCache, _ rules: SweepRules, _ removed: (SweptImage) -> Void
+    ) throws(PrefetchError) -> SweepReport {
         let report: SweepReport?
         do throws(WebImageError) {
-            report = try disk.sweep(rules) { image in if verbose { tell(image) } }
+            report = try disk.sweep(rules, visit: removed)
         } catch {
             throw PrefetchError(.cacheUnavailable, error.message)
         }
@@ -63,7 +83,7 @@ struct CacheCollectCommand: ParsableCommand {
                 .stopped, "another process is sweeping the cache \(TerminalText.escaped(disk.directory))",
                 hint: "nothing was done here; when it has ended, the same command again")
         }
-        if json { Console.print(members(report).text) } else { summary(report).forEach { Console.print($0) } }
+        return report
     }
 
     private func tell(_ image: SweptImage) {
@@ -92,11 +112,12 @@ struct CacheCollectCommand: ParsableCommand {
         ])
     }
 
+    private func images(_ sum: SweepReport.Sum) -> String {
+        "\(Wording.count(sum.count)) image\(sum.count == 1 ? "" : "s"), \(Wording.bytes(sum.size)) on disk"
+    }
+
     private func summary(_ report: SweepReport) -> [String] {
         let verb = dryRun ? "would remove" : "removed"
-        func images(_ sum: SweepReport.Sum) -> String {
-            "\(Wording.count(sum.count)) image\(sum.count == 1 ? "" : "s"), \(Wording.bytes(sum.size)) on disk"
-        }
         var lines: [String] = []
         if maxAge != nil { lines.append("\(verb) for --max-age: \(images(report.expired))") }
         if maxSize != nil { lines.append("\(verb) for --max-size, the oldest: \(images(report.evicted))") }

@@ -1,7 +1,5 @@
 internal import ArgumentParser
-internal import Glibc
 internal import Prefetch
-internal import WebImage
 internal import Redis
 internal import WebImage
 
@@ -25,9 +23,7 @@ struct CancelCommand: AsyncParsableCommand {
     @Option(help: "The running batch that has this slot.")
     var slot: String?
 
-    @Flag(help: "Do not ask.")
-    var yes = false
-
+    @OptionGroup var confirmation: Confirmation
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func validate() throws {
@@ -44,7 +40,10 @@ struct CancelCommand: AsyncParsableCommand {
                 Console.print("\(TerminalText.escaped(id)) is \(before.state.rawValue) already")
                 return
             }
-            try confirm(before)
+            let open = before.total - before.counts.finished
+            try confirmation.ask(
+                "end \(TerminalText.escaped(id)) with \(Wording.count(open)) of \(Wording.count(before.total)) URLs open",
+                "cancel")
             _ = try await session.queue.cancel(batch: id)
             guard let after = try await session.queue.status(of: id) else { return }
             for line in BatchText.summary(after) { Console.print(line) }
@@ -58,22 +57,5 @@ struct CancelCommand: AsyncParsableCommand {
                 .notFound, "no running batch has the slot '\(slot)'", hint: "see them all: prefetch-coord status")
         }
         return id
-    }
-
-    private func confirm(_ status: BatchStatus) throws {
-        guard !yes else { return }
-        guard isatty(STDIN_FILENO) == 1 else {
-            throw PrefetchError(
-                .configuration, "cancel asks before it ends \(status.id), and there is nobody to answer",
-                hint: "add --yes")
-        }
-        let open = status.total - status.counts.finished
-        Console.note(
-            "end \(TerminalText.escaped(status.id)) with \(Wording.count(open)) of \(Wording.count(status.total)) URLs open? [y/N]"
-        )
-        guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {
-            Console.note("nothing was changed")
-            throw ExitCode(75)
-        }
     }
 }

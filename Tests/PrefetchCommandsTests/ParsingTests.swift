@@ -143,6 +143,11 @@ struct ParsingTests {
         #expect(downloads.maxSlowTime == nil)
         let unlimited = try FetchOptions.parse(["--max-time", "0"]).downloads(maxPerHost: 0)
         #expect(unlimited.maxTotalTime == nil && unlimited.maxSlowTime == nil)
+        let known = try FetchOptions.parse(["--contact", "me@example.org"]).downloads(maxPerHost: 0)
+        #expect(known.value(forHTTPHeaderField: "User-Agent") == "prefetch/0.1.0 (+me@example.org)")
+        for contact in ["me", "", "https://h/a b", "https://h/)(", "https://h/\u{202E}"] {
+            #expect(throws: (any Error).self) { try FetchOptions.parse(["--contact", contact]) }
+        }
         let plain = try FetchOptions.parse([]).downloads(maxPerHost: 0)
         #expect(plain.maxTotalTime == nil && plain.maxSlowTime == 60 && plain.slowSpeed == 65_536)
         #expect(downloads.lowSpeedLimit == 0 && downloads.proxy == "socks5h://127.0.0.1:1")

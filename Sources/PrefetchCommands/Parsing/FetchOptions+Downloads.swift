@@ -28,6 +28,9 @@ extension FetchOptions {
         downloads.resolve = resolve
         downloads.caFile = caFile
         downloads.addressPolicy = try addressPolicy()
+        if let contact {
+            downloads.setValue(WebImage.userAgent(contact: contact), forHTTPHeaderField: "User-Agent")
+        }
         if let userAgent { downloads.setValue(userAgent, forHTTPHeaderField: "User-Agent") }
         for header in secrets.headers {
             let parts = header.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)

@@ -31,6 +31,12 @@ struct FetchOptions: ParsableArguments {
 
     @Option(
         help:
+            "Whom servers may ask about these requests, as https://example.org/bot or me@example.org: sent in the User-Agent."
+    )
+    var contact: String?
+
+    @Option(
+        help:
             "A proxy, as http://10.0.0.1:3128, or @FILE that has it; 'env' takes it from the environment; none by default."
     )
     var proxy: String?
@@ -92,6 +98,15 @@ struct FetchOptions: ParsableArguments {
         }
         guard (1...100).contains(tries) else { throw ValidationError("--tries is a number from 1 to 100") }
         guard (0...50).contains(maxRedirects) else { throw ValidationError("--max-redirects is a number from 0 to 50") }
+        guard userAgent == nil || contact == nil else {
+            throw ValidationError("--contact is a part of the User-Agent that --user-agent replaces: give one of them")
+        }
+        if let contact {
+            let isPlain = contact.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x28 && $0 != 0x29 }
+            guard isPlain, contact.contains("@") || contact.hasPrefix("http://") || contact.hasPrefix("https://") else {
+                throw ValidationError("--contact is a URL or an e-mail address, not '\(TerminalText.escaped(contact))'")
+            }
+        }
         guard maxSize.bytes <= 4 << 30 else { throw ValidationError("--max-size is at most 4GiB") }
         guard (1 << 20...1 << 40).contains(maxDecodeMemory.bytes) else {
             throw ValidationError("--max-decode-memory is a size from 1MiB to 1TiB")
@@ -123,6 +138,7 @@ struct FetchOptions: ParsableArguments {
         for text in resolve { words += ["--resolve", text] }
         for text in connectTo { words += ["--connect-to", text] }
         if let userAgent { words += ["--user-agent", userAgent] }
+        if let contact { words += ["--contact", contact] }
         if let caFile { words += ["--ca-file", caFile] }
         if let maxTime { words += ["--max-time", maxTime.argument] }
         words += [

@@ -67,7 +67,7 @@ extension ImageDownloader {
         public var maxHeaderLines = 200
         /// What is sent with every request: `User-Agent` and `Accept: image/*;q=0.8` by default.
         public var headers = [
-            HTTPHeader("User-Agent", "prefetch/\(PrefetchVersion) (+\(PrefetchProjectURL))"),
+            HTTPHeader("User-Agent", userAgent(contact: nil)),
             HTTPHeader("Accept", "image/*;q=0.8"),
         ]
         /// Status codes of a response that is taken; nil (200 to 299) by default. Redirects are followed all the same.

@@ -36,7 +36,7 @@ struct ImageDownloaderTests {
         #expect(await downloader.currentDownloadCount == 0)
         let request = try #require(server.requests.first)
         #expect(request.headers.map(\.name).sorted() == ["Accept", "Host", "User-Agent"])
-        #expect(request.header("User-Agent") == "prefetch/0.1.0 (+\(PrefetchProjectURL))")
+        #expect(request.header("User-Agent") == "prefetch/0.1.0")
         #expect(request.header("Accept") == "image/*;q=0.8")
     }
 

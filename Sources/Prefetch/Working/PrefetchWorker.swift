@@ -241,6 +241,12 @@ public actor PrefetchWorker {
         await reportAll(through: last, isLast: true)
         do throws(RedisError) {
             try await tellHosts(through: last)
+        } catch {
+            // Figures that Redis does not take are no reason to keep the jobs; one that is away takes neither.
+            guard error.code == .reply else { return }
+            complaints.say(error.message)
+        }
+        do throws(RedisError) {
             try await last.release(worker: name, leaving: true)
             configuration.history?.left(name)
         } catch {

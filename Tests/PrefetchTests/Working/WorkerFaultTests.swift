@@ -156,6 +156,26 @@ struct WorkerFaultTests {
         #expect(try await run.value == PrefetchCounts())
     }
 
+    @Test("A worker whose figures of hosts are refused leaves in order all the same")
+    func refusedFigures() async throws {
+        let fixture = try await WorkerFixture()
+        let body = GeneratedImage.png(seed: 4, width: 12, height: 12)
+        fixture.origin.setFallback { _ in OriginResponse(body: body) }
+        let queue = try fixture.queue()
+        let url = fixture.origin.url("/1.png")
+        let id = try await fixture.submit([url], to: queue)
+        let proxy = FaultProxy(target: fixture.redis.socketPath)
+        let figures = "\(try #require(HostTally.host(of: url))) 1 0 \(body.count)\n"
+        proxy.arm(.answer(containing: figures, reply: "-ERR upstream failure\r\n"), times: 1 << 30)
+        let worker = try fixture.worker(at: proxy.url)
+        #expect(try await worker.run()[.downloaded] == 1)
+        #expect(proxy.triggered > 0)
+        #expect(try await queue.status(of: id)?.state == .done)
+        #expect(try await queue.workers() == [])
+        #expect(try await queue.owners() == [])
+        #expect(try await QueueCheck(queue: queue).run() == [])
+    }
+
     @Test("What a person has to mend ends a worker before it is one", arguments: ["wrong type", "password"])
     func mustBeMended(what: String) async throws {
         let fixture = try await WorkerFixture()

@@ -19,12 +19,18 @@ package final class FaultProxy: Sendable {
         case garble
         /// A request that has this text is not passed on, and gets this reply.
         case answer(containing: String, reply: String)
+        /// A request that has this text is passed on, and what comes back for it is replaced by this reply.
+        case replaceReply(containing: String, reply: String)
     }
 
     private struct State {
         var fault: Fault?
         var times = 0
         var triggered = 0
+        /// So many messages that would meet the fault are passed on first.
+        var skipped = 0
+        /// What takes the place of the next reply.
+        var replacement: String?
         /// Every so many messages of the fault's direction meet it, instead of the next ones; 0 = no.
         var every = 0, passed = 0
         var sockets: [Int32] = []
@@ -65,11 +71,12 @@ package final class FaultProxy: Sendable {
     /// `unix:///tmp/…/proxy.sock`
     package var url: String { "unix://\(socketPath)" }
 
-    /// From now on the next `times` messages of that direction meet the fault.
-    package func arm(_ fault: Fault, times: Int = 1) {
+    /// From now on the next `times` messages of that direction meet the fault, but for the first `skipped` of them. 0 times: none does.
+    package func arm(_ fault: Fault, times: Int = 1, skipping skipped: Int = 0) {
         state.withLock {
             $0.fault = fault
             $0.times = times
+            $0.skipped = skipped
         }
     }
 
@@ -133,9 +140,13 @@ package final class FaultProxy: Sendable {
             let count = recv(from, &buffer, buffer.count, 0)
             guard count > 0 else { return }
             var length = count
+            if isReply, let reply = takeReplacement(state) {
+                _ = Array(reply.utf8).withUnsafeBytes { send(to, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+                continue
+            }
             let fault = take(buffer[..<count], isReply: isReply, state: state)
             switch fault {
-            case nil: break
+            case nil, .replaceReply: break
             case .cutBeforeRequest, .cutBeforeReply: return
             case .cutMidReply: length = max(1, count / 2)
             case .delayReply(let milliseconds): usleep(UInt32(milliseconds) * 1000)
@@ -160,14 +171,25 @@ package final class FaultProxy: Sendable {
         }
     }
 
+    private static func takeReplacement(_ state: Locked<State>) -> String? {
+        state.withLock { state in
+            defer { state.replacement = nil }
+            return state.replacement
+        }
+    }
+
     private static func take(_ message: ArraySlice<UInt8>, isReply: Bool, state: Locked<State>) -> Fault? {
         state.withLock { state in
             guard state.times > 0 || state.every > 0, let fault = state.fault else { return nil }
             switch fault {
             case .cutBeforeRequest: guard !isReply else { return nil }
-            case .answer(let text, _):
+            case .answer(let text, _), .replaceReply(let text, _):
                 guard !isReply, String(decoding: message, as: UTF8.self).contains(text) else { return nil }
             default: guard isReply else { return nil }
+            }
+            guard state.skipped == 0 else {
+                state.skipped -= 1
+                return nil
             }
             if state.every > 0 {
                 state.passed += 1
@@ -176,6 +198,7 @@ package final class FaultProxy: Sendable {
                 state.times -= 1
             }
             state.triggered += 1
+            if case .replaceReply(_, let reply) = fault { state.replacement = reply }
             return fault
         }
     }

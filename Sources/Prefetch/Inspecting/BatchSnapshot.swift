@@ -109,7 +109,14 @@ struct BatchSnapshot {
 
     /// Workers that are registered or have a hash of claims.
     static func owners(_ queue: PrefetchQueue) async throws(RedisError) -> [String] {
-        Set(try await queue.workers()).union(try await queue.owners()).sorted()
+        let owners = Set(try await queue.owners())
+        do throws(RedisError) {
+            return owners.union(try await queue.workers()).sorted()
+        } catch {
+            // Which key it is the check of types says, and looks at nothing else then.
+            guard error.replyCode == "WRONGTYPE" else { throw error }
+            return owners.sorted()
+        }
     }
 
     private static func allOutcomes(_ batch: String, _ queue: PrefetchQueue) async throws(RedisError) -> [UInt8] {

@@ -15,31 +15,28 @@ package struct WrongKey: Sendable, Equatable {
 extension PrefetchQueue {
     /// Keys of a batch that are of a wrong type.
     func wrongKeys(of batch: String) async throws(RedisError) -> [WrongKey] {
-        try await wrongKeys(among: [
-            ("b:\(batch)", "hash"), ("b:\(batch):o", "string"), ("b:\(batch):skipped", "hash"),
-            ("b:\(batch):records", "hash"), ("b:\(batch):w", "hash"), ("b:\(batch):hosts", "hash"),
-            ("b:\(batch):refused", "hash"), ("b:\(batch):tries", "hash"), ("jobs:\(batch)", "list"),
-        ])
+        try await wrongKeys(among: PrefetchKeys.typed(ofBatch: batch))
     }
 
     /// Keys of the queue itself and of these workers that are of a wrong type.
     func wrongKeys(workers: [String]) async throws(RedisError) -> [WrongKey] {
-        let own = workers.flatMap { [("own:\($0)", "hash"), ("w:\($0)", "hash")] }
-        return try await wrongKeys(
-            among: [
-                ("batches", "zset"), ("running", "set"), ("ready:high", "list"), ("ready:normal", "list"),
-                ("ready:low", "list"), ("bell", "list"), ("wheel", "string"), ("workers", "zset"), ("hold", "string"),
-                ("dead", "list"), ("slots", "hash"), ("held", "hash"), ("failed", "set"), ("failed:meta", "hash"),
-                ("hosts", "hash"), ("clock", "hash"),
-            ] + own)
+        try await wrongKeys(among: PrefetchKeys.ofQueue + workers.flatMap(PrefetchKeys.typed(ofWorker:)))
     }
 
-    private func wrongKeys(among names: [(name: String, type: String)]) async throws(RedisError) -> [WrongKey] {
-        let types = try await read(names.map { ["TYPE", RedisArgument(keys.root + ":" + $0.name)] })
+    /// Keys of the queue itself, and what a pass has found beside those and the keys of its batches, that are of a wrong type.
+    func wrongKeys(_ found: FoundKeys) async throws(RedisError) -> [WrongKey] {
+        try await wrongKeys(among: PrefetchKeys.ofQueue + found.others)
+    }
+
+    private func wrongKeys(among names: [PrefetchKeys.Typed]) async throws(RedisError) -> [WrongKey] {
         var wrong: [WrongKey] = []
-        for ((name, wanted), reply) in zip(names, types) {
-            let type = try reply.get().string ?? "none"
-            if type != "none" && type != wanted { wrong.append(WrongKey(name: name, type: type, wanted: wanted)) }
+        for start in stride(from: 0, to: names.count, by: 1000) {
+            let part = names[start..<min(start + 1000, names.count)]
+            let types = try await read(part.map { ["TYPE", RedisArgument(keys.root + ":" + $0.name)] })
+            for ((name, wanted), reply) in zip(part, types) {
+                let type = try reply.get().string ?? "none"
+                if type != "none" && type != wanted { wrong.append(WrongKey(name: name, type: type, wanted: wanted)) }
+            }
         }
         return wrong
     }

@@ -1,6 +1,7 @@
 internal import Redis
 
-/// What must agree in a queue whichever batches it has: types of keys, ready lists and bell, claims of workers that are registered.
+/// What must agree in a queue whichever batches it has: types of keys, sets, ready lists and bell, claims of workers that
+/// are registered.
 package struct QueueCheck: Sendable {
     private let queue: PrefetchQueue
 
@@ -14,13 +15,13 @@ package struct QueueCheck: Sendable {
             BatchCheck.Finding(batch: "", invariant: invariant, message: message)
         }
         do throws(RedisError) {
-            let owners = try await queue.owners()
-            let wrong = try await queue.wrongKeys(workers: owners)
+            let found = try await queue.foundKeys()
+            let wrong = try await queue.wrongKeys(found)
             guard wrong.isEmpty else { return wrong.map { finding("Type", $0.sentence(queue.keys)) } }
             let registered = Set(try await queue.workers())
-            return owners.filter { !registered.contains($0) }
+            return found.owners.filter { !registered.contains($0) }
                 .map { finding("I4", "\($0) has claims and is not registered") }
-                + (try await queue.rering(isDry: true)).map { finding("I2", $0) }
+                + (try await queue.rering(isDry: true, batches: found.batches)).map { finding("I2", $0) }
         } catch {
             throw PrefetchError(error)
         }

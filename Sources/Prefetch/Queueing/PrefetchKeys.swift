@@ -196,7 +196,8 @@ package struct PrefetchKeys: Sendable {
               if seconds > 0 then redis.call('EXPIRE', k, seconds) else redis.call('PERSIST', k) end
             end
             local parent = redis.call('HGET', batch(id), 'retry_of')
-            if not parent or redis.call('HGET', batch(parent), 'retried_by') ~= id then return end
+            -- A hash of a wrong type ends the chain, and not the script that has written a part of what it writes.
+            if not parent or redis.pcall('HGET', batch(parent), 'retried_by') ~= id then return end
             id = parent
           end
         end

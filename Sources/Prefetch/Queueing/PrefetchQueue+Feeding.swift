@@ -7,6 +7,7 @@ extension PrefetchQueue {
     // was named. A running batch that has the slot is cancelled in the same step.
     // With a field retry_of, that batch is linked to it in the same step; false where it is gone, runs, or has a retry.
     // With a field limit (ms), its deadline is so much later. With open = 1 its list is the first of its lists, where it has one.
+    // Where a key is of a wrong type, it fails before it writes anything.
     // Again with the same nonce: the same, and nothing is cancelled. Cost: O(fields + batches of the same list), and the deletion of the
     // cancelled batch's job list.
     private static let open = script(
@@ -22,7 +23,17 @@ extension PrefetchQueue {
           n = n + 1
           id = ARGV[1] .. '.' .. n
         end
-        local of
+        local slot, replaced, of = ARGV[4], ''
+        -- Before the first write: a script that fails in the middle leaves half a batch behind.
+        redis.call('ZCARD', K .. ':batches')
+        redis.call('SCARD', K .. ':running')
+        redis.call('ZCARD', K .. ':deadlines')
+        redis.call('LLEN', lists(id))
+        local last = slot ~= '' and redis.call('HGET', K .. ':slots', slot)
+        if last and redis.call('HGET', batch(last), 'state') == 'running' then
+          for _, p in ipairs({'high', 'normal', 'low'}) do redis.call('LLEN', K .. ':ready:' .. p) end
+          replaced = last
+        end
         for i = 5, #ARGV, 2 do if ARGV[i] == 'retry_of' then of = ARGV[i + 1] end end
         if of then
           local m = redis.call('HMGET', batch(of), 'state', 'retried_by')
@@ -31,15 +42,8 @@ extension PrefetchQueue {
           redis.call('HSET', batch(of), 'retried_by', id)
           keepFor(of, 0)
         end
-        local slot, replaced = ARGV[4], ''
-        if slot ~= '' then
-          local last = redis.call('HGET', K .. ':slots', slot)
-          if last and redis.call('HGET', batch(last), 'state') == 'running' then
-            close(last, 'cancelled', 'slot')
-            replaced = last
-          end
-          redis.call('HSET', K .. ':slots', slot, id)
-        end
+        if replaced ~= '' then close(replaced, 'cancelled', 'slot') end
+        if slot ~= '' then redis.call('HSET', K .. ':slots', slot, id) end
         local t = now()
         redis.call('HSET', batch(id), 'nonce', ARGV[2], 'state', 'running', 'sealed', '0', 'pushed', '0', 'finished', '0',
           'skipped', '0', 'bytes', '0', 'created', t, 'fed', t, unpack(ARGV, 5))

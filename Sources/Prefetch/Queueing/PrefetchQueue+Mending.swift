@@ -55,9 +55,10 @@ extension PrefetchQueue {
         }
     }
 
-    // RERING: the ready lists, the bell, the set of running batches and the slots become what the batches say. A batch that a repair
-    // holds stays out.
-    // ARGV: "1" where nothing is changed. Result: a sentence for each thing that was wrong. Again: nothing. Cost: O(batches).
+    // RERING: the sets of batches, of running ones and of deadlines, the ready lists, the bell and the slots become what the batches say.
+    // A batch that a repair holds stays out.
+    // ARGV: "1" where nothing is changed, batches that have a hash and were not in the set of batches.
+    // Result: a sentence for each thing that was wrong. Again: nothing. Cost: O(batches).
     private static let rering = script(
         "RERING",
         #"""
@@ -93,11 +94,23 @@ extension PrefetchQueue {
           end
         end
         local ids = redis.call('ZRANGE', K .. ':batches', 0, -1)
+        for i = 2, #ARGV do
+          local id = ARGV[i]
+          local m = redis.pcall('HMGET', batch(id), 'nonce', 'created')
+          if m[1] and not redis.call('ZSCORE', K .. ':batches', id) then
+            wrong(id .. ' is not in the set of batches', {'ZADD', K .. ':batches', number(m[2], now()), id})
+            ids[#ids + 1] = id
+          end
+        end
         for _, id in ipairs(ids) do
           local state, list = facts(id)
           local isIn = redis.call('SISMEMBER', K .. ':running', id) == 1
           if state == 'running' and not isIn then
             wrong(id .. ' runs and is not in the set of running batches', {'SADD', K .. ':running', id})
+          end
+          local deadline = state == 'running' and number(redis.call('HGET', batch(id), 'deadline'))
+          if deadline and not redis.call('ZSCORE', K .. ':deadlines', id) then
+            wrong(id .. ' has a deadline and is not in the set of deadlines', {'ZADD', K .. ':deadlines', deadline, id})
           end
           if list and not listed[id] then
             wrong(id .. ' has jobs and is in no ready list', {'HDEL', batch(id), 'ready'})
@@ -125,37 +138,24 @@ extension PrefetchQueue {
           end
         end
         local any = redis.call('EXISTS', K .. ':ready:high', K .. ':ready:normal', K .. ':ready:low') > 0
+        local isPaused = redis.call('EXISTS', K .. ':paused') > 0
         local bells = redis.call('LLEN', K .. ':bell')
-        if bells ~= (any and 1 or 0) then
-          wrong('the bell has ' .. bells .. ' elements while ' .. (any and 'a batch is' or 'no batch is') .. ' ready',
-            {'DEL', K .. ':bell'})
-          if any and not isDry then redis.call('RPUSH', K .. ':bell', '1') end
+        if bells ~= (any and not isPaused and 1 or 0) then
+          wrong('the bell has ' .. bells .. ' elements while ' .. (any and 'a batch is' or 'no batch is') .. ' ready'
+            .. (isPaused and ' and the queue is paused' or ''), {'DEL', K .. ':bell'})
+          if not isDry then ring() end
         end
         return out
         """#)
 
-    /// Makes lists, bell, set and slots agree with the batches; returns what did not.
+    /// Makes sets, lists, bell and slots agree with the batches; returns what did not.
     /// * `isDry`: nothing is changed.
-    func rering(isDry: Bool) async throws(RedisError) -> [String] {
-        (try await run(Self.rering, [isDry ? "1" : ""]).array ?? []).compactMap(\.string)
-    }
-
-    /// Whoever has a hash of claims, registered or not, sorted. Passes over all keys of this Redis.
-    func owners() async throws(RedisError) -> [String] {
-        let prefix = keys.owned(by: "")
-        var names: Set<String> = []
-        var cursor = "0"
-        repeat {
-            let reply =
-                try await read([
-                    ["SCAN", RedisArgument(cursor), "MATCH", RedisArgument(prefix + "*"), "COUNT", "1000"]
-                ])[0].get().array ?? []
-            cursor = reply.first?.string ?? "0"
-            for key in (reply.last?.array ?? []).compactMap(\.string) {
-                names.insert(String(key.dropFirst(prefix.count)))
-            }
-        } while cursor != "0"
-        return names.sorted()
+    /// * `batches`: those that a pass over all keys has found.
+    func rering(isDry: Bool, batches: [String]) async throws(RedisError) -> [String] {
+        let listed = Set(try await listedBatches() ?? [])
+        let others = batches.filter { !listed.contains($0) }
+        return (try await run(Self.rering, [isDry ? "1" : ""] + others.map { RedisArgument($0) }).array ?? [])
+            .compactMap(\.string)
     }
 
     /// What is on the list of the dead, newest first: the first bytes of each, and how many there are.

@@ -311,17 +311,19 @@ extension PrefetchQueue {
     }
 
     // FINISH: the end of a repair. The sets, the slot and the ready lists become what the batch's state says; it is done where its
-    // last URL has ended.
+    // last URL has ended. The batch is let go first, so that it is also where a key of a wrong type ends the rest. Of a batch that another
+    // repair has meanwhile nothing is changed.
     // ARGV: batch, token. Result: {its state, in how many sets it was not as it must be}. Again: the same state and 0. Cost: O(log batches),
     // and of a batch that is over the deletion of its list.
     private static let finish = step(
         "FINISH",
         #"""
-        local m = redis.call('HMGET', batch(id), 'state', 'slot', 'created')
-        local wrong = redis.call('ZADD', K .. ':batches', 'NX', m[3] or now(), id)
-        local has = m[2] and redis.call('HGET', K .. ':slots', m[2])
-        redis.call('HDEL', K .. ':held', id)
+        local m = redis.call('HMGET', batch(id), 'state', 'slot', 'created', 'repair')
+        if m[4] and m[4]:sub(1, #token + 1) ~= token .. ' ' then return {m[1], '0'} end
         redis.call('HDEL', batch(id), 'repair', 'filled')
+        redis.call('HDEL', K .. ':held', id)
+        local wrong = redis.call('ZADD', K .. ':batches', 'NX', number(m[3], now()), id)
+        local has = m[2] and redis.call('HGET', K .. ':slots', m[2])
         takeOut(id)
         if m[1] == 'running' then
           wrong = wrong + redis.call('SADD', K .. ':running', id)
@@ -333,6 +335,7 @@ extension PrefetchQueue {
           closeIfComplete(id)
         else
           wrong = wrong + redis.call('SREM', K .. ':running', id) + redis.call('DEL', jobs(id), tries(id))
+            + redis.call('ZREM', K .. ':deadlines', id)
           if has == id then wrong = wrong + redis.call('HDEL', K .. ':slots', m[2]) end
         end
         return {redis.call('HGET', batch(id), 'state'), tostring(wrong)}

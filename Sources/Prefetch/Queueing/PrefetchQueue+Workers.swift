@@ -55,8 +55,8 @@ extension PrefetchQueue {
           local last = redis.call('HMGET', own(ARGV[1]), '#seq', '#jobs', '#unheld')
           local has, before, missing = {}, {}, {}
           for i = 7 + n, about - 1 do has[ARGV[i]] = true end
-          -- The reply to its last claim may be on its way.
-          if last[1] and last[1] ~= said then for name in last[2]:gmatch('%S+') do has[name] = true end end
+          -- The reply to its last claim may be on its way. A later one that gave nothing is not noted here.
+          if last[1] and number(last[1], 0) > number(said, 0) then for name in last[2]:gmatch('%S+') do has[name] = true end end
           for name in (last[3] or ''):gmatch('%S+') do before[name] = true end
           for _, name in ipairs(redis.call('HKEYS', own(ARGV[1]))) do
             if name:sub(1, 1) ~= '#' and not has[name] then

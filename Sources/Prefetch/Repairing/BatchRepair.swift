@@ -29,31 +29,49 @@ package struct BatchRepair: Sendable {
     /// - Throws: `stopped` where another repair of it is under way; `unreadableList` where URLs have to be pushed again and the list is not
     ///   to be had; what talking to Redis throws.
     package func run() async throws(PrefetchError) -> Bool {
-        let taking = try await redis { () async throws(RedisError) in
+        try await redis { () async throws(RedisError) in
             for line in try await queue.putAside(try await queue.wrongKeys(of: batch)) { tell(line) }
-            return try await queue.takeForRepair(batch, token: token)
-        }
-        switch taking {
-        case .gone: return false
-        case .busy:
-            throw PrefetchError(
-                .stopped, "another repair of \(batch) is under way", hint: "wait for it: it is given up after a minute")
-        case .taken: break
         }
         let before: BatchStatus.State
         do throws(PrefetchError) {
+            let taking = try await redis { () async throws(RedisError) in
+                try await queue.takeForRepair(batch, token: token)
+            }
+            switch taking {
+            case .gone: return false
+            case .busy:
+                throw PrefetchError(
+                    .stopped, "another repair of \(batch) is under way",
+                    hint: "wait for it: one that was killed is given up after a minute")
+            case .taken: break
+            }
             before = try await mend()
         } catch {
-            // Whatever it was: jobs are given out again, and the next repair need not wait.
-            _ = try? await queue.finishRepair(batch, token: token)
+            // Whatever it was, also a call that was carried out and whose reply said otherwise: jobs are given out again, and the next
+            // repair need not wait.
+            _ = try? await finish()
             throw error
         }
-        let (state, wrong) = try await redis { () async throws(RedisError) in
-            try await queue.finishRepair(batch, token: token)
-        }
+        let (state, wrong) = try await redis { () async throws(RedisError) in try await finish() }
         if wrong > 0 { tell("\(batch) is \(state): \(wrong) sets, slots or lists said otherwise") }
         if state != before.rawValue { tell("\(batch) is \(state)") }
         return true
+    }
+
+    /// Lets the batch go; an error reply that says nothing of a key is not taken for an answer at once, because a batch that is not let go
+    /// keeps every other repair out for a minute.
+    private func finish() async throws(RedisError) -> (state: String, wrong: Int) {
+        var pause = Duration.milliseconds(50)
+        for _ in 0..<4 {
+            do throws(RedisError) {
+                return try await queue.finishRepair(batch, token: token)
+            } catch {
+                guard error.code == .reply, error.replyCode != "WRONGTYPE" else { throw error }
+                try? await Task.sleep(for: pause)
+                pause *= 2
+            }
+        }
+        return try await queue.finishRepair(batch, token: token)
     }
 
     /// Returns the state of the batch in the meantime.

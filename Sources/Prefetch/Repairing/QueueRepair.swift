@@ -1,7 +1,7 @@
 internal import Redis
 
-/// Mends what of a queue belongs to no batch, or to all: keys of a wrong type, claims of nobody, ready lists and bell. Safe while workers
-/// run; doing it again changes nothing more.
+/// Mends what of a queue belongs to no batch, or to all: keys of a wrong type, claims of nobody, sets, ready lists and bell. Safe while
+/// workers run; doing it again changes nothing more.
 package struct QueueRepair: Sendable {
     private let queue: PrefetchQueue
 
@@ -12,17 +12,18 @@ package struct QueueRepair: Sendable {
     /// Mends; returns a sentence for each thing it did.
     package func run() async throws(PrefetchError) -> [String] {
         do throws(RedisError) {
-            let owners = try await queue.owners()
-            var lines = try await queue.putAside(try await queue.wrongKeys(workers: owners))
+            var found = try await queue.foundKeys()
+            var lines = try await queue.putAside(try await queue.wrongKeys(found))
+            if !lines.isEmpty { found = try await queue.foundKeys() }
             let registered = Set(try await queue.workers())
-            for worker in owners {
+            for worker in found.owners {
                 let count = try await queue.reclaim(from: worker)
                 let isRegistered = registered.contains(worker)
                 guard count > 0 || !isRegistered else { continue }
                 let whose = isRegistered ? "which does not know of them" : "which is not registered"
                 lines.append("gave \(count) jobs of \(worker), \(whose), back to their lists")
             }
-            return lines + (try await queue.rering(isDry: false)).map { "mended: \($0)" }
+            return lines + (try await queue.rering(isDry: false, batches: found.batches)).map { "mended: \($0)" }
         } catch {
             throw PrefetchError(error)
         }

@@ -164,7 +164,7 @@ public actor PrefetchWorker {
         }
         while !draining.isOpen {
             let (name, about) = nextName()
-            let joined = try await first { () async throws(RedisError) in
+            let joined = try await first(waitsOutRefusal: true) { () async throws(RedisError) in
                 try await queue.join(worker: name, lease: lease, about: about)
             }
             if joined == true {
@@ -178,8 +178,11 @@ public actor PrefetchWorker {
     }
 
     /// A call before the worker is one: what waiting cannot heal ends it. Nil where it is told to leave first.
+    ///
+    /// * `waitsOutRefusal`: so is an error reply that none of the known ones is; not one that says of a key that it is of a wrong type, which
+    ///   a person has to mend.
     private func first<Success: Sendable>(
-        _ body: () async throws(RedisError) -> Success
+        waitsOutRefusal: Bool = false, _ body: () async throws(RedisError) -> Success
     ) async throws(PrefetchError) -> Success? {
         var ceiling = Duration.milliseconds(50)
         while !draining.isOpen {
@@ -188,8 +191,13 @@ public actor PrefetchWorker {
                 redisAnswers()
                 return value
             } catch {
-                guard error.isTransient || error.code == .outOfMemory else { throw PrefetchError(error) }
-                redisFails(error)
+                let isRefusal = waitsOutRefusal && error.code == .reply && error.replyCode != "WRONGTYPE"
+                guard error.isTransient || error.code == .outOfMemory || isRefusal else { throw PrefetchError(error) }
+                if isRefusal {
+                    complaints.say("Redis refuses to register a worker (\(error.message)); asked again until it does")
+                } else {
+                    redisFails(error)
+                }
                 await pause(ceiling, orUntil: draining)
                 ceiling = min(ceiling * 2, .seconds(5))
             }
@@ -233,6 +241,12 @@ public actor PrefetchWorker {
         await reportAll(through: last, isLast: true)
         do throws(RedisError) {
             try await tellHosts(through: last)
+        } catch {
+            // Figures that Redis does not take are no reason to keep the jobs; one that is away takes neither.
+            guard error.code == .reply else { return }
+            complaints.say(error.message)
+        }
+        do throws(RedisError) {
             try await last.release(worker: name, leaving: true)
             configuration.history?.left(name)
         } catch {

@@ -45,7 +45,7 @@ struct FsckCommand: AsyncParsableCommand {
     func run() async throws {
         let histories = try history.map { try HistoryOutput(folder: $0, expect: expect) }
         try await Session.with(location) { session in
-            let ids = batch == nil ? try await session.queue.batches() : [try await session.queue.resolve(batch)]
+            let ids = batch == nil ? try await session.queue.everyBatch() : [try await session.queue.resolve(batch)]
             var findings = batch == nil ? try await QueueCheck(queue: session.queue).run() : []
             var pasts: [(id: String, result: HistoryCheck.Result)] = []
             for (id, check) in zip(ids, try await BatchCheck.checks(of: ids, queue: session.queue)) {

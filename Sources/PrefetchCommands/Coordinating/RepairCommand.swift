@@ -39,10 +39,11 @@ struct RepairCommand: AsyncParsableCommand {
         // With --cache alone the private Redis of that folder is made where it is missing.
         if urls != nil, !dryRun, case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
         try await Session.with(location) { session in
+            let told = Lines()
+            // First: what tells which batches there are may be what is wrong.
+            if !dryRun { for line in try await QueueRepair(queue: session.queue).run() { told.say(line) } }
             let (ids, new) = try await meant(session.queue, urls)
             if dryRun { return try await tellOnly(ids, new, session.queue, urls) }
-            let told = Lines()
-            for line in try await QueueRepair(queue: session.queue).run() { told.say(line) }
             for id in ids {
                 let repair = BatchRepair(queue: session.queue, batch: id, listPath: list) { told.say($0) }
                 guard try await repair.run() else {
@@ -59,7 +60,7 @@ struct RepairCommand: AsyncParsableCommand {
     /// The batches that Redis has, and the one it knows no more.
     private func meant(_ queue: PrefetchQueue, _ urls: URLList?) async throws -> (ids: [String], new: String?) {
         guard let urls else {
-            return (batch == nil ? try await queue.batches() : [try await queue.resolve(batch)], nil)
+            return (batch == nil ? try await queue.everyBatch() : [try await queue.resolve(batch)], nil)
         }
         let known = try await queue.batches()
         let usual = urls.usualBatchID

@@ -63,6 +63,36 @@ struct GarbageTests {
         #expect(try await bench.ran(["repair"]).stdout == "nothing to repair: 3 batches, everything agrees\n")
     }
 
+    @Test("Where the key that lists the batches is none, fsck names it, and one repair brings all of them back")
+    func lostBatches() async throws {
+        let bench = try await FaultBench(appendOnly: false)
+        try await bench.submit(16)
+        try await bench.submit(8, "other")
+        let key = "prefetch:{default}:batches"
+        let before = try await bench.redis("ZRANGE", key, "0", "-1", "WITHSCORES")
+        try await bench.redis("DEL", key)
+        try await bench.redis("SET", key, "mine")
+        let fsck = try await bench.ran(["fsck"], exit: 1)
+        #expect(fsck.stdout.hasPrefix("queue: Type: \(key) is a string, not a zset\n"), "\(fsck)")
+        #expect(fsck.stderr.contains("repair it with: prefetch-coord repair --redis "), "\(fsck)")
+        let dry = try await bench.ran(["repair", "--dry-run"])
+        #expect(dry.stdout.contains("would mend queue: Type: \(key) is a string"), "\(dry)")
+        #expect(try await bench.redis("TYPE", key) == .status("string"))
+        let repair = try await bench.ran(["repair"])
+        #expect(repair.stdout.contains("put aside \(key) is a string, not a zset"), "\(repair)")
+        #expect(repair.stdout.contains("mended: urls is not in the set of batches"), "\(repair)")
+        #expect(try await bench.redis("ZRANGE", key, "0", "-1", "WITHSCORES") == before)
+        #expect(try await bench.ran(["fsck"]).stdout == "2 batches, everything agrees\n")
+        // So does a repair of one batch, whose name is looked for among all.
+        try await bench.redis("DEL", key)
+        try await bench.redis("SET", key, "mine")
+        try await bench.ran(["repair", "other"])
+        #expect(try await bench.redis("ZRANGE", key, "0", "-1", "WITHSCORES") == before)
+        let workers = try await bench.workers(1)
+        try await bench.expectAllThere(16)
+        try await bench.expectAllThere(8, "other", workers: workers)
+    }
+
     @Test("Scripts are flushed ten times a second, and every seventh reply is lost: everything ends once")
     func lostScriptsAndReplies() async throws {
         let bench = try await FaultBench()

@@ -25,6 +25,44 @@ struct FeedingTests {
         #expect(try await f.findings("urls-1", "urls-1.2") == [])
     }
 
+    @Test(
+        "OPEN writes nothing where it meets a key of a wrong type, and makes the batch when that is mended",
+        arguments: ["batches", "running", "deadlines", "slots", "b:new:lists", "ready:normal"])
+    func openWritesAllOrNothing(name: String) async throws {
+        let f = try await QueueFixture()
+        func open(_ id: String) async throws -> PrefetchQueue.Opened? {
+            try await f.queue.open(
+                id: id, nonce: id, exactly: true, slot: "s",
+                fields: [
+                    ("limit", "60000"), ("open", "1"), ("list", "/l"), ("total", "1"), ("lines", "1"), ("hash", "h"),
+                    ("host", "h"), ("keep", "60"),
+                ])
+        }
+        func state() async throws -> [String: [UInt8]] {
+            var state: [String: [UInt8]] = [:]
+            let keys = try await f.redis("KEYS", f.keys.root + ":*").array ?? []
+            for key in keys.compactMap(\.string) where key != f.keys.clock {
+                state[key] = try await f.redis("DUMP", key).bytes
+            }
+            return state
+        }
+        #expect(try await open("old")?.id == "old")
+        try await f.redis("RPUSH", f.keys.jobs("old"), "x")
+        try await f.redis("HSET", f.keys.batch("old"), "ready", "1")
+        let key = "\(f.keys.root):\(name)"
+        let isThere = try await f.redis("EXISTS", key).int == 1
+        if isThere { try await f.redis("RENAME", key, key + ":saved") }
+        try await f.redis("SET", key, "x")
+        let before = try await state()
+        await #expect { try await open("new") } throws: { ($0 as? RedisError)?.replyCode == "WRONGTYPE" }
+        #expect(try await state() == before)
+        try await f.redis("DEL", key)
+        if isThere { try await f.redis("RENAME", key + ":saved", key) }
+        #expect(try await open("new") == PrefetchQueue.Opened(id: "new", replaced: "old"))
+        #expect(try await f.field("state", of: "old") == "cancelled")
+        #expect(try await Set(f.queue.batches()) == ["old", "new"])
+    }
+
     @Test("PUSH takes jobs at its offset only, rings once, and a repeated push changes nothing")
     func push() async throws {
         let f = try await QueueFixture()

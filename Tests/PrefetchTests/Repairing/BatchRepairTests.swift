@@ -218,6 +218,79 @@ struct BatchRepairTests {
         #expect(try await BatchRepair(queue: f.queue, batch: "none") { _ in }.run() == false)
     }
 
+    @Test(
+        "Whichever calls of a repair are refused, or carried out and answered with an error, the next repair need not wait",
+        arguments: [1, 2])
+    func refused(times: Int) async throws {
+        let plant = try await Plant(count: 6)
+        let f = plant.f
+        guard case .unix(let path) = f.queue.connection.configuration.endpoint else { throw CancellationError() }
+        let proxy = FaultProxy(target: path)
+        let other = PrefetchQueue(
+            connection: RedisConnection(try RedisConfiguration(url: proxy.url), name: "test"), name: f.queue.queueName)
+        func repair() async throws { _ = try await BatchRepair(queue: other, batch: "b") { _ in }.run() }
+        // So that every script is loaded, and a call is one EVALSHA.
+        try await repair()
+        var (calls, failures) = (0, 0)
+        while true {
+            let met = proxy.triggered
+            for isCarriedOut in [false, true] {
+                // Something to push again, and something to count.
+                try await f.redis("RPOP", f.keys.jobs("b"))
+                try await f.redis("HSET", f.keys.batch("b"), "finished", "4")
+                let reply = "-ERR upstream failure\r\n"
+                proxy.arm(
+                    isCarriedOut
+                        ? .replaceReply(containing: "EVALSHA", reply: reply)
+                        : .answer(containing: "EVALSHA", reply: reply), times: times, skipping: calls)
+                do { try await repair() } catch { failures += 1 }
+                proxy.arm(.cutMidReply, times: 0)
+                #expect(try await f.redis("HMGET", f.keys.batch("b"), "repair", "filled") == .array([.null, .null]))
+                #expect(try await f.redis("EXISTS", f.keys.held).int == 0, "call \(calls)")
+                try await repair()
+                #expect(try await plant.findings() == [], "call \(calls)")
+            }
+            if proxy.triggered == met { break }
+            calls += 1
+        }
+        // TAKE, RECOUNT, TALLY, HOLD, HOLD of the pieces, LETGO, REFILL, RECORDS and FINISH at least.
+        #expect(calls >= 9 && failures > calls, "\(calls) calls, \(failures) repairs failed")
+        try await plant.finish()
+    }
+
+    @Test("A repair whose end meets a key of a wrong type has let the batch go")
+    func lostEnd() async throws {
+        let plant = try await Plant(count: 6)
+        let f = plant.f
+        try await f.redis("HSET", f.keys.batch("b"), "slot", "home")
+        try await f.redis("HSET", f.keys.slots, "home", "b")
+        try await f.redis("DEL", f.keys.slots)
+        try await f.redis("SET", f.keys.slots, "x")
+        await #expect { _ = try await BatchRepair(queue: f.queue, batch: "b") { _ in }.run() } throws: {
+            ($0 as? PrefetchError)?.kind == .configuration
+        }
+        #expect(try await f.redis("HEXISTS", f.keys.batch("b"), "repair").int == 0)
+        #expect(try await f.redis("EXISTS", f.keys.held).int == 0)
+        try await plant.repair()
+        #expect(try await plant.findings() == [])
+        #expect(try await f.redis("HGET", f.keys.slots, "home").string == "b")
+    }
+
+    @Test("A repair that another one has followed ends without a change")
+    func overtaken() async throws {
+        let plant = try await Plant(count: 6)
+        let f = plant.f
+        #expect(try await f.queue.takeForRepair("b", token: "a") == .taken)
+        try await f.redis("HSET", f.keys.batch("b"), "repair", "a 1")
+        #expect(try await f.queue.takeForRepair("b", token: "b") == .taken)
+        #expect(try await f.queue.holdForRepair("b", token: "b", begins: true) == 6)
+        #expect(try await f.queue.finishRepair("b", token: "a") == ("running", 0))
+        #expect(try await f.queue.holdForRepair("b", token: "b", begins: false) == 6)
+        #expect(try await f.queue.finishRepair("b", token: "b") == ("running", 0))
+        #expect(try await f.queue.finishRepair("b", token: "b") == ("running", 0))
+        #expect(try await plant.findings() == [])
+    }
+
     @Test("Outcomes that are reported while they are counted anew are counted once")
     func recountUnderReports() async throws {
         let plant = try await Plant(count: 140_000, size: 200)

@@ -157,6 +157,10 @@ struct RefusedReportTests {
         #expect(try await f.findings("b") == [])
         try await beat(1, [claims[0].name])
         #expect(try await f.findings("b") == ["I4 w does not know of 1 claims that it has, the first is b:1:1@b"])
+        // Claims that gave nothing came behind it.
+        try await beat(1, claims.map(\.name))
+        try await beat(4, [claims[0].name])
+        #expect(try await f.findings("b") == ["I4 w does not know of 1 claims that it has, the first is b:1:1@b"])
         // It was a mistake.
         try await beat(1, claims.map(\.name))
         #expect(try await f.findings("b") == [])

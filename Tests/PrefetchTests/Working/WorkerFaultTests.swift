@@ -113,6 +113,84 @@ struct WorkerFaultTests {
         try await fixture.redis.start()
     }
 
+    @Test("An error reply to its registration that nobody foresaw is waited out, and said once")
+    func refusedRegistration() async throws {
+        let fixture = try await WorkerFixture()
+        fixture.origin.setFallback { _ in OriginResponse(body: GeneratedImage.png(seed: 4, width: 12, height: 12)) }
+        let queue = try fixture.queue()
+        let id = try await fixture.submit([fixture.origin.url("/1.png")], to: queue)
+        let proxy = FaultProxy(target: fixture.redis.socketPath)
+        // Only a registration says which version of the program it is.
+        proxy.arm(.answer(containing: "version\r\n", reply: "-ERR upstream failure\r\n"), times: 4)
+        let said = Locked<[String]>([])
+        let worker = try fixture.worker(at: proxy.url) {
+            $0.onEvent = { event in
+                switch event {
+                case .complaint(let text): said.withLock { $0.append(text) }
+                case .joined: said.withLock { $0.append("joined") }
+                default: break
+                }
+            }
+        }
+        #expect(try await worker.run()[.downloaded] == 1)
+        #expect(proxy.triggered == 4)
+        let lines = said.withLock { $0 }
+        #expect(lines.count == 2 && lines.last == "joined", "\(lines)")
+        #expect(lines.first?.contains("to register a worker (Redis replied: ERR upstream failure)") == true, "\(lines)")
+        #expect(try await queue.status(of: id)?.state == .done)
+        #expect(try await BatchCheck(queue: queue, batch: id).run() == [])
+    }
+
+    @Test("A worker that is told to leave while its registration is refused leaves")
+    func leavesUnregistered() async throws {
+        let fixture = try await WorkerFixture()
+        let proxy = FaultProxy(target: fixture.redis.socketPath)
+        proxy.arm(.answer(containing: "version\r\n", reply: "-ERR upstream failure\r\n"), times: 1 << 30)
+        let refused = Latch()
+        let worker = try fixture.worker(at: proxy.url) {
+            $0.onEvent = { if case .complaint = $0 { refused.open() } }
+        }
+        let run = Task { try await worker.run() }
+        await refused.wait()
+        worker.drain()
+        #expect(try await run.value == PrefetchCounts())
+    }
+
+    @Test("A worker whose figures of hosts are refused leaves in order all the same")
+    func refusedFigures() async throws {
+        let fixture = try await WorkerFixture()
+        let body = GeneratedImage.png(seed: 4, width: 12, height: 12)
+        fixture.origin.setFallback { _ in OriginResponse(body: body) }
+        let queue = try fixture.queue()
+        let url = fixture.origin.url("/1.png")
+        let id = try await fixture.submit([url], to: queue)
+        let proxy = FaultProxy(target: fixture.redis.socketPath)
+        let figures = "\(try #require(HostTally.host(of: url))) 1 0 \(body.count)\n"
+        proxy.arm(.answer(containing: figures, reply: "-ERR upstream failure\r\n"), times: 1 << 30)
+        let worker = try fixture.worker(at: proxy.url)
+        #expect(try await worker.run()[.downloaded] == 1)
+        #expect(proxy.triggered > 0)
+        #expect(try await queue.status(of: id)?.state == .done)
+        #expect(try await queue.workers() == [])
+        #expect(try await queue.owners() == [])
+        #expect(try await QueueCheck(queue: queue).run() == [])
+    }
+
+    @Test("What a person has to mend ends a worker before it is one", arguments: ["wrong type", "password"])
+    func mustBeMended(what: String) async throws {
+        let fixture = try await WorkerFixture()
+        let queue = try fixture.queue()
+        if what == "password" {
+            try await queue.connection.command(["CONFIG", "SET", "requirepass", "secret"])
+        } else {
+            try await queue.connection.command(["SET", RedisArgument(queue.keys.workers), "x"])
+        }
+        let worker = try fixture.worker()
+        await #expect { try await worker.run() } throws: {
+            ($0 as? PrefetchError)?.kind == (what == "password" ? .refused : .configuration)
+        }
+    }
+
     @Test("A batch that is made again under its name is worked on by workers that knew the old one")
     func madeAgain() async throws {
         let fixture = try await WorkerFixture()

@@ -40,7 +40,7 @@ class Worker:
 
 class Cell:
     def __init__(self, world, name, proxy, fault, seed):
-        self.world, self.name, self.proxy, self.fault = world, name, proxy, fault
+        self.world, self.name, self.proxy, self.fault, self.began = world, name, proxy, fault, time.monotonic()
         self.random = random.Random(seed)
         self.queue = f"q{zlib.crc32(f'{name} {seed}'.encode()):08x}"
         self.root = f"prefetch:{{{self.queue}}}"
@@ -51,6 +51,8 @@ class Cell:
         self.workers, self.watches, self.batches, self.names, self.failures, self.notes = [], [], [], [], [], []
         # Of a key that is lost: what mends it, and what may differ afterwards.
         self.mended, self.patience, self.spoilt, self.tasks = False, 12.0, None, []
+        # Batches that were made again from their lists.
+        self.anew = set()
 
     def fail(self, text):
         self.failures.append(text)
@@ -111,12 +113,13 @@ class Cell:
             code, output = await self.command(*(words if attempt == 0 or not again else again))
             if code in good or (attempt and code in later):
                 return output
+            # What keeps other repairs out is in the batch's hash, and comes back with that: it is given up after a minute.
+            has_lock = code == 75 and self.fault.kind == "type" and self.spoilt == f"b:{self.names[0]}"
             if attempt:
-                # A repair that was broken off is given up after a minute, and says so.
-                await asyncio.sleep(2 if code == 75 else 0.3)
+                await asyncio.sleep(2 if has_lock else 0.3)
             if self.fault.hits > hits:
                 end, hits = time.monotonic() + 75, self.fault.hits
-            elif time.monotonic() > end or (attempt >= 3 and code != 75):
+            elif time.monotonic() > end or (attempt >= 3 and not has_lock):
                 break
             self.notes.append(f"{words[0]} ended with {code}, and was given again")
             if self.fault.hit_at and not self.fault.over.is_set():
@@ -143,7 +146,7 @@ class Cell:
             except resp.Refused:
                 pass
             if attempt and self.fault.kind in ("type", "lost"):
-                # Half of OPEN was done when it met the key: that is a repair's.
+                # What was lost stays so until a repair.
                 await self.mend()
             await asyncio.sleep(0.2)
         self.fail("submit never succeeded, see commands.log")
@@ -167,7 +170,8 @@ class Cell:
             with open(worker.log, encoding="utf-8", errors="replace") as log:
                 text = log.read()
             had_joined = await self.redis("EXISTS", self.key("w", worker.name))
-            if code in DOCUMENTED - {0} and "error:" in text and (not had_joined or self.fault.script == "JOIN"):
+            # 70 is what nobody foresaw: of a worker that is to wait it out.
+            if code in DOCUMENTED - {0, 70} and "error:" in text and (not had_joined or self.fault.script == "JOIN"):
                 self.notes.append(f"a worker refused to start with {code}, and was started again")
                 await asyncio.sleep(0.5)
                 await self.worker(*worker.words)
@@ -277,6 +281,7 @@ class Cell:
             codes = [(await self.command("repair", around=True))[0]]
             for batch in self.batches:
                 if not await self.redis("EXISTS", self.key("b", batch.name)):
+                    self.anew.add(batch.name)
                     codes.append((await self.command("repair", batch.name, "--list", batch.list, around=True))[0])
             if not any(codes):
                 return True

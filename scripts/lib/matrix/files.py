@@ -8,6 +8,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 import subprocess
 import time
 
@@ -206,13 +207,19 @@ class Files:
         batch = cell.batches[0]
         for _ in range(3):
             if worker.child.returncode is None:
-                if not await cell.over(batch):
-                    cell.fail(f"{batch.name} hangs after the end of {what}: {await verdict.state_of(cell, batch)}; {last_words(worker)}")
+                # One that has just started may still refuse what was there.
+                over, end = asyncio.ensure_future(cell.over(batch)), asyncio.ensure_future(worker.child.wait())
+                await asyncio.wait((over, end), return_when=asyncio.FIRST_COMPLETED)
+                if over.done():
+                    end.cancel()
+                    if not over.result():
+                        cell.fail(f"{batch.name} hangs after the end of {what}: {await verdict.state_of(cell, batch)}; {last_words(worker)}")
+                        return
+                    code = await self.end(cell, worker, 25)
+                    if code != 0:
+                        cell.fail(f"the worker ended with {code} when all was done: {last_words(worker)}")
                     return
-                code = await self.end(cell, worker, 25)
-                if code != 0:
-                    cell.fail(f"the worker ended with {code} when all was done: {last_words(worker)}")
-                return
+                over.cancel()
             code = worker.child.returncode
             if code == 0:
                 return
@@ -270,8 +277,7 @@ class Files:
                 cell.fail("what the link leads to was written to")
         if os.path.lexists(path) and planted(path, plant):
             (os.rmdir if plant == "directory" and not os.listdir(path) else shutil.rmtree if plant == "directory" else os.unlink)(path)
-            if os.path.lexists(aside):
-                os.rename(aside, path)
+        put_back(aside, path)
         await self.recover(cell, worker, "what stood in the place of " + name)
 
     async def burst(self, cell):
@@ -281,9 +287,20 @@ class Files:
 
 
 def planted(path, plant):
-    if plant == "symlink":
-        return os.path.islink(path)
-    return os.path.isdir(path) if plant == "directory" else not os.path.isfile(path)
+    """Whether it is still there: a worker may have made what must be there in its place."""
+    kinds = {"symlink": stat.S_ISLNK, "directory": stat.S_ISDIR, "fifo": stat.S_ISFIFO}
+    return kinds[plant](os.lstat(path).st_mode)
+
+
+def put_back(aside, path):
+    """What stood there before the harness came; of a folder that was made anew, what it does not have."""
+    if not os.path.lexists(aside):
+        return
+    if not os.path.lexists(path):
+        os.rename(aside, path)
+    elif os.path.isdir(aside) and os.path.isdir(path):
+        for name in os.listdir(aside):
+            put_back(os.path.join(aside, name), os.path.join(path, name))
 
 
 async def there(hit, worker):

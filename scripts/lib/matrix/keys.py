@@ -7,7 +7,7 @@ import re
 import resp
 from world import HOST
 
-STRINGS = {"GET", "SET", "GETRANGE", "SETRANGE", "INCR", "INCRBY", "STRLEN", "SETEX", "PSETEX"}
+STRINGS = {"GET", "MGET", "SET", "SETNX", "GETRANGE", "SETRANGE", "INCR", "INCRBY", "STRLEN", "SETEX", "PSETEX"}
 # These take keys of every type.
 ANY = {"DEL", "UNLINK", "EXISTS", "EXPIRE", "PEXPIRE", "PERSIST", "TYPE", "RENAME", "TTL", "PTTL"}
 WORD = re.compile(r'"((?:[^"\\]|\\.)*)"')

@@ -9,6 +9,7 @@ count be that of the outcomes, every outcome as planted, every file as the origi
 
 import argparse
 import asyncio
+import collections
 import fnmatch
 import os
 import pathlib
@@ -36,6 +37,8 @@ from world import World  # noqa: E402
 MENDABLE = {"run", "control", "death", "leaving"}
 # Scenarios in which somebody else ends what a worker leaves behind, and the script that sees to it.
 HEALERS = {"death": "REAP", "leaving": "RELEASE"}
+# Cells that every cut has: what most depends on, and what was red once.
+ALWAYS = ("REPORT/error", "CLAIM/cut-after", "PUSH/cut-before", "OPEN/type:batches", "JOIN/error", "FINISH/error", "plant(v1/x/x/image)/symlink")
 
 
 class Plan:
@@ -97,7 +100,7 @@ class Plan:
             able = [s for s in able if s in MENDABLE]
         # Where a worker is killed or leaves, others get what a fault left with it: only for the script this is about.
         able = [s for s in able if HEALERS.get(s, script) == script] or able
-        if script in HEALERS.values() and not key:
+        if script in HEALERS.values():
             able = [s for s in able if s in HEALERS] or able
         wanted, times = dice.choice((1, 1, 2, 3)), dice.randint(1, 2)
         scenario = min(able, key=lambda s: self.rank(name, s))
@@ -111,13 +114,14 @@ class Harness:
         self.plan = Plan(options.seed, names.names())
         self.turns = asyncio.Semaphore(options.jobs)
         # Seconds that no fault accounts for, on a machine as busy as this one: set by the round without faults.
-        self.results, self.serial, self.patience = [], 0, 12.0
+        self.results, self.serial, self.attempts, self.patience = [], 0, {}, 12.0
 
     async def cell(self, name, scenario, fault, key=None, verbs=frozenset()):
-        """Runs one cell; None where its fault met no call."""
+        """Runs one cell, with a queue of its own each time."""
         self.serial += 1
         proxy = Proxy(os.path.join(self.world.folder, f"{self.serial}.sock"), self.world.socket, self.digests, fault)
-        cell = Cell(self.world, f"{name} {scenario}", proxy, fault, self.options.seed)
+        attempt = self.attempts[(name, scenario)] = self.attempts.get((name, scenario), 0) + 1
+        cell = Cell(self.world, f"{name} {scenario} {attempt}", proxy, fault, self.options.seed)
         cell.patience = self.patience
         await proxy.start()
         if key:
@@ -193,7 +197,7 @@ class Harness:
         state = "red" if cell.failures else "mended" if cell.mended else "ok"
         self.results.append((name, row, column, where, state, cell))
         if self.options.verbose or state == "red":
-            print(f"{state:7}{name} in {where}" + "".join(f"\n       - {text}" for text in cell.failures), flush=True)
+            print(f"{state:7}{name} in {where}, {time.monotonic() - cell.began:.0f} s" + "".join(f"\n       - {text}" for text in cell.failures), flush=True)
             if state == "red":
                 print(f"       scripts/chaos matrix --only '{name}' --seed {self.options.seed}{exactly}    {cell.folder}", flush=True)
 
@@ -215,18 +219,15 @@ def table(title, rows, columns, results):
     return lines
 
 
-def cut(plan, cells, size, always):
-    """A sample in which every kind of fault appears, and as many rows as there is room for; what most depends on is always there."""
-    ranked = sorted(cells, key=lambda cell: plan.rank("cut", cell[0]))
-    chosen, used = [cell for cell in cells if cell[0] in always], {}
-    kinds = sorted({kind(cell) for cell in cells})
+def cut(plan, cells, size):
+    """A sample in which every kind of fault appears, and as many rows as there is room for."""
+    left = sorted(cells, key=lambda cell: plan.rank("cut", cell[0]))
+    chosen = [cell for cell in left if cell[0] in ALWAYS]
     while len(chosen) < min(size, len(cells)):
-        wanted = kinds[len(chosen) % len(kinds)]
-        left = [cell for cell in ranked if cell not in chosen]
-        able = [cell for cell in left if kind(cell) == wanted] or left
-        pick = min(able, key=lambda cell: used.get(cell[1], 0))
-        used[pick[1]] = used.get(pick[1], 0) + 1
-        chosen.append(pick)
+        left = [cell for cell in left if cell not in chosen]
+        kinds, rows = collections.Counter(map(kind, chosen)), collections.Counter(cell[1] for cell in chosen)
+        rarest = min(kinds[kind(cell)] for cell in left)
+        chosen.append(min((cell for cell in left if kinds[kind(cell)] == rarest), key=lambda cell: rows[cell[1]]))
     return chosen
 
 
@@ -264,9 +265,10 @@ async def run(options, folder):
             if not cells and not others:
                 failures.append(f"no cell is called {' or '.join(options.only)}")
         elif options.cut:
-            share = options.cut * 2 // 3 if cells and others else options.cut
-            cells = cut(harness.plan, cells, share, ("REPORT/error", "CLAIM/cut-after", "PUSH/cut-before"))
-            others = cut(harness.plan, others, options.cut - len(cells), ("plant(v1/x/x/image)/symlink",))
+            # Two thirds are calls of scripts, where that leaves room for each kind of the others.
+            share = min(options.cut * 2 // 3, options.cut - len(set(map(kind, others)))) if cells and others else options.cut
+            cells = cut(harness.plan, cells, share)
+            others = cut(harness.plan, others, options.cut - len(cells))
         if options.list:
             print("\n".join(cell[0] for cell in [*cells, *others]))
             return failures, harness

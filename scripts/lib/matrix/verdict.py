@@ -54,7 +54,7 @@ async def judge(cell):
         if code in (0, 3):
             with open(log, encoding="utf-8") as lines:
                 events(cell, batch, lines.read(), "the watcher")
-        elif code not in (69, 70, 66) or not cell.fault.hit_at:
+        elif code not in (69, 70, 66, *((78,) if isType else ())) or not cell.fault.hit_at:
             cell.fail(f"watch of {batch.name} ended with {code}")
     for batch in cell.batches:
         if await cell.redis.text("HGET", cell.key("b", batch.name), "state") not in ("done", "cancelled"):
@@ -89,7 +89,10 @@ async def outcomes(cell, batch):
         return
     counts = collections.Counter(codes)
     wrong = []
-    for index, (url, may, _, _) in enumerate(batch.rows):
+    for index, (url, may, _, listed) in enumerate(batch.rows):
+        if listed and batch.name in cell.anew:
+            # It ended so before its batch was lost, and is on the list of failed URLs since.
+            may = may | {"blacklisted"}
         outcome = OUTCOMES[codes[index]] if codes[index] < len(OUTCOMES) else str(codes[index])
         if outcome not in may and not (outcome == "open" and batch.ends == "cancelled"):
             wrong.append(f"{index} {outcome}, not {'|'.join(sorted(may))} ({url[-30:]})")

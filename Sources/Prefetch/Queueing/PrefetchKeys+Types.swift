@@ -1,0 +1,45 @@
+/// The type of every key of a queue, as Redis' TYPE says it. A key that is missing here is one that neither the check nor the repair looks
+/// at, so a test compares these with ``PrefetchKeys``, with the keys that scripts build, and with the table in `docs/PROTOCOL.md`.
+extension PrefetchKeys {
+    /// A key and the type it must have: what stands behind the root and a colon, `*` where that differs.
+    typealias Typed = (name: String, type: String)
+
+    /// Keys that a queue has once.
+    static let ofQueue: [Typed] = [
+        ("batches", "zset"), ("running", "set"), ("ready:high", "list"), ("ready:normal", "list"),
+        ("ready:low", "list"), ("bell", "list"), ("wheel", "string"), ("paused", "string"), ("concurrency", "string"),
+        ("workers", "zset"), ("hold", "string"), ("clock", "hash"), ("dead", "list"), ("held", "hash"),
+        ("slots", "hash"), ("deadlines", "zset"), ("hosts", "hash"), ("failed", "set"), ("failed:meta", "hash"),
+    ]
+
+    /// Keys that each batch has, `*` being its name.
+    static let ofBatch: [Typed] = [
+        ("b:*", "hash"), ("b:*:o", "string"), ("b:*:skipped", "hash"), ("b:*:records", "hash"),
+        ("b:*:lists", "list"), ("b:*:w", "hash"), ("b:*:hosts", "hash"), ("b:*:refused", "hash"),
+        ("b:*:tries", "hash"), ("jobs:*", "list"),
+    ]
+
+    /// Keys that workers, hosts and sites have: no other key names all that there are.
+    static let ofOthers: [Typed] = [("own:*", "hash"), ("w:*", "hash"), ("rate:*", "string"), ("robots:*", "string")]
+
+    /// The keys of one batch.
+    static func typed(ofBatch id: String) -> [Typed] {
+        ofBatch.map { ($0.name.replacing("*", with: id), $0.type) }
+    }
+
+    /// The batch of a key, and the type that must have; nil for a key of no batch.
+    static func typed(batchKey name: String) -> (batch: String, type: String)? {
+        let parts = name.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count >= 2, parts[0] == "b" || parts[0] == "jobs" else { return nil }
+        let pattern = "\(parts[0]):*" + (parts.count == 3 ? ":\(parts[2])" : "")
+        return ofBatch.first { $0.name == pattern }.map { (String(parts[1]), $0.type) }
+    }
+
+    /// The keys of one worker.
+    static func typed(ofWorker id: String) -> [Typed] { [("own:\(id)", "hash"), ("w:\(id)", "hash")] }
+
+    /// The type of a key of a worker, a host or a site; nil for any other.
+    static func type(ofOther name: String) -> String? {
+        ofOthers.first { name.hasPrefix($0.name.dropLast()) }?.type
+    }
+}

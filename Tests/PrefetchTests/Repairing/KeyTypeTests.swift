@@ -1,0 +1,170 @@
+import Foundation
+import Redis
+import TestSupport
+import Testing
+import Threading
+import WebImage
+
+@testable import Prefetch
+
+/// The types of a queue's keys: that none is forgotten, that a wrong one is found, and that a repair mends it.
+@Suite("The types of keys", .timeLimit(.minutes(1)))
+struct KeyTypeTests {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent()
+
+    /// Every key with a name filled in, and the type it must have.
+    static let all = (PrefetchKeys.ofQueue + PrefetchKeys.ofBatch + PrefetchKeys.ofOthers).map {
+        (name: $0.name.replacing("*", with: "b"), type: $0.type)
+    }
+
+    /// The names of keys that the sources build, from their texts: `*` is what they put in.
+    private static func built() throws -> Set<String> {
+        let folder = root.appending(path: "Sources")
+        var names: Set<String> = []
+        for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".swift") {
+            let text = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
+            // In Lua: K .. ':own:' .. worker, batch(id) .. ':o'; the name of a function of the prelude is no part of it.
+            for match in text.matches(of: /(K|batch\([^()]*\)) \.\. ':([^']*)'( \.\. )?/) {
+                let name = (match.1 == "K" ? "" : "b:*:") + match.2 + (match.3 == nil ? "" : "*")
+                names.insert(name)
+            }
+            guard path.hasSuffix("PrefetchKeys.swift") else { continue }
+            for match in text.matches(of: /root \+ ":([^\n]*) }/) {
+                let parts = ("\"" + match.1).components(separatedBy: " + ")
+                let name = parts.map { $0.hasPrefix("\"") ? $0.replacing("\"", with: "") : "*" }.joined()
+                names.insert(name.replacing("* *", with: "*"))
+            }
+        }
+        // Whatever ASIDE is told, and its new name, which any type may have.
+        return names.subtracting(["*", "aside:*"])
+    }
+
+    @Test("Every key that the sources build has a type in the table, and every type there has a key")
+    func noneIsForgotten() throws {
+        var expected = Set((PrefetchKeys.ofQueue + PrefetchKeys.ofBatch + PrefetchKeys.ofOthers).map(\.name))
+        let built = try Self.built()
+        #expect(built.isSuperset(of: ["batches", "b:*:w", "own:*", "robots:*", "ready:*"]), "\(built.sorted())")
+        // One of three.
+        expected.insert("ready:*")
+        #expect(built.subtracting(expected).sorted() == [])
+        #expect(expected.subtracting(built).sorted() == [])
+    }
+
+    @Test("docs/PROTOCOL.md gives every key the type that the check asks for")
+    func page() throws {
+        let page = try String(contentsOf: Self.root.appending(path: "docs/PROTOCOL.md"), encoding: .utf8)
+        var said: [String: String] = [:]
+        for row in page.split(separator: "\n") where row.hasPrefix("| `prefetch:{Q}:") {
+            let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+            // `prefetch:{Q}:ready:high`, `:normal`, `:low`
+            for name in cells[0].matches(of: /`(?:prefetch:{Q}:)?([^`]+)`/).map({ String($0.1) }) {
+                let name = name.hasPrefix(":") ? "ready" + name : name.replacing(/<.*>/, with: "*")
+                said[name.replacing(/<[^<]*>/, with: "*")] = cells[1].lowercased()
+            }
+        }
+        var expected = Dictionary(
+            (PrefetchKeys.ofQueue + PrefetchKeys.ofBatch + PrefetchKeys.ofOthers).map { ($0.name, $0.type) }
+        ) { $1 }
+        expected["rate:#bytes"] = "string"
+        expected["aside:*"] = "any"
+        #expect(said == expected)
+    }
+
+    @Test("A key of a wrong type is found by its name, is put aside, and all is as it was", arguments: all)
+    func wrongType(name: String, type: String) async throws {
+        let plant = try await BatchRepairTests.Plant(count: 6)
+        let f = plant.f
+        try await f.join("b", "v")
+        let jobs = try await f.claim("b", 1, count: 2).map(\.job)
+        _ = try await f.queue.report(
+            [QueueFixture.report(jobs[0], [.downloaded, .badImage], isFinal: false)], worker: "b")
+        try await f.redis("HSET", f.keys.batch("b"), "deadline", "9000000000000")
+        try await f.redis("ZADD", f.keys.deadlines, "9000000000000", "b")
+        #expect(try await plant.findings() == [])
+        let key = "\(f.keys.root):\(name)"
+        let wrong = type == "string" ? "hash" : "string"
+        try await f.redis("DEL", key)
+        _ = try await wrong == "hash" ? f.redis("HSET", key, "x", "x") : f.redis("SET", key, "x")
+        #expect(try await plant.findings().contains("Type \(key) is a \(wrong), not a \(type)"), "\(name)")
+        let isHash = name == "b:b"
+        let said: [String]
+        if isHash {
+            // Of the batch nothing is left that tells what it was: it is made again from its list, under its name.
+            _ = try await QueueRepair(queue: f.queue).run()
+            let lines = Locked<[String]>([])
+            let repair = BatchRepair(queue: f.queue, batch: "b") { line in lines.withLock { $0.append(line) } }
+            #expect(try await repair.run() == false)
+            said = lines.withLock { $0 }
+        } else {
+            said = try await plant.repair()
+        }
+        let aside = f.keys.aside(name)
+        #expect(said.contains("put aside \(key) is a \(wrong), not a \(type): it is \(aside) for a week"), "\(said)")
+        #expect(try await f.redis("TYPE", aside) == .status(wrong))
+        #expect((604_700...604_800).contains(try await f.redis("TTL", aside).int ?? 0))
+        if isHash { return }
+        #expect(try await plant.findings() == [], "\(said)")
+        #expect(try await plant.repair() == [])
+        #expect(try await f.queue.batches() == ["b"])
+        #expect(try await f.redis("ZSCORE", f.keys.deadlines, "b").string == "9000000000000")
+        for job in jobs { try await f.finish(job, "b") }
+        try await plant.finish()
+        #expect(try await plant.findings() == [])
+        #expect(try await f.queue.status(of: "b")?.counts.finished == 6)
+    }
+
+    @Test("The record of a worker that has no claims, or is gone, is looked at too")
+    func records() async throws {
+        let plant = try await BatchRepairTests.Plant(count: 2)
+        let f = plant.f
+        try await f.join("w")
+        for worker in ["w", "gone"] {
+            try await f.redis("DEL", f.keys.worker(worker))
+            try await f.redis("RPUSH", f.keys.worker(worker), "x")
+        }
+        let wrong = ["gone", "w"].map { "Type \(f.keys.worker($0)) is a list, not a hash" }
+        #expect(try await QueueCheck(queue: f.queue).run().map { "\($0.invariant) \($0.message)" } == wrong)
+        #expect(try await plant.repair().count == 2)
+        #expect(try await plant.findings() == [])
+        #expect(try await f.redis("EXISTS", f.keys.worker("w"), f.keys.worker("gone")).int == 0)
+    }
+
+    @Test(
+        "A key of a batch that is not there keeps nobody from making it, once a repair has put it aside",
+        arguments: ["b:new", "b:new:lists", "b:new:o", "jobs:new"])
+    func strays(name: String) async throws {
+        let plant = try await BatchRepairTests.Plant(count: 2)
+        let f = plant.f
+        let wrong = name == "b:new:o" ? "list" : "string"
+        let key = "\(f.keys.root):\(name)"
+        _ = try await wrong == "list" ? f.redis("RPUSH", key, "x") : f.redis("SET", key, "x")
+        #expect(try await plant.findings().map { $0.hasPrefix("Type \(key) is a \(wrong), not a ") } == [true])
+        #expect(try await plant.repair().count == 1)
+        #expect(try await plant.findings() == [])
+        try await f.fill("new", sizes: [1])
+        #expect(try await f.findings("new") == [])
+        #expect(try await plant.findings() == [])
+    }
+
+    @Test("A queue that is paused has a silent bell by right, and a deadline of a batch that is over goes")
+    func pausesAndDeadlines() async throws {
+        let plant = try await BatchRepairTests.Plant(count: 2)
+        let f = plant.f
+        _ = try await f.queue.pause(.queue)
+        #expect(try await plant.findings() == [])
+        #expect(try await plant.repair() == [])
+        #expect(try await f.redis("EXISTS", f.keys.bell).int == 0)
+        try await f.redis("RPUSH", f.keys.bell, "1")
+        #expect(try await plant.findings().first?.hasSuffix("a batch is ready and the queue is paused") == true)
+        try await plant.repair()
+        #expect(try await f.redis("EXISTS", f.keys.bell).int == 0)
+        _ = try await f.queue.resume(.queue)
+        try await plant.finish()
+        try await f.redis("ZADD", f.keys.deadlines, "1", "b")
+        #expect(try await plant.findings() == ["I3 it is over, and its deadline is left"])
+        try await plant.repair()
+        #expect(try await plant.findings() == [])
+        #expect(try await f.redis("EXISTS", f.keys.deadlines).int == 0)
+    }
+}

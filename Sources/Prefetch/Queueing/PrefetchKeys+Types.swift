@@ -10,6 +10,7 @@ extension PrefetchKeys {
         ("ready:low", "list"), ("bell", "list"), ("wheel", "string"), ("paused", "string"), ("concurrency", "string"),
         ("workers", "zset"), ("hold", "string"), ("clock", "hash"), ("dead", "list"), ("held", "hash"),
         ("slots", "hash"), ("deadlines", "zset"), ("hosts", "hash"), ("failed", "set"), ("failed:meta", "hash"),
+        ("failed:lapses", "zset"), ("failed:stays", "zset"), ("failed:limit", "hash"),
     ]
 
     /// Keys that each batch has, `*` being its name.

@@ -42,8 +42,11 @@ extension BatchCheck {
         guard snapshot.isRunning, options.blacklist != FailedURLPolicy.none.rawValue, !options.retryFailed else {
             return found
         }
+        // One that was made longer ago than its entries last may have lost some, and so may a list that was at its limit.
+        let at = try PrefetchQueue.time(try await queue.read(queue.clockCommands))
+        let isOld = options.lapse > 0 && at - (snapshot.fields["created"]?.int ?? 0) > options.lapse
         let urls = kept.sorted { $0.key < $1.key }.map(\.value.url)
-        guard !urls.isEmpty else { return found }
+        guard !urls.isEmpty, !isOld, try await queue.failedURLLimit().removed == 0 else { return found }
         let listed = try await queue.read([
             ["SMISMEMBER", RedisArgument(queue.keys.failed)] + urls.map { RedisArgument($0) }
         ])

@@ -30,7 +30,8 @@ extension PrefetchQueue {
                 ("batches", "zset"), ("running", "set"), ("ready:high", "list"), ("ready:normal", "list"),
                 ("ready:low", "list"), ("bell", "list"), ("wheel", "string"), ("workers", "zset"), ("hold", "string"),
                 ("dead", "list"), ("slots", "hash"), ("held", "hash"), ("failed", "set"), ("failed:meta", "hash"),
-                ("hosts", "hash"), ("clock", "hash"),
+                ("hosts", "hash"), ("clock", "hash"), ("failed:lapses", "zset"), ("failed:stays", "zset"),
+                ("failed:limit", "hash"),
             ] + own)
     }
 

@@ -14,6 +14,9 @@ package struct QueueHealth: Sendable, Equatable {
     /// Hosts that give no answer, or asked to be left alone.
     package var hosts: [TroubledHost] = []
 
+    /// How long the list of failed URLs may become, and how many went because there were more.
+    package var failedURLLimit = PrefetchQueue.FailedURLLimit()
+
     /// Whether Redis takes no new jobs: workers go on, and what they take makes room.
     package var isFull: Bool { maxMemory > 0 && usedMemory >= maxMemory }
 
@@ -28,6 +31,7 @@ package struct QueueHealth: Sendable, Equatable {
             let now = try PrefetchQueue.time(replies)
             health.lost = try await queue.workerRecords().records
                 .filter { $0.state == .lost && now - $0.ended < 600_000 }.map(\.id)
+            health.failedURLLimit = try await queue.failedURLLimit()
             let running = try await queue.runningBatches()
             if !running.isEmpty { health.hosts = try await queue.troubledHosts() }
             guard !running.isEmpty else { return health }

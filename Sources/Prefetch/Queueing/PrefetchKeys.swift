@@ -71,6 +71,14 @@ package struct PrefetchKeys: Sendable {
     package var failed: String { root + ":failed" }
     /// HASH, failed URL -> since when, how often, why.
     package var failedMeta: String { root + ":failed:meta" }
+    /// ZSET, failed URL -> when it lapses, in ms.
+    package var failedLapses: String { root + ":failed:lapses" }
+    /// ZSET, failed URL that does not lapse -> its last failure, in ms.
+    package var failedStays: String { root + ":failed:stays" }
+    /// HASH, how many failed URLs batches may have listed, and how many went because they were more.
+    package var failedLimit: String { root + ":failed:limit" }
+    /// How many they may have listed where nothing is said.
+    package static let failedLimitDefault = 500_000
 
     /// The same names in Lua, and the steps several scripts share. KEYS[1] is ``root``.
     static let prelude = #"""
@@ -160,6 +168,42 @@ package struct PrefetchKeys: Sendable {
           if redis.call('EXISTS', K .. ':ready:high', K .. ':ready:normal', K .. ':ready:low') == 0 then
             redis.call('DEL', K .. ':bell')
           end
+        end
+        -- What stands beside URLs of the list of failed ones goes.
+        local function strip(urls)
+          for _, name in ipairs({':failed:lapses', ':failed:stays'}) do redis.call('ZREM', K .. name, unpack(urls)) end
+          redis.call('HDEL', K .. ':failed:meta', unpack(urls))
+        end
+        -- URLs off the list of failed ones. Returns how many were on it.
+        local function unlist(urls)
+          local n = redis.call('SREM', K .. ':failed', unpack(urls))
+          strip(urls)
+          return n
+        end
+        -- Takes at most so many URLs off the list of failed ones: those that have lapsed, then, while batches have listed more than its
+        -- limit, the oldest. Among those that lapse the oldest is the one that lapses first.
+        local function sweepListed(most)
+          local lapses, stays = K .. ':failed:lapses', K .. ':failed:stays'
+          local gone = redis.call('ZRANGE', lapses, '-inf', string.format('(%d', now()), 'BYSCORE', 'LIMIT', 0, most)
+          if #gone > 0 then unlist(gone) end
+          local limit = number(redis.call('HGET', K .. ':failed:limit', 'max'), \#(failedLimitDefault))
+          local over = redis.call('ZCARD', lapses) + redis.call('ZCARD', stays) - limit
+          over = math.min(over, most - #gone)
+          if limit == 0 or over <= 0 then return end
+          local first, lasting = redis.call('ZRANGE', lapses, 0, over - 1), redis.call('ZRANGE', stays, 0, over - 1, 'WITHSCORES')
+          local metas, old, i, j = #first > 0 and redis.call('HMGET', K .. ':failed:meta', unpack(first)) or {}, {}, 1, 1
+          while #old < over do
+            local last = number((metas[i] or ''):match('^%d+ (%d+) '), 0)
+            if first[i] and not (lasting[j] and tonumber(lasting[j + 1]) < last) then
+              old[#old + 1] = first[i]
+              i = i + 1
+            else
+              old[#old + 1] = lasting[j]
+              j = j + 2
+            end
+          end
+          unlist(old)
+          redis.call('HINCRBY', K .. ':failed:limit', 'removed', #old)
         end
         -- What is no job goes to the list of the dead, its first 64 KiB.
         local function bury(payload)

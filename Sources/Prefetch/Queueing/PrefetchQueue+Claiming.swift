@@ -265,7 +265,8 @@ extension PrefetchQueue {
         _ = try await run(Self.mark, [RedisArgument(worker), RedisArgument(claim ?? "")])
     }
 
-    // LISTED: which of these URLs are on the blacklist. Entries older than the asker's time to live lapse here.
+    // LISTED: which of these URLs are on the blacklist. Entries older than the asker's time to live lapse here, and those that have lapsed
+    // by that of the batch which listed them.
     // ARGV: time to live in ms (0 = for ever), URLs. Result: position from 0 and what stands beside the entry, for each.
     // Cost: O(URLs).
     private static let listed = script(
@@ -281,16 +282,17 @@ extension PrefetchQueue {
           end
         end
         if #urls == 0 then return out end
+        local ends, gone = redis.call('ZMSCORE', K .. ':failed:lapses', unpack(urls)), {}
         for i, meta in ipairs(redis.call('HMGET', K .. ':failed:meta', unpack(urls))) do
           local last = tonumber(meta and meta:match('^%d+ (%d+) ') or '')
-          if ttl > 0 and last and t - last > ttl then
-            redis.call('SREM', K .. ':failed', urls[i])
-            redis.call('HDEL', K .. ':failed:meta', urls[i])
+          if ttl > 0 and last and t - last > ttl or ends[i] and tonumber(ends[i]) < t then
+            gone[#gone + 1] = urls[i]
           else
             out[#out + 1] = tostring(places[i])
             out[#out + 1] = meta or ''
           end
         end
+        if #gone > 0 then unlist(gone) end
         return out
         """#)
 

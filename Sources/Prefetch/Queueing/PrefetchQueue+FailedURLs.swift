@@ -14,7 +14,7 @@ extension PrefetchQueue {
     private static let enlist = script(
         "ENLIST", allowsOOM: false,
         #"""
-        redis.call('HDEL', K .. ':failed:meta', unpack(ARGV))
+        strip(ARGV)
         return redis.call('SADD', K .. ':failed', unpack(ARGV))
         """#)
 
@@ -29,12 +29,7 @@ extension PrefetchQueue {
 
     // UNLIST: takes URLs off the list of failed URLs, with what stands beside them.
     // ARGV: URLs, at least one. Result: how many were on it. Again: 0. Cost: O(URLs).
-    private static let unlist = script(
-        "UNLIST",
-        #"""
-        redis.call('HDEL', K .. ':failed:meta', unpack(ARGV))
-        return redis.call('SREM', K .. ':failed', unpack(ARGV))
-        """#)
+    private static let unlist = script("UNLIST", "return unlist(ARGV)")
 
     /// Takes URLs off the list; returns how many were on it.
     ///
@@ -46,7 +41,11 @@ extension PrefetchQueue {
 
     /// Takes all of them off, in one step; the memory is freed in the background.
     package func removeAllFailedURLs() async throws(RedisError) {
-        _ = try await read([["UNLINK", RedisArgument(keys.failed), RedisArgument(keys.failedMeta)]])[0].get()
+        let all = [keys.failed, keys.failedMeta, keys.failedLapses, keys.failedStays].map { RedisArgument($0) }
+        let replies = try await read([
+            [RedisArgument("UNLINK")] + all, ["HDEL", RedisArgument(keys.failedLimit), "removed"],
+        ])
+        for reply in replies { _ = try reply.get() }
     }
 
     /// How many there are.

@@ -3,7 +3,7 @@ package import WebImage
 
 extension PrefetchQueue {
     // REPORT: outcomes of jobs of one batch.
-    // ARGV: worker, batch, its nonce, most details kept; then for each job: its name, "1" where it has ended, one byte per URL (0 = nothing to say),
+    // ARGV: worker, batch, its nonce, most details kept, ms after which what it lists lapses (0 = never); then for each job: its name, "1" where it has ended, one byte per URL (0 = nothing to say),
     // 4 bytes big endian per URL that is not 0 (its length; nothing where all are 0), the failures (for neighbours that ended alike 5
     // bytes: first and last position, HTTP status in two, tries), number of details, {position, detail}…, number of URLs to list,
     // {position, URL, meta tail}…, number of URLs to take off the list, {position, URL}….
@@ -20,7 +20,7 @@ extension PrefetchQueue {
     private static let report = script(
         "REPORT",
         #"""
-        local worker, id, nonce, most, at = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), 5
+        local worker, id, nonce, most, lapse, at = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 6
         local m = redis.call('HMGET', batch(id), 'state', 'recount', 'nonce', 'created')
         if (m[3] or '') ~= nonce then m = {'gone'} end
         -- Before the first write: a script that fails in the middle has written outcomes without their counts.
@@ -141,7 +141,8 @@ extension PrefetchQueue {
           local t = string.format('%d', now())
           redis.call('HSET', batch(id), 'last', t)
           local function list(urls, tails)
-            local known, metas, latest = {}, {}, {}
+            local known, metas, latest, places = {}, {}, {}, {}
+            local place = string.format('%d', t + lapse)
             local fresh = t .. ' ' .. t .. ' 1 '
             -- Of a list that is new to the set nothing is known; that is one look.
             local added = redis.call('SADD', K .. ':failed', unpack(urls))
@@ -151,12 +152,15 @@ extension PrefetchQueue {
               latest[url] = (since and since .. ' ' .. t .. ' ' .. (times + 1) .. ' ' or fresh) .. tails[i]
               metas[2 * i - 1] = url
               metas[2 * i] = latest[url]
+              places[2 * i - 1], places[2 * i] = place, url
             end
             redis.call('HSET', K .. ':failed:meta', unpack(metas))
-          end
-          local function unlist(urls)
-            redis.call('SREM', K .. ':failed', unpack(urls))
-            redis.call('HDEL', K .. ':failed:meta', unpack(urls))
+            local here, there = K .. ':failed:lapses', K .. ':failed:stays'
+            if lapse == 0 then here, there = there, here end
+            redis.call('ZREM', there, unpack(urls))
+            redis.call('ZADD', here, unpack(places))
+            -- More than it adds, so what has lapsed becomes less while failures come.
+            sweepListed(2 * #urls)
           end
           -- The records of all jobs go into their chunks of 256 indices together.
           local seconds = math.floor((t - (tonumber(m[4]) or t)) / 1000)
@@ -303,7 +307,7 @@ extension PrefetchQueue {
             for part in parts(of: report) {
                 let count = part.settled.count { $0.isHeavy }
                 if let (group, heavy) = last[part.batch], groups[group].count < 16, heavy + count <= Self.heavy,
-                    groups[group][0].report.keepDetails == part.keepDetails
+                    groups[group][0].report.keepDetails == part.keepDetails, groups[group][0].report.lapse == part.lapse
                 {
                     groups[group].append((number, part))
                     last[part.batch] = (group, heavy + count)
@@ -348,7 +352,7 @@ extension PrefetchQueue {
         let first = group[0].report
         var arguments = [
             RedisArgument(worker), RedisArgument(first.batch.id), RedisArgument(first.batch.nonce),
-            RedisArgument(first.keepDetails),
+            RedisArgument(first.keepDetails), RedisArgument(first.lapse),
         ]
         for (_, report) in group { arguments += report.arguments() }
         return arguments

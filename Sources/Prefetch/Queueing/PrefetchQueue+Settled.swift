@@ -37,10 +37,12 @@ extension PrefetchQueue {
         package var settled: [Settled]
         /// The most entries of skipped URLs the batch keeps.
         package var keepDetails: Int
+        /// Milliseconds after which the URLs it lists lapse; 0 = never.
+        package var lapse = 0
 
         package init(
             job: String, batch: BatchIdentity, base: Int, count: Int, isFinal: Bool, settled: [Settled],
-            keepDetails: Int
+            keepDetails: Int, lapse: Int = 0
         ) {
             self.job = job
             self.batch = batch
@@ -49,6 +51,7 @@ extension PrefetchQueue {
             self.isFinal = isFinal
             self.settled = settled
             self.keepDetails = keepDetails
+            self.lapse = lapse
         }
     }
 }

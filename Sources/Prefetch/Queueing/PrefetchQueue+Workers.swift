@@ -33,9 +33,11 @@ extension PrefetchQueue {
     // its last claim whose reply it has read ("": it does not say what it has), number of claims it has, claims, fields and values about it.
     // Result: {LOST} or {OK, {name, value …}, {state, paused} of each batch, gone where a later one has its name}, as they are once those whose deadline has
     // passed are ended. The names are orders to the worker: `paused` and `wanted`
-    // (transfers in flight) to itself, `queue_paused` and `concurrency` to all, `hosts` (changes of what is known of hosts); one that is not there was not given. A worker passes
+    // (transfers in flight) to itself, `queue_paused` and `concurrency` to all, `hosts` (changes of what is known of hosts), `unlisted` (failed
+    // URLs that went since there are more than their list may have); one that is not there was not given. A worker passes
     // over names that it does not know. A claim that it does not name would never be reported: it is noted in the field `#unheld`, and
-    // goes back without blame where the next beat does not name it either. Cost: O(log workers + batches + claims).
+    // goes back without blame where the next beat does not name it either. Of the failed URLs at most 200 that have lapsed, or are too many, go.
+    // Cost: O(log workers + batches + claims), and what goes.
     private static let beat = script(
         "BEAT",
         #"""
@@ -74,6 +76,8 @@ extension PrefetchQueue {
         end
         if said ~= '' then pcall(compare) end
         local orders = {}
+        -- The list of failed URLs is no worker's: where it is broken the beat counts all the same.
+        pcall(sweepListed, 200)
         local function order(name, value)
           if value then
             orders[#orders + 1] = name
@@ -88,6 +92,8 @@ extension PrefetchQueue {
         order('concurrency', all[2])
         order('hosts', redis.call('HGET', K .. ':hosts', '#v'))
         local out = {'OK', orders}
+        local unlisted = redis.pcall('HGET', K .. ':failed:limit', 'removed')
+        if type(unlisted) == 'string' then order('unlisted', unlisted) end
         for i = 5, 4 + n do
           local id, nonce = ARGV[i]:match('^([^@]*)@(.*)$')
           local m = redis.pcall('HMGET', batch(id), 'state', 'paused', 'nonce')
@@ -117,6 +123,8 @@ extension PrefetchQueue {
         /// How often what is known of hosts has changed; nil: nothing is known.
         package var hostsVersion: Int?
         /// The batches it asked about, in the same order.
+        /// How many failed URLs have gone since there are more than their list may have; nil: none.
+        package var unlisted: Int?
         package var batches: [Batch] = []
     }
 
@@ -155,7 +163,7 @@ extension PrefetchQueue {
         return WorkerOrders(
             isWorkerPaused: named["paused"]?.string == "1", isQueuePaused: named["queue_paused"] != nil,
             ownConcurrency: number("wanted"), queueConcurrency: number("concurrency"),
-            hostsVersion: named["hosts"]?.int,
+            hostsVersion: named["hosts"]?.int, unlisted: named["unlisted"]?.count,
             batches: reply.dropFirst(2).map { value in
                 let words = value.array ?? []
                 return WorkerOrders.Batch(

@@ -82,14 +82,17 @@ extension BatchRepair {
         let added = try await redis { () async throws(RedisError) in
             let key = RedisArgument(queue.keys.failed)
             let meta = "\(status.at) \(status.at) 1 poison 0 \(batch) its bytes ended 3 workers"
+            let lapse = status.options.lapse
+            let order = RedisArgument(lapse > 0 ? queue.keys.failedLapses : queue.keys.failedStays)
             var added = 0
             for url in urls {
                 let replies = try await queue.read([
                     ["SADD", key, RedisArgument(url)],
                     ["HSETNX", RedisArgument(queue.keys.failedMeta), RedisArgument(url), RedisArgument(meta)],
+                    ["ZADD", order, "NX", RedisArgument(status.at + lapse), RedisArgument(url)],
                 ])
                 added += try replies[0].get().int ?? 0
-                _ = try replies[1].get()
+                for reply in replies.dropFirst() { _ = try reply.get() }
             }
             return added
         }

@@ -38,6 +38,13 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     /// The level as a value.
     public var level: ValidationLevel { ValidationLevel(name: validate) ?? .decode }
 
+    /// Milliseconds after which what the batch lists lapses; 0 = never, as under the policies of SDWebImage.
+    package var lapse: Int {
+        guard (FailedURLPolicy(rawValue: blacklist) ?? .smart).lapses, blacklistTTL > 0 else { return 0 }
+        // A century at most: whoever reaches Redis can write any number.
+        return max(1, Int(min(blacklistTTL, 3_153_600_000) * 1000))
+    }
+
     /// The stable text that is stored and compared.
     package var encoded: String {
         let encoder = JSONEncoder()

@@ -49,6 +49,7 @@ extension PrefetchWorker {
                 if order.state != BatchStatus.State.done.rawValue { batches[batch]?.over.open() }
             }
             await obey(orders, held: statement.batches)
+            learnOfUnlisted(orders.unlisted ?? 0)
             await persist { () async throws(RedisError) in try await tellHosts(through: queue) }
             await learnOfHosts(orders.hostsVersion)
             await takeHostShare()
@@ -70,6 +71,16 @@ extension PrefetchWorker {
             if isHeld { configuration.onEvent(.held(false)) }
             isHeld = false
         }
+    }
+
+    /// Says once that failed URLs go because there are more than their list may have; what went before it came is no news.
+    private func learnOfUnlisted(_ count: Int) {
+        if let unlisted, count > unlisted {
+            complaints.say(
+                "the list of failed URLs has reached its limit, so the oldest go; raise it: prefetch-coord blacklist set "
+                    + "--blacklist-max N")
+        }
+        unlisted = count
     }
 
     /// The claims it knows of now.

@@ -32,7 +32,8 @@ extension PrefetchWorker {
             PrefetchQueue.Report(
                 job: run.claim.job.name, batch: run.claim.batch, base: run.claim.job.base,
                 count: run.claim.job.entries.count, isFinal: run.open <= 0, settled: run.unreported,
-                keepDetails: batches[run.claim.batch]?.keepDetails ?? 0)
+                keepDetails: batches[run.claim.batch]?.keepDetails ?? 0,
+                lapse: (batches[run.claim.batch]?.options ?? BatchOptions()).lapse)
         }
         let worker = name
         let history = configuration.history

@@ -71,6 +71,8 @@ public actor PrefetchWorker {
     /// What Redis said last instead of doing as told; nil while it does.
     var redisFault: String?
     var redisFailures = 0
+    /// How many failed URLs had gone, at the last beat, since there were more than their list may have.
+    var unlisted: Int?
     nonisolated let complaints: Complaints
 
     /// A worker over its own three connections (one waits for work, one is for heartbeats alone) and a manager.

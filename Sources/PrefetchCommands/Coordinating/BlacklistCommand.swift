@@ -21,6 +21,7 @@ struct BlacklistCommand: AsyncParsableCommand {
         subcommands: [
             BlacklistListCommand.self, BlacklistAddCommand.self, BlacklistRemoveCommand.self,
             BlacklistClearCommand.self, BlacklistExportCommand.self, BlacklistImportCommand.self,
+            BlacklistSetCommand.self,
         ],
         defaultSubcommand: BlacklistListCommand.self)
 }

@@ -37,6 +37,13 @@ enum FailedURLText {
         ]
     }
 
+    /// How long the list may become.
+    static func limit(_ limit: PrefetchQueue.FailedURLLimit) -> String {
+        limit.most == 0
+            ? "the list of failed URLs has no limit"
+            : "the list of failed URLs has at most \(Wording.count(limit.most, "URL"))"
+    }
+
     /// One line of `blacklist list --json` and `blacklist export --json`.
     static func object(_ failed: PrefetchQueue.FailedURL) -> JSONText {
         .object([("url", .url(failed.url))] + members(failed.entry))

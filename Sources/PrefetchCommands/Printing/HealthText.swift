@@ -29,6 +29,12 @@ enum HealthText {
                 "lost within ten minutes: \(names)\(health.lost.count > 5 ? " and others" : ""); others have their jobs"
             )
         }
+        let limit = health.failedURLLimit
+        if limit.removed > 0 {
+            lines.append(
+                "\(FailedURLText.limit(limit)): \(Wording.count(limit.removed)) older ones were removed; raise it: "
+                    + "prefetch-coord blacklist set --blacklist-max N")
+        }
         return lines + HostText.lines(health.hosts)
     }
 
@@ -46,6 +52,8 @@ enum HealthText {
             ),
             ("hosts", .array(health.hosts.map(HostText.object))),
             ("waiting_for_list", .array(statuses.filter(\.waitsForItsList).map { .string($0.id) })),
+            ("blacklist_max", .int(health.failedURLLimit.most)),
+            ("blacklist_removed", .int(health.failedURLLimit.removed)),
         ])
     }
 }

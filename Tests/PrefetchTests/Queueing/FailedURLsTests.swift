@@ -64,6 +64,90 @@ struct FailedURLsTests {
         try await f.queue.removeAllFailedURLs()
     }
 
+    /// What stands where, for comparing all of it.
+    private func state(_ f: QueueFixture) async throws -> [[String]] {
+        var all: [[String]] = []
+        for words in [["SMEMBERS", f.keys.failed], ["HKEYS", f.keys.failedMeta]] {
+            let reply = try await f.queue.connection.command(words.map { RedisArgument($0) })
+            all.append((reply.array ?? []).compactMap(\.string).sorted())
+        }
+        for key in [f.keys.failedLapses, f.keys.failedStays] {
+            all.append(try await f.redis("ZRANGE", key, "0", "-1").array?.compactMap(\.string) ?? [])
+        }
+        return all
+    }
+
+    @Test("What a batch lists lapses by its own time to live, whoever asks; a sweep takes it off, and nothing else")
+    func lapses() async throws {
+        let f = try await QueueFixture()
+        try await f.fill("b", sizes: [2, 2])
+        try await f.join("w")
+        func list(_ job: PrefetchJob, lapse: Int) async throws {
+            var report = QueueFixture.report(job, [.httpError, .httpError]) { $0.list = $0.failure?.url }
+            report.lapse = lapse
+            _ = try await f.queue.report([report], worker: "w")
+        }
+        let jobs = try await f.claim("w", 1, count: 2).map(\.job)
+        try await list(jobs[0], lapse: 10_000)
+        try await list(jobs[1], lapse: 0)
+        _ = try await f.queue.addFailedURLs(["http://h/hand"])
+        let (short, long) = (["http://h/b/0", "http://h/b/1"], ["http://h/b/2", "http://h/b/3"])
+        #expect(try await state(f) == [short + long + ["http://h/hand"], short + long, short, long])
+        func beat() async throws {
+            _ = try await f.queue.beat(worker: "w", lease: 60_000, trouble: false, batches: [], about: [])
+        }
+        try await beat()
+        #expect(try await state(f)[2] == short)
+        try await f.redis("HINCRBY", f.keys.clock, "ahead", "10100")
+        // Before any sweep, whoever asks, though it would wait for longer itself.
+        #expect(try await f.queue.listed([short[0], long[0], "http://h/hand"], timeToLive: 0).keys.sorted() == [1, 2])
+        #expect(try await state(f)[2] == [short[1]])
+        try await beat()
+        #expect(try await state(f) == [long + ["http://h/hand"], long, [], long])
+        // By hand: no batch's any more, and no sweep's.
+        #expect(try await f.queue.addFailedURLs([long[0]]) == 0)
+        #expect(try await state(f) == [long + ["http://h/hand"], [long[1]], [], [long[1]]])
+        #expect(try await f.queue.removeFailedURLs([long[1]]) == 1)
+        #expect(try await state(f) == [[long[0], "http://h/hand"], [], [], []])
+    }
+
+    @Test("More than the limit go oldest first, from both kinds, some a call; those added by hand neither count nor go")
+    func limit() async throws {
+        let f = try await QueueFixture()
+        try await f.join("w")
+        let now = try await f.queue.failedURL("x").at
+        func put(_ url: String, _ last: Int, key: String, score: Int) async throws {
+            try await f.redis("SADD", f.keys.failed, url)
+            try await f.redis("HSET", f.keys.failedMeta, url, "1 \(last) 1 httpError 404 b no")
+            try await f.redis("ZADD", key, String(score), url)
+        }
+        for number in 0..<300 {
+            let last = now - 100_000 + 10 * number
+            let stays = number % 3 == 0
+            try await put(
+                "u\(number)", last, key: stays ? f.keys.failedStays : f.keys.failedLapses,
+                score: stays ? last : last + 1_000_000)
+        }
+        _ = try await f.queue.addFailedURLs(["hand"])
+        func beat() async throws -> Int? {
+            try await f.queue.beat(worker: "w", lease: 60_000, trouble: false, batches: [], about: [])?.unlisted
+        }
+        #expect(try await beat() == nil)
+        #expect(try await f.queue.failedURLLimit() == PrefetchQueue.FailedURLLimit())
+        try await f.queue.setFailedURLLimit(50)
+        #expect(try await beat() == 200)
+        #expect(try await state(f)[0] == (["hand"] + (200..<300).map { "u\($0)" }).sorted())
+        for _ in 0..<2 { #expect(try await beat() == 250) }
+        #expect(try await state(f)[0] == (["hand"] + (250..<300).map { "u\($0)" }).sorted())
+        #expect(try await state(f)[1].count == 50)
+        let limit = try await f.queue.failedURLLimit()
+        #expect(limit.most == 50 && limit.isSet && limit.removed == 250)
+        try await f.queue.removeAllFailedURLs()
+        #expect(try await state(f) == [[], [], [], []])
+        try await f.queue.setFailedURLLimit(nil)
+        #expect(try await f.queue.failedURLLimit() == PrefetchQueue.FailedURLLimit())
+    }
+
     @Test(
         "A long list comes in ordered blocks, each member once and with its own reason, and stops where it is told to")
     func blocks() async throws {

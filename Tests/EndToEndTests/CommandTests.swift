@@ -119,7 +119,7 @@ struct CommandTests {
             ),
             (["run", folder.path("x.csv"), "--cache", laidOut], 65, "x.csv looks like CSV with the columns id, url"),
             (["run", good, "--cache", "/proc/none"], 73, "/proc/none"),
-            (["submit", good, "--redis", "redis://127.0.0.1:1"], 69, "Connection refused"),
+            (["status", "--redis", "redis://127.0.0.1:1"], 69, "Connection refused"),
             (["submit", good, "--redis", "rediss://127.0.0.1"], 78, "TLS"),
             (["status", "--cache", cache], 66, "no cache of ours"),
             (["run", good, "--nonsense"], 64, "--nonsense"),

@@ -125,12 +125,20 @@ struct ConventionTests {
             ["cancel", "one", "--yes"], ["report", "one"],
         ] {
             for address in [url, away, "redis://:\(canary)@h:x/0", "rediss://:\(canary)@h:1/zero"] {
+                // It waits, below.
+                if words[0] == "submit", address == away { continue }
                 let child = try await run("prefetch-coord", words, environment: ["PREFETCH_REDIS_URL": address])
                 texts.append(child.stdout + child.stderr)
                 // What works does so with the password.
                 if address == url, words[0] == "submit" { #expect(await child.wait() == .exited(0), "\(child.stderr)") }
             }
         }
+        let waiting = try await ChildProcess(
+            builtProduct("prefetch-coord"), ["submit", list], environment: ["PREFETCH_REDIS_URL": away])
+        try await until { waiting.stderr.contains("waiting for Redis") || !waiting.isRunning }
+        waiting.signal(SIGTERM)
+        #expect(await waiting.wait() == .exited(75), "\(waiting.stderr)")
+        texts.append(waiting.stdout + waiting.stderr)
         let worker = try await run(
             "prefetch-worker", ["--burst", "--cache", b.folder.path("w")], environment: ["PREFETCH_REDIS_URL": url])
         texts.append(worker.stdout + worker.stderr)

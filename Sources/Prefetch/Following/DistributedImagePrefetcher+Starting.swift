@@ -88,9 +88,7 @@ extension DistributedImagePrefetcher {
     private func checkServer() async throws(PrefetchError) {
         guard !state.withLock({ $0.isChecked }) else { return }
         do throws(RedisError) {
-            _ = try await queue.patiently { () async throws(RedisError) in
-                try await queue.connection.serverFacts().check()
-            }
+            _ = try await queue.checkServer()
         } catch {
             throw PrefetchError(error)
         }

@@ -10,8 +10,13 @@ package struct PrefetchQueue: Sendable {
     package let connection: RedisConnection
     /// How long a call waits for a Redis that is away; nil = until the task is cancelled.
     package var patience: Duration?
+    /// How long a call waits for a Redis that refuses it (NOAUTH, WRONGPASS, NOPERM); not at all by default, because a wrong password
+    /// stays wrong. For whoever was let in before: then somebody is changing the password, and soon has.
+    package var forbearance: Duration = .zero
     /// The names of this queue's keys.
     package let keys: PrefetchKeys
+    /// Says that Redis is away, where somebody wants to hear of it.
+    private var teller: RedisOutageTeller?
     /// Hears what a call came upon beside what it was for.
     package var notice: @Sendable (Notice) -> Void = { _ in }
 
@@ -53,6 +58,21 @@ package struct PrefetchQueue: Sendable {
         self.keys = keys
     }
 
+    /// The same queue for whoever has time: its calls wait for a Redis that is away, is loading or takes no writes until the task is
+    /// cancelled, and `tell` hears of it.
+    package func waiting(_ tell: @escaping @Sendable (RedisOutage.Notice) -> Void) -> PrefetchQueue {
+        var queue = self
+        queue.patience = nil
+        queue.teller = RedisOutageTeller(tell)
+        return queue
+    }
+
+    /// Looks whether this Redis can keep a queue; returns what a person should know of it.
+    /// - Throws: `configuration` where it cannot.
+    package func checkServer() async throws(RedisError) -> [String] {
+        try await patiently { () async throws(RedisError) in try await connection.serverFacts().check() }
+    }
+
     /// Whether a text may name a queue.
     package static func isValidName(_ name: String) -> Bool {
         (1...64).contains(name.utf8.count)
@@ -89,7 +109,10 @@ package struct PrefetchQueue: Sendable {
     /// Commands in one round trip, for reading. Repeated as a whole where a reply says that Redis cannot now.
     func read(_ commands: [[RedisArgument]]) async throws(RedisError) -> [RedisValue] {
         try await patiently { () async throws(RedisError) in
-            try Self.withoutTransient(try await connection.pipeline(commands))
+            let replies = try Self.withoutTransient(try await connection.pipeline(commands))
+            guard forbearance > .zero else { return replies }
+            for reply in replies { if let error = reply.error?.asError, error.code == .refused { throw error } }
+            return replies
         }
     }
 
@@ -111,10 +134,19 @@ package struct PrefetchQueue: Sendable {
         return replies
     }
 
-    /// Repeats an idempotent call while Redis is away, up to ``patience``.
+    /// Repeats an idempotent call while Redis is away, up to ``patience``, or refuses it, up to ``forbearance``.
     nonisolated(nonsending) func patiently<Success>(
         _ body: nonisolated(nonsending) () async throws(RedisError) -> Success
     ) async throws(RedisError) -> Success {
-        try await withRetry(until: patience.map { .now + $0 }, body)
+        let (began, forbearance, teller) = (ContinuousClock.now, forbearance, teller)
+        let value = try await withRetry(
+            until: patience.map { .now + max($0, forbearance) },
+            canHeal: { error in
+                let waited = ContinuousClock.now - began
+                if error.code == .refused { return waited < forbearance }
+                return error.isTransient && patience.map { forbearance == .zero || waited < $0 } ?? true
+            }, onRetry: { error, _ in teller?.fails(error) }, body)
+        teller?.answers()
+        return value
     }
 }

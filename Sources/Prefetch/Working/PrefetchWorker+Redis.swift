@@ -32,18 +32,12 @@ extension PrefetchWorker {
 
     /// Says once that Redis does not do as it is told. A connection that was cut is there again at once, and nobody has to know.
     func redisFails(_ error: RedisError) {
-        redisFailures += 1
-        guard redisFault == nil, redisFailures > 1 || !error.isTransient else { return }
-        redisFault = error.message
-        configuration.onEvent(.redisAway(error.message))
+        if case .away(let reason) = outage.fails(error) { configuration.onEvent(.redisAway(reason)) }
     }
 
     /// Says that Redis is back, where it was said to be away.
     func redisAnswers() {
-        redisFailures = 0
-        guard redisFault != nil else { return }
-        redisFault = nil
-        configuration.onEvent(.redisBack)
+        if case .back = outage.answers() { configuration.onEvent(.redisBack) }
     }
 
     /// Up to `ceiling`, so that a thousand workers do not come back in one instant.

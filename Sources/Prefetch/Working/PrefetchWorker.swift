@@ -68,12 +68,11 @@ public actor PrefetchWorker {
     var isHeld = false
     /// Whether the gate was closed by a failed sync.
     var syncHasFailed = false
-    /// What Redis said last instead of doing as told; nil while it does.
-    var redisFault: String?
-    var redisFailures = 0
+    /// Whether Redis does as it is told.
+    var outage = RedisOutage()
+    nonisolated let complaints: Complaints
     /// How many failed URLs had gone, at the last beat, since there were more than their list may have.
     var unlisted: Int?
-    nonisolated let complaints: Complaints
 
     /// A worker over its own three connections (one waits for work, one is for heartbeats alone) and a manager.
     package init(configuration: Configuration, redis: RedisConfiguration, queue name: String, manager: ImageManager) {

@@ -74,20 +74,20 @@ struct AppendCommand: AsyncParsableCommand {
 
     /// * `isAdded`: becomes true once the list is the batch's.
     private func add(_ given: GivenList, _ isAdded: Locked<Bool>) async throws {
-        try await Session.with(location) { session in
-            let stop = StopRequest()
-            TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+        let stop = StopRequest()
+        TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+        try await Session.whenThere(location, until: stop, hint: "the same command again adds it") { session in
             let list = given.list
             if list.lineOptions.contains(.queryDiskSync) {
                 throw ValidationError(
                     "queryDiskSync is for a list of its own; a batch that is open has its hits from workers")
             }
             let id = try await session.queue.resolve(batch)
-            let appender = ListAppender(queue: session.queue, batch: id, list: list, window: window, jobSize: jobSize)
+            let appender = ListAppender(queue: session.patient, batch: id, list: list, window: window, jobSize: jobSize)
             if resume { try await requireUnfinished(list, of: id, session.queue) }
-            let added = try await appender.add(again: again)
-            isAdded.withLock { $0 = true }
             let output = OpenBatchOutput(id: id, list: ListFile.isStream(file) ? list.path : file, session: session)
+            let added = try await output.add(appender, again: again, stop)
+            isAdded.withLock { $0 = true }
             try await output.feed(appender, added, stop)
             // A copy of a list that the batch has already is wanted by nobody.
             if added.segment.path != list.absolutePath { given.removeCopy() }

@@ -13,6 +13,8 @@ struct BatchRetry: Sendable {
     }
 
     let queue: PrefetchQueue
+    /// The queue for its feeder, which may wait for Redis for longer than others.
+    let feeding: PrefetchQueue
     /// The batch, or the beginning of its name; nil for the newest.
     let name: String?
     /// Where its list is now, if not where it was read.
@@ -52,8 +54,8 @@ struct BatchRetry: Sendable {
     }
 
     private func opened(_ id: String, parent: BatchStatus, isFed: Bool) -> OpenBatch {
-        let entries = BatchEntries(skippedOf: parent, queue: queue, listPath: listPath)
-        let feeder = ListFeeder(queue: queue, entries: entries, of: "what \(parent.id) skipped", batch: id)
+        let entries = BatchEntries(skippedOf: parent, queue: feeding, listPath: listPath)
+        let feeder = ListFeeder(queue: feeding, entries: entries, of: "what \(parent.id) skipped", batch: id)
         return OpenBatch(id: id, total: parent.counts.skipped) { waiting async throws(PrefetchError) in
             isFed ? .sealed : try await feeder.feed(waiting: waiting)
         }

@@ -54,7 +54,7 @@ struct BatchRun: Sendable {
         lock.share()
         let stop = StopRequest()
         var batch: OpenBatch
-        switch try await source.open(queue) {
+        switch try await source.open(queue, feeding: session.patient) {
         case .batch(let opened): batch = opened
         case .nothing(let newest):
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }

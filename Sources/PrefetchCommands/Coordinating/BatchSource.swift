@@ -21,18 +21,21 @@ enum BatchSource: Sendable {
     case skipped(of: String?, list: String?)
 
     /// The batch to work on: the unfinished one of the same URLs, or a new one.
-    func open(_ queue: PrefetchQueue) async throws -> BatchRetry.Opening {
+    /// * `feeding`: the queue for its feeder, which may wait for Redis for longer than others.
+    func open(_ queue: PrefetchQueue, feeding: PrefetchQueue) async throws -> BatchRetry.Opening {
         switch self {
         case .list(let list, let arguments, let cache):
             let submission = BatchSubmission(queue: queue, list: list, arguments: arguments, cache: cache)
+            let feeder = BatchSubmission(queue: feeding, list: list, arguments: arguments, cache: cache)
             let unfinished = try await continued(queue, list, arguments)
             let id = if let unfinished { unfinished } else { try await submission.open() }
             return .batch(
                 OpenBatch(id: id, total: list.total) { waiting async throws(PrefetchError) in
-                    try await submission.feed(id, waiting: waiting)
+                    try await feeder.feed(id, waiting: waiting)
                 })
         case .skipped(let name, let list):
-            return try await BatchRetry(queue: queue, name: name, listPath: list).open(joinsRunning: true)
+            let retry = BatchRetry(queue: queue, feeding: feeding, name: name, listPath: list)
+            return try await retry.open(joinsRunning: true)
         }
     }
 

@@ -10,6 +10,17 @@ struct OpenBatchOutput: Sendable {
     var list: String?
     let session: Session
 
+    /// Gives a list its place.
+    /// * `again`: whether a list that is there to its end is added once more.
+    /// - Throws: `stopped` where a signal came first.
+    func add(
+        _ appender: ListAppender, again: Bool = false, _ stop: StopRequest
+    ) async throws -> ListAppender.Added {
+        let added = try await BatchFollower.untilStopped(stop, session) { try await appender.add(again: again) }
+        guard let added else { throw stopped }
+        return added
+    }
+
     /// Feeds a list that was added.
     /// - Throws: `stopped` where a signal came first.
     func feed(_ appender: ListAppender, _ added: ListAppender.Added, _ stop: StopRequest) async throws {
@@ -20,7 +31,7 @@ struct OpenBatchOutput: Sendable {
     /// Feeds until the batch is sealed.
     /// - Throws: `stopped` where a signal came first; `configuration` where the batch was ended.
     func feedToSeal(_ stop: StopRequest) async throws {
-        let feeder = OpenBatchFeeder(queue: session.queue, batch: id, list: nil)
+        let feeder = OpenBatchFeeder(queue: session.patient, batch: id, list: nil)
         try await untilStopped(stop) { notice in
             if case .closed(let why) = try await feeder.feed(to: nil, notice: notice) {
                 throw ListAppender.refusal(of: id, why)
@@ -62,11 +73,14 @@ struct OpenBatchOutput: Sendable {
             }
             throw error
         }
-        guard !isFed else { return }
+        if !isFed { throw stopped }
+    }
+
+    private var stopped: PrefetchError {
         let command =
             list.map { "append \(TerminalText.escaped(id)) \(Shell.quoted(Shell.path($0)))" }
             ?? "seal \(TerminalText.escaped(id))"
-        throw PrefetchError(
+        return PrefetchError(
             .stopped, "stopped before the whole list was queued; what is queued runs on",
             hint: "go on with: \(Shell.program) \(command)")
     }

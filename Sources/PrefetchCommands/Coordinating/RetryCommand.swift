@@ -118,7 +118,7 @@ struct RetryCommand: AsyncParsableCommand {
     private func queue(_ session: Session, _ list: String?) async throws {
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-        let retry = BatchRetry(queue: session.queue, name: batch, listPath: list)
+        let retry = BatchRetry(queue: session.queue, feeding: session.patient, name: batch, listPath: list)
         let opened: OpenBatch
         switch try await retry.open(joinsRunning: false) {
         case .nothing(let newest):
@@ -129,7 +129,7 @@ struct RetryCommand: AsyncParsableCommand {
         }
         if !json && !(wait && quiet) { Console.print(opened.id) }
         let hint = try await session.queue.workers().isEmpty ? "; no worker is there yet" : ""
-        let end = try await Self.unless(stop) {
+        let end = try await BatchFollower.untilStopped(stop, session) {
             try await opened.feed { wait in
                 for line in FeedingText.lines(wait, hint) { Console.note(line) }
             }
@@ -154,7 +154,10 @@ struct RetryCommand: AsyncParsableCommand {
             queue: session.queue, id: id, mode: progress.mode(isQuiet: quiet),
             allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" },
             isColoured: progress.isColoured)
-        guard let status = try await Self.unless(stop, { try await follower.follow() }) ?? nil else {
+        guard
+            let status = try await BatchFollower.untilStopped(
+                stop, session, { try await follower.follow() })
+        else {
             Console.note("the batch runs on: \(Shell.program) status \(TerminalText.escaped(id))")
             throw ExitCode(130)
         }
@@ -165,20 +168,5 @@ struct RetryCommand: AsyncParsableCommand {
         }
         let code = BatchExit.code(status, allowed: failOver)
         if code != 0 { throw ExitCode(code) }
-    }
-
-    /// Runs `body`; nil where a signal came first.
-    private static func unless<Result: Sendable>(
-        _ stop: StopRequest, _ body: @escaping @Sendable () async throws -> Result
-    ) async throws -> Result? {
-        try await withThrowingTaskGroup(of: Result?.self) { group in
-            group.addTask { try await body() }
-            group.addTask {
-                await stop.first.wait()
-                return nil
-            }
-            defer { group.cancelAll() }
-            return try await group.next() ?? nil
-        }
     }
 }

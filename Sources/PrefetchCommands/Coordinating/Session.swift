@@ -9,6 +9,8 @@ struct Session: Sendable {
     /// How the same Redis is reached by others.
     let redis: RedisConfiguration
     private let attachment: PrivateRedis?
+    /// Whether Redis has answered.
+    private let isMet: Bool
 
     /// Goes there, and looks whether that Redis can keep a queue.
     /// * `place`: where to, if not where the location says.
@@ -50,12 +52,15 @@ struct Session: Sendable {
             // A private server may just be starting anew, because whoever had started it was killed: that is waited for. Another one is there
             // or is not; but where it says itself that it cannot now (LOADING, CLUSTERDOWN), it soon can.
             let warnings = try await withRetry(
-                until: .now + .seconds(10), canHeal: { attachment == nil ? $0.code == .transient : $0.isTransient }
+                until: .now + .seconds(waits ? 0 : 10),
+                canHeal: { attachment == nil ? $0.code == .transient : $0.isTransient }
             ) { () async throws(RedisError) in
                 try await connection.serverFacts().check()
             }
             if attachment == nil { for warning in warnings { Console.note("warning: \(warning)") } }
+            isMet = true
         } catch {
+            isMet = false
             if waits && error.isTransient { return }
             await attachment?.leave()
             throw PrefetchError(error)
@@ -81,6 +86,46 @@ struct Session: Sendable {
         } catch {
             await session.close()
             throw error
+        }
+    }
+
+    /// Runs `body` with a session as soon as Redis is there: one that is away or loading is waited for as workers do, until a signal.
+    /// * `hint`: what to type after a signal that came before Redis did.
+    /// - Throws: `stopped` after a signal; what is wrong with Redis and waiting cannot heal.
+    static func whenThere<Result>(
+        _ location: RedisLocation, at place: RedisLocation.Place? = nil, makes: Bool = false, until stop: StopRequest,
+        hint: String, _ body: (Session) async throws -> Result
+    ) async throws -> Result {
+        try await with(location, at: place, waits: true, makes: makes) { session in
+            try await session.meet(until: stop, hint: hint)
+            return try await body(session)
+        }
+    }
+
+    private func meet(until stop: StopRequest, hint: String) async throws {
+        guard !isMet else { return }
+        let waiting = queue.waiting { notice in
+            switch notice {
+            case .away(let reason): Console.note("waiting for Redis: \(TerminalText.escaped(reason))")
+            case .back(let time): Console.note("connected after \(Wording.seconds(time / .seconds(1)))")
+            }
+        }
+        let warnings = try await BatchFollower.untilStopped(stop, self) {
+            do throws(RedisError) { return try await waiting.checkServer() } catch { throw PrefetchError(error) }
+        }
+        guard let warnings else {
+            throw PrefetchError(.stopped, "stopped before Redis was there; nothing is queued", hint: hint)
+        }
+        for warning in warnings { Console.note("warning: \(warning)") }
+    }
+
+    /// The queue for whoever feeds it: a Redis that is away, or takes no writes, is waited for, and that is said.
+    var patient: PrefetchQueue {
+        queue.waiting { notice in
+            switch notice {
+            case .away(let reason): Console.note("waiting for Redis: \(TerminalText.escaped(reason))")
+            case .back(let time): Console.note("Redis is back after \(Wording.seconds(time / .seconds(1)))")
+            }
         }
     }
 

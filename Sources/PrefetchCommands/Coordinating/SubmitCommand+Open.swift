@@ -15,9 +15,11 @@ extension SubmitCommand {
         BatchSubmission.warn(of: list, batch)
         let place = try location.placeOfWorker()
         if case .cache(let folder) = place { _ = try RunCommand.openCache(folder) }
-        try await Session.with(location, at: place, makes: true) { session in
-            let stop = StopRequest()
-            TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+        let stop = StopRequest()
+        TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+        try await Session.whenThere(
+            location, at: place, makes: true, until: stop, hint: "the same command again makes the batch"
+        ) { session in
             var new = BatchSubmission.batch(list, batch)
             new.isOpen = true
             let id = try await BatchSubmission.open(new, slot: slot, in: session.queue)
@@ -43,9 +45,10 @@ extension SubmitCommand {
     }
 
     private func feedOpen(_ id: String, _ list: URLList, _ session: Session, _ stop: StopRequest) async throws {
+        let output = OpenBatchOutput(id: id, list: list.path, session: session)
         let appender = ListAppender(
-            queue: session.queue, batch: id, list: list, window: batch.window, jobSize: batch.jobSize)
-        try await OpenBatchOutput(id: id, list: list.path, session: session).feed(appender, try appender.add(), stop)
+            queue: session.patient, batch: id, list: list, window: batch.window, jobSize: batch.jobSize)
+        try await output.feed(appender, try output.add(appender, stop), stop)
     }
 
     private func finishOpen(_ id: String, _ total: Int, _ session: Session, _ stop: StopRequest) async throws {

@@ -81,23 +81,29 @@ struct SubmitCommand: AsyncParsableCommand {
         // With --cache alone the private Redis of that folder is made where it is missing.
         let place = try location.placeOfWorker()
         if case .cache(let folder) = place { _ = try RunCommand.openCache(folder) }
-        try await Session.with(location, at: place, makes: true) { session in
-            let stop = StopRequest()
-            TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+        let stop = StopRequest()
+        TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+        let name = Shell.quoted(ListFile.isStream(file) ? list.path : file)
+        let again = "\(Shell.program) submit \(resume ? "--resume " : "")\(name)\(location.words)"
+        try await Session.whenThere(
+            location, at: place, makes: true, until: stop, hint: "submit it again: \(again)"
+        ) { session in
             if resume, try await resumeOpen(list, session, stop) { return }
             let submission = BatchSubmission(
-                queue: session.queue, list: list, arguments: batch, cache: location.cacheFolder)
-            let id =
-                if resume { try await unfinished(session.queue, list, file) } else {
-                    try await submission.open(slot: slot)
-                }
+                queue: session.patient, list: list, arguments: batch, cache: location.cacheFolder)
+            let made = try await BatchFollower.untilStopped(stop, session) {
+                if resume { return try await unfinished(submission.queue, list, file) }
+                return try await submission.open(slot: slot)
+            }
+            guard let id = made else {
+                throw PrefetchError(
+                    .stopped, "stopped while the batch was made", hint: "look for it, or submit it again: \(again)")
+            }
             if !json && !(wait && quiet) { Console.print(id) }
             guard try await feed(id, submission, session, stop) else {
                 throw PrefetchError(
                     .stopped, "stopped before the whole list was queued; what is queued runs on",
-                    hint:
-                        "go on with: \(Shell.program) submit --resume \(Shell.quoted(ListFile.isStream(file) ? list.path : file))"
-                )
+                    hint: "go on with: \(Shell.program) submit --resume \(name)")
             }
             if wait { return try await follow(id, session, stop) }
             if json, let status = try await session.queue.status(of: id) {
@@ -133,30 +139,22 @@ struct SubmitCommand: AsyncParsableCommand {
     private func feed(
         _ id: String, _ submission: BatchSubmission, _ session: Session, _ stop: StopRequest
     ) async throws -> Bool {
-        let hint = try await session.queue.workers().isEmpty ? " (no worker is there: \(workerCommand(session)))" : ""
-        return try await withThrowingTaskGroup(of: Bool.self) { group in
-            group.addTask {
-                let end = try await submission.feed(id) { wait in
-                    for line in FeedingText.lines(wait, hint) { Console.note(line) }
-                }
-                if case .closed(let state) = end, state != "done" {
-                    if try await session.queue.status(of: id)?.endedBy == .deadline {
-                        Console.note("\(TerminalText.escaped(id)) reached its deadline while it was fed")
-                        guard wait else { throw ExitCode(4) }
-                        return true
-                    }
-                    throw PrefetchError(
-                        .notFound, "the batch \(id) was \(state) while it was fed", hint: "submit the list again")
-                }
+        let isFed = try await BatchFollower.untilStopped(stop, session) {
+            let isEmpty = try await submission.queue.workers().isEmpty
+            let hint = isEmpty ? " (no worker is there: \(workerCommand(session)))" : ""
+            let end = try await submission.feed(id) { wait in
+                for line in FeedingText.lines(wait, hint) { Console.note(line) }
+            }
+            guard case .closed(let state) = end, state != "done" else { return true }
+            if try await submission.queue.status(of: id)?.endedBy == .deadline {
+                Console.note("\(TerminalText.escaped(id)) reached its deadline while it was fed")
+                guard wait else { throw ExitCode(4) }
                 return true
             }
-            group.addTask {
-                await stop.first.wait()
-                return false
-            }
-            defer { group.cancelAll() }
-            return try await group.next() ?? false
+            throw PrefetchError(
+                .notFound, "the batch \(id) was \(state) while it was fed", hint: "submit the list again")
         }
+        return isFed ?? false
     }
 
     func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {

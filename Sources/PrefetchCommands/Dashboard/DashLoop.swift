@@ -171,7 +171,8 @@ struct DashLoop: Sendable {
 
     private func retry(_ id: String, _ queue: PrefetchQueue) async -> String {
         do throws(PrefetchError) {
-            switch try await BatchRetry(queue: queue, name: id, listPath: nil).open(joinsRunning: false) {
+            let retry = BatchRetry(queue: queue, feeding: queue, name: id, listPath: nil)
+            switch try await retry.open(joinsRunning: false) {
             case .nothing: return "nothing to retry: every line has an image"
             case .batch(let batch):
                 _ = try await batch.feed { _ in }

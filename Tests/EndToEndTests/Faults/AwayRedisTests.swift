@@ -1,0 +1,99 @@
+import Glibc
+import Origin
+import Prefetch
+import Redis
+import TestSupport
+import Testing
+import WebImage
+
+/// Commands that stay while Redis is away, or refuses them for a while.
+@Suite("A Redis that is away while a list is queued or a batch is watched", .timeLimit(.minutes(2)))
+struct AwayRedisTests {
+    /// All but the first line end without the network, so that one worker ends them all in no time.
+    private func list(_ bench: FaultBench, _ count: Int = 2_000) -> String {
+        let lines = [bench.origin.url("/a.png")] + (1..<count).map { "not a url \($0)" }
+        bench.folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
+        return bench.folder.path("urls.txt")
+    }
+
+    /// Until a program says something, or ends without it.
+    private func untilSaid(_ text: String, _ child: ChildProcess) async throws {
+        try await until { child.stderr.contains(text) || !child.isRunning }
+        #expect(child.stderr.contains(text), "\(child.stderr)")
+    }
+
+    @Test("submit waits for a Redis that is not there yet, says so, and queues the list when it comes")
+    func atStart() async throws {
+        let bench = try await FaultBench()
+        await bench.redis.stop()
+        let submit = try await bench.coord(["submit", list(bench), "--name", "urls"])
+        try await untilSaid("waiting for Redis: ", submit)
+        try #require(submit.isRunning)
+        try await bench.redis.start()
+        #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
+        #expect(submit.stderr.contains("connected after ") && submit.stdout == "urls\n", "\(submit.stderr)")
+        #expect(try await bench.queue.status(of: "urls")?.pushed == 2_000)
+        // Who only looks is told at once.
+        await bench.redis.stop()
+        try await bench.ran(["status"], exit: 69)
+    }
+
+    @Test("A signal ends the wait with the usual code, and what to type next", arguments: [SIGINT, SIGTERM])
+    func stopped(signal: Int32) async throws {
+        let bench = try await FaultBench()
+        await bench.redis.stop()
+        let file = list(bench)
+        let submit = try await bench.coord(["submit", file])
+        try await untilSaid("waiting for Redis: ", submit)
+        submit.signal(signal)
+        #expect(await submit.wait() == .exited(75), "\(submit.stderr)")
+        #expect(submit.stderr.contains("hint: ") && submit.stderr.contains("submit \(file)"), "\(submit.stderr)")
+        try await bench.redis.start()
+        #expect(try await bench.redis("DBSIZE").int == 0)
+    }
+
+    @Test("A Redis that takes no writes or is away for longer than 10 s stops no feeder", arguments: [false, true])
+    func whileFed(isAway: Bool) async throws {
+        let bench = try await FaultBench()
+        let submit = try await bench.coord([
+            "submit", list(bench), "--name", "urls", "--window", "1", "--job-size", "4",
+        ])
+        try await untilSaid("longer than the window", submit)
+        if isAway {
+            await bench.redis.kill9()
+        } else {
+            try await bench.redis("CONFIG", "SET", "min-replicas-to-write", "1")
+        }
+        try await untilSaid("waiting for Redis: ", submit)
+        // An interval is what is measured here: it used to give up after 10 s.
+        let began = ContinuousClock.now
+        try await until { ContinuousClock.now - began > .seconds(11) || !submit.isRunning }
+        try #require(submit.isRunning, "\(submit.stderr)")
+        if isAway {
+            try await bench.redis.start()
+        } else {
+            try await bench.redis("CONFIG", "SET", "min-replicas-to-write", "0")
+        }
+        try await untilSaid("Redis is back after ", submit)
+        let workers = try await bench.workers(1)
+        #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
+        try await until { try await bench.queue.status(of: "urls")?.state == .done }
+        #expect(try await bench.queue.status(of: "urls")?.counts[.invalidURL] == 1_999)
+        for worker in workers { worker.signal(SIGTERM) }
+        for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
+    }
+
+    @Test("A signal ends a feeder whose Redis is away, with the hint to resume")
+    func stoppedWhileFed() async throws {
+        let bench = try await FaultBench()
+        let file = list(bench)
+        let submit = try await bench.coord(["submit", file, "--name", "urls", "--window", "1", "--job-size", "4"])
+        try await untilSaid("longer than the window", submit)
+        bench.redis.freeze()
+        submit.signal(SIGTERM)
+        let end = await submit.wait()
+        bench.redis.thaw()
+        #expect(end == .exited(75), "\(submit.stderr)")
+        #expect(submit.stderr.contains("submit --resume \(file)"), "\(submit.stderr)")
+    }
+}

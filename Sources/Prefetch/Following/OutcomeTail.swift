@@ -47,6 +47,9 @@ package actor OutcomeTail {
         }
     }
 
+    /// How long whoever follows a batch waits for a Redis that refuses it after it had answered, by default: 90 s.
+    package static let forbearance = Duration.seconds(90)
+
     /// Pieces a round trip.
     private static let group = 4
 
@@ -54,6 +57,9 @@ package actor OutcomeTail {
     private let id: String
     private let readsOutcomes: Bool
     private let patience: Duration?
+    private let forbearance: Duration
+    /// Whether Redis has answered once.
+    private var hasRead = false
     private let notice: @Sendable (Notice) -> Void
     private var copy = OutcomeCopy()
     private var isPrimed: Bool
@@ -68,21 +74,25 @@ package actor OutcomeTail {
 
     /// * `readsOutcomes`: false where only the counts are wanted.
     /// * `patience`: how long a Redis that is away is waited for; nil = until the task is cancelled.
+    /// * `forbearance`: how long one is waited for that refuses us after it has answered once: its password or a right is being changed.
     package init(
         queue: PrefetchQueue, batch: String, from start: Start, readsOutcomes: Bool = true, patience: Duration? = nil,
+        forbearance: Duration = OutcomeTail.forbearance,
         notice: @escaping @Sendable (Notice) -> Void = { _ in }
     ) {
         self.queue = PrefetchQueue(connection: queue.connection, keys: queue.keys, patience: .zero)
         id = batch
         self.readsOutcomes = readsOutcomes
         self.patience = patience
+        self.forbearance = forbearance
         self.notice = notice
         isPrimed = start == .beginning || !readsOutcomes
     }
 
     /// The next look at the batch: waits its time, then says what is new, perhaps nothing. Nil after the end, and where the task is
     /// cancelled.
-    /// - Throws: `notFound` where Redis does not know the batch (any more); `redisUnavailable` after the patience.
+    /// - Throws: `notFound` where Redis does not know the batch (any more); `redisUnavailable` after the patience; `refused` where Redis
+    ///   has never answered, or after the forbearance.
     package func next() async throws(PrefetchError) -> News? {
         guard !isOver else { return nil }
         do throws(PrefetchError) {
@@ -205,21 +215,26 @@ package actor OutcomeTail {
         while true {
             do throws(RedisError) {
                 let result = try await body(queue)
+                hasRead = true
                 if hasSaid { notice(.redisBack) }
                 return result
             } catch {
                 let waited = ContinuousClock.now - began
-                guard error.isTransient, !Task.isCancelled, patience.map({ waited < $0 }) ?? true else {
-                    throw PrefetchError(error)
-                }
+                guard !Task.isCancelled, canHeal(error, after: waited) else { throw PrefetchError(error) }
                 failures += 1
                 // A connection that was cut is there again at once, and nobody has to know.
-                if !hasSaid, failures > 1 || waited > .seconds(1) {
+                if !hasSaid, failures > 1 || waited > .seconds(1) || !error.isTransient {
                     hasSaid = true
                     notice(.redisAway(error.message))
                 }
                 try await sleep(min(.seconds(1), .milliseconds(25 << min(failures, 6))))
             }
         }
+    }
+
+    /// Whether waiting may help against an error, which has lasted so long.
+    private func canHeal(_ error: RedisError, after waited: Duration) -> Bool {
+        if error.code == .refused { return hasRead && waited < forbearance }
+        return error.isTransient && patience.map { waited < $0 } ?? true
     }
 }

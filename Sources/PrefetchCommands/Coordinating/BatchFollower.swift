@@ -123,8 +123,8 @@ struct BatchFollower: Sendable {
                 Console.note("hint: if that network is yours, \(allowNetHint(host))")
             }
         } catch {
-            // Comes again with the next look, which waits for a Redis that is away.
-            if !error.isTransient && error.code != .interrupted { throw PrefetchError(error) }
+            // Comes again with the next look, which waits for a Redis that is away, or refuses us for a while.
+            if !error.isTransient, error.code != .interrupted, error.code != .refused { throw PrefetchError(error) }
         }
     }
 

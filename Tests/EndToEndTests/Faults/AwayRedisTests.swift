@@ -96,4 +96,33 @@ struct AwayRedisTests {
         #expect(end == .exited(75), "\(submit.stderr)")
         #expect(submit.stderr.contains("submit --resume \(file)"), "\(submit.stderr)")
     }
+
+    @Test(
+        "watch goes on after a password that was wanted for a while", arguments: [["--json"], ["--progress", "plain"]])
+    func watched(options: [String]) async throws {
+        let bench = try await FaultBench(appendOnly: false)
+        try await bench.submit(20)
+        let watch = try await bench.coord(["watch", "urls"] + options)
+        // It has looked once at least: two connections are there, ours and its own.
+        try await until {
+            try await bench.redis("CLIENT", "LIST").string?.contains("name=prefetch-coord") == true
+                && (options == ["--json"] || watch.stderr.contains("urls"))
+        }
+        let admin = RedisConnection(try RedisConfiguration(url: bench.redis.url), name: "admin")
+        try await until { try await admin.command(["CLIENT", "LIST"]).string?.contains("cmd=hgetall") == true }
+        try await admin.command(["CONFIG", "SET", "requirepass", "secret"])
+        try await admin.command(["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+        try await untilSaid("waiting for Redis: Redis wants a password", watch)
+        // Nobody comes in now.
+        let late = try await bench.coord(["watch", "urls"])
+        #expect(await late.wait() == .exited(77), "\(late.stderr)")
+        #expect(watch.isRunning, "\(watch.stderr)")
+        try await admin.command(["CONFIG", "SET", "requirepass", ""])
+        try await untilSaid("Redis is back", watch)
+        try await bench.ran(["cancel", "urls", "--yes"])
+        #expect(await watch.wait() == .exited(4), "\(watch.stderr)")
+        guard options == ["--json"] else { return }
+        let last = #""completion","finishedCount":20,"skippedCount":20}"# + "\n"
+        #expect(watch.stdout.hasSuffix(last), "\(watch.stdout)")
+    }
 }

@@ -95,6 +95,37 @@ struct FollowingFaultTests {
         #expect(notices.withLock { $0.count } == 2)
     }
 
+    @Test("A Redis that refuses who was let in before is waited for, and not for ever; a newcomer is told at once")
+    func refused() async throws {
+        let server = try await RedisServer()
+        let b = try await FollowedBatch(on: try FollowedBatch.queue(server.url), 1)
+        let notices = Locked<[OutcomeTail.Notice]>([])
+        let tail = OutcomeTail(
+            queue: b.queue, batch: b.id, from: .present, forbearance: .milliseconds(400),
+            notice: { notice in notices.withLock { $0.append(notice) } })
+        #expect(try await tail.next()?.status.total == 1)
+        let admin = RedisConnection(try RedisConfiguration(url: server.url), name: "admin")
+        try await admin.command(["CONFIG", "SET", "requirepass", "secret"])
+        try await admin.command(["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+        let began = ContinuousClock.now
+        let late = OutcomeTail(queue: b.queue, batch: b.id, from: .present)
+        await #expect { _ = try await late.next() } throws: { ($0 as? PrefetchError)?.kind == .refused }
+        #expect(ContinuousClock.now - began < .seconds(5))
+        await #expect { while try await tail.next() != nil {} } throws: { ($0 as? PrefetchError)?.kind == .refused }
+        #expect(ContinuousClock.now - began >= .milliseconds(300))
+        guard case .redisAway(let reason) = notices.withLock({ $0.first }) else {
+            Issue.record("nothing was said")
+            return
+        }
+        #expect(reason.contains("wants a password") && notices.withLock { $0.count } == 1)
+        // A calling of its own, as of the URLs of a follower.
+        var queue = b.queue
+        queue.forbearance = .milliseconds(300)
+        let second = ContinuousClock.now
+        await #expect { _ = try await queue.workers() } throws: { ($0 as? RedisError)?.code == .refused }
+        #expect(ContinuousClock.now - second >= .milliseconds(100))
+    }
+
     @Test("With a patience it gives up as unavailable")
     func patience() async throws {
         let server = try await RedisServer()

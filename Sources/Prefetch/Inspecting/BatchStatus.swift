@@ -75,6 +75,8 @@ public struct BatchStatus: Sendable, Equatable {
     public var keepDetails: Int
     /// What tells it from other batches that had its name, or will have it.
     package var nonce = ""
+    /// When its feeder said last that Redis takes no jobs, by the same clock; 0 = never.
+    var full = 0
     /// The reading's time in Redis, ms since 1970.
     public var at: Int
 
@@ -93,6 +95,11 @@ public struct BatchStatus: Sendable, Equatable {
     /// Whether a list is not complete in Redis and nobody has fed it for 5 s.
     public var waitsForItsList: Bool {
         state == .running && !isSealed && at - fed > 5_000 && (!hasLists || pushed < total)
+    }
+
+    /// Whether who feeds its list is there, and waits because Redis has reached its maxmemory.
+    public var waitsForMemory: Bool {
+        state == .running && !isSealed && full > 0 && full >= fed && at - fed <= 5_000
     }
 
     /// Whether it runs, and should not any more.
@@ -146,6 +153,7 @@ public struct BatchStatus: Sendable, Equatable {
         if state == .cancelled { counts[.cancelled] += max(0, total - counts.finished) }
         created = number("created")
         fed = number("fed")
+        full = number("full")
         last = number("last")
         ended = number("ended")
         listPath = fields["list"]?.string ?? ""

@@ -170,6 +170,23 @@ extension PrefetchQueue {
         }
     }
 
+    // FULL: who feeds a batch is there, and waits for a Redis that has reached its maxmemory. PUSH, which is refused then, says so otherwise.
+    // ARGV: batch. Result: its state, nil where it is gone. Again: the same. Cost: O(1).
+    private static let full = script(
+        "FULL",
+        #"""
+        local id = ARGV[1]
+        endDue()
+        local state = redis.call('HGET', batch(id), 'state')
+        if state == 'running' then redis.call('HSET', batch(id), 'fed', now(), 'full', now()) end
+        return state
+        """#)
+
+    /// Says that the feeder of a batch waits for memory; returns the batch's state, nil where Redis knows it no more.
+    package func noteFull(batch: String) async throws(RedisError) -> String? {
+        try await run(Self.full, [RedisArgument(batch)]).string
+    }
+
     // SEAL: the list is complete.
     // ARGV: batch, total. Result: {OK|AT|CLOSED, URLs pushed or state}; completes the batch where every URL has ended already
     // (the empty batch too). An open one is sealed by CLOSE. Again: the same. Cost: O(1).

@@ -166,11 +166,10 @@ package struct ListFeeder: Sendable {
         }
     }
 
-    /// What a refused PUSH could not say: whether the batch was ended meanwhile, by its deadline too.
+    /// What a refused PUSH could not do: say that the feeder is there, and hear whether the batch was ended meanwhile, by its deadline too.
     private func stillTakesJobs() async throws(PrefetchError) -> Answer {
-        let status = try await redis { () async throws(RedisError) in try await queue.status(of: batch) }
-        guard let status else { return .result(.closed("gone")) }
-        return status.state == .running ? .wait(.memory) : .result(.closed(status.state.rawValue))
+        let state = try await redis { () async throws(RedisError) in try await queue.noteFull(batch: batch) }
+        return state == BatchStatus.State.running.rawValue ? .wait(.memory) : .result(.closed(state ?? "gone"))
     }
 
     private func settleHits(of push: borrowing PendingPush, in batch: BatchIdentity?) async throws(PrefetchError) {

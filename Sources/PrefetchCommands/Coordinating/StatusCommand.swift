@@ -98,6 +98,9 @@ struct StatusCommand: AsyncParsableCommand {
             Console.print(
                 "  \(BatchText.pause(status) ?? ""); go on with: prefetch-coord resume \(what)\(location.words)")
         }
+        if status.waitsForMemory {
+            Console.print("  its list is being queued, and Redis is full: it goes on when workers have made room")
+        }
         if status.waitsForItsList {
             let next = lists.first { $0.base <= status.pushed && status.pushed < $0.end }
             let command =

@@ -164,6 +164,7 @@ struct DashState: Sendable {
             return "every worker is paused" + (isReadOnly ? "" : ": p in the workers view lets one go on")
         }
         if look.status.waitsForItsList { return "waiting for its list" }
+        if look.status.waitsForMemory { return "Redis is full: its list waits for memory" }
         let load = load
         let next = troubledHosts.filter(\.isLeftAlone).map(\.remaining).min()
         if load.isHeldByHosts || (next != nil && load.inFlight == 0) {

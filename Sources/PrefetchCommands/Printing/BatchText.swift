@@ -53,10 +53,12 @@ enum BatchText {
     static func line(_ status: BatchStatus, isColoured: Bool = false) -> String {
         var state = status.isOpen ? "open" : ended(status)
         if status.waitsForItsList { state = "waiting for its list" }
+        if status.waitsForMemory { state = "waiting for memory" }
         if status.isHeld { state = "paused" }
         if isColoured {
             let ink: Ink =
-                status.waitsForItsList || status.isHeld ? .warning : status.state == .cancelled ? .bad : .good
+                status.waitsForItsList || status.waitsForMemory || status.isHeld
+                ? .warning : status.state == .cancelled ? .bad : .good
             state = ink.painted(state, isColoured: true)
         }
         let counts = status.counts

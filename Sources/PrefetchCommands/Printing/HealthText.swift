@@ -52,6 +52,7 @@ enum HealthText {
             ),
             ("hosts", .array(health.hosts.map(HostText.object))),
             ("waiting_for_list", .array(statuses.filter(\.waitsForItsList).map { .string($0.id) })),
+            ("waiting_for_memory", .array(statuses.filter(\.waitsForMemory).map { .string($0.id) })),
             ("blacklist_max", .int(health.failedURLLimit.most)),
             ("blacklist_removed", .int(health.failedURLLimit.removed)),
         ])

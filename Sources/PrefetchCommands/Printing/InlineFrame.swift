@@ -26,6 +26,7 @@ enum InlineFrame {
         if load.isHeldByHosts { third += ", \(load.waitingForHost) waiting for their host (\(load.whyHostsHold))" }
         if status.isOpen { third += ", open for more lists" }
         if status.waitsForItsList { third += ", waiting for its list" }
+        if status.waitsForMemory { third += ", waiting for memory of Redis" }
         var lines = [
             first(status, width: width, isUnicode: isUnicode, isColoured: isColoured),
             TerminalText.cut(second, to: width, isUnicode: isUnicode),

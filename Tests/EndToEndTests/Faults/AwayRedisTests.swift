@@ -125,4 +125,32 @@ struct AwayRedisTests {
         let last = #""completion","finishedCount":20,"skippedCount":20}"# + "\n"
         #expect(watch.stdout.hasSuffix(last), "\(watch.stdout)")
     }
+
+    @Test("While a feeder waits for memory status says so, and after its death that the list is waited for")
+    func waitsForMemory() async throws {
+        let bench = try await FaultBench(appendOnly: false)
+        let submit = try await bench.coord([
+            "submit", list(bench), "--name", "urls", "--window", "1", "--job-size", "4",
+        ])
+        try await untilSaid("longer than the window", submit)
+        let later = "#!lua flags=allow-oom\nreturn redis.call('HINCRBY', KEYS[1], 'ahead', 10000)"
+        try await bench.redis("CONFIG", "SET", "maxmemory", "1")
+        try await untilSaid("Redis is full", submit)
+        // Ten seconds go by on the queue's clock.
+        try await bench.redis("EVAL", later, "1", "prefetch:{default}:clock")
+        var text = ""
+        for _ in 0..<40 {
+            text = try await bench.ran(["status", "urls"]).stdout
+            if text.contains("waiting for memory") { break }
+        }
+        #expect(text.contains("urls  waiting for memory  ") && !text.contains("waiting for its list"), "\(text)")
+        #expect(!text.contains("--resume"), "\(text)")
+        let json = try await bench.ran(["status", "--json"]).stdout
+        #expect(json.contains(#""waiting_for_list":[],"waiting_for_memory":["urls"]"#), "\(json)")
+        submit.signal(SIGKILL)
+        _ = await submit.wait()
+        try await bench.redis("EVAL", later, "1", "prefetch:{default}:clock")
+        text = try await bench.ran(["status", "urls"]).stdout
+        #expect(text.contains("urls  waiting for its list  ") && text.contains("submit --resume"), "\(text)")
+    }
 }

@@ -27,6 +27,8 @@ package struct ListFeeder: Sendable {
     }
 
     private static let leastCount = 4
+    /// Jobs a push.
+    private static let mostJobs = 64
 
     private let queue: PrefetchQueue
     private let entries: BatchEntries
@@ -81,31 +83,37 @@ package struct ListFeeder: Sendable {
         let end = segment?.end ?? entries.total
         var from = segment?.base ?? 0
         let identity = hits == nil ? nil : try await identity()
+        // Jobs a push: fewer while Redis has no room for so many.
+        var most = Self.mostJobs
         while true {
             var push = PendingPush(offset: from)
             var result: PrefetchQueue.PushResult?
             var said: Wait?
             func offer() async throws(PrefetchError) -> Bool {
-                while true {
-                    switch try await send(push) {
+                while push.count > 0 {
+                    let part = push.first(most)
+                    switch try await send(part.offset, part.count, part.payloads()) {
                     case .result(.pushed(let count)):
-                        try await settleHits(of: push, in: identity)
+                        try await settleHits(of: part.jobs, in: identity)
                         pushed(count)
-                        push = PendingPush(offset: count)
-                        return true
+                        push.drop(part)
+                        most = min(Self.mostJobs, 2 * most)
+                    case .wait(.memory) where part.jobs.count > 1:
+                        // There may be room for less, and a Redis that has little room must not refuse the same push for ever.
+                        most = part.jobs.count / 2
                     case .wait(let wait):
                         if said != wait { waiting(wait) }
                         said = wait
-                        try await waitForRoom(at: push.offset)
-                    case .result(.at(let count)) where count == push.offset + push.count:
-                        try await settleHits(of: push, in: identity)
-                        push = PendingPush(offset: count)
-                        return true
+                        try await waitForRoom(at: push.offset, wait)
+                    case .result(.at(let count)) where count == part.offset + part.count:
+                        try await settleHits(of: part.jobs, in: identity)
+                        push.drop(part)
                     case .result(let other):
                         result = other
                         return false
                     }
                 }
+                return true
             }
             try await entries.forEach(from: from) { entry async throws(PrefetchError) in
                 push.append(entry, batch: batch, jobSize: jobSize)
@@ -133,12 +141,14 @@ package struct ListFeeder: Sendable {
 
     /// Asks with nothing in hand until there is room: the same quarter of a MiB again and again would cost Redis more than all the
     /// pushes that it takes. Less and less often: a full window is work for a second or more, or a stalled queue.
-    private func waitForRoom(at offset: Int) async throws(PrefetchError) {
+    /// * `wait`: returns too where it is the other thing that is waited for now.
+    private func waitForRoom(at offset: Int, _ wait: Wait) async throws(PrefetchError) {
         var milliseconds = 20
         while true {
             try await pause(milliseconds)
             milliseconds = min(100, milliseconds + 20)
-            if case .result = try await send(offset, 0, []) { return }
+            if case .wait(let now) = try await send(offset, 0, []), now == wait { continue }
+            return
         }
     }
 
@@ -146,10 +156,6 @@ package struct ListFeeder: Sendable {
     private enum Answer {
         case wait(Wait)
         case result(PrefetchQueue.PushResult)
-    }
-
-    private func send(_ push: borrowing PendingPush) async throws(PrefetchError) -> Answer {
-        try await send(push.offset, push.count, push.payloads())
     }
 
     private func send(
@@ -172,9 +178,8 @@ package struct ListFeeder: Sendable {
         return state == BatchStatus.State.running.rawValue ? .wait(.memory) : .result(.closed(state ?? "gone"))
     }
 
-    private func settleHits(of push: borrowing PendingPush, in batch: BatchIdentity?) async throws(PrefetchError) {
+    private func settleHits(of jobs: [PrefetchJob], in batch: BatchIdentity?) async throws(PrefetchError) {
         guard let hits, let batch else { return }
-        let jobs = push.jobs
         try await redis { () async throws(RedisError) in try await hits.settle(jobs, of: batch, in: queue) }
     }
 
@@ -210,7 +215,7 @@ package struct ListFeeder: Sendable {
 /// The jobs of one push while they are filled.
 private struct PendingPush {
     /// URLs pushed before it.
-    let offset: Int
+    private(set) var offset: Int
     private(set) var count = 0
     private(set) var jobs: [PrefetchJob] = []
     private var bytes = 0
@@ -233,6 +238,23 @@ private struct PendingPush {
         bytes += entry.byteCount
         jobBytes += entry.byteCount
         jobsAreFull = jobs[jobs.count - 1].entries.count == jobSize || jobBytes >= PrefetchJob.fullBytes
+    }
+
+    /// The first of its jobs, at most so many.
+    func first(_ most: Int) -> PendingPush {
+        guard jobs.count > most else { return self }
+        var part = PendingPush(offset: offset)
+        part.jobs = Array(jobs.prefix(most))
+        part.count = part.jobs.reduce(0) { $0 + $1.entries.count }
+        return part
+    }
+
+    /// What Redis has of it by now goes; of an empty one nothing is left but its place.
+    mutating func drop(_ part: PendingPush) {
+        guard part.jobs.count < jobs.count else { return self = PendingPush(offset: offset + count) }
+        jobs.removeFirst(part.jobs.count)
+        offset += part.count
+        count -= part.count
     }
 
     func payloads() -> [[UInt8]] { jobs.map { $0.encoded() } }

@@ -105,6 +105,66 @@ struct BoundedFeedingTests {
         #expect(try await f.findings("b") == [])
     }
 
+    @Test("A Redis with less room than a push takes the list in smaller ones")
+    func littleRoom() async throws {
+        let server = try await RedisServer()
+        let connection = RedisConnection(try RedisConfiguration(url: server.url), name: "feeder")
+        let admin = RedisConnection(try RedisConfiguration(url: server.url), name: "admin")
+        let queue = PrefetchQueue(connection: connection)
+        // Without a common part, so that a push of 64 jobs has a quarter of a MiB.
+        let lines = (0..<2_000).map {
+            "http://h/\($0 * 7_919)" + String(repeating: "\($0 * 31 % 97)", count: 250) + "\n"
+        }
+        folder.write(Array(lines.joined().utf8), to: "wide.txt")
+        let list = try URLList(path: folder.path("wide.txt"))
+        var batch = NewBatch(list: list)
+        batch.name = "b"
+        #expect(try await batch.open(in: queue).id == "b")
+        // All scripts it needs are there, and Lua's heap is as large as a full push makes it; the connection of that has gone.
+        let warm = PrefetchQueue(
+            connection: RedisConnection(try RedisConfiguration(url: server.url), name: "warm"), name: "warm")
+        _ = try await warm.open(id: "b", nonce: "b", exactly: true, fields: [("total", "9999")])
+        let jobs = (0..<64).map { _ in [UInt8](repeating: .random(in: 65...90), count: 4_400) }
+        for offset in 0..<8 {
+            _ = try await warm.push(batch: "b", offset: 64 * offset, window: "all", count: 64, jobs: jobs)
+            try await admin.command(["DEL", RedisArgument(warm.keys.jobs("b"))])
+        }
+        await warm.connection.close()
+        while try await admin.command(["CLIENT", "LIST"]).string?.contains("name=warm") == true { await Task.yield() }
+        _ = try await queue.noteFull(batch: "b")
+        _ = try await queue.seal(batch: "b", total: 1)
+        let used = try await admin.serverFacts().usedMemory
+        try await admin.command(["CONFIG", "SET", "maxmemory", RedisArgument(used + 120_000)])
+        let isOver = Locked(false)
+        // Whatever is there is taken at once.
+        let drain = Task {
+            var urls = 0
+            while !isOver.withLock({ $0 }) || urls < 2_000 {
+                let job = try await admin.command(["RPOP", RedisArgument(queue.keys.jobs("b"))]).bytes
+                if let job { urls += PrefetchJob(job)?.entries.count ?? 0 } else { await Task.yield() }
+                if Task.isCancelled { break }
+            }
+            return urls
+        }
+        let feeder = ListFeeder(queue: queue, list: list, batch: "b", window: "all", jobSize: 8)
+        let pushes = Locked<[Int]>([])
+        let fed = Task { try await feeder.feed(pushed: { count in pushes.withLock { $0.append(count) } }) }
+        let watch = Task {
+            try? await Task.sleep(for: .seconds(20))
+            fed.cancel()
+            drain.cancel()
+        }
+        let end = try? await fed.value
+        isOver.withLock { $0 = true }
+        #expect(end == .sealed)
+        #expect(try await drain.value == 2_000)
+        watch.cancel()
+        // Each began where the one before had ended, and none was larger than there was room for.
+        let steps = zip([0] + pushes.withLock { $0 }, pushes.withLock { $0 }).map { $1 - $0 }
+        #expect(steps.reduce(0, +) == 2_000 && steps.allSatisfy { $0 > 0 && $0 < 512 }, "\(steps)")
+        #expect(try await queue.status(of: "b")?.isSealed == true)
+    }
+
     @Test("A feeder whose window is full has read what it pushed, one push and one buffer, and no more of the list")
     func readAhead() async throws {
         let f = try await QueueFixture()

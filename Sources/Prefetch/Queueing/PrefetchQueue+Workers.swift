@@ -29,7 +29,7 @@ extension PrefetchQueue {
 
     // BEAT: the worker is alive; its lease begins anew, also where it had run out but nobody took its jobs.
     // ARGV: worker, lease in ms, "1" where its own last call took over a third of the lease (Redis stalled, so other leases are
-    // late for the same reason: nobody is reaped for two leases), number of batches, batches (batch@nonce), the sequence number of
+    // late for the same reason: nobody is reaped for two leases, and then for two leases there is no other hold), number of batches, batches (batch@nonce), the sequence number of
     // its last claim whose reply it has read ("": it does not say what it has), number of claims it has, claims, fields and values about it.
     // Result: {LOST} or {OK, {name, value …}, {state, paused} of each batch, gone where a later one has its name}, as they are once those whose deadline has
     // passed are ended. The names are orders to the worker: `paused` and `wanted`
@@ -44,8 +44,9 @@ extension PrefetchQueue {
         tick()
         if not redis.call('ZSCORE', K .. ':workers', ARGV[1]) then return {'LOST'} end
         local lease, n = tonumber(ARGV[2]), tonumber(ARGV[4])
-        if ARGV[3] == '1' and tonumber(redis.call('GET', K .. ':hold') or '0') <= now() then
-          redis.call('SET', K .. ':hold', now() + 2 * lease, 'PX', 2 * lease)
+        -- No hold for two leases after one: a worker whose beats are always slow, on a busy machine, would put off every reclaim for ever.
+        if ARGV[3] == '1' and number(redis.call('GET', K .. ':hold'), 0) + 2 * lease <= now() then
+          redis.call('SET', K .. ':hold', now() + 2 * lease, 'PX', 4 * lease)
         end
         redis.call('ZADD', K .. ':workers', 'XX', now() + lease, ARGV[1])
         endDue()
@@ -75,9 +76,9 @@ extension PrefetchQueue {
           elseif last[3] then redis.call('HDEL', own(ARGV[1]), '#unheld') end
         end
         if said ~= '' then pcall(compare) end
-        local orders = {}
         -- The list of failed URLs is no worker's: where it is broken the beat counts all the same.
         pcall(sweepListed, 200)
+        local orders = {}
         local function order(name, value)
           if value then
             orders[#orders + 1] = name
@@ -91,9 +92,9 @@ extension PrefetchQueue {
         order('queue_paused', all[1])
         order('concurrency', all[2])
         order('hosts', redis.call('HGET', K .. ':hosts', '#v'))
-        local out = {'OK', orders}
         local unlisted = redis.pcall('HGET', K .. ':failed:limit', 'removed')
         if type(unlisted) == 'string' then order('unlisted', unlisted) end
+        local out = {'OK', orders}
         for i = 5, 4 + n do
           local id, nonce = ARGV[i]:match('^([^@]*)@(.*)$')
           local m = redis.pcall('HMGET', batch(id), 'state', 'paused', 'nonce')
@@ -122,9 +123,9 @@ extension PrefetchQueue {
         package var ownConcurrency: Int?, queueConcurrency: Int?
         /// How often what is known of hosts has changed; nil: nothing is known.
         package var hostsVersion: Int?
-        /// The batches it asked about, in the same order.
         /// How many failed URLs have gone since there are more than their list may have; nil: none.
         package var unlisted: Int?
+        /// The batches it asked about, in the same order.
         package var batches: [Batch] = []
     }
 

@@ -79,7 +79,8 @@ struct CacheLimitTests {
         let all = try await coord(["cache", "gc", "--max-age", "0", "--cache", folder.path("cache")])
         #expect(await all.wait() == .exited(78))
         #expect(
-            all.stderr == "error: cache gc would remove 4 images, 16 kB on disk, everything in \(folder.path("cache")); "
+            all.stderr
+                == "error: cache gc would remove 4 images, 16 kB on disk, everything in \(folder.path("cache")); "
                 + "standard input is no terminal to confirm that on\nhint: add --yes to do it unasked\n")
         #expect(try disk.totalCount == 4)
         let missing = try await coord(["cache", "gc", "--max-age", "1d", "--cache", folder.path])

@@ -330,7 +330,7 @@ struct ExportTests {
         try await ran(["cancel", "a.2", "--yes"] + at)
         try await ran(
             ["batch", "rm", "a", "--yes"] + at, exits: 78, says: "a.2 retries what a skipped, so a was not removed")
-        try await ran(["batch", "rm", "a.2", "a"] + at, exits: 78, says: "batch rm asks before it removes a.2, a")
+        try await ran(["batch", "rm", "a.2", "a"] + at, exits: 78, says: "batch rm would remove a.2, a from Redis")
         try await ran(["submit", file, "--name", "b"] + at)
         let removed = try await ran(["batch", "rm", "a", "a.2", "--yes"] + at)
         #expect(removed.stdout == "removed a.2\nremoved a\n")

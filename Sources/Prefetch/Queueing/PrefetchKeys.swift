@@ -135,12 +135,13 @@ package struct PrefetchKeys: Sendable {
         local function unready(id)
           local m = redis.call('HMGET', batch(id), 'ready', 'state')
           if m[1] ~= '1' and m[2] then return end
-          if m[1] then redis.call('HDEL', batch(id), 'ready') end
           -- It is there once at most: its own list first, and from the end that CLAIM has just put it to, so that the last job of one
           -- of ten thousand small batches does not cost a look at all of them.
           for _, p in ipairs({redis.call('HGET', batch(id), 'priority') or 'normal', 'high', 'normal', 'low'}) do
             if redis.call('LREM', K .. ':ready:' .. p, -1, id) == 1 then break end
           end
+          -- Last: a list of a wrong type must not leave it in the list of which it says it is not.
+          if m[1] then redis.call('HDEL', batch(id), 'ready') end
           if redis.call('EXISTS', K .. ':ready:high', K .. ':ready:normal', K .. ':ready:low') == 0 then
             redis.call('DEL', K .. ':bell')
           end
@@ -157,8 +158,8 @@ package struct PrefetchKeys: Sendable {
           local m = redis.call('HMGET', batch(id), 'ready', 'state', 'paused', 'priority')
           if m[1] == '1' or m[2] ~= 'running' or m[3] == '1' then return end
           if redis.call('HEXISTS', K .. ':held', id) == 1 then return end
-          redis.call('HSET', batch(id), 'ready', '1')
           redis.call('RPUSH', K .. ':ready:' .. (m[4] or 'normal'), id)
+          redis.call('HSET', batch(id), 'ready', '1')
           ring()
         end
         -- Out of every ready list, whatever its hash says.

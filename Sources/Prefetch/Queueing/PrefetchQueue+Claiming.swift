@@ -98,7 +98,12 @@ extension PrefetchQueue {
               local credit = tonumber(known or '') or 256
               if credit > 0 then return id, credit end
             end
-            for _, id in ipairs(redis.call('LRANGE', list, 0, -1)) do redis.call('HINCRBY', batch(id), 'credit', 256) end
+            for _, id in ipairs(redis.call('LRANGE', list, 0, -1)) do
+              local owed = tonumber(redis.call('HGET', batch(id), 'credit') or '') or 0
+              -- Nobody owes so much, or what is no number: somebody wrote it, and it must not keep this from its end.
+              if owed ~= owed or owed < -65536 then owed = 0 end
+              redis.call('HSET', batch(id), 'credit', math.floor(owed) + 256)
+            end
           end
         end
         local names, told = {}, {}
@@ -108,7 +113,10 @@ extension PrefetchQueue {
           local nonce = m[4] or ''
           held.order = m[2]
           held.payloads = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id), most) or {}
-          if redis.call('LLEN', jobs(id)) == 0 then unready(id) end
+          if redis.call('LLEN', jobs(id)) == 0 then
+            -- One that is in a ready list and says that it is in none would be looked at for ever.
+            if redis.call('HGET', batch(id), 'ready') == '1' then unready(id) else takeOut(id) end
+          end
           if #held.payloads == 0 or m[1] ~= 'running' then return end
           local good, fields, size = {}, {}, 0
           for _, payload in ipairs(held.payloads) do

@@ -1,4 +1,5 @@
 import Redis
+import TestSupport
 import Testing
 import WebImage
 
@@ -188,6 +189,79 @@ struct ClaimingTests {
         try await f.join("w")
         #expect(try await f.claim("w", 1, count: 5).map(\.job.batch) == ["b"])
         #expect(try await f.redis("EXISTS", f.keys.bell, f.keys.ready(.normal), f.keys.jobs("a")).int == 0)
+    }
+
+    /// A Redis of its own: a script that does not end would keep all other tests from theirs.
+    private func alone() async throws -> (server: RedisServer, queue: PrefetchQueue) {
+        let server = try await RedisServer()
+        let connection = RedisConnection(try RedisConfiguration(url: server.url), name: "test")
+        let queue = PrefetchQueue(connection: connection, patience: .zero)
+        for id in ["a", "b"] {
+            _ = try await queue.open(id: id, nonce: id, exactly: true, fields: [])
+            let jobs = QueueFixture.jobs(id, sizes: [1, 1]).map { $0.encoded() }
+            _ = try await queue.push(batch: id, offset: 0, window: "all", count: 2, jobs: jobs)
+        }
+        #expect(try await queue.join(worker: "w", lease: 60_000, about: []))
+        return (server, queue)
+    }
+
+    private func claimed(_ queue: PrefetchQueue, _ sequence: Int, count: Int = 1) async throws -> Set<String> {
+        let result = try await queue.claim(worker: "w", sequence: sequence, count: count, lease: 60_000)
+        guard case .claimed(let claims) = result else { return [] }
+        return Set(claims.map(\.job.name))
+    }
+
+    @Test("A batch without jobs that is in a ready list and does not say so leaves it", arguments: ["none", "0"])
+    func leavesTheList(said: String) async throws {
+        let (server, queue) = try await alone()
+        let hash = RedisArgument(queue.keys.batch("a"))
+        try await queue.connection.command(["DEL", RedisArgument(queue.keys.jobs("a"))])
+        try await queue.connection.command(
+            said == "none" ? ["HDEL", hash, "ready"] : ["HSET", hash, "ready", RedisArgument(said)])
+        #expect(try await claimed(queue, 1, count: 4) == ["b:0:1", "b:1:1"])
+        #expect(try await claimed(queue, 2).isEmpty)
+        let keys = queue.keys
+        let left = ["EXISTS", RedisArgument(keys.ready(.normal)), RedisArgument(keys.bell)] as [RedisArgument]
+        #expect(try await queue.connection.command(left).int == 0)
+        withExtendedLifetime(server) {}
+    }
+
+    @Test(
+        "Whatever the credit of batches is, there is a turn", arguments: ["-9223372036854775808", "nan", "-1e300", ""])
+    func credit(value: String) async throws {
+        let (server, queue) = try await alone()
+        for id in ["a", "b"] {
+            try await queue.connection.command(
+                ["HSET", RedisArgument(queue.keys.batch(id)), "credit", RedisArgument(value)])
+        }
+        #expect(try await claimed(queue, 1, count: 4) == ["a:0:1", "a:1:1", "b:0:1", "b:1:1"])
+        #expect(try await claimed(queue, 2).isEmpty)
+        withExtendedLifetime(server) {}
+    }
+
+    @Test("Where a ready list is of a wrong type, a batch does not say otherwise than the list that comes back")
+    func restoredList() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [1, 1])
+        let (list, saved) = (f.keys.ready(.normal), f.keys.root + ":saved")
+        func restore() async throws {
+            try await f.redis("DEL", list)
+            if try await f.redis("EXISTS", saved).int == 1 { try await f.redis("RENAME", saved, list) }
+        }
+        try await f.redis("RENAME", list, saved)
+        try await f.redis("SET", list, "x")
+        await #expect(throws: RedisError.self) { _ = try await f.queue.pause(.batch("b")) }
+        #expect(try await f.field("ready", of: "b") == "1")
+        try await restore()
+        _ = try await f.queue.pause(.batch("b"))
+        #expect(try await f.redis("EXISTS", list).int == 0)
+        #expect(try await f.findings("b") == [])
+        try await f.redis("SET", list, "x")
+        await #expect(throws: RedisError.self) { _ = try await f.queue.resume(.batch("b")) }
+        #expect(try await f.field("ready", of: "b") == nil)
+        try await restore()
+        _ = try await f.queue.resume(.batch("b"))
+        #expect(try await f.findings("b") == [])
     }
 
     @Test("SPLIT brings a job back in parts that split again at their next death, once")

@@ -309,8 +309,9 @@ class Cell:
             return int(n or 0) >= number or state in ("done", "cancelled")
         await self.until(look, self.patience)
 
-    async def over(self, batch):
-        """Whether a batch ends: there has to be progress within three leases after the end of the fault, and what a run takes without one."""
+    async def over(self, batch, unless=None):
+        """Whether a batch ends: there has to be progress within three leases after the end of the fault, and what a run takes without one.
+        None where a child (`unless`) ends before."""
         last, since = None, time.monotonic()
         while True:
             await self.look_after()
@@ -320,6 +321,8 @@ class Cell:
                 state = finished = None
             if state in ("done", "cancelled"):
                 return True
+            if unless and unless.returncode is not None:
+                return None
             now = time.monotonic()
             if finished != last or (self.fault.hit_at and not self.fault.over.is_set()):
                 last, since = finished, now

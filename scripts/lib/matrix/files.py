@@ -12,7 +12,6 @@ import stat
 import subprocess
 import time
 
-import resp
 import verdict
 from batch import IMAGE, place
 from cell import Broken
@@ -160,7 +159,7 @@ class Files:
                     await self.judge(cell)
             except Broken:
                 pass
-            except (OSError, EOFError, resp.Refused, ValueError, KeyError, asyncio.TimeoutError) as error:
+            except Exception as error:  # One cell does not end the others.
                 cell.fail(f"the harness: {error!r}")
             finally:
                 await cell.close()
@@ -208,18 +207,15 @@ class Files:
         for _ in range(3):
             if worker.child.returncode is None:
                 # One that has just started may still refuse what was there.
-                over, end = asyncio.ensure_future(cell.over(batch)), asyncio.ensure_future(worker.child.wait())
-                await asyncio.wait((over, end), return_when=asyncio.FIRST_COMPLETED)
-                if over.done():
-                    end.cancel()
-                    if not over.result():
-                        cell.fail(f"{batch.name} hangs after the end of {what}: {await verdict.state_of(cell, batch)}; {last_words(worker)}")
-                        return
+                over = await cell.over(batch, unless=worker.child)
+                if over is False:
+                    cell.fail(f"{batch.name} hangs after the end of {what}: {await verdict.state_of(cell, batch)}; {last_words(worker)}")
+                    return
+                if over:
                     code = await self.end(cell, worker, 25)
                     if code != 0:
                         cell.fail(f"the worker ended with {code} when all was done: {last_words(worker)}")
                     return
-                over.cancel()
             code = worker.child.returncode
             if code == 0:
                 return

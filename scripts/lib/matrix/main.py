@@ -25,7 +25,6 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import keys  # noqa: E402
 import names  # noqa: E402
-import resp  # noqa: E402
 import verdict  # noqa: E402
 from cell import LEASE, Broken, Cell  # noqa: E402
 from files import ERRORS, KILLS, PLANTS, Files  # noqa: E402
@@ -132,7 +131,7 @@ class Harness:
             pass
         except asyncio.TimeoutError:
             cell.fail("did not end within 240 s")
-        except (OSError, EOFError, resp.Refused, ValueError, KeyError) as error:
+        except Exception as error:  # One cell does not end the others.
             cell.fail(f"the harness: {error!r}")
         finally:
             await cell.close()

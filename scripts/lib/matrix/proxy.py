@@ -7,6 +7,7 @@ import time
 import resp
 
 ERROR = b"-ERR upstream failure\r\n"
+FULL = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 KINDS = {
     "error": "an error reply, and the script did not run",
     "error-ran": "the script ran, and an error came in place of its reply",
@@ -57,6 +58,8 @@ class Proxy:
     def __init__(self, path, target, digests, fault):
         self.path, self.target, self.digests, self.fault = path, target, digests, fault
         self.calls, self.server, self.tasks = collections.Counter(), None, set()
+        # How many of its next calls a script finds no memory for. The server is that of all cells, so it has no limit of its own.
+        self.full = collections.Counter()
 
     async def start(self):
         self.server = await asyncio.start_unix_server(self.accept, self.path, limit=resp.LIMIT)
@@ -94,10 +97,13 @@ class Proxy:
             if script:
                 self.calls[script] += 1
                 kind = await self.fault.meet(script, words)
+                if kind is None and self.full[script] > 0:
+                    self.full[script] -= 1
+                    kind = "full"
             if kind == "cut-before":
                 raise Cut
             replies.put_nowait(kind)
-            if kind != "error":
+            if kind not in ("error", "full"):
                 below.write(data)
                 await below.drain()
 
@@ -106,6 +112,9 @@ class Proxy:
             kind = await replies.get()
             if kind == "error":
                 writer.write(ERROR)
+                continue
+            if kind == "full":
+                writer.write(FULL)
                 continue
             data = await resp.raw(above)
             if kind == "cut-after":

@@ -41,6 +41,15 @@ async def lists(cell):
 
 
 @scenario
+async def full(cell):
+    """A list that a full Redis takes no job of at first: its feeder says that it is there, and goes on when there is room."""
+    batch = cell.batch("full")
+    cell.proxy.full["PUSH"] = 8
+    await cell.worker()
+    await cell.submit(batch)
+
+
+@scenario
 async def control(cell):
     """Pauses of a batch, the queue and a worker, another priority, and orders to all workers, while they fetch."""
     batch = cell.batch("control", slow=10)
@@ -126,7 +135,7 @@ async def leaving(cell):
 @scenario
 async def suspects(cell):
     """Jobs that ended three workers, as far as Redis knows, of one URL and of four; and one whose bytes are no job's."""
-    jobs, singles = cell.batch("jobs", good=12, slow=0), cell.batch("singles", good=4, slow=0, bad=False)
+    jobs, singles = cell.batch("jobs", good=12, slow=0), cell.batch("singles", good=16, first=12, slow=0, bad=False)
     await cell.submit(jobs)
     await cell.submit(singles, "--job-size", "1")
     await cell.plant("HSET", cell.key("b", jobs.name, "tries"), f"{jobs.name}:0:4", 3)

@@ -47,7 +47,7 @@ extension PrefetchQueue {
     }
 
     /// Keys of the queue, without its root and the colon.
-    private func names(startingWith start: String) async throws(RedisError) -> Set<String> {
+    func names(startingWith start: String) async throws(RedisError) -> Set<String> {
         let prefix = keys.root + ":"
         var names: Set<String> = []
         var cursor = "0"

@@ -138,19 +138,6 @@ extension PrefetchQueue {
     }
 
     private func namesOfRecords() async throws(RedisError) -> Set<String> {
-        let prefix = keys.worker("")
-        var names: Set<String> = []
-        var cursor = "0"
-        repeat {
-            let reply =
-                try await read([
-                    ["SCAN", RedisArgument(cursor), "MATCH", RedisArgument(prefix + "*"), "COUNT", "1000"]
-                ])[0].get().array ?? []
-            cursor = reply.first?.string ?? "0"
-            for key in (reply.last?.array ?? []).compactMap(\.string) {
-                names.insert(String(key.dropFirst(prefix.count)))
-            }
-        } while cursor != "0"
-        return names
+        Set(try await names(startingWith: "w:").map { String($0.dropFirst("w:".count)) })
     }
 }

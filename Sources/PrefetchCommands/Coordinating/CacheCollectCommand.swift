@@ -18,7 +18,7 @@ struct CacheCollectCommand: ParsableCommand {
             the size. What a running batch fetched stays, and so does what is being
             fetched. Temporary files that a crash left an hour ago go too, and with
             --max-age what was moved aside as damaged that long ago.
-            Where nothing would be left it asks first, or wants --yes.
+            Asks before it removes every image; --yes skips the question.
             Exit code 75 where another process is sweeping this cache.
             """)
 

@@ -31,7 +31,7 @@ struct FetchOptions: ParsableArguments {
 
     @Option(
         help:
-            "Whom servers may ask about these requests, as https://example.org/bot or me@example.org: sent in the User-Agent."
+            "Contact address in the User-Agent of every request, as https://example.org/bot or me@example.org; none by default."
     )
     var contact: String?
 
@@ -73,7 +73,7 @@ struct FetchOptions: ParsableArguments {
 
     @Option(
         help:
-            "Memory for images that a worker decodes at one time. One that would exceed it waits; one that needs more is decoded alone, up to 512MiB."
+            "Memory that all decodes of a worker may use at one time, 1MiB to 1TiB. An image that would exceed it waits; one that needs more is decoded alone, up to 512MiB."
     )
     var maxDecodeMemory = ByteSize(bytes: 256 << 20)
 

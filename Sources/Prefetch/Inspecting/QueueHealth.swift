@@ -17,8 +17,11 @@ package struct QueueHealth: Sendable, Equatable {
     /// How long the list of failed URLs may become, and how many went because there were more.
     package var failedURLLimit = PrefetchQueue.FailedURLLimit()
 
+    /// Whether a feeder said within 5 s that Redis refused its jobs. The memory in use may be below maxmemory by less than one push then.
+    package var hasRefusedJobs = false
+
     /// Whether Redis takes no new jobs: workers go on, and what they take makes room.
-    package var isFull: Bool { maxMemory > 0 && usedMemory >= maxMemory }
+    package var isFull: Bool { maxMemory > 0 && (usedMemory >= maxMemory || hasRefusedJobs) }
 
     /// Looks. Costs a pass over the names of workers where Redis has at most a million keys.
     package static func read(_ queue: PrefetchQueue) async throws(PrefetchError) -> QueueHealth {
@@ -35,9 +38,14 @@ package struct QueueHealth: Sendable, Equatable {
             let running = try await queue.runningBatches()
             if !running.isEmpty { health.hosts = try await queue.troubledHosts() }
             guard !running.isEmpty else { return health }
-            let why = try await queue.read(running.map { ["HGET", RedisArgument(queue.keys.batch($0)), "broken"] })
+            let why = try await queue.read(
+                running.map { ["HMGET", RedisArgument(queue.keys.batch($0)), "broken", "full", "fed"] })
             for (id, reply) in zip(running, why) {
-                if let text = reply.string ?? reply.error?.text { health.broken[id] = text }
+                if let error = reply.error { health.broken[id] = error.text }
+                guard let fields = reply.array, fields.count == 3 else { continue }
+                if let text = fields[0].string { health.broken[id] = text }
+                let (full, fed) = (fields[1].count ?? 0, fields[2].count ?? 0)
+                if full > 0, full >= fed, now - full <= 5_000 { health.hasRefusedJobs = true }
             }
         } catch {
             throw PrefetchError(error)

@@ -103,12 +103,8 @@ struct RedisLossTests {
         let submit = try await bench.coord([
             "submit", bench.folder.path("urls.txt"), "--name", "urls", "--window", "all", "--keep-details", "0",
         ])
-        try await until {
-            let facts = try await bench.queue.connection.serverFacts()
-            return facts.usedMemory >= facts.maxmemory
-        }
+        // The memory in use stays below the limit by up to one job.
         try await until { try await bench.ran(["status"]).stdout.contains("Redis is full: ") }
-        // It is full while a push is refused; the next one comes a moment later.
         try await until { try await bench.ran(["status", "--json"]).stdout.contains(#""redis_full":true"#) }
         #expect(try await bench.ran(["status"]).stdout.contains("nobody works on it"))
         #expect(submit.isRunning && submit.stdout == "urls\n")

@@ -108,7 +108,9 @@ struct PolitenessTests {
         #expect(bench.origin.requestCount() == 61)
     }
 
-    @Test("--max-per-host-of-queue holds over all workers, and a worker that comes or goes changes what each may have")
+    @Test(
+        "Six transfers to a host over all workers unless told otherwise, stalled ones counted; a killed worker leaves its part"
+    )
     func share() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)
         bench.origin.setFallback { _ in OriginResponse(fault: .stallBeforeHeader) }
@@ -116,34 +118,56 @@ struct PolitenessTests {
         bench.folder.write(
             Array((0..<64).map { "http://pictures.test:\(port)/\($0).png\n" }.joined().utf8), to: "urls.txt")
         let words = ["submit", bench.folder.path("urls.txt"), "--name", "urls", "--job-size", "1", "--window", "all"]
-        let options = [
-            "--max-per-host-of-queue", "4", "--resolve", "pictures.test:\(port):127.0.0.1", "--timeout", "100s",
-        ]
-        let workers = try await bench.workers(2, options)
-        // Each has its part once both have heard of both.
-        try await until { try await bench.queue.workers().count == 2 }
-        for _ in 0..<2 {
-            let before = try await bench.redis("ZRANGE", bench.queue.keys.workers, "0", "-1", "WITHSCORES").array
-            try await until {
-                let now = try await bench.redis("ZRANGE", bench.queue.keys.workers, "0", "-1", "WITHSCORES").array
-                let scores = Set((before ?? []).compactMap(\.string))
-                return (now ?? []).compactMap(\.string).allSatisfy { $0.contains(":") || !scores.contains($0) }
-            }
-        }
+        let options = ["--resolve", "pictures.test:\(port):127.0.0.1", "--timeout", "100s"]
+        let workers = try await bench.workers(3, options)
+        try await until { try await bench.queue.workers().count == 3 }
         try await bench.ran(words)
-        await bench.origin.waitForRequests(4)
-        func waiting() async throws -> [Int] {
-            try await bench.queue.workerRecords().records.map(\.waitingForHost)
-        }
-        try await until { try await waiting().filter { $0 > 0 }.count == 2 }
-        #expect(bench.origin.requestCount() == 4)
-        workers[0].signal(SIGKILL)
-        _ = await workers[0].wait()
-        // The other one has all four after the lease of the first.
         await bench.origin.waitForRequests(6)
-        try await until { try await bench.queue.workers().count == 1 }
+        func records() async throws -> [WorkerRecord] { try await bench.queue.workerRecords().records }
+        // Past the second after which a silent transfer gives its slot of the worker to another host's.
+        try await until { try await stalled(bench) == 6 }
         #expect(bench.origin.requestCount() == 6)
-        workers[1].signal(SIGKILL)
-        _ = await workers[1].wait()
+        // What the one that has most of them leaves, the others get after its lease.
+        let largest = try #require(try await records().max { $0.inFlight < $1.inFlight })
+        let part = largest.inFlight
+        let killed = try #require(workers.first { largest.id.hasSuffix(":\($0.pid)") })
+        killed.signal(SIGKILL)
+        _ = await killed.wait()
+        await bench.origin.waitForRequests(6 + part)
+        try await until { try await bench.queue.workers().count == 2 }
+        #expect(bench.origin.requestCount() == 6 + part)
+        for worker in workers where worker.pid != killed.pid {
+            worker.signal(SIGKILL)
+            _ = await worker.wait()
+        }
+    }
+
+    /// Transfers of all workers that are alive but silent.
+    private func stalled(_ bench: FaultBench) async throws -> Int {
+        var sum = 0
+        for name in try await bench.queue.workers() {
+            sum += try await bench.redis("HGET", "\(bench.queue.keys.root):w:\(name)", "parked").count ?? 0
+        }
+        return sum
+    }
+
+    @Test(
+        "--max-per-host of a batch comes before that of the workers, for literal addresses too",
+        arguments: [false, true])
+    func limitOfBatch(ofWorkers: Bool) async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        bench.origin.setFallback { _ in OriginResponse(fault: .stallBeforeHeader) }
+        let limit = ["--max-per-host", "2"]
+        let workers = try await bench.workers(
+            2, ["--timeout", "100s"] + (ofWorkers ? limit : ["--max-per-host", "9"]))
+        let list = bench.list(40)
+        try await bench.ran(["submit", list, "--job-size", "1", "--window", "all"] + (ofWorkers ? [] : limit))
+        await bench.origin.waitForRequests(2)
+        try await until { try await stalled(bench) == 2 }
+        #expect(bench.origin.requestCount() == 2)
+        for worker in workers {
+            worker.signal(SIGKILL)
+            _ = await worker.wait()
+        }
     }
 }

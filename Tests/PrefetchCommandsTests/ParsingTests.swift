@@ -130,7 +130,7 @@ struct ParsingTests {
             "--low-speed-limit", "0", "--proxy", "socks5h://127.0.0.1:1", "--retry-delay", "40s", "--max-retry-after",
             "5m", "--max-try-time", "2s",
         ])
-        let downloads = try options.downloads(maxPerHost: 0)
+        let downloads = try options.downloads(HostLimitOption.parse([]))
         #expect(
             downloads.credentials == [
                 Credential(user: "me", password: "pw", hosts: ["h"]), Credential(bearer: "secret", hosts: ["b.test"]),
@@ -141,14 +141,14 @@ struct ParsingTests {
         #expect(
             downloads.maxTime == 2 && downloads.maxTotalTime == 5 && downloads.ipVersion == .v6 && !downloads.usesHTTP2)
         #expect(downloads.maxSlowTime == nil)
-        let unlimited = try FetchOptions.parse(["--max-time", "0"]).downloads(maxPerHost: 0)
+        let unlimited = try FetchOptions.parse(["--max-time", "0"]).downloads(HostLimitOption.parse([]))
         #expect(unlimited.maxTotalTime == nil && unlimited.maxSlowTime == nil)
-        let known = try FetchOptions.parse(["--contact", "me@example.org"]).downloads(maxPerHost: 0)
+        let known = try FetchOptions.parse(["--contact", "me@example.org"]).downloads(HostLimitOption.parse([]))
         #expect(known.value(forHTTPHeaderField: "User-Agent") == "prefetch/0.1.0 (+me@example.org)")
         for contact in ["me", "", "https://h/a b", "https://h/)(", "https://h/\u{202E}"] {
             #expect(throws: (any Error).self) { try FetchOptions.parse(["--contact", contact]) }
         }
-        let plain = try FetchOptions.parse([]).downloads(maxPerHost: 0)
+        let plain = try FetchOptions.parse([]).downloads(HostLimitOption.parse([]))
         #expect(plain.maxTotalTime == nil && plain.maxSlowTime == 60 && plain.slowSpeed == 65_536)
         #expect(downloads.lowSpeedLimit == 0 && downloads.proxy == "socks5h://127.0.0.1:1")
         #expect(downloads.retryBaseDelay == 40 && downloads.retryMaxDelay == 40 && downloads.maxRetryAfter == 300)
@@ -157,7 +157,7 @@ struct ParsingTests {
         #expect(filter("http://H/a", [agent]) == [HTTPHeader("A", "b")])
         #expect(filter("http://other/a", [agent]) == [agent])
         #expect(throws: PrefetchError.self) {
-            try FetchOptions.parse(["--netrc", folder.path("none")]).downloads(maxPerHost: 0)
+            try FetchOptions.parse(["--netrc", folder.path("none")]).downloads(HostLimitOption.parse([]))
         }
     }
 
@@ -197,7 +197,7 @@ struct ParsingTests {
         #expect(secrets.headers == ["A: 1", "X-Api-Key: k1", "Private-Token: t"])
         #expect(secrets.headerRules == ["h=X-Own: 1", "g=X-Own: 2"])
         #expect(secrets.user == "me:secret" && secrets.proxy == "http://u:p@10.0.0.1:3128")
-        let downloads = try options.downloads(maxPerHost: 0)
+        let downloads = try options.downloads(HostLimitOption.parse([]))
         #expect(downloads.value(forHTTPHeaderField: "private-token") == "t")
         #expect(downloads.credentials == [Credential(user: "me", password: "secret")])
         #expect(downloads.proxy == "http://u:p@10.0.0.1:3128")

@@ -21,7 +21,10 @@ extension PrefetchKeys {
     ]
 
     /// Keys that workers, hosts and sites have: no other key names all that there are.
-    static let ofOthers: [Typed] = [("own:*", "hash"), ("w:*", "hash"), ("rate:*", "string"), ("robots:*", "string")]
+    static let ofOthers: [Typed] = [
+        ("own:*", "hash"), ("w:*", "hash"), ("rate:*", "string"), ("robots:*", "string"),
+        ("conns:*", "hash"),
+    ]
 
     /// The keys of one batch.
     static func typed(ofBatch id: String) -> [Typed] {

@@ -129,6 +129,7 @@ extension PrefetchWorker {
         lossCount += 1
         ownTotals = PrefetchCounts()
         await register()
+        await manager.downloader.sayHostSharesAgain()
     }
 
     /// What a batch asks; nil where Redis has no such batch, or a later one of its name.

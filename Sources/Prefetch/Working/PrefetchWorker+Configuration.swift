@@ -18,9 +18,6 @@ extension PrefetchWorker {
         public var minimumLevel = ValidationLevel.none
         /// What the cache may hold; nothing is removed by default.
         public var cacheLimits = CacheLimits()
-        /// Transfers to one host that all workers of the queue may have together, each an equal share and at least one; nil (no limit) by
-        /// default. The downloader it is given must have the same number as its own limit, or a lower one.
-        public var maxPerHostOfQueue: Int?
         /// Bytes of images a second that all workers of the queue may take together, each what it needs of them; nil (no limit) by default.
         public var limitRateOfQueue: Int?
         /// What the worker is called in Redis: `host:pid` by default.

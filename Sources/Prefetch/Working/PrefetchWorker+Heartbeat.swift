@@ -52,7 +52,6 @@ extension PrefetchWorker {
             learnOfUnlisted(orders.unlisted ?? 0)
             await persist { () async throws(RedisError) in try await tellHosts(through: queue) }
             await learnOfHosts(orders.hostsVersion)
-            await takeHostShare()
         case .lost(let worker): await rejoin(after: worker)
         case .failed(let error):
             if error.code == .reply {

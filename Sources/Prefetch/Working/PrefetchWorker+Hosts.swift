@@ -4,7 +4,7 @@ internal import WebImage
 
 extension PrefetchWorker {
     /// Asks and tells Redis what the downloader wants to know and has to say of hosts and sites: one call for all of them, and none while
-    /// there is neither a rate nor trouble nor a new site.
+    /// there is neither a limit nor a rate nor trouble nor a new site.
     func hostLoop() async {
         while !Task.isCancelled, let calls = await manager.downloader.nextHostCalls() {
             if !calls.news.isEmpty {
@@ -14,6 +14,7 @@ extension PrefetchWorker {
                 _ = await persist { () async throws(RedisError) in try await queue.noteRobots(calls.rules) }
             }
             if !calls.sites.isEmpty { await askAboutRobots(calls.sites) }
+            if !calls.shares.isEmpty { await share(calls.shares) }
             guard !calls.wishes.isEmpty else { continue }
             let granted = await persist { () async throws(RedisError) in try await queue.reserve(calls.wishes) }
             let answers = calls.wishes.enumerated().map { index, wish in
@@ -21,6 +22,15 @@ extension PrefetchWorker {
             }
             await manager.downloader.grant(answers)
         }
+    }
+
+    private func share(_ wishes: [HostShareWish]) async {
+        let worker = name
+        let granted = await persist { () async throws(RedisError) in try await queue.share(wishes, worker: worker) }
+        await manager.downloader.grantShares(
+            wishes.enumerated().map { index, wish in
+                (wish.host, granted.flatMap { index < $0.count ? $0[index] : nil })
+            })
     }
 
     private func askAboutRobots(_ sites: [RobotsSite]) async {
@@ -40,15 +50,6 @@ extension PrefetchWorker {
         guard let hosts else { return }
         hostsVersion = version
         await manager.downloader.adoptHosts(hosts.map(\.news))
-    }
-
-    /// Takes its part of the transfers that all workers together may have to one host: one more command with each sign of life, and only
-    /// where there is such a limit. One that has died has its part until its lease is over.
-    func takeHostShare() async {
-        guard let limit = configuration.maxPerHostOfQueue else { return }
-        let workers = await persist { () async throws(RedisError) in try await queue.workers() }
-        guard let count = workers?.count, count > 0 else { return }
-        await manager.downloader.setHostShare(max(1, limit / count))
     }
 
     /// How many URLs that wait for their host, for an answer or for the transfer of another process do not count as work in hand: so many more are claimed, or a slow host

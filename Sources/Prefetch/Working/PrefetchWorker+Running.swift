@@ -172,6 +172,7 @@ extension PrefetchWorker {
         request.isDurable = context.options.durability == "file"
         request.options = context.loadOptions
         request.cookies = context.cookies
+        request.maxConnectionsPerHost = context.options.maxPerHost
         request.wantsPath = false
         entry.settings?.apply(to: &request)
         request.permit = permit

@@ -135,8 +135,6 @@ public actor PrefetchWorker {
     public func run() async throws(PrefetchError) -> PrefetchCounts {
         guard try await meetRedis() else { return totals }
         await manager.downloader.shareHosts(limitRate: configuration.limitRateOfQueue)
-        // Until it knows how many others there are.
-        if configuration.maxPerHostOfQueue != nil { await manager.downloader.setHostShare(1) }
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.claimLoop() }
             group.addTask { await self.reportLoop() }

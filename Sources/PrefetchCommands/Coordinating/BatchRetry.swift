@@ -19,6 +19,8 @@ struct BatchRetry: Sendable {
     let name: String?
     /// Where its list is now, if not where it was read.
     let listPath: String?
+    /// Transfers to one host; nil: as before.
+    var maxPerHost: Int?
 
     /// Takes up the newest batch of the chain.
     /// * `joinsRunning`: a retry that runs is worked on; otherwise only one that is not fed to its end is gone on with.
@@ -40,7 +42,8 @@ struct BatchRetry: Sendable {
             let made: String?
             do throws(RedisError) {
                 made = try await queue.retry(
-                    of: newest, root: chain.root.id, host: Session.hostName, nonce: UUID().uuidString)
+                    of: newest, root: chain.root.id, host: Session.hostName, maxPerHost: maxPerHost,
+                    nonce: UUID().uuidString)
             } catch {
                 throw PrefetchError(error)
             }

@@ -223,11 +223,6 @@ struct BatchRun: Sendable {
         if settings.queue != "default" { words += ["--queue", settings.queue] }
         if settings.showsSecrets { words.append("--show-secrets") }
         if let history = settings.history { words += ["--history", history] }
-        if settings.maxPerHost > 0 {
-            // Each worker's share of the limit, at least 1.
-            let (limit, count) = (settings.maxPerHost, settings.workers)
-            words += ["--max-per-host", String(max(1, limit / count + (index < limit % count ? 1 : 0)))]
-        }
         var fetch = settings.fetch
         if let limit = fetch.politeness.limitRate {
             // Each worker's share.

@@ -110,6 +110,7 @@ struct RepairCommand: AsyncParsableCommand {
     private static func words(_ options: BatchOptions) -> String {
         "--validate \(options.validate) --unverifiable \(options.unverifiable.rawValue) --digest \(options.digest) --durability \(options.durability) "
             + "--blacklist \(options.blacklist) --cache-key \(options.cacheKey)"
+            + (options.maxPerHost.map { " --max-per-host \($0)" } ?? "")
     }
 
     private func tellOnly(_ ids: [String], _ new: String?, _ queue: PrefetchQueue, _ urls: URLList?) async throws {

@@ -30,9 +30,7 @@ struct RetryCommand: AsyncParsableCommand {
     @Option(name: [.customShort("n"), .long], help: "Worker processes; by default one a core, at most 4.")
     var workers: Int?
 
-    @Option(
-        name: .customLong("max-per-host"), help: "Transfers to one host over all workers; 0 = no limit. (default: 6)")
-    var maxPerHost: Int?
+    @OptionGroup var hosts: HostLimitOption
 
     @Option(help: "Skipped URLs that still mean success: N or N%.")
     var failOver: AllowedSkips?
@@ -60,7 +58,6 @@ struct RetryCommand: AsyncParsableCommand {
     func validate() throws {
         try progress.check(isQuiet: quiet)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
-        if let maxPerHost, maxPerHost < 0 { throw ValidationError("--max-per-host is a number from 0 on") }
         _ = try RunCommand.outputs(manifest: manifest, out: out)
     }
 
@@ -92,10 +89,12 @@ struct RetryCommand: AsyncParsableCommand {
             let settings = RunSettings(
                 cache: folder, admission: admission, queue: location.queue,
                 workers: workers ?? RunCommand.defaultWorkers,
-                maxPerHost: maxPerHost ?? 6, failOver: failOver, json: json,
+                failOver: failOver, json: json,
                 progress: progress.mode(isQuiet: quiet), isColoured: progress.isColoured, fetch: fetch,
                 outputs: outputs, showsSecrets: secrets.showSecrets)
-            try await BatchRun(settings: settings, source: .skipped(of: batch, list: list)).run()
+            try await BatchRun(
+                settings: settings, source: .skipped(of: batch, list: list, maxPerHost: hosts.maxPerHost)
+            ).run()
         }
     }
 
@@ -103,7 +102,6 @@ struct RetryCommand: AsyncParsableCommand {
     private func refuseOptionsOfWorkers() throws {
         var given: [String] = []
         if workers != nil { given.append("--workers") }
-        if maxPerHost != nil { given.append("--max-per-host") }
         if manifest != nil { given.append("--manifest") }
         if out != nil { given.append("--out") }
         if try fetch.arguments != FetchOptions.parse([]).arguments { given.append("fetch options") }
@@ -118,7 +116,9 @@ struct RetryCommand: AsyncParsableCommand {
     private func queue(_ session: Session, _ list: String?) async throws {
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-        let retry = BatchRetry(queue: session.queue, feeding: session.patient, name: batch, listPath: list)
+        let retry = BatchRetry(
+            queue: session.queue, feeding: session.patient, name: batch, listPath: list,
+            maxPerHost: hosts.maxPerHost)
         let opened: OpenBatch
         switch try await retry.open(joinsRunning: false) {
         case .nothing(let newest):

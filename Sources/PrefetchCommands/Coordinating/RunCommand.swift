@@ -34,9 +34,6 @@ struct RunCommand: AsyncParsableCommand {
     @Option(name: [.customShort("n"), .long], help: "Worker processes; by default one a core, at most 4.")
     var workers: Int?
 
-    @Option(name: .customLong("max-per-host"), help: "Transfers to one host over all workers; 0 = no limit.")
-    var maxPerHost = 6
-
     @Option(help: "Skipped URLs that still mean success: N or N%.")
     var failOver: AllowedSkips?
 
@@ -65,7 +62,6 @@ struct RunCommand: AsyncParsableCommand {
     func validate() throws {
         try progress.check(isQuiet: quiet)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
-        guard maxPerHost >= 0 else { throw ValidationError("--max-per-host is a number from 0 on") }
         guard !cache.isEmpty else { throw ValidationError("--cache wants a folder") }
         _ = try Self.outputs(manifest: manifest, out: out)
     }
@@ -99,7 +95,7 @@ struct RunCommand: AsyncParsableCommand {
         return RunSettings(
             cache: Shell.path(cache),
             admission: CacheAdmission(trust: trust, state: .ofUser, notice: { Console.note("warning: \($0)") }),
-            workers: workers, maxPerHost: maxPerHost, failOver: failOver, json: json,
+            workers: workers, failOver: failOver, json: json,
             progress: progress.mode(isQuiet: quiet), isColoured: progress.isColoured,
             fetch: fetch, outputs: (try? Self.outputs(manifest: manifest, out: out)) ?? [],
             showsSecrets: secrets.showSecrets, history: history.map(Shell.path))

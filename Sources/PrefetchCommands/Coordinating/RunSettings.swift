@@ -10,8 +10,6 @@ struct RunSettings: Sendable {
     var queue = "default"
     /// Worker processes.
     var workers: Int
-    /// Transfers to one host over all of them; 0 = no limit.
-    var maxPerHost: Int
     var failOver: AllowedSkips?
     var json: Bool
     /// How progress is told, never `auto`; and whether it is coloured.

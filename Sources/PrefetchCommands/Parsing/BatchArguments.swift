@@ -50,6 +50,8 @@ struct BatchArguments: ParsableArguments {
             """)
     var inputFormat = ListFormat.auto
 
+    @OptionGroup var hosts: HostLimitOption
+
     @OptionGroup(title: "Load options") var load: LoadOptionArguments
 
     @Option(help: "Key in the cache: url, without-query, s/regex/replacement/.")
@@ -158,6 +160,7 @@ struct BatchArguments: ParsableArguments {
         options.fromCacheOnly = fromCacheOnly || given.contains(.fromCacheOnly)
         options.options = given.subtracting([.retryFailed, .fromCacheOnly])
         options.cacheKey = cacheKey
+        options.maxPerHost = hosts.maxPerHost
         return options
     }
 }

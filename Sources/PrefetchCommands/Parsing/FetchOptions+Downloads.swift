@@ -5,12 +5,14 @@ internal import WebImage
 extension FetchOptions {
     /// The downloader these options ask for.
     /// - Throws: `configuration` with the option that is wrong.
-    func downloads(maxPerHost: Int) throws(PrefetchError) -> ImageDownloader.Configuration {
+    func downloads(_ hosts: HostLimitOption) throws(PrefetchError) -> ImageDownloader.Configuration {
         let secrets = try secrets()
         var downloads = ImageDownloader.Configuration()
         downloads.maxConcurrentDownloads = maxConcurrentDownloads
         downloads.maxParkedDownloads = min(100_000, max(256, 8 * maxConcurrentDownloads))
+        let maxPerHost = hosts.maxPerHost ?? HostLimitOption.usual
         downloads.maxConnectionsPerHost = maxPerHost > 0 ? maxPerHost : nil
+        downloads.limitsOpenedAddresses = hosts.maxPerHost != nil
         downloads.hosts = politeness.policy
         downloads.asksRobots = politeness.robots
         downloads.respectsRobotsTag = politeness.respectsRobotsTag

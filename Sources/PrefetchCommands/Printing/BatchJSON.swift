@@ -41,6 +41,7 @@ enum BatchJSON {
             ("durability", .string(options.durability)), ("blacklist", .string(options.blacklist)),
             ("blacklist_ttl_seconds", .number(options.blacklistTTL)), ("retry_failed", .bool(options.retryFailed)),
             ("from_cache_only", .bool(options.fromCacheOnly)), ("cache_key", .string(options.cacheKey)),
+            ("max_per_host", options.maxPerHost.map { .int($0) } ?? .null),
             ("compat", options.compat.isEmpty ? .null : .string(options.compat)),
         ])
     }

@@ -34,13 +34,7 @@ public struct WorkerCommand: AsyncParsableCommand {
     @Option(name: .customLong("validate"), help: "The least an image is checked: none, header, structure, decode.")
     var minimumLevel = "none"
 
-    @Option(name: .customLong("max-per-host"), help: "Transfers to one host; 0 = no limit.")
-    var maxPerHost = 0
-
-    @Option(
-        name: .customLong("max-per-host-of-queue"),
-        help: "Transfers to one host over all workers of the queue, each its part and at least one; 0 = no limit.")
-    var maxPerHostOfQueue = 0
+    @OptionGroup var hosts: HostLimitOption
 
     @Option(
         name: .customLong("limit-rate-of-queue"),
@@ -66,11 +60,9 @@ public struct WorkerCommand: AsyncParsableCommand {
         guard ValidationLevel(name: minimumLevel) != nil else {
             throw ValidationError("--validate is none, header, structure or decode, not '\(minimumLevel)'")
         }
-        guard maxPerHost >= 0 else { throw ValidationError("--max-per-host is a number from 0 on") }
         if let limitRateOfQueue, limitRateOfQueue.bytes < 1024 {
             throw ValidationError("--limit-rate-of-queue is at least 1K")
         }
-        guard maxPerHostOfQueue >= 0 else { throw ValidationError("--max-per-host-of-queue is a number from 0 on") }
     }
 
     /// Works until told to leave.
@@ -133,7 +125,6 @@ public struct WorkerCommand: AsyncParsableCommand {
         configuration.maxConcurrentDownloads = min(fetch.maxConcurrentDownloads, budget.transfers)
         configuration.mostConcurrentDownloads = budget.transfers
         configuration.burst = burst
-        if maxPerHostOfQueue > 0 { configuration.maxPerHostOfQueue = maxPerHostOfQueue }
         configuration.limitRateOfQueue = limitRateOfQueue?.bytes
         configuration.drainTimeout = fetch.drainTimeout.seconds
         configuration.cacheLimits = fetch.cacheLimits.limits
@@ -160,8 +151,7 @@ public struct WorkerCommand: AsyncParsableCommand {
     private func manager(
         _ folder: String, _ storage: DiskCache.Configuration, _ budget: DescriptorBudget
     ) throws(PrefetchError) -> ImageManager {
-        let limits = [maxPerHost, maxPerHostOfQueue].filter { $0 > 0 }
-        var downloads = try fetch.downloads(maxPerHost: limits.min() ?? 0)
+        var downloads = try fetch.downloads(hosts)
         downloads.maxConcurrentDownloads = min(downloads.maxConcurrentDownloads, budget.transfers)
         downloads.maxParkedDownloads = min(
             downloads.maxParkedDownloads, budget.silent(beside: downloads.maxConcurrentDownloads))

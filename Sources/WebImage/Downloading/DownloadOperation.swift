@@ -22,6 +22,8 @@ final class DownloadOperation {
 
     let key: Key
     let priority: Int
+    /// Transfers at once to its host, as its first caller asks; 0: no limit, nil: as the configuration says.
+    let maxConnectionsPerHost: Int?
     var options: DownloadOptions { key.options }
     /// Its jar, which lasts at least as long as it does.
     var cookies: CookieJar?
@@ -36,6 +38,8 @@ final class DownloadOperation {
     private(set) var attempts: Int
     /// Those of them that only found out that nobody is there: they do not use up the URL's tries.
     var excused = 0
+    /// Whether its last try found nobody there.
+    var metSilence = false
     /// Whether the operator named the address the hop goes to.
     var isNamedByOperator = false
     /// When it began to wait, for a slot or for its next try.
@@ -118,9 +122,13 @@ final class DownloadOperation {
         }
     }
 
-    init(key: Key, request: RequestURL, priority: Int, attemptsUsed: Int, limits: Limits) {
+    init(
+        key: Key, request: RequestURL, priority: Int, maxConnectionsPerHost: Int? = nil, attemptsUsed: Int,
+        limits: Limits
+    ) {
         self.key = key
         self.priority = priority
+        self.maxConnectionsPerHost = maxConnectionsPerHost
         self.limits = limits
         start = request
         self.request = request

@@ -1,6 +1,15 @@
 internal import DequeModule
 internal import HeapModule
 
+/// Where an element goes among the others of its host and priority.
+enum QueuePlace {
+    /// Before them: a redirect, or another try.
+    case first
+    case inOrder
+    /// Behind them: another try of what its host gave no answer to.
+    case last
+}
+
 /// The backlog: one queue per host, and the order in which hosts get the next slot.
 ///
 /// Exact order (first or last in, by priority) over all hosts that have a slot free; a host at its limit delays only itself. An
@@ -16,7 +25,7 @@ struct DownloadQueue<Element>: ~Copyable {
         let name: String
         var waiting: [Deque<(sequence: Int, element: Element)>] = [[], [], []]
         var running = 0
-        let limit: Int
+        var limit: Int
         /// Whether it may have none now, although it has fewer out than its limit.
         var isHeld = false
 
@@ -48,27 +57,27 @@ struct DownloadQueue<Element>: ~Copyable {
     /// element at the time it is taken out.
     private var ready = Heap<Candidate>()
     private var sequence = 0
-    /// The most any host with a limit may have out, whatever that limit is.
-    private(set) var share = Int.max
 
     init(order: DownloadExecutionOrder) {
         self.order = order
     }
 
-    /// Adds an element. `priority` is 0 for high, 1 for normal, 2 for low; `limit` is how many of the host may be out at once, and
-    /// only that of the host's first element counts while the host has any; `goesFirst` is for a redirect or a retry, which goes
-    /// before everything of its host and priority.
-    mutating func enqueue(_ element: Element, host: String, priority: Int, limit: Int, goesFirst: Bool = false) {
+    /// Adds an element. `priority` is 0 for high, 1 for normal, 2 for low; `limit` is how many of the host may be out at once; the
+    /// lowest of its elements' counts while the host has any. `place`: where among those of its host and priority.
+    mutating func enqueue(
+        _ element: Element, host: String, priority: Int, limit: Int, at place: QueuePlace = .inOrder
+    ) {
         sequence += 1
         let entry: Host
         if let known = hosts[host] {
             entry = known
+            entry.limit = min(entry.limit, max(1, limit))
         } else {
             entry = Host(host, limit: max(1, limit))
             hosts[host] = entry
         }
         // The end that is served first: the oldest for FIFO, the newest for LIFO.
-        if goesFirst && order == .fifo {
+        if place == (order == .fifo ? .first : .last) {
             let rank = (entry.waiting[priority].first?.sequence ?? sequence) - 1
             entry.waiting[priority].prepend((min(rank, 0), element))
         } else {
@@ -78,15 +87,17 @@ struct DownloadQueue<Element>: ~Copyable {
     }
 
     /// Takes the next element out and occupies a slot of its host until ``release(host:)``.
-    /// * `admits`: asked with a host, what it has out and what waits; one it says no to is passed over until it is let go or gets a
-    ///   slot back.
-    mutating func next(admits: ((_ host: String, _ running: Int, _ waiting: Int) -> Bool)? = nil) -> Element? {
+    /// * `admits`: asked with a host, its limit, what it has out and what waits; one it says no to is passed over until it is let go or
+    ///   gets a slot back.
+    mutating func next(
+        admits: ((_ host: String, _ limit: Int, _ running: Int, _ waiting: Int) -> Bool)? = nil
+    ) -> Element? {
         while let candidate = ready.popMin() {
             let entry = candidate.host
             guard hasRoom(entry), let priority = entry.nextPriority, priority == candidate.priority,
                 rank(entry, priority) == candidate.rank
             else { continue }
-            if let admits, !admits(entry.name, entry.running, entry.count) {
+            if let admits, !admits(entry.name, entry.limit, entry.running, entry.count) {
                 entry.isHeld = true
                 continue
             }
@@ -122,14 +133,6 @@ struct DownloadQueue<Element>: ~Copyable {
         if entry.running > 0 || entry.nextPriority != nil { announce(entry) } else { hosts[host] = nil }
     }
 
-    /// Sets the most any host with a limit may have out; those beyond it end by themselves.
-    mutating func setShare(_ count: Int) {
-        let grows = count > share
-        share = max(1, count)
-        guard grows else { return }
-        for entry in hosts.values { announce(entry) }
-    }
-
     /// Takes out what waits for a host, in the order it came.
     mutating func takeWaiting(host: String) -> [(element: Element, priority: Int)] {
         guard let entry = hosts[host] else { return [] }
@@ -143,7 +146,7 @@ struct DownloadQueue<Element>: ~Copyable {
     }
 
     private func hasRoom(_ entry: Host) -> Bool {
-        entry.running < (entry.limit == .max ? .max : min(entry.limit, share)) && !entry.isHeld
+        entry.running < entry.limit && !entry.isHeld
     }
 
     /// Serves what waits in another order.

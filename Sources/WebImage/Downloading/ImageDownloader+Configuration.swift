@@ -10,9 +10,12 @@ extension ImageDownloader {
         public var maxParkedDownloads = 64
         /// Silence after which a transfer is parked, 1 by default; a quarter of that while it has no connection.
         public var parkAfter = 1.0
-        /// Transfers at once to one host name, nil (no limit) by default. A host that is an address opened by
-        /// ``AddressPolicy/allow`` has none.
+        /// Transfers at once to one host, nil (no limit) by default. Where several processes share their hosts
+        /// (``ImageDownloader/shareHosts(limitRate:)``), that of all of them together.
         public var maxConnectionsPerHost: Int?
+        /// Whether ``maxConnectionsPerHost`` also holds for literal addresses that ``AddressPolicy/allow`` opens, true by default. Names
+        /// always have it.
+        package var limitsOpenedAddresses = true
         /// How hosts are treated: asked as often as there are URLs by default.
         public var hosts = HostPolicy()
         /// Whether a site's robots.txt is read first (RFC 9309), and what it forbids ends as `refused`; false by default. Read once an hour
@@ -220,9 +223,15 @@ extension ImageDownloader {
         }
 
         /// Transfers at once to the host of a request.
-        func connectionLimit(to request: RequestURL) -> Int {
+        /// * `asked`: what its caller asks for; 0: no limit.
+        func connectionLimit(to request: RequestURL, asked: Int?) -> Int {
+            if let asked { return asked > 0 ? asked : .max }
             guard let limit = maxConnectionsPerHost else { return .max }
-            if let address = request.literalAddress, addressPolicy.opens(address, port: request.port) { return .max }
+            if !limitsOpenedAddresses, let address = request.literalAddress,
+                addressPolicy.opens(address, port: request.port)
+            {
+                return .max
+            }
             return limit
         }
 

@@ -21,9 +21,16 @@ extension ImageDownloader {
 
     /// The next operation whose host may be asked now.
     func nextToBegin() -> DownloadOperation? {
-        guard let governor else { return queue.next() }
-        let now = monotonicSeconds()
-        return queue.next { governor.mayBegin($0, running: $1, waiting: $2, now: now) }
+        guard governor != nil || shares != nil else { return queue.next() }
+        let (governor, now) = (governor, monotonicSeconds())
+        // Apart from the queue, which asks it while it changes itself.
+        var shares = shares
+        self.shares = nil
+        defer { self.shares = shares }
+        return queue.next { host, limit, running, waiting in
+            shares?.mayBegin(host, limit: limit, running: running, now: now) ?? true
+                && governor?.mayBegin(host, running: running, waiting: waiting, now: now) ?? true
+        }
     }
 
     /// Why an operation ends without a request: its host was given up, or its site's certificate refused.
@@ -59,6 +66,7 @@ extension ImageDownloader {
 
     /// Hosts whose time has come are asked for again.
     func letHostsGo() {
+        shares?.wake(now: now)
         guard let governor else { return }
         while let host = governor.nextDue(now: now) { queue.letGo(host: host) }
     }
@@ -84,6 +92,8 @@ extension ImageDownloader {
 package struct HostCalls: Sendable {
     /// Instants it wants to reserve.
     package var wishes: [HostWish]
+    /// Hosts of whose transfers it wants a part, or another one.
+    package var shares: [HostShareWish]
     /// What it found out.
     package var news: [HostNews]
     /// Sites whose robots.txt it wants to know.
@@ -99,14 +109,12 @@ struct HostCaller {
 
 // The same hosts are asked by other processes, too.
 extension ImageDownloader {
-    /// Sets the most transfers at once to any host that has a limit: this process's share where several keep to one limit together.
-    package func setHostShare(_ count: Int) { queue.setShare(count) }
-
-    /// From now on instants are reserved where all processes reserve theirs, and what is learnt of hosts and sites is told to them, by
-    /// whoever takes ``nextHostCalls()``.
+    /// From now on instants are reserved where all processes reserve theirs, a limit of a host's transfers is that of all of them together,
+    /// and what is learnt of hosts and sites is told to them, by whoever takes ``nextHostCalls()``.
     /// * `rate`: bytes of bodies a second that all of them have together; nil: no such limit.
     package func shareHosts(limitRate rate: Int? = nil) {
         isShared = true
+        shares = HostShares()
         sharedRate = rate
         governor?.isShared = true
         robots?.isShared = true
@@ -139,7 +147,9 @@ extension ImageDownloader {
     }
 
     private var hasHostCalls: Bool {
-        isShared && (governor?.hasCalls == true || robots?.hasCalls == true || bandwidth?.wantsMore == true)
+        isShared
+            && (governor?.hasCalls == true || shares?.hasWishes == true || robots?.hasCalls == true
+                || bandwidth?.wantsMore == true)
     }
 
     /// Hands out what has come together.
@@ -155,7 +165,8 @@ extension ImageDownloader {
         var wishes = calls?.wishes ?? []
         if let wish = bandwidth?.takeWish() { wishes.append(wish) }
         return HostCalls(
-            wishes: wishes, news: calls?.news ?? [], sites: pages?.sites ?? [], rules: pages?.notes ?? [])
+            wishes: wishes, shares: shares?.takeWishes { load(of: $0) } ?? [], news: calls?.news ?? [],
+            sites: pages?.sites ?? [], rules: pages?.notes ?? [])
     }
 
     /// The answers to wishes, in their order; nil: none now. Times are those of ``monotonicTime``.
@@ -169,6 +180,22 @@ extension ImageDownloader {
             }
         }
     }
+
+    private func load(of host: String) -> HostShares.Load {
+        (queue.runningCount(host: host), queue.waitingCount(host: host))
+    }
+
+    /// How many transfers to each host it may have now, in answer to its wishes; nil: no answer, as it was.
+    package func grantShares(_ answers: [(host: String, granted: Int?)]) {
+        let now = monotonicSeconds()
+        for (host, granted) in answers {
+            shares?.grant(host, granted, load: load(of: host), now: now, random: Double.random(in: 0...1))
+            queue.letGo(host: host)
+        }
+    }
+
+    /// Says of every host again how many transfers it has: others may have taken it for dead.
+    package func sayHostSharesAgain() { shares?.sayAgain() }
 
     /// What is known of all hosts by all processes.
     package func adoptHosts(_ all: [HostNews]) { governor?.adopt(all, now: monotonicSeconds()) }

@@ -13,7 +13,8 @@ extension ImageDownloader {
             retries.removeMin()
             if !retry.operation.waiters.isEmpty {
                 retry.operation.beginAttempt()
-                enter(retry.operation, goesFirst: true)
+                // Whether a host is there is tried with another URL next: this one may be what it never answers.
+                enter(retry.operation, at: retry.operation.metSilence ? .last : .first)
             }
         }
         letHostsGo()
@@ -36,6 +37,7 @@ extension ImageDownloader {
         if !running.isEmpty { next = min(next, nextCheck) }
         if let bandwidth { next = min(next, bandwidth.nextTime) }
         if let governor { next = min(next, governor.nextWake) }
+        if let shares { next = min(next, shares.nextWake) }
         if let robots { next = min(next, robots.nextLook) }
         guard next < .infinity else { return 3_600_000 }
         return Int32(max(1, min(3_600_000, ((next - monotonicSeconds()) * 1000).rounded(.up))))

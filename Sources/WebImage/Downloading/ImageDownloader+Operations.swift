@@ -2,18 +2,21 @@ internal import HeapModule
 
 // The life of one operation: queued, transferred, redirected, tried again, completed.
 extension ImageDownloader {
-    func enqueue(_ operation: DownloadOperation, goesFirst: Bool = false) {
+    func enqueue(_ operation: DownloadOperation, at place: QueuePlace = .inOrder) {
         operation.since = monotonicSeconds()
         operation.host = host(of: operation)
         queue.enqueue(
             operation, host: operation.host, priority: operation.priority,
-            limit: configuration.connectionLimit(to: operation.request), goesFirst: goesFirst)
+            limit: configuration.connectionLimit(to: operation.request, asked: operation.maxConnectionsPerHost),
+            at: place)
     }
 
     func releaseSlot(of operation: DownloadOperation) {
         guard let host = operation.slotHost else { return }
         operation.slotHost = nil
         queue.release(host: host)
+        shares?.didEnd(
+            host, load: (queue.runningCount(host: host), queue.waitingCount(host: host)), now: monotonicSeconds())
     }
 
     func startTransfer(of operation: DownloadOperation) -> Bool {
@@ -155,10 +158,12 @@ extension ImageDownloader {
         } catch {
             return fail(operation, error)
         }
-        enter(operation, goesFirst: true)
+        enter(operation, at: .first)
     }
 
     func fail(_ operation: DownloadOperation, _ error: WebImageError) {
+        operation.metSilence =
+            governor != nil && HostGovernor.isSilence(error, bytes: operation.progress.bytes)
         if noteSilence(of: operation, error) { operation.excused += 1 }
         let pause = retryPolicy.delay(
             afterAttempts: operation.attempts - operation.excused, error: error, random: Double.random(in: 0...1))

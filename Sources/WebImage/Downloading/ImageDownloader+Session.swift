@@ -30,9 +30,7 @@ extension ImageDownloader {
         connectTo = new.connectTo.isEmpty ? nil : CurlList(new.connectTo)
         resolve = new.resolve.isEmpty ? nil : CurlList(new.resolve)
         makeHeaders()
-        let share = queue.share
         queue = DownloadQueue(order: new.executionOrder)
-        queue.setShare(share)
         setMaxConcurrentDownloads(new.maxConcurrentDownloads)
     }
 

@@ -25,6 +25,8 @@ public actor ImageDownloader {
     var governor: HostGovernor?
     /// Whether other processes ask the same hosts, and agree with this one on it.
     var isShared = false
+    /// What it may have of the transfers to one host that they have together; nil: it is alone.
+    var shares: HostShares?
     /// Bytes a second that all these processes have together.
     var sharedRate: Int?
     /// What sites ask of programs; nil: nobody asks them.
@@ -143,9 +145,11 @@ public actor ImageDownloader {
     }
 
     /// The same under a permit that can be taken back.
+    /// * `maxConnectionsPerHost`: as ``Configuration/maxConnectionsPerHost``, for every host; 0: no limit, nil: as that says.
     package nonisolated(nonsending) func download(
         _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
-        cookies: CookieJar? = nil, permit: DownloadPermit?, progress: (@Sendable (Int, Int) -> Void)? = nil
+        cookies: CookieJar? = nil, maxConnectionsPerHost: Int? = nil, permit: DownloadPermit?,
+        progress: (@Sendable (Int, Int) -> Void)? = nil
     ) async throws(WebImageError) -> DownloadedImage {
         if let bad = headers.first(where: { !$0.isValid }) {
             throw WebImageError(.invalidConfiguration, "the header \(bad.name) has a character that cannot be sent")
@@ -170,7 +174,8 @@ public actor ImageDownloader {
                         }
                         do throws(WebImageError) {
                             try downloader.begin(
-                                key, request: request, priority: options.priority, attemptsUsed: max(0, attemptsUsed),
+                                key, request: request, priority: options.priority,
+                                maxConnectionsPerHost: maxConnectionsPerHost, attemptsUsed: max(0, attemptsUsed),
                                 cookies: cookies, for: call)
                         } catch {
                             call.end(.failure(error))
@@ -197,12 +202,14 @@ public actor ImageDownloader {
     package nonisolated var silence: Duration { loopPulse.look { answer in executor.perform(answer) } }
 
     private func begin(
-        _ key: DownloadOperation.Key, request: RequestURL, priority: Int, attemptsUsed: Int, cookies: CookieJar?,
-        for call: DownloadCall
+        _ key: DownloadOperation.Key, request: RequestURL, priority: Int, maxConnectionsPerHost: Int?,
+        attemptsUsed: Int,
+        cookies: CookieJar?, for call: DownloadCall
     ) throws(WebImageError) {
         let (request, headers) = try modifiedRequest(key, request)
         let operation = DownloadOperation(
-            key: key, request: request, priority: priority, attemptsUsed: attemptsUsed, limits: limits)
+            key: key, request: request, priority: priority, maxConnectionsPerHost: maxConnectionsPerHost,
+            attemptsUsed: attemptsUsed, limits: limits)
         operation.requestHeaders = headers
         operation.cookies = cookies
         operations[key] = operation

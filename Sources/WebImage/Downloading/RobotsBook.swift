@@ -33,7 +33,7 @@ final class RobotsBook {
     private var later: [String: Double] = [:]
     /// What to tell the others.
     private var notes: [RobotsNote] = []
-    private var waiting: [String: [(operation: DownloadOperation, goesFirst: Bool)]] = [:]
+    private var waiting: [String: [(operation: DownloadOperation, place: QueuePlace)]] = [:]
 
     init(agent: String) { self.agent = agent }
 
@@ -50,8 +50,8 @@ final class RobotsBook {
         }
     }
 
-    func wait(_ operation: DownloadOperation, goesFirst: Bool, for site: String) {
-        waiting[site, default: []].append((operation, goesFirst))
+    func wait(_ operation: DownloadOperation, at place: QueuePlace, for site: String) {
+        waiting[site, default: []].append((operation, place))
     }
 
     /// Whether an operation waits here.
@@ -62,13 +62,13 @@ final class RobotsBook {
     /// The file came, or did not; who waited for it.
     func didRead(
         _ site: String, _ result: Result<DownloadedImage, WebImageError>, now: Double
-    ) -> [(operation: DownloadOperation, goesFirst: Bool)] {
+    ) -> [(operation: DownloadOperation, place: QueuePlace)] {
         let page = page(result, now: now)
         if isShared { notes.append(note(page, of: site, now: now)) }
         return keep(page, of: site)
     }
 
-    private func keep(_ page: Page, of site: String) -> [(operation: DownloadOperation, goesFirst: Bool)] {
+    private func keep(_ page: Page, of site: String) -> [(operation: DownloadOperation, place: QueuePlace)] {
         if pages.count >= Self.mostSites { pages = [:] }
         pages[site] = page
         return waiting.removeValue(forKey: site) ?? []
@@ -128,7 +128,7 @@ final class RobotsBook {
     /// What another process has read; who waited for it.
     func adopt(
         _ site: String, text: String, remaining: Double, now: Double
-    ) -> [(operation: DownloadOperation, goesFirst: Bool)] {
+    ) -> [(operation: DownloadOperation, place: QueuePlace)] {
         let verdict: Verdict =
             text.first == "!"
             ? .unreadable(String(text.dropFirst())) : .rules(RobotsRules(text: text, agent: agent))
@@ -151,16 +151,16 @@ final class RobotsBook {
 
 extension ImageDownloader {
     /// Lets an operation in at its next hop: once the site's robots.txt allows it, where that is to be asked.
-    func enter(_ operation: DownloadOperation, goesFirst: Bool = false) {
-        guard let robots, !operation.options.contains(.unasked) else { return enqueue(operation, goesFirst: goesFirst) }
+    func enter(_ operation: DownloadOperation, at place: QueuePlace = .inOrder) {
+        guard let robots, !operation.options.contains(.unasked) else { return enqueue(operation, at: place) }
         switch robots.ask(operation.request, now: monotonicSeconds()) {
-        case .allowed: enqueue(operation, goesFirst: goesFirst)
+        case .allowed: enqueue(operation, at: place)
         case .refused(var error):
             error.attempts = operation.redirects > 0 ? operation.attempts : operation.attempts - 1
             complete(operation, .failure(error))
         case .wait(let site, let isFirst):
             operation.since = monotonicSeconds()
-            robots.wait(operation, goesFirst: goesFirst, for: site)
+            robots.wait(operation, at: place, for: site)
             guard isFirst else { return }
             if robots.isShared { robots.want(site) } else { readRobots(of: site) }
         }
@@ -196,14 +196,14 @@ extension ImageDownloader {
         }
     }
 
-    private func letIn(_ operations: [(operation: DownloadOperation, goesFirst: Bool)]) {
+    private func letIn(_ operations: [(operation: DownloadOperation, place: QueuePlace)]) {
         guard let robots else { return }
-        for (operation, goesFirst) in operations where !operation.waiters.isEmpty {
+        for (operation, place) in operations where !operation.waiters.isEmpty {
             // A file that nobody could read for want of a connection says nothing: the request itself will.
             if case .wait = robots.ask(operation.request, now: monotonicSeconds()) {
-                enqueue(operation, goesFirst: goesFirst)
+                enqueue(operation, at: place)
             } else {
-                enter(operation, goesFirst: goesFirst)
+                enter(operation, at: place)
             }
         }
     }

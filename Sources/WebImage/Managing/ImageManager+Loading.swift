@@ -90,7 +90,8 @@ extension ImageManager {
             }
             let download = try await downloader.download(
                 url, options: options, headers: headers, attemptsUsed: attempts, cookies: request.cookies,
-                permit: request.permit, progress: request.progress)
+                maxConnectionsPerHost: request.maxConnectionsPerHost, permit: request.permit, progress: request.progress
+            )
             attempts = download.attempts
             if download.statusCode == 304, let present {
                 if let image = try notModified(present.found, present.known, download, key, request) { return image }

@@ -45,14 +45,15 @@ struct DownloadQueueTests {
         #expect(drain(&queue) == ["a3"])
     }
 
-    @Test("What goes first goes first", arguments: DownloadExecutionOrder.allCases)
+    @Test("What goes first goes first, and what goes last last", arguments: DownloadExecutionOrder.allCases)
     func goesFirst(order: DownloadExecutionOrder) {
         var queue = DownloadQueue<String>(order: order)
         queue.enqueue("b1", host: "b", priority: 1, limit: 9)
         queue.enqueue("a1", host: "a", priority: 1, limit: 9)
         queue.enqueue("a2", host: "a", priority: 1, limit: 9)
-        queue.enqueue("r", host: "a", priority: 1, limit: 9, goesFirst: true)
-        #expect(drain(&queue) == (order == .fifo ? ["r", "b1", "a1", "a2"] : ["r", "a2", "a1", "b1"]))
+        queue.enqueue("r", host: "a", priority: 1, limit: 9, at: .first)
+        queue.enqueue("l", host: "a", priority: 1, limit: 9, at: .last)
+        #expect(drain(&queue) == (order == .fifo ? ["r", "b1", "a1", "a2", "l"] : ["r", "a2", "a1", "b1", "l"]))
     }
 
     @Test(
@@ -75,7 +76,9 @@ struct DownloadQueueTests {
             let host = "\(random(7))"
             switch random(3) {
             case 0:
-                queue.enqueue("\(host) \(index)", host: host, priority: random(3), limit: 2, goesFirst: random(5) == 0)
+                queue.enqueue(
+                    "\(host) \(index)", host: host, priority: random(3), limit: 2,
+                    at: [.first, .last, .inOrder, .inOrder, .inOrder][random(5)])
                 waiting.insert("\(host) \(index)")
             case 1:
                 if let next = queue.next() {

@@ -52,6 +52,25 @@ struct ImageDownloaderHostTests {
         #expect(lost <= 1, "\(lost)")
     }
 
+    @Test("A host that never answers some URLs is asked for the others: none of those is lost to them")
+    func answersOthers() async throws {
+        let server = try OriginServer()
+        server.setFallback { request in
+            request.path.hasPrefix("/hang") ? OriginResponse(fault: .stallBeforeHeader) : OriginResponse(body: [1])
+        }
+        let downloader = try makeDownloader {
+            $0.hosts.failuresInARow = 3
+            $0.hosts.patience = 20
+            $0.maxConcurrentDownloads = 3
+            $0.maxParkedDownloads = 0
+            $0.downloadTimeout = 0.2
+        }
+        let hanging = (0..<3).map { index in Task { await downloader.failure(server.url("/hang/\(index)")) } }
+        await server.waitForRequests(3)
+        for index in 0..<10 { #expect(try await downloader.download(server.url("/\(index)")).body.bytes == [1]) }
+        for task in hanging { #expect(await task.value?.code == .timedOut) }
+    }
+
     @Test("After its patience a host is given up: what waits and what comes ends at once, as its last request did")
     func givesUp() async throws {
         let closed = try ClosedPort()

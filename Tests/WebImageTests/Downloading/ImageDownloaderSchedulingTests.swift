@@ -193,19 +193,22 @@ struct ImageDownloaderSchedulingTests {
         #expect(other.maxConcurrentRequestsSeen == 2)
     }
 
-    @Test("A host that is opened by its address has no limit")
-    func openedHosts() async throws {
+    @Test(
+        "A host that is opened by its address has the limit of a name, unless that is only a default",
+        arguments: [true, false])
+    func openedHosts(isLimited: Bool) async throws {
         let server = try OriginServer()
         server.setFallback { _ in OriginResponse(body: [1], fault: .stallBeforeHeader) }
         let downloader = try makeDownloader {
             $0.maxConcurrentDownloads = 6
-            $0.maxConnectionsPerHost = 1
+            $0.maxConnectionsPerHost = 2
+            $0.limitsOpenedAddresses = isLimited
         }
         let tasks = (0..<6).map { index in Task { try await downloader.download(server.url("/\(index)")) } }
-        await server.waitForRequests(6)
+        await server.waitForRequests(isLimited ? 2 : 6)
         for index in 0..<6 { server.release("/\(index)") }
         for task in tasks { _ = try await task.value }
-        #expect(server.maxConcurrentRequestsSeen == 6)
+        #expect(server.maxConcurrentRequestsSeen == (isLimited ? 2 : 6))
     }
 
     @Test("What stalls frees its slot, as far as parking goes, and ends well when it goes on")

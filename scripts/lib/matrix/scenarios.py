@@ -20,7 +20,7 @@ async def run(cell):
     batch = cell.batch("run")
     await cell.worker()
     await cell.worker()
-    await cell.submit(batch, "--priority", "high")
+    await cell.submit(batch, "--priority", "high", "--max-per-host", "4")
     await cell.watch(batch)
     await cell.do("status")
     await cell.do("status", batch.name)

@@ -23,7 +23,8 @@ extension RedisConfiguration {
             try tls?.validate()
         default:
             throw Self.invalid(
-                "has a scheme that is not known", hint: "use redis://, valkey://, unix:// or redis+socket://")
+                "has a scheme that is not known",
+                hint: "use redis://, rediss:// (TLS), valkey://, unix:// or redis+socket://")
         }
     }
 

@@ -24,6 +24,8 @@ public struct RedisConfiguration: Sendable, Equatable, CustomStringConvertible, 
     public var connectTimeout: Duration
     /// Limit for one reply; default 5 s. Blocking commands have theirs on top.
     public var commandTimeout: Duration
+    /// What to do where nobody answers, for whoever did not name this address.
+    package var unavailableHint = "start redis-server there, or name another one with --redis"
 
     /// A configuration by its parts.
     public init(

@@ -32,7 +32,7 @@ final class RedisContext {
             let text = Self.text(of: made)
             throw RedisError(
                 .unavailable, "no Redis at \(address): \(text)",
-                hint: "start redis-server there, or name another one with --redis")
+                hint: configuration.unavailableHint)
         }
         if case .tcp = configuration.endpoint { redisEnableKeepAlive(made) }
         if let tls = configuration.tls { try Self.encrypt(made, tls, configuration) }

@@ -141,21 +141,37 @@ package struct ListImport: Sendable {
         try members.finish(add)
     }
 
-    /// Columns of a table that are neither used nor kept; none where it has no row of names.
+    /// What the row of names of a table says.
+    package struct Header: Sendable {
+        /// Columns that are neither used nor kept.
+        package var unused: [String] = []
+        /// The column of the URLs, where nobody named it and it is not called url.
+        package var guessedURL: String?
+
+        package init() {}
+    }
+
+    /// Reads the row of names of a table; empty where there is none.
     /// - Throws: as ``write(into:stem:)``.
-    package func unusedColumns() throws(PrefetchError) -> [String] {
-        guard case .table(let separator) = kind else { return [] }
-        var unused: [String]?
+    package func header() throws(PrefetchError) -> Header {
+        guard case .table(let separator) = kind else { return Header() }
+        var header: Header?
         var reader = CSVReader(separator: separator)
         func look(_ record: CSVReader.Record) throws(PrefetchError) {
-            guard unused == nil else { return }
+            guard header == nil else { return }
             let names = record.fields.map { String(decoding: $0, as: UTF8.self) }
-            unused = try TableColumns(names, options).unused(names)
+            let columns = try TableColumns(names, options)
+            var found = Header()
+            found.unused = columns.unused(names)
+            if columns.hasHeader, options.urlColumn == nil, names[columns.url].lowercased() != "url" {
+                found.guessedURL = names[columns.url]
+            }
+            header = found
         }
         var bytes = try InputBytes(path: path)
-        while unused == nil, case let piece = try bytes.next(), !piece.isEmpty { try reader.read(piece, look) }
-        if unused == nil { try reader.finish(look) }
-        return unused ?? []
+        while header == nil, case let piece = try bytes.next(), !piece.isEmpty { try reader.read(piece, look) }
+        if header == nil { try reader.finish(look) }
+        return header ?? Header()
     }
 
     /// Rows become lines under the numbers they have: what is said of line 7 is said of line 7 of the table.

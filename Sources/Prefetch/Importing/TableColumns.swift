@@ -51,7 +51,7 @@ struct TableColumns: Equatable {
             let lower = first.map { $0.lowercased() }
             guard let place = Self.names.lazy.compactMap({ lower.firstIndex(of: $0) }).first else {
                 throw PrefetchError(
-                    .unreadableList, "no column is called url, and none of the first row is one",
+                    .unreadableList, "no column is called url, or anything like it, and the first row has no URL",
                     hint: "name it: --url-column; the first row has \(first.prefix(20).joined(separator: ", "))")
             }
             url = place

@@ -19,7 +19,10 @@ struct RedisProgram: Sendable {
         else {
             throw PrefetchError(
                 .redisUnavailable, "there is no redis-server in PATH",
-                hint: "apt-get install -y redis-server, or name a server with --redis")
+                hint:
+                    "apt-get install -y redis-server; or use a Redis elsewhere: prefetch-coord submit --redis URL and "
+                    + "prefetch-worker"
+            )
         }
         let version = try await version(of: path, using: children)
         guard let major = Int(version.prefix { $0 != "." }), major >= oldest else {

@@ -46,7 +46,7 @@ extension PrefetchWorker {
         var settled: [PrefetchQueue.Settled] = []
         open.removeAll { position, entry in
             guard entry.isInvalid else { return false }
-            settled.append(failed(position, entry, .invalidURL, detail: "the line is no URL"))
+            settled.append(failed(position, entry, .invalidURL, detail: Self.invalidity(of: entry.url)))
             return true
         }
         let level = max(context.options.level, configuration.minimumLevel)
@@ -129,6 +129,11 @@ extension PrefetchWorker {
                     detail: isOwn ? listing.detail : "listed: \(reason)"))
         }
         open = rest
+    }
+
+    /// Why a line is no URL.
+    static func invalidity(of line: String) -> String {
+        "the line is no URL" + (line.contains("://") ? "" : ": it begins with neither http:// nor https://")
     }
 
     private func askListed(_ urls: [String], timeToLive: Double) async -> [Int: FailedURLEntry]? {

@@ -80,9 +80,14 @@ struct GivenList: Sendable {
         guard
             let found = try ListImport(path: path, name: name, isSpooled: isSpooled, options: table.options(format))
         else { return (nil, []) }
-        let unused = try found.unusedColumns()
+        let header = try found.header()
+        if let column = header.guessedURL {
+            Console.note(
+                "note: the URLs of \(TerminalText.escaped(name)) are those of the column \(TerminalText.escaped(column)); "
+                    + "--url-column names another")
+        }
         let list = try found.write(into: folder(cache), stem: stem)
         let isNamed = format == .jsonl || format == .plain
-        return (try URLList(path: list, format: isNamed ? format : .auto, origin: (name, found)), unused)
+        return (try URLList(path: list, format: isNamed ? format : .auto, origin: (name, found)), header.unused)
     }
 }

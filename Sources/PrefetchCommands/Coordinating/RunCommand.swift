@@ -80,6 +80,7 @@ struct RunCommand: AsyncParsableCommand {
         if list == nil { list = try givenList() }
         guard let list else { return }
         BatchSubmission.warn(of: list, batch)
+        if !quiet, let note = try await ContactNote.line(for: list, fetch) { Console.note(note) }
         try await BatchRun(command: self, list: list, workerCount: workers ?? Self.defaultWorkers).run()
     }
 

@@ -142,6 +142,8 @@ struct SubmitCommand: AsyncParsableCommand {
         let isFed = try await BatchFollower.untilStopped(stop, session) {
             let isEmpty = try await submission.queue.workers().isEmpty
             let hint = isEmpty ? " (no worker is there: \(workerCommand(session)))" : ""
+            let told = quiet ? nil : tellQueued(id, session)
+            defer { told?.cancel() }
             let end = try await submission.feed(id) { wait in
                 for line in FeedingText.lines(wait, hint) { Console.note(line) }
             }
@@ -155,6 +157,20 @@ struct SubmitCommand: AsyncParsableCommand {
                 .notFound, "the batch \(id) was \(state) while it was fed", hint: "submit the list again")
         }
         return isFed ?? false
+    }
+
+    /// Says every 10 s how far the list is queued, and what that waits for.
+    private func tellQueued(_ id: String, _ session: Session) -> Task<Void, Never> {
+        let queue = session.queue
+        return Task {
+            while (try? await Task.sleep(for: .seconds(10))) != nil {
+                guard let status = try? await queue.status(of: id), status.state == .running, !status.isSealed else {
+                    continue
+                }
+                let isAlone = (try? await queue.workers().isEmpty) ?? false
+                Console.note(FeedingText.progress(status, isAlone: isAlone))
+            }
+        }
     }
 
     func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import FoundationEssentials
 internal import Glibc
 internal import Prefetch
 internal import Redis
@@ -47,10 +48,15 @@ struct DashCommand: AsyncParsableCommand {
         if size != nil && !once { throw ValidationError("--size goes with --once: a terminal has its own size") }
     }
 
+    private var terminalName: String { ProcessInfo.processInfo.environment["TERM"] ?? "" }
+
     func run() async throws {
         guard once || DashTerminal.isThere else {
             throw PrefetchError(
-                .configuration, "dash needs a terminal, and standard input and output are not one",
+                .configuration,
+                isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1
+                    ? "dash needs a terminal that moves the cursor, and TERM is '\(TerminalText.escaped(terminalName))'"
+                    : "dash needs a terminal, and standard input and output are not one",
                 hint: "for a file or a pipe: prefetch-coord watch, prefetch-coord status, or dash --once")
         }
         try await Session.with(location) { session in

@@ -76,7 +76,7 @@ enum MachineExamination {
         return found.map { Finding(.ok, "programs", "\($0), for run") }
             ?? Finding(
                 .warn, "programs", "no redis-server in PATH: run needs one",
-                remedy: "apt-get install -y redis-server, or use --redis")
+                remedy: "apt-get install -y redis-server; submit and workers use a Redis elsewhere: --redis URL")
     }
 
     /// What is set and does not do what somebody may think.

@@ -51,7 +51,7 @@ struct RedisExamination: Sendable {
             if error.isTransient && !isNamed {
                 findings = [
                     Finding(
-                        .warn, "redis", "none at \(place): \(error.message)",
+                        .warn, "redis", error.message,
                         remedy: "run brings its own; for submit and workers elsewhere name one: --redis URL")
                 ]
             } else {

@@ -80,7 +80,9 @@ struct RedisLocation: ParsableArguments {
         if let folder = named("PREFETCH_CACHE") { return .cache(folder) }
         if let url = named("REDIS_URL") { return .server(try configuration(url)) }
         if PrivateRedis.isOurs(cache: "./cache") { return .cache("./cache") }
-        return .server(try configuration("redis://127.0.0.1:6379/0"))
+        var usual = try configuration("redis://127.0.0.1:6379/0")
+        usual.unavailableHint = "name the cache of your run: --cache DIR; or the Redis of your queue: --redis URL"
+        return .server(usual)
     }
 
     /// The folder of images a command works with, where one was named.

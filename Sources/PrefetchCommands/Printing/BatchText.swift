@@ -65,7 +65,16 @@ enum BatchText {
         return
             "\(TerminalText.escaped(status.id))  \(state)  \(Wording.share(counts.finished, of: status.total))  finished "
             + "\(Wording.count(counts.finished)) of \(Wording.count(status.total))  skipped \(Wording.count(counts.skipped))"
-            + (counts.skipped > 0 ? " (\(causes(counts)))" : "")
+            + (counts.skipped > 0 ? " (\(causes(counts)))" : "") + (pace(status).map { "  \($0)" } ?? "")
+    }
+
+    /// How many URLs end a second, on the average since the batch was made, and how long the rest takes at that; nil where nothing goes on.
+    private static func pace(_ status: BatchStatus) -> String? {
+        let (done, left) = (status.counts.finished, status.total - status.counts.finished)
+        guard status.state == .running, !status.isHeld, done > 0, left > 0, status.elapsed >= 1 else { return nil }
+        let rate = Double(done) / status.elapsed
+        let number = rate >= 10 ? Wording.count(Int(rate.rounded())) : String(Double(Int(rate * 10)) / 10)
+        return "\(number) URLs/s  ETA \(Wording.seconds((Double(left) / rate).rounded(.up)))"
     }
 
     /// The state, and who ended a batch that did not come to its end.

@@ -2,6 +2,14 @@ internal import Prefetch
 
 /// Why the rest of a list is not in Redis yet, and what helps.
 enum FeedingText {
+    /// How far a list is queued while it is fed, and what the rest waits for.
+    static func progress(_ status: BatchStatus, isAlone: Bool) -> String {
+        let reason =
+            status.waitsForMemory
+            ? "for Redis, which is full" : isAlone ? "for workers, and there is none" : "for workers to take jobs"
+        return "queued \(Wording.count(status.pushed)) of \(Wording.count(status.total)) URLs; the rest waits \(reason)"
+    }
+
     /// * `hint`: what else a person may want to know of workers.
     static func lines(_ wait: ListFeeder.Wait, _ hint: String = "") -> [String] {
         switch wait {

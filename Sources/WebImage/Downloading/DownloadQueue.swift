@@ -10,6 +10,16 @@ enum QueuePlace {
     case last
 }
 
+/// Whether a host may have one more out.
+enum HostAdmission {
+    case no
+    /// Its next element.
+    case next
+    /// Any of its elements, of those that were not tried in vain: whether the host is there is to be found out, and what is next may be
+    /// what it never answers.
+    case any
+}
+
 /// The backlog: one queue per host, and the order in which hosts get the next slot.
 ///
 /// Exact order (first or last in, by priority) over all hosts that have a slot free; a host at its limit delays only itself. An
@@ -87,21 +97,31 @@ struct DownloadQueue<Element>: ~Copyable {
     }
 
     /// Takes the next element out and occupies a slot of its host until ``release(host:)``.
-    /// * `admits`: asked with a host, its limit, what it has out and what waits; one it says no to is passed over until it is let go or
-    ///   gets a slot back.
+    /// * `admits`: asked with a host, its limit, what it has out and what waits; one it says no to is passed over until it is let go
+    ///   or gets a slot back.
+    /// * `wasTried`: whether its host gave no answer to an element.
     mutating func next(
-        admits: ((_ host: String, _ limit: Int, _ running: Int, _ waiting: Int) -> Bool)? = nil
+        wasTried: (Element) -> Bool = { _ in false },
+        admits: ((_ host: String, _ limit: Int, _ running: Int, _ waiting: Int) -> HostAdmission)? = nil
     ) -> Element? {
         while let candidate = ready.popMin() {
             let entry = candidate.host
             guard hasRoom(entry), let priority = entry.nextPriority, priority == candidate.priority,
                 rank(entry, priority) == candidate.rank
             else { continue }
-            if let admits, !admits(entry.name, entry.limit, entry.running, entry.count) {
+            let admission = admits?(entry.name, entry.limit, entry.running, entry.count) ?? .next
+            let taken: (sequence: Int, element: Element)
+            switch admission {
+            case .no:
                 entry.isHeld = true
                 continue
+            case .next:
+                taken = order == .fifo ? entry.waiting[priority].removeFirst() : entry.waiting[priority].removeLast()
+            case .any:
+                let all = entry.waiting[priority].indices
+                let untried = all.filter { !wasTried(entry.waiting[priority][$0].element) }
+                taken = entry.waiting[priority].remove(at: untried.randomElement() ?? .random(in: all))
             }
-            let taken = order == .fifo ? entry.waiting[priority].removeFirst() : entry.waiting[priority].removeLast()
             entry.running += 1
             announce(entry)
             return taken.element

@@ -91,6 +91,9 @@ final class HostGovernor {
         return true
     }
 
+    /// Whether a host is left alone because it gave no answer: what begins is a probe.
+    func isSilent(_ host: String) -> Bool { records[host]?.health.silentSince != nil }
+
     /// What is known of a host, nothing at first.
     private func record(of host: String) -> Record {
         if let known = records[host] { return known }

@@ -27,9 +27,11 @@ extension ImageDownloader {
         var shares = shares
         self.shares = nil
         defer { self.shares = shares }
-        return queue.next { host, limit, running, waiting in
-            shares?.mayBegin(host, limit: limit, running: running, now: now) ?? true
-                && governor?.mayBegin(host, running: running, waiting: waiting, now: now) ?? true
+        return queue.next(wasTried: \.metSilence) { host, limit, running, waiting in
+            guard shares?.mayBegin(host, limit: limit, running: running, now: now) ?? true else { return .no }
+            guard let governor else { return .next }
+            guard governor.mayBegin(host, running: running, waiting: waiting, now: now) else { return .no }
+            return governor.isSilent(host) ? .any : .next
         }
     }
 

@@ -71,6 +71,30 @@ struct ImageDownloaderHostTests {
         for task in hanging { #expect(await task.value?.code == .timedOut) }
     }
 
+    @Test("A host is not given up for the URLs that come first and are never answered")
+    func probesAny() async throws {
+        let server = try OriginServer()
+        server.setFallback { request in
+            request.path.hasPrefix("/hang") ? OriginResponse(fault: .stallBeforeHeader) : OriginResponse(body: [1])
+        }
+        let downloader = try makeDownloader {
+            $0.hosts.failuresInARow = 4
+            $0.hosts.patience = 20
+            $0.maxConcurrentDownloads = 4
+            $0.maxParkedDownloads = 0
+            $0.downloadTimeout = 0.2
+            $0.maxAttempts = 1
+        }
+        await downloader.setSuspended(true)
+        let hanging = (0..<8).map { index in Task { await downloader.failure(server.url("/hang/\(index)")) } }
+        try await until { await downloader.currentDownloadCount == 8 }
+        let good = (0..<92).map { index in Task { try await downloader.download(server.url("/\(index)")) } }
+        try await until { await downloader.currentDownloadCount == 100 }
+        await downloader.setSuspended(false)
+        for task in good { #expect(try await task.value.body.bytes == [1]) }
+        for task in hanging { #expect(await task.value?.code == .timedOut) }
+    }
+
     @Test("After its patience a host is given up: what waits and what comes ends at once, as its last request did")
     func givesUp() async throws {
         let closed = try ClosedPort()

@@ -16,6 +16,7 @@ struct ImageDownloaderWaitingTests {
         let named = "http://one.test:\(port)"
         let downloader = try makeDownloader {
             $0.maxConnectionsPerHost = 1
+            $0.limitsOpenedAddresses = false
             $0.resolve = ["one.test:\(port):127.0.0.1"]
             $0.parkAfter = 0.2
             $0.maxParkedDownloads = 1

@@ -40,6 +40,8 @@ final class DownloadOperation {
     var excused = 0
     /// Whether its last try found nobody there.
     var metSilence = false
+    /// Whether its transfer finds out whether a silent host is there.
+    var isProbe = false
     /// Whether the operator named the address the hop goes to.
     var isNamedByOperator = false
     /// When it began to wait, for a slot or for its next try.

@@ -48,6 +48,7 @@ final class HostGovernor {
     /// * `waiting`: those that wait, this one included.
     func mayBegin(_ host: String, running: Int, waiting: Int, now: Double) -> Bool {
         let known = records[host]
+        isProbe = false
         if rate == nil && known == nil { return true }
         let record = known ?? self.record(of: host)
         if record.health.isGivenUp(patience: policy.patience, now: now) { return true }
@@ -91,8 +92,11 @@ final class HostGovernor {
         return true
     }
 
-    /// Whether a host is left alone because it gave no answer: what begins is a probe.
-    func isSilent(_ host: String) -> Bool { records[host]?.health.silentSince != nil }
+    /// Whether what ``mayBegin(_:running:waiting:now:)`` let begin last asks whether a silent host is there.
+    private(set) var isProbe = false
+
+    /// A probe ended, whatever with: the next one may begin when its time comes.
+    func probeEnded(_ host: String) { records[host]?.health.isProbing = false }
 
     /// What is known of a host, nothing at first.
     private func record(of host: String) -> Record {
@@ -103,7 +107,8 @@ final class HostGovernor {
     }
 
     private func begin(_ record: Record) {
-        if record.health.silentSince != nil { record.health.isProbing = true }
+        isProbe = record.health.silentSince != nil
+        if isProbe { record.health.isProbing = true }
     }
 
     private func look(_ record: Record, _ host: String, at time: Double) {

@@ -27,19 +27,26 @@ extension ImageDownloader {
         var shares = shares
         self.shares = nil
         defer { self.shares = shares }
-        return queue.next(wasTried: \.metSilence) { host, limit, running, waiting in
+        var isProbe = false
+        let next = queue.next(wasTried: \.metSilence) { host, limit, running, waiting in
+            isProbe = false
             guard shares?.mayBegin(host, limit: limit, running: running, now: now) ?? true else { return .no }
             guard let governor else { return .next }
             guard governor.mayBegin(host, running: running, waiting: waiting, now: now) else { return .no }
-            return governor.isSilent(host) ? .any : .next
+            isProbe = governor.isProbe
+            return isProbe ? .any : .next
         }
+        next?.isProbe = isProbe
+        return next
     }
 
     /// Why an operation ends without a request: its host was given up, or its site's certificate refused.
     func refusal(of operation: DownloadOperation) -> WebImageError? {
         let now = monotonicSeconds()
         let untrusted = asksForTrust(operation) ? untrusted.refusal(of: operation.request.origin, now: now) : nil
-        guard var error = untrusted ?? governor?.refusal(of: operation.host, now: now) else { return nil }
+        // A probe finds out whether the host is there, however long it was not.
+        let givenUp = operation.isProbe ? nil : governor?.refusal(of: operation.host, now: now)
+        guard var error = untrusted ?? givenUp else { return nil }
         error.attempts = operation.attempts - 1
         return error
     }
@@ -80,6 +87,13 @@ extension ImageDownloader {
         governor.didAnswer(
             host, error, firstByte: firstByte, began: operation.progress.hopStart,
             running: queue.runningCount(host: host), now: monotonicSeconds())
+    }
+
+    /// What may have been a probe has ended, and what it found out is noted.
+    func endProbe(of operation: DownloadOperation) {
+        guard operation.isProbe else { return }
+        operation.isProbe = false
+        governor?.probeEnded(operation.host)
     }
 
     /// A try failed; true where nobody was there to answer, and the URL is to wait with the others.

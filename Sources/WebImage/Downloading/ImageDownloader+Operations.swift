@@ -140,7 +140,10 @@ extension ImageDownloader {
             follow(location, of: operation)
         case .failure(let error):
             operation.keepPartial(handle, least: configuration.resumeFrom, error: error)
-            if error.httpStatus != nil { noteAnswer(of: operation, error, firstByte: nil) }
+            // Who sends a part of an answer is there.
+            if error.httpStatus != nil || operation.progress.bytes > 0 {
+                noteAnswer(of: operation, error, firstByte: nil)
+            }
             stopTransfer(of: operation)
             noteCertificate(of: operation, error)
             fail(operation, error)
@@ -165,6 +168,7 @@ extension ImageDownloader {
         operation.metSilence =
             governor != nil && HostGovernor.isSilence(error, bytes: operation.progress.bytes)
         if noteSilence(of: operation, error) { operation.excused += 1 }
+        endProbe(of: operation)
         let pause = retryPolicy.delay(
             afterAttempts: operation.attempts - operation.excused, error: error, random: Double.random(in: 0...1))
         guard let pause, mayTryAgain(operation, error) else {
@@ -194,6 +198,7 @@ extension ImageDownloader {
         if let index = operations.index(forKey: operation.key), operations[index].value === operation {
             operations.remove(at: index)
         }
+        endProbe(of: operation)
         tellEnd(of: operation, result)
         let waiters = operation.waiters
         operation.waiters = []

@@ -276,6 +276,7 @@ public actor ImageDownloader {
         guard operation.waiters.isEmpty else { return }
         // What is in the backlog or waits for its next try is skipped when its turn comes.
         stopTransfer(of: operation)
+        endProbe(of: operation)
         operations[key] = nil
         tellEnd(of: operation, .failure(.downloadCancelled))
         wakeIdleWaiters()

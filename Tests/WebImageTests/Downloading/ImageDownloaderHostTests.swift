@@ -60,14 +60,14 @@ struct ImageDownloaderHostTests {
         }
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 3
-            $0.hosts.patience = 20
+            $0.hosts.patience = 8
             $0.maxConcurrentDownloads = 3
             $0.maxParkedDownloads = 0
             $0.downloadTimeout = 0.2
         }
         let hanging = (0..<3).map { index in Task { await downloader.failure(server.url("/hang/\(index)")) } }
         await server.waitForRequests(3)
-        for index in 0..<10 { #expect(try await downloader.download(server.url("/\(index)")).body.bytes == [1]) }
+        for index in 0..<4 { #expect(try await downloader.download(server.url("/\(index)")).body.bytes == [1]) }
         for task in hanging { #expect(await task.value?.code == .timedOut) }
     }
 
@@ -113,6 +113,54 @@ struct ImageDownloaderHostTests {
         #expect(errors.contains { $0?.message.hasPrefix("the host has given no answer for 0 s: ") == true })
         let late = await downloader.failure("http://127.0.0.1:\(closed.port)/late")
         #expect(late?.code == .cannotConnectToHost)
+    }
+
+    @Test("A host that was given up is asked again, one URL at a time, and has all of them once it answers")
+    func isFoundAgain() async throws {
+        let first = try OriginServer()
+        let port = first.port
+        await first.stop()
+        let downloader = try makeDownloader {
+            $0.hosts.failuresInARow = 2
+            $0.hosts.patience = 0.2
+            $0.maxAttempts = 1
+        }
+        let url = "http://127.0.0.1:\(port)/"
+        try await until {
+            await downloader.failure(url)?.message.hasPrefix("the host has given no answer for ") == true
+        }
+        let second = try OriginServer(port: port)
+        second.setFallback { _ in OriginResponse(body: [7]) }
+        // Those that come before its next probe is due still end at once.
+        try await until { await downloader.failure(url) == nil }
+        for index in 0..<20 { #expect(try await downloader.download("\(url)\(index)").body.bytes == [7]) }
+    }
+
+    @Test("A probe that is cancelled is followed by the next one")
+    func probeIsLost() async throws {
+        let server = try OriginServer()
+        server.setFallback { request in
+            request.path.hasPrefix("/hang") ? OriginResponse(fault: .stallBeforeHeader) : OriginResponse(body: [1])
+        }
+        let downloader = try makeDownloader {
+            $0.hosts.failuresInARow = 2
+            $0.hosts.patience = 30
+            $0.maxAttempts = 1
+            $0.downloadTimeout = 0.3
+        }
+        let urls = (0..<2).map { server.url("/hang/\($0)") }
+        let hanging = urls.map { url in Task { await downloader.failure(url) } }
+        try await until {
+            await downloader.states(of: [urls[1]])[urls[1]]?.reason.contains("failures in a row") == true
+        }
+        // Not tried yet, so it is the probe; and nobody wants it any more while it is under way.
+        let probe = Task { await downloader.failure(server.url("/hang/probe")) }
+        await server.waitForRequests(1, to: "/hang/probe")
+        probe.cancel()
+        _ = await probe.value
+        #expect(try await downloader.download(server.url("/good")).body.bytes == [1])
+        for task in hanging { task.cancel() }
+        for task in hanging { _ = await task.value }
     }
 
     @Test("Retry-After holds back every request to the host, and no other host's")

@@ -260,7 +260,8 @@ class Cell:
                 await self.redis("DEL", saved)
                 if is_there:
                     code, text = await self.command("fsck", around=True)
-                    if code == 0:
+                    # A script may have made it anew while fsck looked.
+                    if code == 0 and await self.redis.text("TYPE", key) == wrong:
                         self.fail(f"{self.spoilt} has a wrong type, and fsck says: {text.strip()}")
                     if not await self.mend():
                         self.fail(f"repair does not put {self.spoilt} aside")

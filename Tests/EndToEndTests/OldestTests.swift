@@ -20,7 +20,7 @@ struct OldestTests {
         let port = origin.url("").split(separator: ":").last.map { $0.filter(\.isNumber) } ?? ""
         let named = "http://one.test:\(port)"
         let urls = [
-            origin.url("/a.png"), origin.url("/hangs.png"), origin.url("/busy.png"), "\(named)/first.png",
+            origin.url("/a.png"), "http://two.test:\(port)/hangs.png", origin.url("/busy.png"), "\(named)/first.png",
             "\(named)/second.png",
         ]
         _ = try await b.submit(urls, as: "held")
@@ -34,7 +34,8 @@ struct OldestTests {
             [
                 "--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8",
                 "--max-per-host",
-                "1", "--resolve", "one.test:\(port):127.0.0.1", "--lease", "3s", "--timeout", "100s",
+                "1", "--resolve", "one.test:\(port):127.0.0.1", "--resolve", "two.test:\(port):127.0.0.1", "--lease",
+                "3s", "--timeout", "100s",
             ], environment: RemoteBatch.clean)
         var text = ""
         var json = ""

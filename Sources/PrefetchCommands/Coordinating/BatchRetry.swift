@@ -33,6 +33,11 @@ struct BatchRetry: Sendable {
             if newest.state == .running {
                 guard chain.batches.count > 1, joinsRunning || !newest.isSealed else { throw Self.runs(newest) }
                 Console.note(BatchText.continuing(newest))
+                if let maxPerHost, maxPerHost != newest.options.maxPerHost {
+                    let limit =
+                        newest.options.maxPerHost.map { "its --max-per-host \($0)" } ?? "the workers' limit per host"
+                    Console.note("note: \(TerminalText.escaped(newest.id)) was begun before, and keeps \(limit)")
+                }
                 return .batch(opened(newest.id, parent: chain.batches[chain.batches.count - 2], isFed: newest.isSealed))
             }
             guard newest.counts.skipped > 0 else { return .nothing(newest) }

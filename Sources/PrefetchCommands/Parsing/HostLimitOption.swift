@@ -10,8 +10,8 @@ struct HostLimitOption: ParsableArguments {
         help: ArgumentHelp(
             "Transfers at once to one host, all workers of the queue together; 0 = no limit. (default: \(usual))",
             discussion: """
-                A batch's own limit comes before that of a worker. The default does not hold for addresses, as against names, \
-                that --allow-net opens.
+                A batch's limit overrides its workers'. Literal addresses that --allow-net opens are limited only if this \
+                option is given.
                 """))
     var maxPerHost: Int?
 

@@ -73,10 +73,14 @@ stop_engine() {
     return 0
 }
 
+# Whether an image is here, or the registry has it.
+has_image() { # name
+    "$docker" image inspect "$1" >/dev/null 2>&1 || timeout 600 "$docker" pull -q "$1" >"$work/pull.log" 2>&1
+}
+
 # A base image: what is here, what the registry has, or else one made of Debian's packages under the same name.
 base_image() { # name, function that makes it
-    "$docker" image inspect "$1" >/dev/null 2>&1 && return
-    if timeout 600 "$docker" pull -q "$1" >"$work/pull.log" 2>&1; then return; fi
+    has_image "$1" && return
     say "$1 cannot be pulled ($(tail -n 1 "$work/pull.log" | cut -c 1-90)); making one of Debian's packages"
     "$2" "$1" >"$work/make.log" 2>&1 || { tail -n 20 "$work/make.log" >&2; fail "$1 could not be made" "see the lines above"; }
 }

@@ -62,7 +62,10 @@ prometheus() { # path
     { exec 3<>"/dev/tcp/${address%:*}/${address##*:}" && printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3 && tr -d '\r' <&3 | sed '1,/^$/d'; } 2>/dev/null || true
 }
 # The one number a query comes to.
-asked() { prometheus "/api/v1/query?query=$1" | sed -nE 's/.*"value":\[[^,]*,"([^"]*)"\].*/\1/p'; }
+asked() {
+    prometheus "/api/v1/query?query=$1" \
+        | python3 -c 'import json, sys; found = json.load(sys.stdin)["data"]["result"]; print(found[0]["value"][1] if found else "")' 2>/dev/null || true
+}
 says() { [ "$(asked "$1")" = "$2" ]; }
 
 # What the profile `metrics` shows of a batch that is done: as many URLs as it has, and every rule of the alerts.
@@ -73,9 +76,62 @@ look_at_metrics() { # URLs
     await "Prometheus has the counts of the batch" 30 says 'sum(prefetch_images_total)' "$1"
     await "Prometheus sees the workers" 30 says 'sum(prefetch_workers)' "$(stack ps -q worker | wc -l)"
     want=$(grep -c -- '- alert:' docs/alerts.yaml)
-    rules=$(prometheus /api/v1/rules | grep -o '"type":"alerting"' | wc -l)
+    rules=$(prometheus /api/v1/rules \
+        | python3 -c 'import json, sys; print(sum(rule["type"] == "alerting" for group in json.load(sys.stdin)["data"]["groups"] for rule in group["rules"]))')
     [ "$rules" -eq "$want" ] || fail "Prometheus has $rules alerts in place of $want" "see docs/alerts.yaml" 1
     say "Prometheus: $(asked 'sum(prefetch_images_total)') URLs, $(asked 'sum(prefetch_workers)') workers, $rules alerts"
+}
+
+# A list of this machine, and then its images in a folder of it, named by their lines.
+take_images_out() {
+    local want got code=0
+    "$docker" run --rm "$PREFETCH_IMAGE" prefetch-origin manifest --count 100 >"$work/manifest"
+    cut -f 2 "$work/manifest" >"$work/urls.txt"
+    mkdir -m 0777 "$work/images"
+    chmod 0711 "$work"
+    stack --profile tools run --rm -T -v "$work/urls.txt:/urls.txt:ro" coord submit --wait --quiet /urls.txt >"$work/submit.log" 2>&1 || code=$?
+    [ $code -eq 3 ] || { cat "$work/submit.log" >&2; fail "submit --wait ended with $code in place of 3" "see the lines above" 1; }
+    stack --profile tools run --rm -T --user "$(id -u):$(id -g)" -v "$work/images:/images" -v "$work/urls.txt:/urls.txt:ro" \
+        coord export --to files /images >"$work/export.log" 2>&1 \
+        || { cat "$work/export.log" >&2; fail "the images cannot be exported" "see the lines above" 1; }
+    want=$(awk -F '\t' '$3 == "downloaded"' "$work/manifest" | wc -l)
+    got=$(find "$work/images" -type f | wc -l)
+    [ "$got" -eq "$want" ] || { cat "$work/export.log" >&2; fail "$got images in the folder in place of $want" "see docs/OPERATIONS.md" 1; }
+    say "$got images of a list are in a folder of this machine"
+}
+
+# compose.yaml alone queues nothing, and worker.yaml gives its Redis, here with a password, a worker of one more machine.
+production() {
+    local status gateway
+    say "compose.yaml alone, with two workers, and worker.yaml beside it"
+    alone() { "${compose[@]}" -p "$project-alone" -f docker/compose.yaml "$@"; }
+    further() { "${compose[@]}" -p "$project-further" -f docker/worker.yaml "$@"; }
+    alone up -d --scale worker=2 >"$work/up.log" 2>&1 || { tail -n 5 "$work/up.log" >&2; fail "compose.yaml alone does not start" "see the lines above" 1; }
+    await "both workers are there" 60 has_workers 2
+    status=$(alone --profile tools run --rm -T coord status 2>/dev/null)
+    [ "${status%%$'\n'*}" = "no batches" ] || fail "compose.yaml alone has something in its queue: $status" "see docker/compose.yaml" 1
+    gateway=$("$docker" network inspect bridge --format '{{(index .IPAM.Config 0).Gateway}}')
+    printf 'a secret\n' >"$work/password"
+    chmod 0644 "$work/password"
+    chmod 0711 "$work"
+    "$docker" run -d --name "$project-redis" -p "$gateway::6379" "$redis_image" \
+        redis-server --maxmemory-policy noeviction --appendonly yes --requirepass "a secret" >"$work/redis.log" 2>&1 \
+        || { cat "$work/redis.log" >&2; fail "a Redis with a password does not start" "see the lines above" 1; }
+    started_containers+=("$project-redis")
+    PREFETCH_REDIS_URL=redis://$("$docker" port "$project-redis" 6379 | sed -n 1p)/0
+    export PREFETCH_REDIS_URL PREFETCH_REDIS_PASSWORD=$work/password PREFETCH_REDIS_PASSWORD_FILE=/run/redis-password PREFETCH_HOST=img-02
+    further up -d >"$work/up.log" 2>&1 || { tail -n 5 "$work/up.log" >&2; fail "worker.yaml does not start" "see the lines above" 1; }
+    await "the worker of the further machine is ready" 60 worker_says "$(further ps -q worker)" 'worker img-02:.* is ready'
+    say "and then: $("$docker" logs "$(further ps -q worker)" 2>&1 | grep -m 1 'is ready')"
+    further down -v -t 40 >"$work/down.log" 2>&1
+    unset PREFETCH_REDIS_URL PREFETCH_REDIS_PASSWORD PREFETCH_REDIS_PASSWORD_FILE PREFETCH_HOST
+    alone down -v -t 40 >>"$work/down.log" 2>&1
+}
+has_workers() { # how many
+    alone --profile tools run --rm -T coord workers --json 2>/dev/null | python3 -c 'import json, sys
+try: workers = json.load(sys.stdin)["workers"]
+except ValueError: sys.exit(1)
+sys.exit(sum(worker["lease_left_seconds"] is not None for worker in workers) < int(sys.argv[1]))' "$1"
 }
 
 # A program of the image that has to end with a code and a line; nothing may end in silence.
@@ -99,6 +155,8 @@ bad_inputs() {
     ends_with 73 '^error: .*/cache' "${redis[@]}" -- prefetch-worker
     ends_with 73 '^error: .*/cache' "${redis[@]}" -v "${project}_cache:/cache:ro" -- prefetch-worker
     ends_with 78 '^error: .*PREFETCH_ALLOW_NET' "${redis[@]}" -e PREFETCH_ALLOW_NET=everything -v "${project}_cache:/cache" -- prefetch-worker
+    # The image speaks TLS: a Redis that does not is told from an image that cannot.
+    ends_with 69 '^error: ' -v "${project}_cache:/cache" -- prefetch-coord status --redis rediss://redis:6379/0
     # No authorities: nobody's URL is blamed for that.
     stack exec -T redis redis-cli flushall >/dev/null
     stack stop -t 40 worker >"$work/stop.log" 2>&1

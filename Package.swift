@@ -36,9 +36,10 @@ let package = Package(
         .executable(name: "prefetch-origin", targets: ["prefetch-origin"]),
     ],
     dependencies: [
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
-        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        // Exact, so that two builds of one commit are of the same sources of these.
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
     ],
     targets: [
         // Doors to C. Each is entered by one Swift module and by few files of it (scripts/check).
@@ -62,7 +63,8 @@ let package = Package(
             linkerSettings: redisLibraries),
         .target(
             name: "Prefetch", dependencies: ["WebImage", "Redis", "Threading", "CLinux", "CZlib", deque],
-            swiftSettings: settings),
+            // Bytes in the program, so that it needs no folder beside it.
+            resources: [.embedInCode("Scripts")], swiftSettings: settings),
         .target(name: "Origin", dependencies: ["CImageCodec", "CLinux", "Threading"], swiftSettings: settings),
         .target(
             name: "PrefetchCommands",

@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/resource.h>
-#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
@@ -156,24 +155,6 @@ int clinux_ofd_is_locked(int fd, int64_t offset) {
 ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count) {
     off64_t at = offset;
     return copy_file_range(in, &at, out, NULL, count, 0);
-}
-
-ssize_t clinux_share_blocks(int in, int out, int64_t offset, size_t count) {
-    union {
-        struct file_dedupe_range range;
-        char room[sizeof(struct file_dedupe_range) + sizeof(struct file_dedupe_range_info)];
-    } call;
-    memset(&call, 0, sizeof call);
-    call.range.src_offset = (uint64_t)offset;
-    call.range.src_length = count;
-    call.range.dest_count = 1;
-    call.range.info[0].dest_fd = out;
-    call.range.info[0].dest_offset = (uint64_t)offset;
-    if (ioctl(in, FIDEDUPERANGE, &call.range) != 0) return -1;
-    int status = call.range.info[0].status;
-    if (status == FILE_DEDUPE_RANGE_SAME) return (ssize_t)call.range.info[0].bytes_deduped;
-    errno = status == FILE_DEDUPE_RANGE_DIFFERS ? EILSEQ : -status;
-    return -1;
 }
 
 int clinux_syncfs(int fd) { return syncfs(fd); }
@@ -479,4 +460,12 @@ int clinux_raise_file_limit(void) {
     if (limit.rlim_cur >= limit.rlim_max || limit.rlim_cur >= 65536) return 0;
     limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
     return setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int clinux_terminal_size(int fd, int *columns, int *rows) {
+    struct winsize size = {0};
+    if (ioctl(fd, TIOCGWINSZ, &size) != 0) { return -1; }
+    *columns = size.ws_col;
+    *rows = size.ws_row;
+    return 0;
 }

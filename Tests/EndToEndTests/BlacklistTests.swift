@@ -148,7 +148,7 @@ struct BlacklistTests {
         #expect(lines[2].hasPrefix("  in the cache: \(cache)/v1/"))
         #expect(lines[2].contains(", \(image.count) bytes, png 9x7, passed decode, stored 20"))
         #expect(lines[2].contains("Z, sha256 ") && found.stderr == "")
-        #expect(lines[3] == "  looked at what was skipped in 1 batch of queue 'default'")
+        #expect(lines[3] == "  looked at 1 batch of queue 'default'")
 
         let listed = try await ran(["why", gone] + at)
         #expect(listed.stdout.contains("\n  on the list of failed URLs: httpError 404, listed "))
@@ -184,7 +184,7 @@ struct BlacklistTests {
         let json = try await ran(["why", busy, "--json"] + at)
         #expect(
             json.stdout.contains(
-                #""cached":null,"skipped":[{"batch":"mine","state":"done","line":3,"outcome":"httpError","http_status":503,"attempts":2,"#
+                #""cached":null,"elsewhere":null,"skipped":[{"batch":"mine","state":"done","line":3,"outcome":"httpError","http_status":503,"attempts":2,"#
             ), "\(json.stdout)")
 
         // By the key the batch had.
@@ -195,7 +195,8 @@ struct BlacklistTests {
             says: "error: nothing is known of http://h/none: it is not on the list of failed URLs of queue 'default'")
         let nothing = try await ran(["why", "http://h/none", "--json"] + at, exits: 66)
         #expect(nothing.stdout.hasPrefix(#"{"v":1,"url":"http://h/none","known":false,"listed":null,"#))
-        try await ran(["why", busy, "--batches", "0"] + at, exits: 66, says: "the newest 0 of 1 batch skipped")
+        try await ran(
+            ["why", busy, "--batches", "0"] + at, exits: 66, says: "skipped nor stored by the newest 0 of 1 batch")
     }
 
     @Test("workers shows who is there, who left and who was lost, or how to start one")

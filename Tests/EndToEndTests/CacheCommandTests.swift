@@ -71,7 +71,7 @@ struct CacheCommandTests {
             ["cache", "put", url, folder.path("page"), "--max-size", "3", "--cache", cache], exits: 65)
         #expect(large.stderr.contains("--max-size"))
         #expect(try DiskCache(directory: cache).totalCount == 0)
-        for words in [["rm", url], ["clear"], ["dedupe", "--reflink"], ["verify", "--repair"]] {
+        for words in [["rm", url], ["clear"], ["verify", "--repair"]] {
             _ = try await ran(["cache"] + words + ["--cache", folder.path("nothing")], exits: 66)
             #expect(access(folder.path("nothing"), F_OK) != 0)
         }
@@ -139,22 +139,6 @@ struct CacheCommandTests {
         _ = try await ran(run)
         #expect(origin.requestCount() == before + 4)
         #expect(try await ran(["cache", "verify", "--cache", cache]).stdout == "4 files, 0 damaged\n")
-    }
-
-    @Test("stat --duplicates names equal bytes, dedupe says where they cannot be shared")
-    func duplicates() async throws {
-        let shm = TemporaryDirectory(in: "/dev/shm")
-        let bytes = GeneratedImage.png(seed: 3, width: 20, height: 10)
-        for name in ["a", "b"] {
-            _ = try await ran(["cache", "put", "https://\(name)/x.png", "-", "--cache", shm.path("c")], input: bytes)
-        }
-        let stat = try await ran(["cache", "stat", "--duplicates", "--json", "--cache", shm.path("c")])
-        #expect(stat.stdout.hasPrefix(#"{"v":1,"images":2,"excess_bytes":\#(bytes.count),"groups":[{"sha256":""#))
-        let text = try await ran(["cache", "stat", "--duplicates", "--cache", shm.path("c")])
-        #expect(text.stdout.hasPrefix("2 images in 1 group of equal bytes"))
-        let dedupe = try await ran(["cache", "dedupe", "--reflink", "--cache", shm.path("c")], exits: 74)
-        #expect(dedupe.stderr.contains("cannot share blocks"))
-        _ = try await ran(["cache", "dedupe", "--cache", shm.path("c")], exits: 64)
     }
 
     @Test("submit to a folder that is no cache yet makes it one")

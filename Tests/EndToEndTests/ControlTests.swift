@@ -50,7 +50,7 @@ struct ControlTests {
         let returned = seconds()
         // Two signs of life later the worker has been told for certain; what was in flight then ends.
         try await until { seconds() - returned > 2 && origin.currentRequestCount == 0 }
-        try await until { try await remote.queue.workerFacts().allSatisfy { $0["in_flight"] == "0" } }
+        try await until { try await remote.queue.workerReports().allSatisfy { $0.report.inFlight == 0 } }
         try await until { seconds() - returned > 4 }
         #expect(lateness(origin, since: returned) < 2, "a request \(lateness(origin, since: returned)) s later")
         let asked = origin.requestCount()
@@ -88,7 +88,9 @@ struct ControlTests {
             let fields = text.split(separator: " ")
             return fields.count > 14 ? (Int(fields[13]) ?? 0) + (Int(fields[14]) ?? 0) : 0
         }
-        try await until { try await remote.queue.workerRecords().records.contains { $0.maxConcurrentDownloads > 0 } }
+        try await until {
+            try await remote.queue.workerRecords().records.contains { $0.report.maxConcurrentDownloads != nil }
+        }
         let (began, before) = (seconds(), ticks())
         try await until { seconds() - began > 4 }
         // Ticks are hundredths of a second: under 2.5 % of one core, four signs of life included.
@@ -173,7 +175,9 @@ struct ControlTests {
         #expect(
             try await done(remote, ["workers", "set", "--all", "--default"]).stdout
                 == "all workers of queue 'default': as they were started\n")
-        try await until { try await remote.queue.workerRecords().records.allSatisfy { $0.maxConcurrentDownloads == 4 } }
+        try await until {
+            try await remote.queue.workerRecords().records.allSatisfy { $0.report.maxConcurrentDownloads == 4 }
+        }
         #expect(origin.requestCount() == 50)
         for worker in workers { worker.signal(SIGKILL) }
     }

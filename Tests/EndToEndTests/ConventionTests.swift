@@ -120,8 +120,8 @@ struct ConventionTests {
             ["submit", list, "--name", "one"], ["status"], ["status", "--json"], ["workers", "--json"],
             ["failures", "one"],
             ["doctor", "--cache", b.folder.path("c")], ["doctor", "--json", "--cache", b.folder.path("c")],
-            ["config", "--show-origin"],
-            ["config", "--json"], ["metrics"], ["fsck"], ["why", "http://192.0.2.1/a.png"], ["status", "nothing"],
+            ["doctor", "--settings"], ["doctor", "--settings", "--json"], ["metrics"], ["fsck"],
+            ["why", "http://192.0.2.1/a.png"], ["status", "nothing"],
             ["cancel", "one", "--yes"], ["report", "one"],
         ] {
             for address in [url, away, "redis://:\(canary)@h:x/0", "rediss://:\(canary)@h:1/zero"] {

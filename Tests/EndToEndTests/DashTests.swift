@@ -178,7 +178,7 @@ struct DashTests {
         #expect(try await b.queue.status(of: "mine")?.priority == .high)
         try await tmux.press("2", "p")
         try await tmux.wait(for: "worker a:1 is paused")
-        #expect(try await b.queue.workerFacts()[0]["paused"] == "1")
+        #expect(try await b.queue.workerReports()[0].report.isPaused)
         try await tmux.press("1")
         try await tmux.wait(for: "every worker is paused")
         try await tmux.press("q")

@@ -71,7 +71,7 @@ struct ExportTests {
         #expect(lines[0].contains(#","bytes":\#(png.count),"sha256":""#))
         #expect(
             lines[0].hasSuffix(
-                #","format":"png","width":16,"height":12,"level":"decode","http_status":null,"attempts":null,"ended":null}"#
+                #","format":"png","width":16,"height":12,"level":"decode","http_status":null,"attempts":null,"ended":null,"host":null}"#
             ))
         let path = String(lines[0].split(separator: "\"path\":\"")[1].prefix { $0 != "\"" })
         #expect(readFile(path) == png)
@@ -85,7 +85,7 @@ struct ExportTests {
                 #"{"line":5,"url":"not a url","outcome":"invalidURL",\#(nothing)null,"attempts":0,"ended":""#))
         #expect(
             lines[3].hasSuffix(
-                #","format":"jpeg","width":24,"height":8,"level":"decode","http_status":null,"attempts":null,"ended":null}"#
+                #","format":"jpeg","width":24,"height":8,"level":"decode","http_status":null,"attempts":null,"ended":null,"host":null}"#
             ))
         #expect(lines[4].hasPrefix(#"{"line":7,"#) && lines[4].contains(path))
 
@@ -101,7 +101,9 @@ struct ExportTests {
         // An image that is gone has no path; the outcome is the batch's.
         #expect(unlink(path) == 0)
         let gone = try await ran(["export", "--to", "jsonl", "--cache", cache])
-        #expect(gone.stdout.split(separator: "\n")[0].hasSuffix(nothing + #"null,"attempts":null,"ended":null}"#))
+        #expect(
+            gone.stdout.split(separator: "\n")[0].hasSuffix(
+                nothing + #"null,"attempts":null,"ended":null,"host":null}"#))
         // Without digests there is none.
         try await ran(
             [

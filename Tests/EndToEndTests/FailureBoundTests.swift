@@ -38,9 +38,10 @@ struct FailureBoundTests {
                 (ended == nil) == (line == 7) && (ended.map { abs($0.timeIntervalSinceNow) < 600 } ?? true), "\(text)")
         }
         let table = try await ran(["export", "--to", "csv"] + at).stdout.components(separatedBy: "\r\n")
-        #expect(table[0] == "line,url,outcome,path,bytes,sha256,format,width,height,level,http_status,attempts,ended")
+        #expect(
+            table[0] == "line,url,outcome,path,bytes,sha256,format,width,height,level,http_status,attempts,ended,host")
         #expect(table[5].contains(",,,,,,,500,2,\"20"), "\(table)")
-        #expect(table[7].hasSuffix(",8,8,\"decode\",,,"), "\(table)")
+        #expect(table[7].hasSuffix(",8,8,\"decode\",,,,"), "\(table)")
         let failures = try await ran(["failures"] + at).stdout.split(separator: "\n")
         #expect(failures.count == 6 && failures.count { $0.contains("no detail kept") } == 4, "\(failures)")
         #expect(failures.count { $0.contains("httpError 404") } == 5 && failures[4].hasSuffix(", 2 tries"))

@@ -52,7 +52,7 @@ struct ForeignReaderTests {
         for form in ["csv", "tsv"] { try await coord(["export", "--to", form, "-o", folder.path("m.\(form)")]) }
         try await coord(["export", "--to", "webdataset", folder.path("shards"), "--per-shard", "3"])
         let filter =
-            #"[.line, .url, .outcome, .path, .bytes, .sha256, .format, .width, .height, .level, .http_status, .attempts, .ended, .columns.id, .columns.url, .columns.note] | map(if . == null then "" else tostring end) | tojson"#
+            #"[.line, .url, .outcome, .path, .bytes, .sha256, .format, .width, .height, .level, .http_status, .attempts, .ended, .host, .columns.id, .columns.url, .columns.note] | map(if . == null then "" else tostring end) | tojson"#
         let jq = try await ChildProcess("/usr/bin/env", ["jq", "-r", filter, jsonl])
         #expect(await jq.wait() == .exited(0), "\(jq.stderr)")
         #expect(jq.stdout.split(separator: "\n").count == 6 && jq.stdout.contains("שלום 你好"), "\(jq.stdout)")
@@ -63,10 +63,10 @@ struct ForeignReaderTests {
             folder = sys.argv[2]
             for name, dialect in (("m.csv", "excel"), ("m.tsv", "excel-tab")):
                 rows = list(csv.reader(open(folder + "/" + name, newline="", encoding="utf-8"), dialect))
-                assert rows[0] == ["line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "level", "http_status", "attempts", "ended", "id", "note", "list_url"], rows[0]
+                assert rows[0] == ["line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "level", "http_status", "attempts", "ended", "host", "id", "note", "list_url"], rows[0]
                 # Columns are sorted by their name; ours come first.
                 rows = [[cell[1:] if cell[:1] == "'" and cell[1:2] in "=+-@" else cell for cell in row] for row in rows]
-                found = [row[:14] + [row[15], row[14]] for row in rows[1:]]
+                found = [row[:15] + [row[16], row[15]] for row in rows[1:]]
                 assert found == wanted, (name, found, wanted)
             shards = sorted(os.path.join(folder, "shards", name) for name in os.listdir(folder + "/shards"))
             by_line = {row[0]: row for row in wanted if row[3]}
@@ -86,7 +86,7 @@ struct ForeignReaderTests {
         let plain = try await coord(["export", "--to", "csv"])
         #expect(
             plain.hasPrefix(
-                "line,url,outcome,path,bytes,sha256,format,width,height,level,http_status,attempts,ended\r\n1,\"http://"
+                "line,url,outcome,path,bytes,sha256,format,width,height,level,http_status,attempts,ended,host\r\n1,\"http://"
             ),
             "\(plain)")
         try await run(
@@ -95,10 +95,10 @@ struct ForeignReaderTests {
                 "own.jsonl"))
         let own = try await coord(["export", "--to", "csv"]).split(separator: "\r\n")
         #expect(
-            own.count == 3 && own[0].hasSuffix(",ended,\"a, b\"") && own[1].hasSuffix(",9,\"decode\",,,,\"x\"")
-                && own[2].hasSuffix(",9,\"decode\",,,,"))
+            own.count == 3 && own[0].hasSuffix(",ended,host,\"a, b\"") && own[1].hasSuffix(",9,\"decode\",,,,,\"x\"")
+                && own[2].hasSuffix(",9,\"decode\",,,,,"))
         let tabs = try await coord(["export", "--to", "tsv"]).split(separator: "\n")
-        #expect(tabs.count == 3 && tabs[1].hasSuffix("\t9\tdecode\t\t\t\tx") && !tabs[1].contains("\""))
+        #expect(tabs.count == 3 && tabs[1].hasSuffix("\t9\tdecode\t\t\t\t\tx") && !tabs[1].contains("\""))
     }
 
     @Test("Of sitemaps lxml and our reader have the same addresses", .needsPyPI)

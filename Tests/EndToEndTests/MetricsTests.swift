@@ -39,6 +39,13 @@ struct MetricsTests {
         return (server, try #require(Int(match.1)))
     }
 
+    /// The line of a sample of the queue that is called `default`.
+    private static func line(_ sample: String) -> String {
+        let parts = sample.split(separator: " ")
+        let labels = parts[0].contains("{") ? "," + parts[0].split(separator: "{")[1] : "}"
+        return "\(parts[0].split(separator: "{")[0]){queue=\"default\"\(labels) \(parts[1])"
+    }
+
     /// A batch with an end of every kind of worker behind it.
     private func batch() async throws -> RemoteBatch {
         let b = try await RemoteBatch()
@@ -77,17 +84,19 @@ struct MetricsTests {
             "prefetch_fetch_duration_seconds_bucket{batch=\"mine\",le=\"131.072\"} 3",
             "prefetch_fetch_duration_seconds_bucket{batch=\"mine\",le=\"+Inf\"} 4",
             "prefetch_fetch_duration_seconds_sum{batch=\"mine\"} 200.3",
-            "prefetch_fetch_duration_seconds_count{batch=\"mine\"} 4",
+            "prefetch_fetch_duration_seconds_count{batch=\"mine\"} 4", "prefetch_workers_lost_total 0",
+            "prefetch_jobs_reclaimed_total 0", "prefetch_urls_reclaimed_total 0",
         ] {
+            let line = Self.line(line)
             #expect(text.split(separator: "\n").contains(Substring(line)), "\(line) in\n\(text)")
         }
         // Every outcome has its line from the beginning, so that a rate knows where it began.
-        let outcomes = text.split(separator: "\n").filter { $0.hasPrefix("prefetch_images_total{") }
+        let outcomes = text.split(separator: "\n").filter { $0.hasPrefix("prefetch_images_total{queue=\"default\",") }
         #expect(outcomes.count == PrefetchOutcome.allCases.count)
         _ = try await b.queue.pause(.batch("mine"))
         let paused = try await b.coord(["metrics", "--format", "openmetrics"])
         #expect(await paused.wait() == .exited(0))
-        #expect(paused.stdout.contains("prefetch_batch_state{batch=\"mine\",state=\"paused\"} 1\n"))
+        #expect(paused.stdout.contains("prefetch_batch_state{queue=\"default\",batch=\"mine\",state=\"paused\"} 1\n"))
         #expect(paused.stdout.contains("# TYPE prefetch_images counter\n") && paused.stdout.hasSuffix("# EOF\n"))
         #expect(!paused.stdout.contains("# TYPE prefetch_images_total"))
         await b.redis.kill9()
@@ -133,7 +142,7 @@ struct MetricsTests {
         let write = try await b.coord(["metrics", "--textfile", file])
         #expect(await write.wait() == .exited(0) && write.stdout.isEmpty, "\(write.stderr)")
         let text = String(decoding: try #require(b.folder.read("prefetch.prom")), as: UTF8.self)
-        #expect(text.contains("prefetch_redis_up 1\n") && text.hasSuffix("\n"))
+        #expect(text.contains("prefetch_redis_up{queue=\"default\"} 1\n") && text.hasSuffix("\n"))
         #expect(try await promtool(text, b) == "")
         await b.redis.kill9()
         #expect(await (try await b.coord(["metrics", "--textfile", file])).wait() == .exited(69))
@@ -203,17 +212,17 @@ struct MetricsTests {
         let (server, port) = try await serve(b)
         await b.redis.kill9()
         let away = try await get(b, port, "/metrics")
-        #expect(away.contains("\nprefetch_redis_up 0\n") && !away.contains("prefetch_workers"))
+        #expect(away.contains("\nprefetch_redis_up{queue=\"default\"} 0\n") && !away.contains("prefetch_workers"))
         let notReady = try await get(b, port, "/readyz")
         #expect(notReady.hasPrefix("HTTP/1.1 503 Service Unavailable\r\n") && notReady.contains("Redis"), "\(notReady)")
         #expect(try await get(b, port, "/healthz").hasSuffix("ok\n"))
         try await b.redis.start()
         try await until { try await get(b, port, "/readyz").hasPrefix("HTTP/1.1 200") }
-        #expect(try await get(b, port, "/metrics").contains("\nprefetch_redis_up 1\n"))
+        #expect(try await get(b, port, "/metrics").contains("\nprefetch_redis_up{queue=\"default\"} 1\n"))
         b.redis.freeze()
-        #expect(try await get(b, port, "/metrics").contains("\nprefetch_redis_up 0\n"))
+        #expect(try await get(b, port, "/metrics").contains("\nprefetch_redis_up{queue=\"default\"} 0\n"))
         b.redis.thaw()
-        try await until { try await get(b, port, "/metrics").contains("\nprefetch_redis_up 1\n") }
+        try await until { try await get(b, port, "/metrics").contains("\nprefetch_redis_up{queue=\"default\"} 1\n") }
         server.signal(SIGTERM)
         #expect(await server.wait() == .exited(0))
     }
@@ -245,7 +254,10 @@ struct MetricsTests {
         worker.signal(SIGKILL)
         await worker.wait()
         await b.redis.kill9()
-        #expect(try await health().0 == .exited(69))
+        // They wait for it, and a new start would not bring it back; but they take no jobs.
+        let away = try await health()
+        #expect(away.0 == .exited(0) && away.1.hasPrefix("waiting: "), "\(away.1)")
+        #expect(try await health("--ready").0 == .exited(69))
     }
 
     @Test("The page names every metric, the alerts use no other, and promtool reads them")
@@ -261,10 +273,53 @@ struct MetricsTests {
         let names = Set(metrics.stdout.matches(of: /# TYPE (prefetch_[a-z_]+)/).map { String($0.1) })
         #expect(names.count > 20)
         for name in names { #expect(page.contains("`\(name)`"), "\(name)") }
-        let used = Set(alerts.matches(of: /prefetch_[a-z_]+/).map { String($0.0) })
-        #expect(used.subtracting(Set(page.matches(of: /prefetch_[a-z_]+/).map { String($0.0) })) == [])
-        let rules = try await b.shell("promtool check rules '\(root.appending(path: "alerts.yaml").path())'")
-        #expect(await rules.wait() == .exited(0), "\(rules.stdout) \(rules.stderr)")
-        #expect(rules.stdout.contains("SUCCESS: 9 rules found"))
+        let dashboard = try String(contentsOf: root.appending(path: "grafana.json"), encoding: .utf8)
+        // Alerts and dashboard: no name that is not told, samples of the histogram apart.
+        let told = names.union(["_bucket", "_sum", "_count"].map { "prefetch_fetch_duration_seconds\($0)" })
+            .union([
+                "prefetch_batch_last_completion_timestamp_seconds", "prefetch_workers_held_since_timestamp_seconds",
+            ])
+        for text in [alerts, dashboard] {
+            let used = Set(text.matches(of: /prefetch_[a-z_]+/).map { String($0.0) })
+            #expect(used.count > 8 && used.subtracting(told) == [])
+        }
+        let expressions = dashboard.matches(of: /"expr": ("(?:[^"\\]|\\.)*")/).map { String($0.1) }
+        #expect(expressions.count > 20)
+        let rules = expressions.enumerated().map {
+            "  - { record: r\($0), expr: \($1.replacing("$__rate_interval", with: "5m")) }\n"
+        }
+        b.folder.write(Array(("groups:\n- name: g\n  rules:\n" + rules.joined()).utf8), to: "dashboard.yaml")
+        for (command, said) in [
+            ("check rules alerts.yaml", "SUCCESS: 12 rules found"), ("test rules alerts_test.yaml", "SUCCESS"),
+            ("check rules '\(b.folder.path("dashboard.yaml"))'", "SUCCESS: \(expressions.count) rules found"),
+        ] {
+            let child = try await b.shell("cd '\(root.path())' && promtool \(command)")
+            #expect(await child.wait() == .exited(0), "\(command): \(child.stdout) \(child.stderr)")
+            #expect(child.stdout.contains(said), "\(child.stdout)")
+        }
+        let panels =
+            try #require(
+                try JSONSerialization.jsonObject(with: Data(dashboard.utf8)) as? [String: Any])["panels"]
+            as? [[String: Any]]
+        #expect(panels?.count ?? 0 > 10)
+    }
+
+    @Test("Workers that are lost are counted, with their jobs and the URLs of those that were open")
+    func losses() async throws {
+        let b = try await RemoteBatch()
+        _ = try await b.submit((0..<10).map { "http://192.0.2.1/\($0).png" }, as: "s")
+        for name in ["lost", "left"] { #expect(try await b.queue.join(worker: name, lease: 600_000, about: [])) }
+        _ = try await b.queue.claim(worker: "lost", sequence: 1, count: 2, lease: 600_000)
+        try await b.settle("s", 1, "http://192.0.2.1/1.png", .downloaded)
+        _ = try await b.queue.reap(worker: "lost")
+        try await b.queue.release(worker: "left", leaving: true)
+        // A name that is registered no more, and one that never was.
+        for name in ["lost", "nobody"] { _ = try await b.queue.reap(worker: name) }
+        let metrics = try await b.coord(["metrics"])
+        #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
+        for (name, value) in [("workers_lost", 1), ("jobs_reclaimed", 2), ("urls_reclaimed", 7)] {
+            #expect(
+                metrics.stdout.contains("\nprefetch_\(name)_total{queue=\"default\"} \(value)\n"), "\(metrics.stdout)")
+        }
     }
 }

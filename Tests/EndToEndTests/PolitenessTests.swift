@@ -128,8 +128,8 @@ struct PolitenessTests {
         try await until { try await stalled(bench) == 6 }
         #expect(bench.origin.requestCount() == 6)
         // What the one that has most of them leaves, the others get after its lease.
-        let largest = try #require(try await records().max { $0.inFlight < $1.inFlight })
-        let part = largest.inFlight
+        let largest = try #require(try await records().max { $0.report.inFlight < $1.report.inFlight })
+        let part = largest.report.inFlight
         let killed = try #require(workers.first { largest.id.hasSuffix(":\($0.pid)") })
         killed.signal(SIGKILL)
         _ = await killed.wait()
@@ -146,7 +146,7 @@ struct PolitenessTests {
     private func stalled(_ bench: FaultBench) async throws -> Int {
         var sum = 0
         for name in try await bench.queue.workers() {
-            sum += try await bench.redis("HGET", "\(bench.queue.keys.root):w:\(name)", "parked").count ?? 0
+            sum += try await bench.redis("HGET", "\(bench.queue.keys.root):w:\(name)", "stalled").count ?? 0
         }
         return sum
     }

@@ -68,7 +68,7 @@ struct SchemaTests {
             ("image", ["cache", "ls", "--json"]), ("cache_usage", ["cache", "du", "--json"]),
             ("cache_stat", ["cache", "stat", "--json"]), ("cache_verify", ["cache", "verify", "--json"]),
             ("cache_exists", ["cache", "exists", url, "--json"]), ("fsck", ["fsck", "--json"]),
-            ("doctor", ["doctor", "--json"]), ("config", ["config", "--json"]),
+            ("doctor", ["doctor", "--json"]), ("settings", ["doctor", "--settings", "--json"]),
             ("event", ["watch", "--json", "--from-start"]),
             ("batch", ["retry", "-n", "1", "--json", "--quiet"]),
         ] {

@@ -19,7 +19,7 @@ struct SettingsTests {
 
     @Test("Each setting says where it comes from, the stronger one first, and no password is told")
     func origins() async throws {
-        let none = try await run("config --show-origin")
+        let none = try await run("doctor --settings")
         #expect(none.stdout.contains("redis                redis://127.0.0.1:6379  (default)\n"), "\(none.stdout)")
         #expect(none.stdout.contains("cache                ./cache  (default)\n"))
         #expect(none.stdout.contains("redis_password_file  -  (not set)\n"))
@@ -27,17 +27,17 @@ struct SettingsTests {
             "REDIS_URL": "redis://u:canary@weak:1/0", "PREFETCH_REDIS_URL": "redis://u:canary@strong:2/0",
             "PREFETCH_CACHE": "/srv/images", "PREFETCH_PROGRESS": "plain",
         ]
-        let named = try await run("config --show-origin", environment: variables)
+        let named = try await run("doctor --settings", environment: variables)
         #expect(named.stdout.contains("strong:2  (environment PREFETCH_REDIS_URL)"), "\(named.stdout)")
         #expect(named.stdout.contains("/srv/images  (environment PREFETCH_CACHE)"))
         #expect(named.stdout.contains("plain  (environment PREFETCH_PROGRESS)"))
         #expect(!named.stdout.contains("canary") && !named.stderr.contains("canary"))
-        let option = try await run("config --json --cache mine --queue q", environment: variables)
+        let option = try await run("doctor --settings --json --cache mine --queue q", environment: variables)
         #expect(
             option.stdout.contains(#""redis":{"value":"the private one of mine","origin":"--cache"}"#),
             "\(option.stdout)")
         #expect(option.stdout.contains(#""queue":{"value":"q","origin":"--queue"}"#))
-        let weak = try await run("config --show-origin", environment: ["REDIS_URL": "redis://weak:1/0"])
+        let weak = try await run("doctor --settings", environment: ["REDIS_URL": "redis://weak:1/0"])
         #expect(weak.stdout.contains("redis://weak:1  (environment REDIS_URL)"))
     }
 
@@ -46,10 +46,10 @@ struct SettingsTests {
         let variables = [
             "PREFETCH_REDIS_ULR": "x", "PREFETCH_COLOUR": "1", "PREFETCH_VERSION": "of compose", "PREFETCH_CACHE": "",
         ]
-        let warned = try await run("config --show-origin", environment: variables)
+        let warned = try await run("doctor --settings", environment: variables)
         #expect(
             warned.stderr == """
-                warning: PREFETCH_COLOUR is set, and is no setting: prefetch-coord config has them all
+                warning: PREFETCH_COLOUR is set, and is no setting: prefetch-coord doctor --settings has them all
                 warning: PREFETCH_REDIS_ULR is set, and is no setting; did you mean PREFETCH_REDIS_URL?
 
                 """)

@@ -26,9 +26,9 @@ struct TerminalScreen {
             case "\u{1B}": sequence(&rest)
             default:
                 rows[row].unicodeScalars.append(scalar)
-                // The bar's signs take one column; whatever else is not ASCII takes two here.
+                // The bar's signs and an ellipsis take one column; whatever else is not ASCII takes two here.
                 let columns = rows[row].unicodeScalars.reduce(0) {
-                    $0 + ($1.isASCII || (0x2500...0x257F).contains($1.value) ? 1 : 2)
+                    $0 + ($1.isASCII || $1 == "…" || (0x2500...0x257F).contains($1.value) ? 1 : 2)
                 }
                 if isInFrame { widest = max(widest, columns) }
             }

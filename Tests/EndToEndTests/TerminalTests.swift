@@ -52,19 +52,17 @@ struct TerminalTests {
     func run() async throws {
         let b = try await RemoteBatch()
         let origin = try OriginServer()
-        let image = OriginResponse(body: GeneratedImage.png(seed: 5, width: 10, height: 10), delay: 0.005)
+        let image = OriginResponse(
+            body: GeneratedImage.png(seed: 5, width: 10, height: 10), fault: .stallBeforeHeader)
         origin.setFallback { $0.path.hasSuffix(".png") ? image : OriginResponse(status: 404) }
-        var held = image
-        held.fault = .stallBeforeHeader
-        origin.route("/held.png", held)
         let urls = (0..<198).map { origin.url("/\($0).png") } + [origin.url("/x.bad"), origin.url("/held.png")]
         let (program, cache) = (builtProduct("prefetch-coord"), b.folder.path("own"))
         let run = try await onTerminal(
-            b, "'\(program)' run '\(b.list(urls))' --cache '\(cache)' -n 2 --allow-net 127.0.0.0/8 --max-per-host 0")
-        try await until { screen(run).text.contains { $0.hasSuffix("  199/200") } }
-        // The worker that has nothing in flight leaves, and says what it did, while the lines are still redrawn.
-        var idle: Int32?
-        try await until {
+            b,
+            "'\(program)' run '\(b.list(urls))' --cache '\(cache)' -n 2 --max-concurrent-downloads 1 --allow-net 127.0.0.0/8 --max-per-host 0"
+        )
+        /// What the workers say of themselves: each a pid, how many are in flight and how many it finished.
+        func workers() async throws -> [(pid: Int32, inFlight: Int, finished: Int)] {
             let status = try await b.shell("'\(program)' status --cache '\(cache)' --json")
             await status.wait()
             func numbers(_ name: String) -> [Int] {
@@ -72,9 +70,19 @@ struct TerminalTests {
                     .compactMap { $0.split(separator: "\"\(name)\":").dropFirst().first }
                     .compactMap { Int($0.prefix { $0.isNumber }) }
             }
+            return zip(numbers("pid"), zip(numbers("in_flight"), numbers("finished"))).map { (Int32($0), $1.0, $1.1) }
+        }
+        // Each has begun one before any ends: a worker of a run that finished nothing says nothing when it leaves.
+        try await until { try await workers().count { $0.inFlight > 0 } == 2 }
+        for index in 0..<198 { origin.release("/\(index).png") }
+        try await until { screen(run).text.contains { $0.hasSuffix("  199/200") } }
+        // The worker that has nothing in flight leaves, and says what it did, while the lines are still redrawn.
+        var idle: Int32?
+        try await until {
+            let workers = try await workers()
             // What a worker says may be a second old: of those that have said all 199, nobody has one in flight that ended since.
-            guard numbers("finished").prefix(2).reduce(0, +) == 199 else { return false }
-            idle = zip(numbers("pid"), numbers("in_flight")).first { $0.1 == 0 }.map { Int32($0.0) }
+            guard workers.map(\.finished).reduce(0, +) == 199 else { return false }
+            idle = workers.first { $0.inFlight == 0 }?.pid
             return idle != nil
         }
         #expect(kill(try #require(idle), SIGTERM) == 0)

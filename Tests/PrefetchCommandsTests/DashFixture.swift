@@ -55,8 +55,8 @@ enum DashFixture {
         var reading = reading(second)
         reading.look?.status.isPaused = true
         reading.look?.status.priority = .high
-        reading.look?.workers["node-a:4122"]?.facts["paused"] = "1"
-        reading.look?.workers["node-b:977"]?.facts["trouble"] = "no space left on device"
+        reading.look?.workers["node-a:4122"]?.report.isPaused = true
+        reading.look?.workers["node-b:977"]?.report.trouble = "no space left on device"
         return reading
     }
 
@@ -85,14 +85,14 @@ enum DashFixture {
         for (number, name) in ["node-a:4121", "node-a:4122", "node-b:977", "node-b:978"].enumerated() {
             if number == 3 && second >= 20 { continue }
             look.workers[name] = BatchLook.Worker(
-                facts: [
+                WorkerReport(fields: [
                     "state": "running", "in_flight": "32", "max_concurrent_downloads": "32", "lease": "15000",
                     "rss": String(148_000_000 - number * 1_000_000), "cpu": String(second * (410 - number * 20)),
                     "checking": String(number + 2), "waiting_for_host": "0", "retrying": "70", "cache": "c1",
                     "beat": String(at - number),
                     "cache_images": String(571_930 + second - number), "cache_bytes": "53400000000",
                     "cache_limit": "200000000000",
-                ], leaseLeft: 14_000 - number * 200)
+                ]), leaseLeft: 14_000 - number * 200)
         }
         look.hosts = [
             "cdn.a.example": .init(finished: done / 3, skipped: 201, bytes: 18_400_000_000),

@@ -181,7 +181,7 @@ struct DashFrameTests {
         let at = try #require(reading.queue?.at)
         let new = try #require(TroubledHost(host: "new.example", note: note, now: at))
         reading.queue?.hosts.append(new)
-        for name in try #require(reading.look).workers.keys { reading.look?.workers[name]?.facts["in_flight"] = "0" }
+        for name in try #require(reading.look).workers.keys { reading.look?.workers[name]?.report.inFlight = 0 }
         state.take(reading)
         #expect(state.hindrance == "2 hosts left alone, the next is asked in 10.0 s")
         #expect(
@@ -191,7 +191,7 @@ struct DashFrameTests {
         let rows = state.hostRows.filter { $0.trouble != nil }
         #expect(rows.map(\.name) == ["img.b.example", "old.e.example", "new.example"])
         #expect(rows.map(\.host.finished).last == 0)
-        state.look?.workers["node-a:4121"]?.facts["waiting_for_host"] = "1200"
+        state.look?.workers["node-a:4121"]?.report.waitingForHost = 1_200
         #expect(state.hindrance == "1,200 wait for their host: 2 hosts left alone, the next is asked in 10.0 s")
         #expect(state.load.whyHostsHold == "2 hosts left alone")
         // Other batches and hosts are read less often than this one: the seconds go on.
@@ -216,23 +216,22 @@ struct DashFrameTests {
             state.log.suffix(2).map(\.text) == [
                 "host new.example is asked as usual again", "host old.e.example is asked as usual again",
             ])
-        state.look?.workers["node-a:4121"]?.facts["waiting_for_host"] = "1200"
+        state.look?.workers["node-a:4121"]?.report.waitingForHost = 1_200
         #expect(state.hindrance == "1,200 wait for their host: --max-per-host")
         #expect(shown().isEmpty && state.hostRows.allSatisfy { $0.trouble == nil && $0.host.finished > 0 })
     }
 
     @Test("A cache is told once however many workers have it, by the newest of them, in the words that have room")
     func cache() {
-        func facts(_ id: String, beat: Int, images: Int, limit: Int? = nil) -> [String: String] {
-            [
-                "cache": id, "beat": String(beat), "cache_images": String(images),
-                "cache_bytes": String(images * 1_000_000),
-            ]
-            .merging(limit.map { ["cache_limit": String($0)] } ?? [:]) { $1 }
+        func report(_ id: String, beat: Int, images: Int, limit: Int? = nil) -> WorkerReport {
+            var report = WorkerReport()
+            (report.cache, report.beat, report.cacheLimit) = (id, beat, limit)
+            (report.cacheImages, report.cacheBytes) = (images, images * 1_000_000)
+            return report
         }
-        let two = [facts("a", beat: 5, images: 2_000), facts("a", beat: 4, images: 1_990, limit: 8_000_000_000)]
-        for facts in [two, two.reversed()] {
-            let cache = CacheLoad(facts)
+        let two = [report("a", beat: 5, images: 2_000), report("a", beat: 4, images: 1_990, limit: 8_000_000_000)]
+        for reports in [two, two.reversed()] {
+            let cache = CacheLoad(reports)
             #expect(cache.text(columns: 80) == "2.0 GB of 8.0 GB (25%), 2,000 images")
             #expect(cache.text(columns: 36) == "2.0 GB of 8.0 GB (25%), 2,000 images")
             #expect(cache.text(columns: 35) == "2.0 GB of 8.0 GB (25%)")
@@ -240,9 +239,12 @@ struct DashFrameTests {
             #expect(cache.text(columns: 15) == "2.0 GB" && cache.text(columns: 5) == nil)
         }
         #expect(
-            CacheLoad(two + [facts("b", beat: 1, images: 1, limit: 5)]).text(columns: 80)
+            CacheLoad(two + [report("b", beat: 1, images: 1, limit: 5)]).text(columns: 80)
                 == "2 caches, 2.0 GB, 2,001 images")
-        #expect(CacheLoad([["cache": "a"], ["cache_images": "3", "cache_bytes": "9"]]).text(columns: 80) == nil)
+        var (nameless, empty) = (report("", beat: 1, images: 3), WorkerReport())
+        empty.cache = "a"
+        nameless.cacheBytes = 9
+        #expect(CacheLoad([empty, nameless]).text(columns: 80) == nil)
     }
 
     @Test("A minute without an end is said, with its reason")
@@ -267,7 +269,7 @@ struct DashFrameTests {
         state.look?.status.isPaused = false
         #expect(state.hindrance == "the whole queue is paused")
         state.look?.status.isQueuePaused = false
-        for name in ["node-a:4121", "node-a:4122", "node-b:977"] { state.look?.workers[name]?.facts["paused"] = "1" }
+        for name in ["node-a:4121", "node-a:4122", "node-b:977"] { state.look?.workers[name]?.report.isPaused = true }
         #expect(state.hindrance == "every worker is paused")
         state.lose("connection refused")
         #expect(state.hindrance == "Redis is away, trying again: connection refused")

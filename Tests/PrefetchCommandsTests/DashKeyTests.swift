@@ -60,7 +60,7 @@ struct DashKeyTests {
         #expect(state.press(.character("P")) == .resume(.queue))
         _ = state.press(.character("2"))
         #expect(state.press(.character("p")) == .pause(.worker("node-a:4121")))
-        state.look?.workers["node-a:4121"]?.facts["paused"] = "1"
+        state.look?.workers["node-a:4121"]?.report.isPaused = true
         #expect(state.press(.character("p")) == .resume(.worker("node-a:4121")))
         _ = state.press(.character("G"))
         #expect(state.press(.character("p")) == .none && state.notice == "only a worker that is there can be paused")

@@ -32,9 +32,6 @@ int clinux_ofd_is_locked(int fd, int64_t offset);
 /// copy_file_range(2) from an offset to where `out` stands: shares the blocks where the file system can. Declared only with
 /// _GNU_SOURCE.
 ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count);
-/// ioctl(2), FIDEDUPERANGE: lets `out` share the blocks of `in` from an offset on, where the bytes are the same, which the kernel
-/// compares. Returns how many bytes are shared now; -1 with EILSEQ where the bytes differ.
-ssize_t clinux_share_blocks(int in, int out, int64_t offset, size_t count);
 /// syncfs(2): declared only with _GNU_SOURCE.
 int clinux_syncfs(int fd);
 /// mallopt(3): buffers up to 4 MiB come from the heap, and up to 32 MiB that was freed stays with it. Bodies of images come and go by
@@ -56,6 +53,8 @@ int clinux_shared_exchange(void *word, int64_t expected, int64_t desired);
 int clinux_birth_time(int dirfd, const char *name, struct timespec *time);
 /// renameat2(2) with RENAME_NOREPLACE.
 int clinux_rename_noreplace(int olddirfd, const char *oldpath, int newdirfd, const char *newpath);
+/// ioctl(2), TIOCGWINSZ: columns and rows of a terminal. struct winsize is in Swift's Glibc module on some systems and not on others.
+int clinux_terminal_size(int fd, int *columns, int *rows);
 /// fcntl(2), F_SETFD: FD_CLOEXEC on or off.
 int clinux_set_cloexec(int fd, int on);
 /// fcntl(2), F_SETFL: O_NONBLOCK on or off.

@@ -10,6 +10,28 @@ package struct BatchExport: Sendable {
     private let disk: DiskCache
     private let rule: CacheKeyRule
     private let total: Int
+    private let cacheID: String?
+    private let state = Locked(Absent())
+
+    /// Images that are not in the cache that was looked into.
+    package struct Absent: Sendable, Equatable {
+        /// In the caches of others, and how many in each.
+        package var elsewhere: [BatchCache: Int] = [:]
+        /// Deleted since.
+        package var missing = 0
+
+        /// The same without what was found elsewhere.
+        package func without(_ found: Absent) -> Absent {
+            var rest = self
+            rest.missing -= found.missing
+            rest.elsewhere.merge(found.elsewhere) { $0 - $1 }
+            rest.elsewhere = rest.elsewhere.filter { $0.value > 0 }
+            return rest
+        }
+    }
+
+    /// What was absent until now.
+    package var absent: Absent { state.withLock { $0 } }
     private let pool = ThreadPool(threads: 1, name: "export")
 
     /// * `listPath`: where the list is now, if not where it was read.
@@ -19,6 +41,7 @@ package struct BatchExport: Sendable {
     ) async throws(PrefetchError) {
         results = try await BatchResults(chain, queue: queue, listPath: listPath)
         disk = cache
+        cacheID = cache.id
         rule = CacheKeyRule(chain.root.options.cacheKey) ?? .url
         total = chain.root.total
     }
@@ -33,7 +56,8 @@ package struct BatchExport: Sendable {
         _ body: @escaping @Sendable ([ExportedLine]) throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {
         try await forEachEntry { group throws(PrefetchError) in
-            try body(group.map { line, entry in ExportedLine(line, entry) })
+            try body(
+                group.map { line, entry in ExportedLine(line, entry, isElsewhere: entry == nil && isElsewhere(line)) })
         }
     }
 
@@ -63,7 +87,7 @@ package struct BatchExport: Sendable {
                         }
                     try folder.add(entry, as: name)
                 } else {
-                    folder.skip(isImage: line.outcome?.isSkipped == false)
+                    if line.outcome?.isSkipped != false { folder.skip() }
                 }
             }
             return true
@@ -83,8 +107,6 @@ package struct BatchExport: Sendable {
                     let digits = String(line.line)
                     let key = String(repeating: "0", count: max(0, 9 - digits.count)) + digits
                     try shards.add(entry, key: key, json: describe(ExportedLine(line, entry)))
-                } else if line.outcome?.isSkipped == false {
-                    shards.skip()
                 }
             }
             return true
@@ -164,11 +186,46 @@ package struct BatchExport: Sendable {
                 continue
             }
             do throws(WebImageError) {
-                found.append((line, try disk.lookup(forKey: rule.key(for: line.url), atLeast: .none)))
+                let entry = try disk.lookup(forKey: rule.key(for: line.url), atLeast: .none)
+                if entry == nil { miss(line) }
+                found.append((line, entry))
             } catch {
                 throw PrefetchError(.inputOutput, error.message)
             }
         }
         return found
+    }
+
+    /// Whether an image is said to be in another cache than the one that was looked into.
+    private func isElsewhere(_ line: BatchResults.Line) -> Bool { line.cache.map { $0.id != cacheID } ?? false }
+
+    private func miss(_ line: BatchResults.Line) {
+        state.withLock { absent in
+            if let cache = line.cache, isElsewhere(line) {
+                absent.elsewhere[cache, default: 0] += 1
+            } else {
+                absent.missing += 1
+            }
+        }
+    }
+}
+
+// MARK: - Figures
+
+extension BatchExport {
+    /// What the images of one batch come to, without those of its retries: a walk over its list and a look at each image.
+    /// - Throws: as ``init(_:queue:cache:listPath:)`` and ``forEachGroup(_:)``.
+    package static func figures(
+        of status: BatchStatus, queue: PrefetchQueue, cache: DiskCache, listPath: String? = nil
+    ) async throws(PrefetchError) -> ImageFigures {
+        let export = try await BatchExport(BatchChain([status]), queue: queue, cache: cache, listPath: listPath)
+        let figures = Locked(ImageFigures())
+        try await export.forEachGroup { lines throws(PrefetchError) in
+            figures.withLock { figures in
+                for line in lines { figures.add(line) }
+            }
+            return true
+        }
+        return figures.withLock { $0 }
     }
 }

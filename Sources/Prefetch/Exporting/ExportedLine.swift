@@ -29,13 +29,16 @@ package struct ExportedLine: Sendable, Equatable {
 
     /// The line and how it ended.
     package var result: BatchResults.Line
-    /// Nil where it ended without one, or somebody has deleted it since.
+    /// Nil where it ended without one, or it is in another cache, or somebody has deleted it since.
     package var image: Image?
+    /// The machine that has the image, where it is not in the cache that was looked into.
+    package var host: String?
 
     package init(_ result: BatchResults.Line, image: Image? = nil) { (self.result, self.image) = (result, image) }
 
-    init(_ result: BatchResults.Line, _ entry: CacheEntry?) {
+    init(_ result: BatchResults.Line, _ entry: CacheEntry?, isElsewhere: Bool = false) {
         self.result = result
+        host = isElsewhere ? result.cache?.host : nil
         guard let entry else { return }
         func known<Value: Equatable>(_ value: Value?, unless nothing: Value) -> Value? {
             value == nothing ? nil : value

@@ -26,6 +26,8 @@ package struct ImageFigures: Sendable, Equatable {
     package var all = Sum()
     /// Lines that ended with an image that is not in the cache any more.
     package var missing = 0
+    /// Lines whose image is in the cache of another machine.
+    package var elsewhere = 0
     /// Images by size class: one more than there are limits.
     package var sizes = [Int](repeating: 0, count: sizeLimits.count + 1)
     /// By format, of which `unknown` is nobody's guess.
@@ -42,7 +44,7 @@ package struct ImageFigures: Sendable, Equatable {
     package mutating func add(_ line: ExportedLine) {
         guard let outcome = line.result.outcome, !outcome.isSkipped else { return }
         guard let image = line.image else {
-            missing += 1
+            if line.host == nil { missing += 1 } else { elsewhere += 1 }
             return
         }
         all.add(image.bytes)

@@ -16,8 +16,6 @@ package final class ImageFolder: Sendable {
         package var present = 0
         /// Lines that ended without an image, or are open.
         package var without = 0
-        /// Lines that ended with an image that is not in the cache any more.
-        package var missing = 0
         /// Images whose name no file can have.
         package var unnamable = 0
     }
@@ -96,12 +94,8 @@ package final class ImageFolder: Sendable {
         return folder
     }
 
-    /// Notes a line for which there is no file.
-    func skip(isImage: Bool) {
-        state.withLock { tally in
-            if isImage { tally.missing += 1 } else { tally.without += 1 }
-        }
-    }
+    /// Notes a line without an image.
+    func skip() { state.withLock { $0.without += 1 } }
 
     /// * `reason`: an errno; nil: copies are what was asked for.
     private func copy(_ entry: CacheEntry, _ place: Place, because reason: Int32?) throws(PrefetchError) {

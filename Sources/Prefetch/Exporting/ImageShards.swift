@@ -12,8 +12,6 @@ package final class ImageShards: Sendable {
         package var shards = 0, new = 0
         /// Images in them.
         package var images = 0
-        /// Lines that ended with an image that is not in the cache any more.
-        package var missing = 0
     }
 
     private struct State: Sendable {
@@ -73,9 +71,6 @@ package final class ImageShards: Sendable {
         if state.images == perShard { try close(&state) }
         self.state.withLock { [state] in $0 = state }
     }
-
-    /// Notes a line whose image has gone.
-    func skip() { state.withLock { $0.tally.missing += 1 } }
 
     /// Completes the last archive.
     /// - Throws: as ``add(_:key:json:)``.

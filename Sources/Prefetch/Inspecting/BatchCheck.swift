@@ -254,3 +254,137 @@ extension BatchSnapshot {
     /// The same where less than nothing is none.
     func count(_ name: String) -> Int { max(0, number(name)) }
 }
+
+// MARK: - Lists
+
+extension BatchCheck {
+    /// Of a batch that was submitted open: its lists follow each other without a gap and have as many URLs and lines as it says; of one
+    /// that is over, that no deadline is left. Lists only become more, so those that were added since the snapshot are passed over.
+    func lists(_ snapshot: BatchSnapshot) async throws(RedisError) -> [Finding] {
+        var found: [Finding] = []
+        func tell(_ invariant: String, _ message: String) {
+            found.append(Finding(batch: batch, invariant: invariant, message: message))
+        }
+        if snapshot.fields["state"]?.string != "running" {
+            let score = try await queue.read([["ZSCORE", RedisArgument(queue.keys.deadlines), RedisArgument(batch)]])
+            if try !score[0].get().isNull { tell("I3", "it is over, and its deadline is left") }
+        }
+        guard snapshot.fields["open"]?.string == "1" else { return found }
+        let total = snapshot.fields["total"]?.int ?? 0
+        let lines = snapshot.fields["lines"]?.int ?? 0
+        var (urls, line) = (0, 0)
+        for segment in try await queue.lists(of: batch)
+        where segment.end <= total && segment.line + segment.lines <= lines {
+            if segment.base != urls || segment.line != line {
+                tell(
+                    "I2",
+                    "list \(segment.number + 1) begins at URL \(segment.base) and line \(segment.line), those before it end at "
+                        + "\(urls) and \(line)")
+            }
+            (urls, line) = (segment.end, segment.line + segment.lines)
+        }
+        if urls != total { tell("I2", "its lists have \(urls) URLs, but the total is \(total)") }
+        if snapshot.number("pushed") > total { tell("I2", "more URLs are pushed than its lists have") }
+        return found
+    }
+}
+
+// MARK: - Poison
+
+extension BatchCheck {
+    /// I6: the way on which a URL becomes `poison`.
+    private func poisonings(_ snapshot: BatchSnapshot) async throws(RedisError) -> [Finding] {
+        deaths(snapshot) + (try await details(snapshot))
+    }
+
+    private func deaths(_ snapshot: BatchSnapshot) -> [Finding] {
+        var found: [Finding] = []
+        var names = Set(snapshot.jobs.compactMap { PrefetchJob.name(ofPayload: $0) })
+        for claims in snapshot.owned.values {
+            names.formUnion(claims.compactMap { PrefetchJob.name(ofPayload: $0.payload) })
+        }
+        for (name, count) in snapshot.tries.sorted(by: { $0.key < $1.key }) {
+            let job = name.hasSuffix("!") ? String(name.dropLast()) : name
+            if !names.contains(job) {
+                found.append(finding("I6", "\(count) deaths are counted of \(name), and there is no such job"))
+            } else if job != name, count > snapshot.tries[job] ?? 0 {
+                found.append(
+                    finding(
+                        "I6",
+                        "\(count) deaths under its mark are counted of \(job), and \(snapshot.tries[job] ?? 0) in all"))
+            }
+        }
+        return found
+    }
+
+    private func details(_ snapshot: BatchSnapshot) async throws(RedisError) -> [Finding] {
+        let poison = snapshot.outcomes.indices.filter { snapshot.outcomes[$0] == PrefetchOutcome.poison.rawValue }
+            .prefix(1000)
+        guard !poison.isEmpty else { return [] }
+        let kept = try await queue.details(of: batch, indices: Array(poison))
+        let keep = snapshot.fields["details"]?.int ?? 100_000
+        var found: [Finding] = []
+        for index in poison where kept[index] == nil && snapshot.detailsKept < keep {
+            found.append(finding("I6", "the URL with the index \(index) ended poison and has no detail"))
+        }
+        // By hand and in time entries leave the list: only what just happened can be held to it.
+        let options = BatchOptions(encoded: snapshot.fields["options"]?.string ?? "{}")
+        guard snapshot.isRunning, options.blacklist != FailedURLPolicy.none.rawValue, !options.retryFailed else {
+            return found
+        }
+        // One that was made longer ago than its entries last may have lost some, and so may a list that was at its limit.
+        let at = try PrefetchQueue.time(try await queue.read(queue.clockCommands))
+        let isOld = options.lapse > 0 && at - (snapshot.fields["created"]?.int ?? 0) > options.lapse
+        let urls = kept.sorted { $0.key < $1.key }.map(\.value.url)
+        guard !urls.isEmpty, !isOld, try await queue.failedURLLimit().removed == 0 else { return found }
+        let listed = try await queue.read([
+            ["SMISMEMBER", RedisArgument(queue.keys.failed)] + urls.map { RedisArgument($0) }
+        ])
+        for (url, isListed) in zip(urls, try listed[0].get().array ?? []) where isListed.int == 0 {
+            found.append(finding("I6", "\(url) ended poison and is not on the list of failed URLs"))
+        }
+        return found
+    }
+}
+
+extension PrefetchJob {
+    /// The job's name in the head of a payload, without a look at the rest.
+    static func name(ofPayload payload: [UInt8]) -> String? {
+        let words = payload.prefix(200).prefix { $0 != UInt8(ascii: "\n") }.split(separator: UInt8(ascii: " "))
+        return words.count > 2 ? String(decoding: words[2], as: UTF8.self) : nil
+    }
+}
+
+// MARK: - Records
+
+extension BatchCheck {
+    /// I7: every URL that was skipped has one record, and no other URL has one.
+    func records(_ snapshot: BatchSnapshot) -> [Finding] {
+        var (damaged, strangers, missing) = (0, 0, 0)
+        var first: Int?
+        let chunks = (snapshot.outcomes.count + FailureRecord.chunk - 1) / FailureRecord.chunk
+        for name in snapshot.records.keys where Int(name).map({ !(0..<chunks).contains($0) }) ?? true { strangers += 1 }
+        for chunk in 0..<chunks {
+            let start = chunk * FailureRecord.chunk
+            let codes = snapshot.outcomes[start..<min(start + FailureRecord.chunk, snapshot.outcomes.count)]
+            let bytes = snapshot.records[String(chunk)] ?? []
+            guard !bytes.isEmpty || codes.contains(where: { $0 > 3 }) else { continue }
+            let (records, isSound) = FailureRecord.decode(bytes)
+            if !isSound { damaged += 1 }
+            for position in records.keys where position >= codes.count || codes[start + position] <= 3 {
+                strangers += 1
+            }
+            for (index, code) in zip(codes.indices, codes) where code > 3 && records[index - start] == nil {
+                missing += 1
+                first = first ?? index
+            }
+        }
+        var found: [Finding] = []
+        if damaged > 0 { found.append(finding("I7", "\(damaged) chunks of records are damaged")) }
+        if strangers > 0 { found.append(finding("I7", "\(strangers) records are of URLs that were not skipped")) }
+        if let first {
+            found.append(finding("I7", "\(missing) skipped URLs have no record, the first has the index \(first)"))
+        }
+        return found
+    }
+}

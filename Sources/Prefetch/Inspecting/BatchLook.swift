@@ -14,14 +14,17 @@ package struct BatchLook: Sendable {
 
     /// A registered worker as it said itself last.
     package struct Worker: Sendable, Equatable {
-        /// The fields of its record.
-        package var facts: [String: String]
+        package var report: WorkerReport
         /// Milliseconds until others may take its jobs, negative where they may.
         package var leaseLeft: Int
 
-        package init(facts: [String: String], leaseLeft: Int) {
-            (self.facts, self.leaseLeft) = (facts, leaseLeft)
+        package init(_ report: WorkerReport, leaseLeft: Int) {
+            (self.report, self.leaseLeft) = (report, leaseLeft)
         }
+
+        package var state: WorkerReport.State { report.state(leaseLeft: leaseLeft) }
+        /// Milliseconds since its last heartbeat.
+        package var silence: Int? { report.silence(leaseLeft: leaseLeft) }
     }
 
     /// Milliseconds since 1970 by the clock of Redis.

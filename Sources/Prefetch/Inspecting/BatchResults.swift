@@ -16,6 +16,8 @@ package struct BatchResults: Sendable {
         package var failure: FailureRecord?
         /// When a line that was skipped ended, ms since 1970; nil where that is not known.
         package var ended: Int?
+        /// The cache of an image, as its worker said; nil for a line without one, and where no worker said so.
+        package var cache: BatchCache?
         /// What a table had beside the URL.
         package var columns: [String: String]?
 
@@ -56,7 +58,9 @@ package struct BatchResults: Sendable {
         try await entries.forEach { entry async throws(PrefetchError) in
             var line = Line(line: entry.line, url: entry.url, outcome: nil)
             for index in readers.indices {
-                (line.outcome, line.failure, line.ended) = try await readers[index].next()
+                let result = try await readers[index].next()
+                (line.outcome, line.failure, line.ended) = (result.outcome, result.failure, result.ended)
+                line.cache = result.cache
                 guard line.outcome?.isSkipped == true else { break }
             }
             line.columns = entry.columns
@@ -69,10 +73,23 @@ package struct BatchResults: Sendable {
 private struct OutcomeReader {
     private static let step = 16_384
 
+    struct Result {
+        /// Nil of an open URL.
+        var outcome: PrefetchOutcome?
+        /// Of a skipped one, and when it ended.
+        var failure: FailureRecord?
+        var ended: Int?
+        /// Of an image.
+        var cache: BatchCache?
+    }
+
     let queue: PrefetchQueue
     let status: BatchStatus
     private var index = 0
     private var block: [UInt8] = []
+    private var caches = BatchCaches()
+    /// Empty where all images are in the first cache.
+    private var places: [UInt8] = []
     private var records: [Int: FailureRecord] = [:]
     private let reader: FailureRecords
 
@@ -82,14 +99,13 @@ private struct OutcomeReader {
         reader = FailureRecords(queue: queue, status: status)
     }
 
-    /// The next one, nil for an open URL; and of a skipped one its record and when it ended.
-    mutating func next() async throws(PrefetchError) -> (
-        outcome: PrefetchOutcome?, failure: FailureRecord?, ended: Int?
-    ) {
+    mutating func next() async throws(PrefetchError) -> Result {
         if index % Self.step == 0 {
             let range = index..<index + Self.step
             do throws(RedisError) {
                 block = try await queue.outcomes(of: status.id, range: range)
+                caches = try await queue.caches(of: status.id)
+                places = caches.count > 1 ? try await queue.places(of: status.id, range: range) : []
                 let isCancelled = status.state == .cancelled
                 let open = isCancelled ? range.filter { block[$0 - range.lowerBound] == 0 } : []
                 let hasFailures = block.contains { $0 > PrefetchOutcome.notModified.rawValue }
@@ -99,8 +115,12 @@ private struct OutcomeReader {
             }
         }
         let (code, record) = (block[index % Self.step], records[index])
+        let place = places.isEmpty ? 0 : places[index % Self.step]
         index += 1
-        if code == 0, status.state != .cancelled { return (nil, nil, nil) }
-        return (code == 0 ? .cancelled : PrefetchOutcome(code: code), record, reader.time(of: record))
+        if code == 0, status.state != .cancelled { return Result() }
+        let outcome = code == 0 ? .cancelled : PrefetchOutcome(code: code)
+        return Result(
+            outcome: outcome, failure: record, ended: reader.time(of: record),
+            cache: outcome?.isSkipped == false ? caches[place] : nil)
     }
 }

@@ -2,28 +2,14 @@ package import Redis
 internal import WebImage
 
 extension PrefetchQueue {
-    // LOOK: a batch with all that is added up of it, at one moment; reads only.
-    // ARGV: batch. Result: {time in ms, fields of the batch, counts of its workers, its hosts, jobs that wait, registered workers and
-    // the ends of their leases, what each said, 1 where the queue is paused}. Cost: seven commands, and one for each registered worker;
-    // nothing depends on the number of URLs.
-    private static let look = script(
-        "LOOK",
-        #"""
-        local id, about = ARGV[1], {}
-        local workers = redis.call('ZRANGE', K .. ':workers', 0, 511, 'WITHSCORES')
-        for i = 1, #workers, 2 do about[#about + 1] = redis.call('HGETALL', K .. ':w:' .. workers[i]) end
-        return {
-          now(), redis.call('HGETALL', batch(id)), redis.call('HGETALL', counts(id)), redis.call('HGETALL', hosts(id)),
-          redis.call('LLEN', jobs(id)), workers, about, redis.call('EXISTS', K .. ':paused')
-        }
-        """#)
+    private static let look = script(PackageResources.LOOK_lua)
 
     /// A batch at one moment; nil where Redis has none of this id. One whose deadline has passed is ended by this look, where no worker has
     /// done it.
     package func look(at id: String) async throws(RedisError) -> BatchLook? {
         let look = try await reading(of: id)
         guard let look, look.status.isPastDeadline else { return look }
-        try await endDue()
+        guard await endedDue() else { return look }
         return try await reading(of: id)
     }
 
@@ -49,7 +35,7 @@ extension PrefetchQueue {
         for (position, about) in (reply[6].array ?? []).enumerated() where 2 * position + 1 < names.count {
             guard let name = names[2 * position].string, let end = names[2 * position + 1].int else { continue }
             look.workers[name] = BatchLook.Worker(
-                facts: (about.fields ?? [:]).compactMapValues(\.string), leaseLeft: end - at)
+                WorkerReport(fields: (about.fields ?? [:]).compactMapValues(\.string)), leaseLeft: end - at)
         }
         return look
     }
@@ -71,20 +57,7 @@ extension PrefetchQueue {
         return counts
     }
 
-    // BROWSE: the newest batches, and hosts in trouble; reads only. ARGV: how many. Result: {time in ms, number of failed URLs, 1 where the
-    // queue is paused, hosts, id, fields, …}. Cost: five commands, and one a batch; O(hosts in trouble).
-    private static let browse = script(
-        "BROWSE",
-        #"""
-        local out = {
-          now(), redis.call('SCARD', K .. ':failed'), redis.call('EXISTS', K .. ':paused'), redis.call('HGETALL', K .. ':hosts')
-        }
-        for _, id in ipairs(redis.call('ZRANGE', K .. ':batches', 0, ARGV[1] - 1, 'REV')) do
-          out[#out + 1] = id
-          out[#out + 1] = redis.call('HGETALL', batch(id))
-        end
-        return out
-        """#)
+    private static let browse = script(PackageResources.BROWSE_lua)
 
     /// The newest batches, hosts in trouble, the number of failed URLs, and what Redis takes.
     package func browse(most: Int = 12) async throws(RedisError) -> QueueLook {

@@ -3,26 +3,49 @@ package import WebImage
 
 extension PrefetchQueue {
     /// Ids of all batches Redis still has, oldest first.
-    package func batches() async throws(RedisError) -> [String] {
-        let ids = (try await read([["ZRANGE", RedisArgument(keys.batches), "0", "-1"]])[0].get().array ?? [])
-            .compactMap(\.string)
+    package func batches() async throws(RedisError) -> [String] { try await present(try await batchNames()) }
+
+    /// Ids of the batches in their list, oldest first: those of which Redis still has something, and those that have expired.
+    private func batchNames() async throws(RedisError) -> [String] {
+        (try await read([["ZRANGE", RedisArgument(keys.batches), "0", "-1"]])[0].get().array ?? []).compactMap(\.string)
+    }
+
+    /// Those of them that Redis still has.
+    private func present(_ ids: [String]) async throws(RedisError) -> [String] {
         guard !ids.isEmpty else { return [] }
-        let present = try await read(ids.map { ["EXISTS", RedisArgument(keys.batch($0))] })
-        // Batches leave Redis by their expiry; what is left of them in the list goes here.
-        let gone = zip(ids, present).filter { $0.1.int != 1 }.map(\.0)
-        if !gone.isEmpty {
-            _ = try await read([["ZREM", RedisArgument(keys.batches)] + gone.map { RedisArgument($0) }])
+        let exist = try await read(ids.map { ["EXISTS", RedisArgument(keys.batch($0))] }).map { $0.int == 1 }
+        // Batches leave Redis by their expiry; what is left of them in the list goes here, or with a later look where Redis takes no
+        // writes now.
+        let gone = zip(ids, exist).filter { !$0.1 }.map { RedisArgument($0.0) }
+        if !gone.isEmpty { _ = try? await connection.pipeline([["ZREM", RedisArgument(keys.batches)] + gone]) }
+        return zip(ids, exist).filter(\.1).map(\.0)
+    }
+
+    /// The newest batch that Redis still has.
+    private func newestBatch(of listed: [String]) async throws(RedisError) -> String? {
+        for end in stride(from: listed.count, to: 0, by: -64) {
+            if let newest = try await present(Array(listed[max(0, end - 64)..<end])).last { return newest }
         }
-        return zip(ids, present).filter { $0.1.int == 1 }.map(\.0)
+        return nil
     }
 
     /// The batch a person means: an id, a unique beginning of one, or nothing for the newest.
     /// - Throws: `notFound` where there is none, or several begin so.
     package func resolve(_ name: String?) async throws(PrefetchError) -> String {
-        let ids: [String]
-        do throws(RedisError) { ids = try await batches() } catch { throw PrefetchError(error) }
+        // Of ten thousand batches only those that may be meant are asked for.
+        let matches: [String]
+        do throws(RedisError) {
+            let listed = try await batchNames()
+            if let name, !name.isEmpty {
+                matches = try await present(listed.contains(name) ? [name] : listed.filter { $0.hasPrefix(name) })
+            } else {
+                matches = try await newestBatch(of: listed).map { [$0] } ?? []
+            }
+        } catch {
+            throw PrefetchError(error)
+        }
+        if matches.count == 1 { return matches[0] }
         guard let name, !name.isEmpty else {
-            if let newest = ids.last { return newest }
             let others = await otherQueues(with: "").prefix(3).map { "'\($0)'" }.joined(separator: ", ")
             throw PrefetchError(
                 .notFound, "there is no batch yet" + (others.isEmpty ? "" : " in queue '\(queueName)'"),
@@ -30,10 +53,9 @@ extension PrefetchQueue {
                     ? "make one: prefetch-coord run urls.txt, or submit urls.txt"
                     : "queue \(others) has some: add --queue NAME")
         }
-        if ids.contains(name) { return name }
-        let matches = ids.filter { $0.hasPrefix(name) }
-        if matches.count == 1 { return matches[0] }
         if matches.isEmpty {
+            let ids: [String]
+            do throws(RedisError) { ids = try await batches() } catch { throw PrefetchError(error) }
             let elsewhere = await otherQueues(with: name).prefix(3).map { "'\($0)'" }.joined(separator: ", ")
             let known = ids.suffix(3).reversed().joined(separator: ", ")
             let hint =
@@ -61,7 +83,7 @@ extension PrefetchQueue {
     package func statuses(of ids: [String]) async throws(RedisError) -> [BatchStatus] {
         var found = try await readings(of: ids)
         for _ in 0...(ids.count / 16) where found.contains(where: \.isPastDeadline) {
-            try await endDue()
+            guard await endedDue() else { break }
             found = try await readings(of: ids)
         }
         return try await withoutDeadLinks(found)
@@ -107,15 +129,31 @@ extension PrefetchQueue {
 
     /// Outcome bytes of a range of URL indices; 0 = open.
     package func outcomes(of id: String, range: Range<Int>) async throws(RedisError) -> [UInt8] {
+        try await bytes(keys.outcomes(id), range)
+    }
+
+    /// A range of a string of one byte per URL; zeros behind its end.
+    private func bytes(_ key: String, _ range: Range<Int>) async throws(RedisError) -> [UInt8] {
         let reply = try await read([
             [
-                "GETRANGE", RedisArgument(keys.outcomes(id)), RedisArgument(range.lowerBound),
+                "GETRANGE", RedisArgument(key), RedisArgument(range.lowerBound),
                 RedisArgument(range.upperBound - 1),
             ]
         ])
         var bytes = try reply[0].get().bytes ?? []
         bytes += Array(repeating: 0, count: max(0, range.count - bytes.count))
         return bytes
+    }
+
+    /// The caches that have images of a batch.
+    package func caches(of id: String) async throws(RedisError) -> BatchCaches {
+        let fields = try await read([["HGETALL", RedisArgument(keys.caches(id))]])[0].get().fields ?? [:]
+        return BatchCaches(fields: fields.compactMapValues(\.string))
+    }
+
+    /// The numbers of the caches that the images of a range of URL indices are in; of a URL without an image it means nothing.
+    package func places(of id: String, range: Range<Int>) async throws(RedisError) -> [UInt8] {
+        try await bytes(keys.places(id), range)
     }
 
     /// Details kept about some URL indices.
@@ -156,16 +194,15 @@ extension PrefetchQueue {
         (try await read([["SMEMBERS", RedisArgument(keys.running)]])[0].get().array ?? []).compactMap(\.string).sorted()
     }
 
-    /// What each registered worker last said of itself; `id` is its name.
-    package func workerFacts() async throws(RedisError) -> [[String: String]] {
+    /// What each registered worker last said of itself, by name.
+    package func workerReports() async throws(RedisError) -> [(name: String, report: WorkerReport)] {
         let names = try await workers()
         guard !names.isEmpty else { return [] }
         let replies = try await read(names.map { ["HGETALL", RedisArgument(keys.worker($0))] })
-        var result: [[String: String]] = []
+        var result: [(name: String, report: WorkerReport)] = []
         for (name, reply) in zip(names, replies) {
-            var facts = (try reply.get().fields ?? [:]).compactMapValues(\.string)
-            facts["id"] = name
-            result.append(facts)
+            let fields = (try reply.get().fields ?? [:]).compactMapValues(\.string)
+            result.append((name, WorkerReport(fields: fields)))
         }
         return result
     }

@@ -16,6 +16,8 @@ package struct QueueFigures: Sendable {
     package var dead = 0
     /// Whoever is registered, by name.
     package var workers: [String: BatchLook.Worker] = [:]
+    /// Workers that were lost since the queue was made, the jobs that others got of theirs, and the URLs of those that were open.
+    package var lostWorkers = 0, reclaimedJobs = 0, reclaimedURLs = 0
     /// Bytes that Redis uses, and may use (0 = no limit).
     package var usedMemory = 0, maxMemory = 0
 
@@ -36,9 +38,14 @@ extension PrefetchQueue {
         let replies = try await read(
             clockCommands + [
                 ["LLEN", RedisArgument(keys.dead)], ["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"],
+                ["HMGET", RedisArgument(keys.losses), "workers", "jobs", "urls"],
             ])
         let at = try Self.time(replies)
         figures.dead = replies[2].int ?? 0
+        let losses = (replies[4].array ?? []).map { $0.count ?? 0 }
+        if losses.count == 3 {
+            (figures.lostWorkers, figures.reclaimedJobs, figures.reclaimedURLs) = (losses[0], losses[1], losses[2])
+        }
         let leases = (try replies[3].get().fields ?? [:]).compactMapValues(\.int).sorted { $0.key < $1.key }
         let running = try await runningBatches()
         figures.running = running.count
@@ -52,7 +59,7 @@ extension PrefetchQueue {
         for (position, lease) in leases.enumerated() {
             let about = rest[running.count + 2 * position].fields ?? [:]
             figures.workers[lease.key] = BatchLook.Worker(
-                facts: about.compactMapValues(\.string), leaseLeft: lease.value - at)
+                WorkerReport(fields: about.compactMapValues(\.string)), leaseLeft: lease.value - at)
             figures.jobsClaimed += (rest[running.count + 2 * position + 1].array ?? [])
                 .count { $0.string?.hasPrefix("#") == false }
         }

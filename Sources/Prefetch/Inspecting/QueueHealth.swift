@@ -32,8 +32,7 @@ package struct QueueHealth: Sendable, Equatable {
             let replies = try await queue.read(queue.clockCommands + [["LLEN", RedisArgument(queue.keys.dead)]])
             health.dead = replies[2].int ?? 0
             let now = try PrefetchQueue.time(replies)
-            health.lost = try await queue.workerRecords().records
-                .filter { $0.state == .lost && now - $0.ended < 600_000 }.map(\.id)
+            health.lost = try await queue.lostWorkers(since: now - 600_000)
             health.failedURLLimit = try await queue.failedURLLimit()
             let running = try await queue.runningBatches()
             if !running.isEmpty { health.hosts = try await queue.troubledHosts() }

@@ -17,17 +17,19 @@ package struct URLFacts: Sendable {
     package var listing: FailedURLEntry?
     /// Its image; nil where there is none, or no cache was given.
     package var image: CacheEntry?
+    /// Its image on another machine; nil where it is in the cache that was looked into, or no batch knows of one.
+    package var place: Place?
     /// Newest batch first.
     package var endings: [Ending]
     /// Batches whose details were looked through.
     package var batchesRead: Int
-    /// Batches that keep fewer details than they have failures, and whose list cannot be read here.
+    /// Batches whose list cannot be read here, and that keep fewer details than they have failures or have images on other machines.
     package var unread: [String] = []
     /// Batches Redis has.
     package var batchCount: Int
 
     /// Whether anything is known.
-    package var isKnown: Bool { listing != nil || image != nil || !endings.isEmpty }
+    package var isKnown: Bool { listing != nil || image != nil || place != nil || !endings.isEmpty }
 
     /// Looks everywhere.
     ///
@@ -35,7 +37,7 @@ package struct URLFacts: Sendable {
     /// * `key`: its key in the cache.
     /// * `cache`: where its image may be; nil: nobody looks.
     /// * `batches`: how many of the newest are looked through. Costs the transfer of what they keep of skipped URLs, and a walk over the
-    ///   list of a batch that keeps fewer details than it has failures.
+    ///   list of a batch that keeps fewer details than it has failures, or, where the image is not in `cache`, has images in another.
     /// * `listPath`: where the list of such a batch is now, if not where it was read.
     /// - Throws: what talking to Redis throws; `inputOutput` where the cache cannot be read.
     package static func read(
@@ -77,6 +79,11 @@ package struct URLFacts: Sendable {
         } catch {
             throw PrefetchError(.inputOutput, error.message, hint: "name a cache that this user may read: --cache DIR")
         }
+        guard facts.image == nil else { return facts }
+        var unread: [String] = []
+        facts.place = try await place(
+            of: url, in: statuses, besides: cache?.id, queue: queue, listPath: listPath, unread: { unread.append($0) })
+        facts.unread += unread.filter { !facts.unread.contains($0) }
         return facts
     }
 }

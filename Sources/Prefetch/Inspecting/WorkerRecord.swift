@@ -18,75 +18,47 @@ package struct WorkerRecord: Sendable, Equatable {
     /// Its name, `host:pid` unless it had to take another.
     package var id: String
     package var state: State
-    /// As it said them itself; empty and 0 where it said nothing.
-    package var host: String, pid: Int, version: String
-    /// Transfers under way; 0 where it is gone.
-    package var inFlight: Int
-    /// Transfers it may have under way, as it said itself; 0 where it did not.
-    package var maxConcurrentDownloads: Int
-    /// What it was told to have instead of what it was started with; nil: nothing, or what all were told.
-    package var wantedConcurrency: Int?
-    /// Whether it is there and claims nothing, because it was told so.
-    package var isPaused: Bool
-    /// URLs whose image is being checked and stored, or waits for that.
-    package var checking: Int
-    /// Transfers that wait for their host's turn.
-    package var waitingForHost: Int
+    /// What it said of itself last; of one that is gone only who it was and what it settled.
+    package var report: WorkerReport
     /// What it was first to settle: as it said last, or as the batches have it where that is more.
     package var finished: Int, skipped: Int, bytes: Int
-    /// Milliseconds since 1970: when it came, and when it went (0 = it is there).
-    package var since: Int, ended: Int
-    /// Milliseconds since its last sign of life; nil where it is gone, or never said how long its lease is.
-    package var silence: Int?
+    /// When it went, in milliseconds since 1970; 0 = it is there.
+    package var ended: Int
     /// Milliseconds until others may take its jobs, negative where they may; nil where it is gone.
     package var leaseLeft: Int?
-    /// What is broken where it runs; empty where nothing is.
-    package var trouble: String
-    /// What holds it, and since when; nil where nothing does.
-    package var held: WorkerHold?
-    /// What it has to say of single batches or keys within half a minute; empty where nothing.
-    package var complaint: String
-    /// The id of its cache (``DiskCache/id``); empty where it is gone or did not say.
-    package var cache: String
+
+    /// Milliseconds since its last heartbeat; nil where it is gone, or never said how long its lease is.
+    package var silence: Int? { leaseLeft.flatMap { report.silence(leaseLeft: $0) } }
 
     /// * `leaseEnd`: the end of its lease, nil where it is not registered.
     /// * `counts`: what the batches that Redis still has say of it.
     init(id: String, fields: [String: RedisValue], leaseEnd: Int?, counts: PrefetchCounts, at: Int) {
-        func number(_ name: String) -> Int { fields[name]?.count ?? 0 }
-        func text(_ name: String) -> String { fields[name]?.string ?? "" }
+        let texts = fields.compactMapValues(\.string)
+        let said = WorkerReport(fields: texts)
         self.id = id
         if let leaseEnd {
             state = leaseEnd > at ? .running : .overdue
+            report = said
         } else {
             // One that says it runs and is not registered has lost its registration with Redis' tail.
-            state = text("state") == State.left.rawValue ? .left : .lost
+            state = texts["state"] == State.left.rawValue ? .left : .lost
+            report = WorkerReport()
+            (report.host, report.pid, report.version, report.since) = (said.host, said.pid, said.version, said.since)
+            report.maxConcurrentDownloads = said.maxConcurrentDownloads
         }
-        (host, pid, version) = (text("host"), number("pid"), text("version"))
-        inFlight = leaseEnd == nil ? 0 : number("in_flight")
-        checking = leaseEnd == nil ? 0 : number("checking")
-        maxConcurrentDownloads = number("max_concurrent_downloads")
-        wantedConcurrency = leaseEnd == nil ? nil : fields["wanted"]?.int
-        isPaused = leaseEnd != nil && text("paused") == "1"
-        waitingForHost = leaseEnd == nil ? 0 : number("waiting_for_host")
         // It speaks once a second, and not at all in its last one; batches that have left Redis are in its own word only.
-        finished = max(number("finished"), counts.finished)
-        skipped = max(number("skipped"), counts.skipped)
-        bytes = max(number("bytes"), counts.bytes)
-        (since, ended) = (number("since"), leaseEnd == nil ? number("ended") : 0)
+        finished = max(said.finished, counts.finished)
+        skipped = max(said.skipped, counts.skipped)
+        bytes = max(said.bytes, counts.bytes)
+        ended = leaseEnd == nil ? fields["ended"]?.count ?? 0 : 0
         leaseLeft = leaseEnd.map { $0 - at }
-        silence = leaseEnd.flatMap { end in fields["lease"]?.int.map { max(0, at - (end - $0)) } }
-        trouble = leaseEnd == nil ? "" : text("trouble")
-        held = leaseEnd == nil ? nil : WorkerHold(fields.compactMapValues(\.string))
-        complaint = leaseEnd == nil ? "" : text("complaint")
-        cache = leaseEnd == nil ? "" : text("cache")
     }
 }
 
 extension WorkerRecord {
-    /// The caches of workers that are there, by id, with their names: more than one where they do not share a directory, so that none of them
-    /// has all images of a batch.
+    /// The caches of workers that are there, by id, with their names: more than one where machines have their own.
     package static func caches(of records: [WorkerRecord]) -> [(id: String, workers: [String])] {
-        Dictionary(grouping: records.filter { !$0.cache.isEmpty }, by: \.cache)
+        Dictionary(grouping: records.filter { !$0.report.cache.isEmpty }, by: \.report.cache)
             .map { (id: $0.key, workers: $0.value.map(\.id).sorted()) }
             .sorted { ($1.workers.count, $0.id) < ($0.workers.count, $1.id) }
     }
@@ -123,15 +95,30 @@ extension PrefetchQueue {
         return (present + past, isComplete)
     }
 
-    /// First-write counts over all batches.
+    /// Names of workers that were lost after a time, newest first; none from a Redis with over a million keys.
+    package func lostWorkers(since time: Int) async throws(RedisError) -> [String] {
+        let replies = try await read([["ZRANGE", RedisArgument(keys.workers), "0", "-1"], ["DBSIZE"]])
+        let registered = (try replies[0].get().array ?? []).compactMap(\.string)
+        guard try replies[1].get().int ?? .max <= Self.mostKeysForWorkers else { return [] }
+        return try await ends(ofWorkers: Array(try await namesOfRecords().subtracting(registered)))
+            .filter { $0.value.state == .lost && $0.value.ended > time }
+            .sorted { ($0.value.ended, $0.key) > ($1.value.ended, $1.key) }.map(\.key)
+    }
+
+    /// First-write counts over all batches, a round trip for a thousand of them.
     private func countsOfWorkers() async throws(RedisError) -> [String: PrefetchCounts] {
         var sums: [String: PrefetchCounts] = [:]
-        for batch in try await batches() {
-            for (worker, counts) in try await workerCounts(of: batch) {
-                for outcome in PrefetchOutcome.allCases {
-                    sums[worker, default: PrefetchCounts()][outcome] += counts[outcome]
+        let batches = try await batches()
+        for start in stride(from: 0, to: batches.count, by: 1000) {
+            let part = batches[start..<min(start + 1000, batches.count)]
+            // A key of a wrong type is its own batch's fault.
+            for reply in try await read(part.map { ["HGETALL", RedisArgument(keys.workerCounts($0))] }) {
+                for (worker, counts) in Self.countsByWorker(reply.fields ?? [:]) {
+                    for outcome in PrefetchOutcome.allCases {
+                        sums[worker, default: PrefetchCounts()][outcome] += counts[outcome]
+                    }
+                    sums[worker]?.bytes += counts.bytes
                 }
-                sums[worker]?.bytes += counts.bytes
             }
         }
         return sums

@@ -9,6 +9,7 @@ extension PrefetchKeys {
         ("batches", "zset"), ("running", "set"), ("ready:high", "list"), ("ready:normal", "list"),
         ("ready:low", "list"), ("bell", "list"), ("wheel", "string"), ("paused", "string"), ("concurrency", "string"),
         ("workers", "zset"), ("hold", "string"), ("clock", "hash"), ("dead", "list"), ("held", "hash"),
+        ("losses", "hash"),
         ("slots", "hash"), ("deadlines", "zset"), ("hosts", "hash"), ("failed", "set"), ("failed:meta", "hash"),
         ("failed:lapses", "zset"), ("failed:stays", "zset"), ("failed:limit", "hash"),
     ]
@@ -17,7 +18,7 @@ extension PrefetchKeys {
     static let ofBatch: [Typed] = [
         ("b:*", "hash"), ("b:*:o", "string"), ("b:*:skipped", "hash"), ("b:*:records", "hash"),
         ("b:*:lists", "list"), ("b:*:w", "hash"), ("b:*:hosts", "hash"), ("b:*:refused", "hash"),
-        ("b:*:tries", "hash"), ("jobs:*", "list"),
+        ("b:*:tries", "hash"), ("b:*:caches", "hash"), ("b:*:places", "string"), ("jobs:*", "list"),
     ]
 
     /// Keys that workers, hosts and sites have: no other key names all that there are.

@@ -9,14 +9,7 @@ extension PrefetchQueue {
         package var entry: FailedURLEntry
     }
 
-    // ENLIST: puts URLs onto the list of failed URLs by hand. What stood beside one of them goes: without a date it lapses for nobody.
-    // ARGV: URLs, at least one. Result: how many were not on it. Again: 0. Cost: O(URLs).
-    private static let enlist = script(
-        "ENLIST", allowsOOM: false,
-        #"""
-        strip(ARGV)
-        return redis.call('SADD', K .. ':failed', unpack(ARGV))
-        """#)
+    private static let enlist = script(PackageResources.ENLIST_lua)
 
     /// Puts URLs onto the list, to stay until they are taken off, whatever a batch says about entries that lapse.
     ///
@@ -27,9 +20,7 @@ extension PrefetchQueue {
         return try await run(Self.enlist, urls.map { RedisArgument($0) }).int ?? 0
     }
 
-    // UNLIST: takes URLs off the list of failed URLs, with what stands beside them.
-    // ARGV: URLs, at least one. Result: how many were on it. Again: 0. Cost: O(URLs).
-    private static let unlist = script("UNLIST", "return unlist(ARGV)")
+    private static let unlist = script(PackageResources.UNLIST_lua)
 
     /// Takes URLs off the list; returns how many were on it.
     ///

@@ -2,236 +2,7 @@ package import Redis
 package import WebImage
 
 extension PrefetchQueue {
-    // REPORT: outcomes of jobs of one batch.
-    // ARGV: worker, batch, its nonce, most details kept, ms after which what it lists lapses (0 = never); then for each job: its name, "1" where it has ended, one byte per URL (0 = nothing to say),
-    // 4 bytes big endian per URL that is not 0 (its length; nothing where all are 0), the failures (for neighbours that ended alike 5
-    // bytes: first and last position, HTTP status in two, tries), number of details, {position, detail}…, number of URLs to list,
-    // {position, URL, meta tail}…, number of URLs to take off the list, {position, URL}….
-    // Result: {OK, then for each job 1 where this call was first to settle all it says, else one byte per URL: the outcome where it was
-    // first, else 0} or {state}; {gone} too where a later batch has the name; {BROKEN, why} where a key of the batch has another type:
-    // nothing is written then, and as in CLAIM the batch leaves the ready lists until it is repaired.
-    // For exactly the URLs it is first to settle it writes the outcome, adds to the counts of the batch and of the worker, keeps
-    // the detail and the record and changes the failed set; then it completes the batch if that was the last one. Again, or from a
-    // worker that was reaped in between: changes nothing more. Cost: O(URLs). Jobs together: a call from Lua costs Redis more than what
-    // it does, and most of them are for the batch.
-    // While a repair counts the outcomes anew, piece by piece up to the index `recount`, it adds to that count as well.
-    // A job that has ended for its worker and has open URLs goes back: Redis was started anew without its last second, in which they were
-    // reported.
-    private static let report = script(
-        "REPORT",
-        #"""
-        local worker, id, nonce, most, lapse, at = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 6
-        local m = redis.call('HMGET', batch(id), 'state', 'recount', 'nonce', 'created')
-        if (m[3] or '') ~= nonce then m = {'gone'} end
-        -- Before the first write: a script that fails in the middle has written outcomes without their counts.
-        redis.call('HLEN', own(worker))
-        if m[1] == 'running' then
-          for _, look in ipairs({{'STRLEN', outcomes(id)}, {'HLEN', counts(id)}, {'HLEN', skipped(id)}, {'HLEN', records(id)},
-              {'HLEN', tries(id)}, {'LLEN', jobs(id)}}) do
-            local reply = redis.pcall(unpack(look))
-            if type(reply) == 'table' and reply.err then
-              takeOut(id)
-              redis.call('HSET', batch(id), 'broken', words(reply))
-              return {'BROKEN', words(reply)}
-            end
-          end
-        end
-        local isRunning, recounted, recount = m[1] == 'running', tonumber(m[2] or '0'), {}
-        local count, new, skippedNew, bytes = {}, 0, 0, 0
-        local ended, heard, back, notes, out = {}, {}, {}, {}, {'OK'}
-        local rows = {}
-        -- So many bytes of a code. In two steps: string.rep costs a call for each repetition.
-        local function all(code, n)
-          rows[code] = rows[code] or string.rep(string.rep(string.char(code), 16), 16)
-          return n == 256 and rows[code] or rows[code]:sub(1, n)
-        end
-        -- As strings, and byte by byte only where somebody was there before: most reports are the first of all their URLs, and many
-        -- have one code.
-        local function settle(name, start, n, isFinal, said, lengths)
-          local base = tonumber(start)
-          local old, first = redis.call('GETRANGE', outcomes(id), start, base + n - 1), said
-          local untouched = old == all(0, #old)
-          if not untouched then
-            local was, mine = {old:byte(1, -1)}, {said:byte(1, -1)}
-            for i = 1, n do if (was[i] or 0) ~= 0 then mine[i] = 0 end end
-            first = string.char(unpack(mine))
-          end
-          local codes, c = {}, 0
-          local code = first:byte(1)
-          if first == all(code, n) then
-            codes[code] = n
-          else
-            for _, code in ipairs({first:byte(1, -1)}) do codes[code] = (codes[code] or 0) + 1 end
-          end
-          codes[0] = nil
-          for code, k in pairs(codes) do
-            c = c + k
-            count[code] = (count[code] or 0) + k
-            if code > 3 then skippedNew = skippedNew + k end
-          end
-          new = new + c
-          if c > 0 and lengths ~= '' then
-            local at = 1
-            for i = 1, n do
-              if said:byte(i) ~= 0 then
-                if untouched or first:byte(i) ~= 0 then bytes = bytes + struct.unpack('>I4', lengths, at) end
-                at = at + 4
-              end
-            end
-          end
-          if c > 0 then
-            if untouched then
-              old = said
-            else
-              local both = {old:byte(1, -1)}
-              for i = 1, n do both[i] = (both[i] or 0) ~= 0 and both[i] or first:byte(i) end
-              old = string.char(unpack(both))
-            end
-            redis.call('SETRANGE', outcomes(id), start, old)
-            -- What a repair has counted already, it has to hear of.
-            if base < recounted then
-              for i = 1, math.min(n, recounted - base) do
-                local code = first:byte(i) or 0
-                if code ~= 0 then recount[code] = (recount[code] or 0) + 1 end
-              end
-            end
-          end
-          if c > 0 or isFinal and redis.call('HEXISTS', own(worker), name .. '@' .. nonce) == 1 then
-            heard[#heard + 1] = name
-            heard[#heard + 1] = name .. '!'
-          end
-          if isFinal and (#old < n or old:find('\0', 1, true)) then
-            local claim = name .. '@' .. nonce
-            local payload = redis.call('HGET', own(worker), claim)
-            if payload then back[#back + 1] = {claim, payload} end
-          end
-          out[#out + 1] = untouched and 1 or first
-          return first
-        end
-        while ARGV[at] do
-          local name, isFinal, details = ARGV[at], ARGV[at + 1] == '1', tonumber(ARGV[at + 5])
-          local start, n = name:match(':(%d+):(%d+)$')
-          if isFinal then ended[#ended + 1] = name .. '@' .. nonce end
-          local note = {base = tonumber(start), details = at + 6, listed = at + 7 + 2 * details, failures = ARGV[at + 4]}
-          local listed = tonumber(ARGV[note.listed - 1])
-          note.unlisted = note.listed + 3 * listed + 1
-          local unlisted = tonumber(ARGV[note.unlisted - 1])
-          if isRunning then
-            note.first = settle(name, start, tonumber(n), isFinal, ARGV[at + 2], ARGV[at + 3])
-            note.isWhole = note.first == ARGV[at + 2]
-            if details + listed + unlisted > 0 or note.failures ~= '' then notes[#notes + 1] = note end
-          end
-          at = note.unlisted + 2 * unlisted
-        end
-        if #ended > 0 then redis.call('HDEL', own(worker), unpack(ended)) end
-        if #heard > 0 then redis.call('HDEL', tries(id), unpack(heard)) end
-        if not isRunning then return {m[1] or 'gone'} end
-        if new > 0 then
-          for code, c in pairs(count) do
-            redis.call('HINCRBY', batch(id), 'o' .. code, c)
-            redis.call('HINCRBY', counts(id), worker .. ':' .. code, c)
-          end
-          for code, c in pairs(recount) do redis.call('HINCRBY', batch(id), 'r' .. code, c) end
-          redis.call('HINCRBY', batch(id), 'finished', new)
-          if skippedNew > 0 then redis.call('HINCRBY', batch(id), 'skipped', skippedNew) end
-          if bytes > 0 then
-            redis.call('HINCRBY', batch(id), 'bytes', bytes)
-            redis.call('HINCRBY', counts(id), worker .. ':bytes', bytes)
-          end
-          local t = string.format('%d', now())
-          redis.call('HSET', batch(id), 'last', t)
-          local function list(urls, tails)
-            local known, metas, latest, places = {}, {}, {}, {}
-            local place = string.format('%d', t + lapse)
-            local fresh = t .. ' ' .. t .. ' 1 '
-            -- Of a list that is new to the set nothing is known; that is one look.
-            local added = redis.call('SADD', K .. ':failed', unpack(urls))
-            if added < #urls then known = redis.call('HMGET', K .. ':failed:meta', unpack(urls)) end
-            for i, url in ipairs(urls) do
-              local since, times = (latest[url] or known[i] or ''):match('^(%d+) %d+ (%d+) ')
-              latest[url] = (since and since .. ' ' .. t .. ' ' .. (times + 1) .. ' ' or fresh) .. tails[i]
-              metas[2 * i - 1] = url
-              metas[2 * i] = latest[url]
-              places[2 * i - 1], places[2 * i] = place, url
-            end
-            redis.call('HSET', K .. ':failed:meta', unpack(metas))
-            local here, there = K .. ':failed:lapses', K .. ':failed:stays'
-            if lapse == 0 then here, there = there, here end
-            redis.call('ZREM', there, unpack(urls))
-            redis.call('ZADD', here, unpack(places))
-            -- More than it adds, so what has lapsed becomes less while failures come.
-            sweepListed(2 * #urls)
-          end
-          -- The records of all jobs go into their chunks of 256 indices together.
-          local seconds = math.floor((t - (tonumber(m[4]) or t)) / 1000)
-          seconds = struct.pack('>I4', math.max(0, math.min(seconds, 4294967294)))
-          local chunks, names = {}, {}
-          local function record(first, last, tail)
-            while first <= last do
-              local name = string.format('%d', math.floor(first / 256))
-              local stop = math.min(last, first - first % 256 + 255)
-              if not chunks[name] then
-                chunks[name] = {}
-                names[#names + 1] = name
-              end
-              table.insert(chunks[name], string.char(first % 256, stop % 256) .. tail .. seconds)
-              first = stop + 1
-            end
-          end
-          for _, note in ipairs(notes) do
-            local function isFirst(position) return note.first:byte(position + 1) ~= 0 end
-            for i = 1, #note.failures, 5 do
-              local from, to = note.failures:byte(i, i + 1)
-              local tail = note.failures:sub(i + 2, i + 4)
-              if note.isWhole then
-                record(note.base + from, note.base + to, tail)
-              else
-                for position = from, to do
-                  if isFirst(position) then record(note.base + position, note.base + position, tail) end
-                end
-              end
-            end
-            -- All of a kind in one command.
-            local entries, room = {}, 0
-            if note.listed > note.details + 1 then room = most - redis.call('HLEN', skipped(id)) end
-            for i = note.details, note.listed - 3, 2 do
-              if room <= 0 then break end
-              if isFirst(ARGV[i]) then
-                entries[#entries + 1] = string.format('%d', note.base + ARGV[i])
-                entries[#entries + 1] = ARGV[i + 1]
-                room = room - 1
-              end
-            end
-            if #entries > 0 then redis.call('HSET', skipped(id), unpack(entries)) end
-            local urls, tails = {}, {}
-            for i = note.listed, note.unlisted - 4, 3 do
-              if isFirst(ARGV[i]) then
-                urls[#urls + 1] = ARGV[i + 1]
-                tails[#tails + 1] = ARGV[i + 2]
-              end
-            end
-            -- The list of failed URLs is no batch's: where it is broken the outcomes count all the same, and LISTED complains.
-            if #urls > 0 then pcall(list, urls, tails) end
-            local taken = {}
-            for i = note.unlisted, note.unlisted + 2 * tonumber(ARGV[note.unlisted - 1]) - 2, 2 do
-              if isFirst(ARGV[i]) then taken[#taken + 1] = ARGV[i + 1] end
-            end
-            if #taken > 0 then pcall(unlist, taken) end
-          end
-          if #names > 0 then
-            local fields = {}
-            for i, old in ipairs(redis.call('HMGET', records(id), unpack(names))) do
-              fields[2 * i - 1] = names[i]
-              fields[2 * i] = (old or '') .. table.concat(chunks[names[i]])
-            end
-            redis.call('HSET', records(id), unpack(fields))
-          end
-        end
-        -- Also where all was settled before: the call that did it may have ended here, at a key of a wrong type.
-        closeIfComplete(id)
-        for _, job in ipairs(back) do giveBack(job[1], job[2]) end
-        return out
-        """#)
+    private static let report = script(PackageResources.REPORT_lua)
 
     /// What Redis said to one report.
     package struct Answer: Sendable {
@@ -243,24 +14,25 @@ extension PrefetchQueue {
         package var refusal: String?
     }
 
-    /// Reports groups of outcomes in one round trip. Returns for each the outcomes this call was first to settle, by position; nil
+    /// Reports groups of outcomes in one round trip; `cache` is where the images of them are. Returns for each the outcomes this call was first to settle, by position; nil
     /// where the batch is no longer running, or did not take them.
     package func report(
-        _ reports: [Report], worker: String
+        _ reports: [Report], worker: String, cache: BatchCache? = nil
     ) async throws(RedisError) -> [[(position: Int, outcome: PrefetchOutcome)]?] {
-        try await report(reports, worker: worker, namesServer: false).answers.map {
+        try await report(reports, worker: worker, cache: cache, namesServer: false).answers.map {
             $0.isOver || $0.refusal != nil ? nil : $0.first
         }
     }
 
     /// The same; tells too which start of Redis has answered, where that is wanted.
     func report(
-        _ reports: [Report], worker: String, namesServer: Bool
+        _ reports: [Report], worker: String, cache: BatchCache?, namesServer: Bool
     ) async throws(RedisError) -> (answers: [Answer], server: String) {
         let groups = Self.groups(of: reports)
         let calls = groups.map { group in
             RedisScriptCall(
-                Self.report, keys: [RedisArgument(keys.root)], arguments: Self.arguments(of: group, worker: worker))
+                Self.report, keys: [RedisArgument(keys.root)],
+                arguments: Self.arguments(of: group, worker: worker, cache: cache))
         }
         let answer = try await patiently { () async throws(RedisError) in
             let (replies, server) =
@@ -348,11 +120,14 @@ extension PrefetchQueue {
         return fields.map { ($0.key, $0.value.string ?? "") }.sorted { $0.host < $1.host }
     }
 
-    private static func arguments(of group: [(number: Int, report: Report)], worker: String) -> [RedisArgument] {
+    private static func arguments(
+        of group: [(number: Int, report: Report)], worker: String, cache: BatchCache?
+    ) -> [RedisArgument] {
         let first = group[0].report
         var arguments = [
             RedisArgument(worker), RedisArgument(first.batch.id), RedisArgument(first.batch.nonce),
-            RedisArgument(first.keepDetails), RedisArgument(first.lapse),
+            RedisArgument(first.keepDetails), RedisArgument(first.lapse), RedisArgument(cache?.id ?? ""),
+            RedisArgument(cache?.place ?? ""),
         ]
         for (_, report) in group { arguments += report.arguments() }
         return arguments

@@ -33,14 +33,14 @@ package final class URLSettings: Sendable, Equatable {
     }
 
     /// nil where nothing is asked.
-    init?(_ line: JSONLine) throws(WebImageError) {
-        options = try WebImageOptions(names: line.options ?? [])
-        headers = (line.headers ?? [:]).sorted { $0.key < $1.key }.map { HTTPHeader($0.key, $0.value) }
-        sha256 = line.sha256?.lowercased()
-        mirrors = line.mirrors ?? []
+    init?(options: WebImageOptions, headers named: [String: String]?, sha256: String?, mirrors: [String]) {
+        self.options = options
+        headers = (named ?? [:]).sorted { $0.key < $1.key }.map { HTTPHeader($0.key, $0.value) }
+        self.sha256 = sha256?.lowercased()
+        self.mirrors = mirrors
         if options.isEmpty && headers.isEmpty && sha256 == nil && mirrors.isEmpty { return nil }
         let fields = Fields(
-            options: options.isEmpty ? nil : options, headers: line.headers, sha256: sha256,
+            options: options.isEmpty ? nil : options, headers: named, sha256: self.sha256,
             mirrors: mirrors.isEmpty ? nil : mirrors)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -20,7 +20,7 @@ package final class HistoryLog: Sendable {
     /// - Throws: `inputOutput` or `cacheUnavailable` where the file cannot be made.
     package init(folder: String, queue: String) throws(PrefetchError) {
         if mkdir(folder, 0o755) != 0 && errno != EEXIST { throw Self.failure("make", folder) }
-        let host = PrefetchWorker.host
+        let host = ThisHost.name
         var start = Self.now
         let name = String(decoding: host.utf8.map { $0 == UInt8(ascii: "/") ? UInt8(ascii: "-") : $0 }, as: UTF8.self)
         var (path, file): (String, Int32)

@@ -9,6 +9,7 @@ package import WebImage
 /// Not with the policies `sd3` and `sd4`, which ask the failed URLs before the cache. A worker that was faster has found the same.
 package struct CacheHits: Sendable {
     private let disk: DiskCache
+    private let cache: BatchCache
     private let options: BatchOptions
     private let policy: FailedURLPolicy
     private let rule: CacheKeyRule
@@ -17,6 +18,7 @@ package struct CacheHits: Sendable {
     /// * `disk`: the cache the batch's workers have.
     package init(_ disk: DiskCache, options: BatchOptions) {
         self.disk = disk
+        cache = BatchCache(disk)
         self.options = options
         policy = FailedURLPolicy(rawValue: options.blacklist) ?? .smart
         rule = CacheKeyRule(options.cacheKey) ?? .url
@@ -28,7 +30,8 @@ package struct CacheHits: Sendable {
         let reports = await threads.run { [self] in jobs.compactMap { report($0, of: batch) } }
         for start in stride(from: 0, to: reports.count, by: 64) {
             _ = try await queue.report(
-                Array(reports[start..<min(start + 64, reports.count)]), worker: "submit:\(PrefetchWorker.hostAndPID)")
+                Array(reports[start..<min(start + 64, reports.count)]), worker: "submit:\(ThisHost.nameAndPID)",
+                cache: cache)
         }
     }
 

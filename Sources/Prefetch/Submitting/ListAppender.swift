@@ -1,4 +1,4 @@
-internal import Redis
+package import Redis
 
 /// Adds a list to an open batch. The list takes its place in one step, so any number may add theirs at once; then its URLs are pushed,
 /// which whoever comes later with the same list goes on with.
@@ -37,7 +37,7 @@ package struct ListAppender: Sendable {
         let result: PrefetchQueue.AppendResult
         do throws(RedisError) {
             result = try await queue.append(
-                list, to: batch, nonce: nonce, host: PrefetchWorker.host, again: again)
+                list, to: batch, nonce: nonce, host: ThisHost.name, again: again)
         } catch {
             throw PrefetchError(error)
         }
@@ -77,5 +77,17 @@ package struct ListAppender: Sendable {
                 .configuration, "\(batch) is \(why) and takes no more lists",
                 hint: "submit the list as a batch of its own")
         }
+    }
+}
+
+extension PrefetchQueue {
+    /// ``append(hash:total:lines:path:to:nonce:host:again:)`` of a list that was read.
+    @discardableResult
+    package func append(
+        _ list: URLList, to batch: String, nonce: String, host: String, again: Bool = false
+    ) async throws(RedisError) -> AppendResult {
+        try await append(
+            hash: list.hash, total: list.total, lines: list.lines, path: list.absolutePath, to: batch, nonce: nonce,
+            host: host, again: again)
     }
 }

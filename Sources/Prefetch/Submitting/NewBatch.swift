@@ -35,7 +35,7 @@ package struct NewBatch: Sendable {
         var fields = [
             ("total", String(list?.total ?? 0)), ("list", list?.absolutePath ?? ""), ("hash", list?.hash ?? ""),
             ("options", options.encoded), ("order", order.rawValue), ("priority", priority.rawValue),
-            ("keep", String(keep)), ("details", String(keepDetails)), ("host", PrefetchWorker.host),
+            ("keep", String(keep)), ("details", String(keepDetails)), ("host", ThisHost.name),
         ]
         if isOpen { fields += [("open", "1"), ("lines", String(list?.lines ?? 0))] }
         if let limit { fields.append(("limit", String(limit))) }

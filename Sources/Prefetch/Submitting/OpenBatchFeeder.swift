@@ -77,7 +77,7 @@ package struct OpenBatchFeeder: Sendable {
 
     /// A list of others, where this process can read it and it is still the same.
     private static func readable(_ segment: ListSegment) -> URLList? {
-        guard segment.host == PrefetchWorker.host, let list = try? URLList(path: segment.path) else { return nil }
+        guard segment.host == ThisHost.name, let list = try? URLList(path: segment.path) else { return nil }
         return list.hash == segment.hash ? list : nil
     }
 

@@ -88,7 +88,11 @@ final class HeldFolder: Sendable {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-            guard count > 0 || errno == EINTR else { throw .file("write", "\(path)/\(temporary)") }
+            guard count > 0 || errno == EINTR else {
+                let error = PrefetchError.file("write", "\(path)/\(name)")
+                unlinkat(descriptor, temporary, 0)
+                throw error
+            }
             rest = rest.dropFirst(max(0, count))
         }
         guard !isSynced || fsync(file) == 0, renameat(descriptor, temporary, descriptor, name) == 0,

@@ -58,6 +58,8 @@ extension PrefetchError {
         let reason = code == ELOOP ? "a symbolic link is not followed there" : String(cString: strerror(code))
         return PrefetchError(
             isDisk ? .inputOutput : .cacheUnavailable, "cannot \(verb) \(path): \(reason)",
-            hint: isDisk ? "" : "name a folder you may write to with --cache")
+            hint: isDisk
+                ? "make room on that disk, or mend it, then run it again"
+                : "name a folder you may write to with --cache")
     }
 }

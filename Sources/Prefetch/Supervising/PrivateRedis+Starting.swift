@@ -39,7 +39,7 @@ extension PrivateRedis {
             throw PrefetchError(.redisUnavailable, "cannot start \(program.path): \(error.reason)")
         }
         do throws(PrefetchError) {
-            let record = ServerRecord(socket: socket, host: Self.hostName, owner: getpid(), server: child.pid)
+            let record = ServerRecord(socket: socket, host: ThisHost.name, owner: getpid(), server: child.pid)
             try folder.data.write(record.json, to: PrivateRedisFolder.recordName)
             try await waitUntilReady(child, logStart: Int(status.st_size))
         } catch {
@@ -105,7 +105,7 @@ extension PrivateRedis {
                 .redisUnavailable, "another process holds \(folder.lock), but no Redis answers on \(folder.socket)",
                 hint: "look for it with: fuser '\(folder.lock)'")
         }
-        guard record.host == hostName else {
+        guard record.host == ThisHost.name else {
             return PrefetchError(
                 .redisUnavailable,
                 "the cache \(folder.cache) is in use on host \(record.host), by process \(record.owner)",
@@ -115,14 +115,6 @@ extension PrivateRedis {
             .redisUnavailable,
             "the private Redis of \(folder.cache) does not answer; process \(record.owner) has started it as \(record.server)",
             hint: "its log is \(folder.log)")
-    }
-
-    static var hostName: String {
-        var name = [UInt8](repeating: 0, count: 256)
-        name.withUnsafeMutableBytes { bytes in
-            _ = gethostname(bytes.assumingMemoryBound(to: CChar.self).baseAddress!, bytes.count - 1)
-        }
-        return String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
     }
 
     /// Commands that the queue does not need and that reach beyond it: other files, other machines, code. Redis carries out whatever its

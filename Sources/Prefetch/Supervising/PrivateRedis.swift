@@ -19,7 +19,7 @@ package actor PrivateRedis {
     /// How often a user looks whether the owner has gone.
     private static let lookInterval = Duration.milliseconds(100)
     /// How long a server whose lock is taken may take to answer: its owner may be starting it, or leaving.
-    private static let patience = Duration.seconds(5)
+    package static let patience = Duration.seconds(5)
 
     /// Where the server is.
     package nonisolated let configuration: RedisConfiguration
@@ -56,6 +56,7 @@ package actor PrivateRedis {
     /// - Parameters:
     ///   - cache: the folder; made where it is missing.
     ///   - admission: on what terms.
+    ///   - patience: how long a server that is being started, or ended, may take to answer; default 5 s.
     ///   - searchPath: where redis-server is looked for; default PATH.
     ///   - onFailure: called once when the server cannot be kept running; every command fails from then on.
     /// - Returns: a user of the server.
@@ -63,7 +64,7 @@ package actor PrivateRedis {
     ///   `cacheUnavailable` (the folder cannot be made, or something in it is not this user's alone), `configuration` (no state folder),
     ///   `notFound` (no server runs, and none may be started), `inputOutput`, and `stopped` when cancelled.
     package static func attach(
-        cache: String, admission: CacheAdmission, searchPath: String? = nil,
+        cache: String, admission: CacheAdmission, patience: Duration = PrivateRedis.patience, searchPath: String? = nil,
         onFailure: @escaping @Sendable (PrefetchError) -> Void = { _ in }
     ) async throws(PrefetchError) -> PrivateRedis {
         let folder = try await PrivateRedisFolder.admit(cache: cache, admission)

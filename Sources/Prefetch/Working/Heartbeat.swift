@@ -62,7 +62,7 @@ actor Heartbeat {
     private let jobs: JobLedger
     private let watched: Watched
     private let lease: Duration
-    private let interval: Duration
+    private let interval: Duration, idleInterval: Duration
     private let probe = DiskProbe()
 
     private var statement: Statement?
@@ -89,6 +89,7 @@ actor Heartbeat {
         self.hold = hold
         self.lease = .milliseconds(lease)
         interval = Self.interval(lease: lease)
+        idleInterval = Self.interval(lease: lease, isIdle: true)
         let alarm = ThreadAlarm()
         let reference = WeakHeartbeat()
         executor = ThreadExecutor(
@@ -102,8 +103,11 @@ actor Heartbeat {
 
     deinit { executor.stop() }
 
-    /// Every second, or every third of a lease where that is shorter.
-    static func interval(lease: Int) -> Duration { min(.milliseconds(lease / 3), .seconds(1)) }
+    /// Every second, or every third of a lease where that is shorter; always the latter where the worker has no job: then nobody looks at its
+    /// figures, and what it is told it need not know before it claims again.
+    static func interval(lease: Int, isIdle: Bool = false) -> Duration {
+        isIdle ? .milliseconds(lease / 3) : min(.milliseconds(lease / 3), .seconds(1))
+    }
 
     /// Takes what the worker says now, and sends it. Returns at once.
     nonisolated func tell(_ statement: Statement) {
@@ -147,6 +151,7 @@ actor Heartbeat {
         guard let statement, !isOver else { return }
         let began = ContinuousClock.now
         // The worker says something new before that; without it, its last words are said again.
+        let interval = statement.claims.names.isEmpty ? idleInterval : interval
         due = began + interval + min(interval, Duration.milliseconds(500))
         await lookAtDisk(statement.worker, now: began)
         let isHung = isHung(now: began)

@@ -45,6 +45,7 @@ extension PrefetchWorker {
                     lastJobSize = claim.job.entries.count
                     group.addTask(executorPreference: pool) { await self.runJob(id, claim) }
                 }
+                hasClaimed.ring()
             case .claimed:
                 sequence = next
                 if configuration.burst, jobs.isEmpty, await nothingIsLeft() { return }
@@ -83,20 +84,24 @@ extension PrefetchWorker {
         return min(8, max(1, wanted / max(1, lastJobSize)) * reach)
     }
 
-    /// Sleeps until there is work: a blocking look at the bell, which leaves it where it is.
+    /// Sleeps until there is work: a blocking look at the bell, which leaves it where it is. A minute at most: somebody may have taken the
+    /// bell away.
     private func waitForWork() async {
-        let seconds = configuration.burst ? 0.2 : 5
-        do throws(RedisError) {
-            let reply = try await bellConnection.blocking(
-                [
-                    "BLMOVE", RedisArgument(queue.keys.bell), RedisArgument(queue.keys.bell), "RIGHT", "RIGHT",
-                    RedisArgument("\(seconds)"),
-                ], timeout: .seconds(seconds))
-            // Between the bell and a claim another worker may have taken the last job.
-            if !reply.isNull { try? await Task.sleep(for: .milliseconds(2)) }
-        } catch {
-            guard error.code != .interrupted else { return }
-            try? await Task.sleep(for: .milliseconds(200))
+        let (seconds, looks) = configuration.burst ? (0.2, 1) : (5, 12)
+        for _ in 0..<looks where !draining.isOpen && !Task.isCancelled {
+            do throws(RedisError) {
+                let reply = try await bellConnection.blocking(
+                    [
+                        "BLMOVE", RedisArgument(queue.keys.bell), RedisArgument(queue.keys.bell), "RIGHT", "RIGHT",
+                        RedisArgument("\(seconds)"),
+                    ], timeout: .seconds(seconds))
+                guard !reply.isNull else { continue }
+                // Between the bell and a claim another worker may have taken the last job.
+                try? await Task.sleep(for: .milliseconds(2))
+            } catch {
+                if error.code != .interrupted { try? await Task.sleep(for: .milliseconds(200)) }
+            }
+            return
         }
     }
 
@@ -144,18 +149,6 @@ extension PrefetchWorker {
         let context = BatchContext(status)
         if status.state != .running { context.over.open() }
         batches[batch] = context
-        if status.cache != cacheID, status.state == .running { await compareCache(with: batch.id) }
         return context
-    }
-
-    /// Says so where others fetch the same batch into another cache. Both work, but neither has all its images.
-    private func compareCache(with batch: String) async {
-        guard !cacheID.isEmpty else { return }
-        let own = cacheID
-        let reply = await persist { () async throws(RedisError) in try await queue.setCache(of: batch, id: own) }
-        guard let reply, let first = reply, first != own else { return }
-        complaints.say(
-            "the images of \(batch) are in the cache \(first.prefix(8)), and this worker's \(manager.cache.disk.directory) is another, "
-                + "\(own.prefix(8)): none of them has all; give all workers the same --cache")
     }
 }

@@ -3,15 +3,25 @@ internal import Threading
 internal import WebImage
 
 extension PrefetchWorker {
-    /// Tells the heartbeat what to say, every second, or every third of a lease where that is shorter, and acts on what comes back.
+    /// Tells the heartbeat what to say, at its intervals, and acts on what comes back.
     func beatLoop() async {
         let interval = Heartbeat.interval(lease: configuration.lease)
-        var isFirst = true
+        let idleInterval = Heartbeat.interval(lease: configuration.lease, isIdle: true)
+        var (isFirst, hasSaidIdle) = (true, false)
         while !Task.isCancelled {
             // The first one at once: it brings what the worker is to keep to.
-            if !isFirst { do { try await Task.sleep(for: interval) } catch { return } }
+            if !isFirst {
+                do { try await Task.sleep(for: interval) } catch { return }
+                // That it has nothing any more it says at once.
+                if jobs.isEmpty, hasSaidIdle, !orders.isWorkerPaused {
+                    await hasClaimed.wait(atMost: idleInterval - interval)
+                }
+            }
             isFirst = false
-            if let statement = await statement() { heartbeat.tell(statement) }
+            if let statement = await statement() {
+                hasSaidIdle = statement.claims.names.isEmpty
+                heartbeat.tell(statement)
+            }
             await heartbeat.bell.wait(atMost: interval)
             for news in heartbeat.takeNews() { await heed(news) }
         }
@@ -26,18 +36,22 @@ extension PrefetchWorker {
         guard !isJoining else { return nil }
         // Begun, and neither transferred nor about to be.
         let checking = max(0, min(slots.used, jobs.openCount) - activity.operations)
-        let about =
-            [
-                ("in_flight", String(activity.running + activity.parked)), ("checking", String(checking)),
-                ("waiting_for_host", String(activity.waitingForHost)), ("finished", String(ownTotals.finished)),
-                ("skipped", String(ownTotals.skipped)), ("bytes", String(ownTotals.bytes)),
-                ("trouble", fault.message ?? ""), ("oldest", oldest),
-                ("max_concurrent_downloads", String(concurrency)), ("complaint", complaints.current ?? ""),
-                ("cache", cacheID),
-                ("retrying", String(activity.retrying)), ("parked", String(activity.parked)),
-            ] + aboutCache + Vitals.now
+        var report = WorkerReport()
+        (report.inFlight, report.stalled) = (activity.running + activity.parked, activity.parked)
+        (report.checking, report.retrying) = (checking, activity.retrying)
+        report.waitingForHost = activity.waitingForHost
+        (report.finished, report.skipped, report.bytes) = (ownTotals.finished, ownTotals.skipped, ownTotals.bytes)
+        report.maxConcurrentDownloads = concurrency
+        (report.trouble, report.complaint) = (fault.message ?? "", complaints.current ?? "")
+        (report.oldest, report.cache) = (oldest, cache.id)
+        // As far as that is known without asking its disk, which may hang.
+        if let known = manager.cache.disk.knownTotals {
+            (report.cacheImages, report.cacheBytes) = (known.count, known.size)
+            report.cacheLimit = keeper.limits.maxSize
+        }
+        (report.residentBytes, report.cpu) = (Vitals.residentBytes, Vitals.milliseconds)
         return Heartbeat.Statement(
-            worker: name, batches: Array(jobs.batches), claims: claims, about: about)
+            worker: name, batches: Array(jobs.batches), claims: claims, about: report.fields)
     }
 
     private func heed(_ news: Heartbeat.News) async {
@@ -52,6 +66,7 @@ extension PrefetchWorker {
             learnOfUnlisted(orders.unlisted ?? 0)
             await persist { () async throws(RedisError) in try await tellHosts(through: queue) }
             await learnOfHosts(orders.hostsVersion)
+            if orders.mayReap { reapBell.ring() }
         case .lost(let worker): await rejoin(after: worker)
         case .failed(let error):
             if error.code == .reply {
@@ -87,18 +102,13 @@ extension PrefetchWorker {
         PrefetchQueue.KnownClaims(sequence: sequence, names: jobs.names(of: name))
     }
 
-    /// What the cache has and may have, as far as that is known without asking its disk, which may hang.
-    private var aboutCache: [(String, String)] {
-        guard let known = manager.cache.disk.knownTotals else { return [] }
-        return [("cache_images", String(known.count)), ("cache_bytes", String(known.size))]
-            + (keeper.limits.maxSize.map { [("cache_limit", String($0))] } ?? [])
-    }
-
-    /// Looks for the dead every third of a lease, more or less. There is no leader: the script's own look makes one winner.
+    /// Looks for the dead where a heartbeat was told that there may be some, and every four leases. There is no leader: the script's own look
+    /// makes one winner.
     func reapLoop() async {
         while !Task.isCancelled {
-            let wait = Double(configuration.lease) / 3 * Double.random(in: 0.7...1.3)
-            do { try await Task.sleep(for: .milliseconds(Int(wait))) } catch { return }
+            await reapBell.wait(atMost: .milliseconds(configuration.lease * 4))
+            // Not all that were told come together.
+            do { try await Task.sleep(for: .milliseconds(Int.random(in: 0...100))) } catch { return }
             var result: PrefetchQueue.ReapResult?
             repeat {
                 result = await persist { () async throws(RedisError) in try await queue.reap() }

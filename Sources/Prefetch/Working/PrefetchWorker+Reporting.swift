@@ -41,7 +41,8 @@ extension PrefetchWorker {
         // What ended with open URLs goes back without blame.
         var unfinished: [(id: Int, run: JobRun)] = []
         do throws(RedisError) {
-            let (answers, server) = try await queue.report(reports, worker: worker, namesServer: history != nil)
+            let (answers, server) = try await queue.report(
+                reports, worker: worker, cache: cache, namesServer: history != nil)
             history?.confirmed(worker, number, server: server, reports, answers)
             redisAnswers()
             for ((id, run), answer) in zip(ready, answers) {

@@ -20,6 +20,10 @@ public actor PrefetchWorker {
     /// Closed while the disk does not answer: nothing is claimed.
     nonisolated let hold: FaultGate
     nonisolated let heartbeat: Heartbeat
+    /// Rings with each claim that brought jobs.
+    nonisolated let hasClaimed = Bell()
+    /// Rings where a heartbeat was told that there may be something to reap.
+    nonisolated let reapBell = Bell()
     /// Opens on the first signal: nothing new begins.
     nonisolated let draining = Latch()
     /// Opens when the drain timeout has passed: what is in flight is left open, unless it continues in the background.
@@ -29,8 +33,8 @@ public actor PrefetchWorker {
     nonisolated let jobs: JobLedger
     nonisolated let bellConnection: RedisConnection
     nonisolated let keeper: CacheKeeper
-    /// What tells its cache from others; empty where it has no id.
-    nonisolated let cacheID: String
+    /// Where the images of its reports are.
+    nonisolated let cache: BatchCache
 
     var name = ""
     var sequence = 0
@@ -89,7 +93,7 @@ public actor PrefetchWorker {
         bellConnection = RedisConnection(
             redis, name: "prefetch-worker-bell", following: queue.keys.root, onPlaces: close)
         pool = manager.pool
-        cacheID = manager.cache.disk.id ?? ""
+        cache = BatchCache(manager.cache.disk)
         keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)
         let jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads, history: configuration.history)
         slots = URLSlots(limit: Self.slots(for: configuration.maxConcurrentDownloads))
@@ -205,10 +209,10 @@ public actor PrefetchWorker {
     }
 
     private func nextName() -> (name: String, about: [(String, String)]) {
-        let base = configuration.name.isEmpty ? Self.hostAndPID : configuration.name
+        let base = configuration.name.isEmpty ? ThisHost.nameAndPID : configuration.name
         name = lossCount == 0 ? base : "\(base).\(lossCount)"
         sequence = 0
-        var about = [("host", Self.host), ("pid", String(getpid())), ("version", PrefetchVersion)]
+        var about = [("host", ThisHost.name), ("pid", String(getpid())), ("version", PrefetchVersion)]
         // Orders were given to the process, not to the name it had.
         if orders.isWorkerPaused { about.append(("paused", "1")) }
         if let count = orders.ownConcurrency { about.append(("wanted", String(count))) }
@@ -252,12 +256,4 @@ public actor PrefetchWorker {
             // Redis is away: the lease runs out and others take the jobs.
         }
     }
-
-    static var host: String {
-        var buffer = [CChar](repeating: 0, count: 256)
-        gethostname(&buffer, buffer.count - 1)
-        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-
-    static var hostAndPID: String { "\(host):\(getpid())" }
 }

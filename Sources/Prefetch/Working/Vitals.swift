@@ -2,21 +2,15 @@ internal import Glibc
 
 /// What this process takes of its machine, as a worker says it with each sign of life.
 enum Vitals {
-    /// `rss` in bytes and `cpu` in milliseconds since its start; what cannot be read is left out.
-    static var now: [(String, String)] {
-        var values: [(String, String)] = []
-        if let bytes = residentBytes { values.append(("rss", String(bytes))) }
+    /// Processor time since its start in milliseconds; nil where it cannot be read.
+    static var milliseconds: Int? {
         var usage = rusage()
-        if getrusage(Int32(RUSAGE_SELF.rawValue), &usage) == 0 {
-            let times = [usage.ru_utime, usage.ru_stime]
-            let milliseconds = times.reduce(0) { $0 + $1.tv_sec * 1000 + Int($1.tv_usec) / 1000 }
-            values.append(("cpu", String(milliseconds)))
-        }
-        return values
+        guard getrusage(Int32(RUSAGE_SELF.rawValue), &usage) == 0 else { return nil }
+        return [usage.ru_utime, usage.ru_stime].reduce(0) { $0 + $1.tv_sec * 1000 + Int($1.tv_usec) / 1000 }
     }
 
-    /// The second number of /proc/self/statm, in pages (proc(5)).
-    private static var residentBytes: Int? {
+    /// Memory in bytes, by the second number of /proc/self/statm, in pages (proc(5)); nil where it cannot be read.
+    static var residentBytes: Int? {
         guard let file = fopen("/proc/self/statm", "re") else { return nil }
         defer { fclose(file) }
         var buffer = [CChar](repeating: 0, count: 128)

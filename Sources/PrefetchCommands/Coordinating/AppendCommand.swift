@@ -23,7 +23,7 @@ struct AppendCommand: AsyncParsableCommand {
     @Argument(help: "The batch, or the beginning of its name.")
     var batch: String
 
-    @Argument(help: "The list: one URL a line, a pipe, or - for standard input.")
+    @Argument(help: "The list: one URL a line, a pipe, or - for standard input.", completion: .file())
     var file: String
 
     @Flag(help: "Only go on with a list that the batch has and that was not queued to its end.")

@@ -40,7 +40,7 @@ struct BatchFollower: Sendable {
             do throws(PrefetchError) {
                 return .success(
                     try await look { status, _ async in
-                        if lines.isDue(status) { Console.note(lines.line(for: status, await load())) }
+                        if lines.isDue(status) { Console.note(lines.line(for: status, await load(status))) }
                     })
             } catch {
                 return .failure(error)
@@ -82,8 +82,7 @@ struct BatchFollower: Sendable {
                 try await look(readsOutcomes: true) { status, settled async in
                     let skipped = settled.filter(\.outcome.isSkipped)
                     let named = await describe(Array(skipped.prefix(await progress.room)))
-                    await progress.show(
-                        status, await load(), failures: named, unnamed: skipped.count - named.count)
+                    await progress.show(status, await load(status), failures: named)
                 })
         } catch {
             return .failure(error)
@@ -128,42 +127,26 @@ struct BatchFollower: Sendable {
         }
     }
 
-    private func load() async -> WorkerLoad {
+    private func load(_ status: BatchStatus) async -> WorkerLoad {
         do throws(RedisError) {
-            var load = WorkerLoad(try await queue.workerFacts())
+            var load = WorkerLoad(try await queue.workerReports())
+            load.last = try await LastURLs.read(status, queue)
             if load.isHeldByHosts { load.hostsLeftAlone = try await queue.troubledHosts().count { $0.isLeftAlone } }
             return load
         } catch { return WorkerLoad() }
     }
 
-    /// A line for each of these URLs that were skipped.
+    /// A line for each of these URLs that were skipped and of which Redis has the details.
     private func describe(_ skipped: [SettledURL]) async -> [String] {
         guard !skipped.isEmpty else { return [] }
         let details: [Int: FailureDetail]
         do throws(RedisError) { details = try await queue.details(of: id, indices: skipped.map(\.index)) } catch {
             details = [:]
         }
-        return skipped.map { item in
-            guard let detail = details[item.index] else { return "skipped: \(item.outcome.name)" }
+        return skipped.compactMap { item in
+            guard let detail = details[item.index] else { return nil }
             let status = detail.outcome == .httpError ? detail.httpStatus.map { " \($0)" } ?? "" : ""
             return "skipped: \(detail.outcome.name)\(status)  \(TerminalText.url(detail.url))"
-        }
-    }
-
-    /// Runs what follows a batch until it ends or a signal comes; nil for the latter.
-    static func untilStopped<Result: Sendable>(
-        _ stop: StopRequest, _ session: Session, _ body: @escaping @Sendable () async throws -> Result?
-    ) async throws -> Result? {
-        try await withThrowingTaskGroup(of: Result?.self) { group in
-            group.addTask { try await body() }
-            group.addTask {
-                await stop.first.wait()
-                // A Redis that does not answer must not hold up the end.
-                if stop.first.isOpen { session.queue.connection.interrupt() }
-                return nil
-            }
-            defer { group.cancelAll() }
-            return try await group.next() ?? nil
         }
     }
 }

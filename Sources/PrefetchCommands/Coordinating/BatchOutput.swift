@@ -13,15 +13,18 @@ struct BatchOutput: Sendable {
     var readOnly: [String] = []
     /// Where the list is now, if not where it was read.
     var listPath: String?
+    /// Manifests of the same batch from other machines.
+    var merged: [String] = []
 
     /// Writes the newest results of the chain that a batch belongs to.
     /// - Throws: `notFound`, `unreadableList`, `cacheUnavailable`, `inputOutput`, `redisUnavailable`, `stopped`.
     func write(_ id: String, to target: Target) async throws(PrefetchError) {
-        let disk = try Self.openCache(cache, readOnly)
+        let disk = try CacheOpening.forReading(cache, readOnly)
         let chain = try await BatchChain.read(id, queue: queue)
         let export = try await BatchExport(chain, queue: queue, cache: disk, listPath: listPath)
+        let others = try ManifestMerge(merged, shown: ShownURL.url)
         switch target {
-        case .text(let text, let path): try await write(text, of: export, to: path)
+        case .text(let text, let path): try await write(text, of: export, others, to: path)
         case .files(let path): try await fill(path, export, .lines)
         case .tree(let path): try await fill(path, export, .tree)
         case .sdWebImage(let path, let layout):
@@ -29,28 +32,15 @@ struct BatchOutput: Sendable {
             for line in SDWebImageText.use(of: path, layout) { Console.print(line) }
         case .webDataset(let path, let count): try await fill(path, perShard: count, export)
         }
+        Self.tell(export.absent.without(others.found))
         if chain.open > 0, !Console.isOutputClosed {
             Console.note("note: \(Wording.count(chain.open)) URLs of \(chain.newest.id) have no outcome yet")
         }
     }
 
-    /// The cache folder, only for reading; 66 where there is none.
-    static func openCache(_ folder: String, _ readOnly: [String] = []) throws(PrefetchError) -> DiskCache {
-        guard access(folder, F_OK) == 0 else {
-            throw PrefetchError(.notFound, "there is no folder \(folder)", hint: "name the cache: --cache DIR")
-        }
-        var configuration = DiskCache.Configuration()
-        configuration.isReadOnly = true
-        configuration.readOnlyDirectories = readOnly
-        do throws(WebImageError) {
-            return try DiskCache(directory: folder, configuration: configuration)
-        } catch {
-            throw PrefetchError(
-                .cacheUnavailable, error.message, hint: "name a cache that this user may read: --cache DIR")
-        }
-    }
-
-    private func write(_ text: Text, of export: BatchExport, to path: String?) async throws(PrefetchError) {
+    private func write(
+        _ text: Text, of export: BatchExport, _ others: ManifestMerge, to path: String?
+    ) async throws(PrefetchError) {
         let file = if let path { try OutputFile(path: path) } else { nil as OutputFile? }
         let written = Locked((lines: 0, images: 0, masked: 0))
         let put = { @Sendable (text: String, lines: Int, images: Int) throws(PrefetchError) -> Bool in
@@ -78,6 +68,8 @@ struct BatchOutput: Sendable {
             }
         } else {
             try await export.forEachGroup { [table] lines throws(PrefetchError) in
+                var lines = lines
+                try others.complete(&lines)
                 let masked = lines.count { line in
                     (text != .failed || line.result.outcome?.isSkipped == true)
                         && ShownURL.url(line.result.url) != line.result.url
@@ -115,7 +107,7 @@ struct BatchOutput: Sendable {
         var text = "\(TerminalText.escaped(path)): \(Wording.count(all)) images, \(Wording.count(new)) of them new"
         if tally.without > 0 { text += "; \(Wording.count(tally.without)) lines have none" }
         if tally.unnamable > 0 { text += "; \(Wording.count(tally.unnamable)) have a name that no file can have" }
-        Console.note(text + Self.missing(tally.missing))
+        Console.note(text)
     }
 
     private func fill(_ path: String, perShard: Int, _ export: BatchExport) async throws(PrefetchError) {
@@ -124,11 +116,18 @@ struct BatchOutput: Sendable {
         let tally = shards.tally
         Console.note(
             "\(TerminalText.escaped(path)): \(Wording.count(tally.images, "image")) in \(Wording.count(tally.shards, "archive")), "
-                + "\(Wording.count(tally.new)) of them new" + Self.missing(tally.missing))
+                + "\(Wording.count(tally.new)) of them new")
     }
 
-    private static func missing(_ count: Int) -> String {
-        count > 0 ? "; \(Wording.count(count)) are not in the cache any more, run the list again to fetch them" : ""
+    /// Where the images are that were not in the cache.
+    private static func tell(_ absent: BatchExport.Absent) {
+        guard !Console.isOutputClosed else { return }
+        if let elsewhere = CacheText.elsewhere(absent.elsewhere) { Console.note("note: \(elsewhere)") }
+        if absent.missing > 0 {
+            Console.note(
+                "note: \(Wording.count(absent.missing, "image")) not in the cache any more; run the list again to fetch what is missing"
+            )
+        }
     }
 }
 
@@ -150,5 +149,89 @@ enum SDWebImageText {
             "as the app's own cache:   copy \(Shell.quoted(Shell.path("\(path)/\(top)"))) into its Library/Caches",
             "out of the app's bundle:  \(code)",
         ]
+    }
+}
+
+// MARK: - Target
+
+extension BatchOutput {
+    /// Where to, and as what.
+    enum Target: Sendable {
+        /// A text of a line for each line of the list, into a file; nil is standard output.
+        case text(Text, String?)
+        /// Images into a folder.
+        case files(String)
+        /// Images into a folder that is laid out as the URLs are.
+        case tree(String)
+        /// Images as SDWebImage's cache has them.
+        case sdWebImage(String, SDWebImageFileName.Layout)
+        /// Images in archives, and how many in each.
+        case webDataset(String, perShard: Int)
+
+        /// NDJSON into a file; nil is standard output.
+        static func lines(_ path: String?) -> Target { .text(.jsonl, path) }
+
+        /// Looks whether it can be written, and makes the folder.
+        /// - Throws: `cacheUnavailable` (73).
+        func check() throws(PrefetchError) {
+            switch self {
+            case .text(_, let path?): try OutputFile.check(path)
+            case .text: return
+            case .files(let path), .tree(let path), .sdWebImage(let path, _): _ = try ImageFolder(path: path)
+            case .webDataset(let path, let count): _ = try ImageShards(path: path, perShard: count)
+            }
+        }
+
+        /// The words of `export` that write it.
+        var words: String {
+            func folder(_ path: String) -> String { Shell.quoted(Shell.path(path)) }
+            return switch self {
+            case .text(let text, let path): "--to \(text.rawValue) --output \(folder(path ?? "-"))"
+            case .files(let path): "--to files \(folder(path))"
+            case .tree(let path): "--to tree \(folder(path))"
+            case .sdWebImage(let path, let layout): "--to sdwebimage \(folder(path)) --layout \(layout.rawValue)"
+            case .webDataset(let path, let count): "--to webdataset \(folder(path)) --per-shard \(count)"
+            }
+        }
+    }
+
+    /// What is written about each line of the list.
+    enum Text: String, Sendable, CaseIterable {
+        /// An object of JSON.
+        case jsonl
+        /// Values told apart by commas, or by tabs.
+        case csv, tsv
+        /// The URLs that were skipped: a list to run again.
+        case failed
+        /// URL, SHA-256, length and pixels of each image: what `run --locked` checks.
+        case lock
+
+        /// How a table is written; nil of what is none.
+        var table: BatchTable.Form? {
+            switch self {
+            case .csv: .commas
+            case .tsv: .tabs
+            case .jsonl, .failed, .lock: nil
+            }
+        }
+
+        /// What stands in front of all lines.
+        var head: String { self == .lock ? ImageLock.head : "" }
+
+        /// A line with its end; empty where there is nothing to say.
+        func line(_ line: ExportedLine) -> String {
+            switch self {
+            case .jsonl: return BatchJSON.line(line).text + "\n"
+            // Written by ``BatchTable``, which knows the columns of all lines.
+            case .csv, .tsv: return ""
+            case .failed:
+                guard let outcome = line.result.outcome, outcome.isSkipped else { return "" }
+                // What is no URL would be none again; a person may want to see it.
+                let url = ShownURL.url(line.result.url)
+                return outcome == .invalidURL ? "# \(url)\n" : "\(url)\n"
+            // Written by ``BatchExport/forEachLock(_:)``, since it wants every digest.
+            case .lock: return ""
+            }
+        }
     }
 }

@@ -47,7 +47,7 @@ struct BatchRetry: Sendable {
             let made: String?
             do throws(RedisError) {
                 made = try await queue.retry(
-                    of: newest, root: chain.root.id, host: Session.hostName, maxPerHost: maxPerHost,
+                    of: newest, root: chain.root.id, host: ThisHost.name, maxPerHost: maxPerHost,
                     nonce: UUID().uuidString)
             } catch {
                 throw PrefetchError(error)

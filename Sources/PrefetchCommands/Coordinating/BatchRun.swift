@@ -80,9 +80,9 @@ struct BatchRun: Sendable {
             progress: { (try? await queue.status(of: id))??.counts.finished ?? 0 },
             onDeath: { pid, end in
                 Console.note(
-                    "\(ProgressLines.clock) worker \(Session.hostName):\(pid) ended by \(end); its URLs go to the others"
+                    "\(ProgressLines.clock) worker \(ThisHost.name):\(pid) ended by \(end); its URLs go to the others"
                 )
-                _ = try? await queue.reap(worker: "\(Session.hostName):\(pid)", most: 1_000_000)
+                _ = try? await queue.reap(worker: "\(ThisHost.name):\(pid)", most: 1_000_000)
             })
         let failure = await work(queue, batch, supervisor, stop, redisFailure)
         await output?.close()
@@ -248,38 +248,90 @@ final class Failure: Sendable {
     }
 }
 
-/// What signals asked of a command.
-final class StopRequest: Sendable {
-    /// Opens with the first SIGINT or SIGTERM.
-    let first = Latch()
-    /// Opens with the second.
-    let second = Latch()
-    private let signal = Locked<Int32?>(nil)
+// MARK: - Finishing
 
-    /// The signal that forced the end, where a second one came.
-    var forced: Int32? { signal.withLock { $0 } }
-
-    /// Notes a signal.
-    func request(signal number: Int32, count: Int) {
-        if count >= 2 {
-            signal.withLock { $0 = number }
-            second.open()
+extension BatchRun {
+    /// The end of a batch: what was to be written, the summary, and the exit code.
+    func finish(_ queue: PrefetchQueue, _ id: String, _ stop: StopRequest) async throws -> Int32 {
+        guard let status = try await queue.status(of: id) else {
+            throw PrefetchError(.notFound, "Redis knows the batch \(id) no more", hint: "run it again")
         }
-        first.open()
+        if let report { return try await report(queue, status) }
+        let failure = await write(queue, id, stop)
+        if settings.json {
+            Console.print(BatchJSON.object(status).text)
+        } else {
+            for line in BatchText.summary(status) { Console.print(line) }
+            let chain = try await BatchChain.read(id, queue: queue)
+            if let line = BatchText.merged(chain, seenFrom: id) { Console.print(line) }
+            Console.print("")
+            for line in commands(status) { Console.print(line) }
+        }
+        if let failure { throw failure }
+        return BatchExit.code(status, allowed: settings.failOver)
     }
-}
 
-/// Words for a shell.
-enum Shell {
-    /// This program as it was called, so that a printed command works where it is printed.
-    static var program: String { quoted(CommandLine.arguments.first ?? "prefetch-coord") }
+    /// The end of a retry for which there was nothing to do.
+    private func finishWithoutWork(
+        _ queue: PrefetchQueue, _ newest: BatchStatus, _ stop: StopRequest
+    ) async throws -> Int32 {
+        Console.note(BatchText.nothingSkipped(newest))
+        if let failure = await write(queue, newest.id, stop) { throw failure }
+        if settings.json { Console.print(BatchJSON.object(newest).text) }
+        return 0
+    }
 
-    /// The word as it has to be typed.
-    static func quoted(_ word: String) -> String {
-        let plain = word.utf8.allSatisfy { byte in
-            byte >= 0x80 || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A) || (0x2B...0x3A).contains(byte) || byte == 0x5F
-                || byte == 0x3D || byte == 0x40
+    /// Writes the manifest and the folder of files; a signal stops it. Returns what went wrong, with the command that does it later.
+    private func write(_ queue: PrefetchQueue, _ id: String, _ stop: StopRequest) async -> PrefetchError? {
+        for target in settings.outputs {
+            let error = await withTaskGroup(of: PrefetchError?.self) { group in
+                group.addTask {
+                    do throws(PrefetchError) {
+                        try await BatchOutput(
+                            queue: queue, cache: settings.cache,
+                            readOnly: settings.fetch.cacheLimits.readOnly.directories, listPath: listPath
+                        ).write(id, to: target)
+                        return nil
+                    } catch {
+                        return error
+                    }
+                }
+                group.addTask {
+                    await stop.first.wait()
+                    return PrefetchError(.stopped, "stopped before everything was written")
+                }
+                let first = await group.next() ?? nil
+                group.cancelAll()
+                return first
+            }
+            guard var error else { continue }
+            if error.kind != .stopped { error.kind = .inputOutput }
+            error.hint = "the batch is over and its images are there; write it later: \(command(id, target))"
+            return error
         }
-        return plain && !word.isEmpty ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+        return nil
+    }
+
+    private var listPath: String? {
+        if case .skipped(_, let list, _) = source { list } else { nil }
+    }
+
+    /// The `export` that writes a target.
+    private func command(_ id: String, _ target: BatchOutput.Target) -> String {
+        "\(Shell.program) export \(TerminalText.escaped(id)) \(settings.location)\(settings.fetch.cacheLimits.readOnly.words) \(target.words)"
+    }
+
+    /// Three commands that work as printed.
+    private func commands(_ status: BatchStatus) -> [String] {
+        let folder = Shell.quoted(Shell.path(settings.cache + "/v1"))
+        let cache = "--cache \(Shell.quoted(Shell.path(settings.cache)))"
+        let rule = status.options.cacheKey == "url" ? "" : " --cache-key \(Shell.quoted(status.options.cacheKey))"
+        return [
+            "where the files are:  ls -R \(folder)",
+            "URL -> path:          \(Shell.program) cache path URL \(cache)\(rule)\(settings.fetch.cacheLimits.readOnly.words)",
+            status.counts.skipped > 0
+                ? "what was skipped:     \(Shell.program) failures \(TerminalText.escaped(status.id)) \(settings.location)"
+                : "check every file:     \(Shell.program) cache verify \(cache)",
+        ]
     }
 }

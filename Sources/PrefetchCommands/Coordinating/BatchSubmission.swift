@@ -59,7 +59,7 @@ struct BatchSubmission: Sendable {
                 .configuration, "queryDiskSync looks into the cache while the list is queued, and none was named",
                 hint: "name the folder the workers have: --cache DIR")
         }
-        return CacheHits(try RunCommand.openCache(cache), options: arguments.options)
+        return CacheHits(try CacheOpening.forWriting(cache), options: arguments.options)
     }
 
     /// Whether the batch or one of its lines asks for hits to be ended at once.
@@ -85,14 +85,5 @@ extension URLList {
         throw PrefetchError(
             .unreadableList, "line \(line) of \(path) has no SHA-256, so the list is no prefetch.lock",
             hint: "write one of a batch that is done: prefetch-coord export --to lock --output prefetch.lock")
-    }
-}
-
-extension Session {
-    /// The name of this machine.
-    static var hostName: String {
-        var buffer = [CChar](repeating: 0, count: 256)
-        gethostname(&buffer, buffer.count - 1)
-        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }

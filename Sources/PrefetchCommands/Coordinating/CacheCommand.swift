@@ -16,13 +16,13 @@ struct CacheCommand: AsyncParsableCommand {
         subcommands: [
             CachePathCommand.self, CacheGetCommand.self, CacheListCommand.self, CacheUsageCommand.self,
             CacheStatCommand.self, CacheCollectCommand.self, CacheVerifyCommand.self, CachePutCommand.self,
-            CacheExistsCommand.self, CacheRemoveCommand.self, CacheClearCommand.self, CacheDedupeCommand.self,
+            CacheExistsCommand.self, CacheRemoveCommand.self, CacheClearCommand.self,
         ])
 }
 
 /// Which cache, and how keys are made of URLs.
 struct CacheOptions: ParsableArguments {
-    @Option(help: "The cache folder; PREFETCH_CACHE, or ./cache, by default.")
+    @Option(help: "The cache folder; PREFETCH_CACHE, or ./cache, by default.", completion: .directory)
     var cache: String?
 
     @Option(help: "Key in the cache: url, without-query, s/regex/replacement/.")

@@ -44,7 +44,7 @@ struct CacheListCommand: ParsableCommand {
 
 /// Which cache a command looks through.
 struct CacheFolder: ParsableArguments {
-    @Option(help: "The cache folder; PREFETCH_CACHE, or ./cache, by default.")
+    @Option(help: "The cache folder; PREFETCH_CACHE, or ./cache, by default.", completion: .directory)
     var cache: String?
 
     /// The cache, only for reading.

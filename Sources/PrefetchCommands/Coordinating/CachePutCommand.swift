@@ -21,7 +21,7 @@ struct CachePutCommand: ParsableCommand {
     @Argument(help: "The URL.")
     var url: String
 
-    @Argument(help: "The image, or - for standard input.")
+    @Argument(help: "The image, or - for standard input.", completion: .file())
     var file: String
 
     @Option(name: .customLong("validate"), help: "How far it is checked: none, header, structure, decode.")
@@ -42,7 +42,7 @@ struct CachePutCommand: ParsableCommand {
 
     func run() throws {
         let bytes = try Self.read(file, most: maxSize.bytes)
-        let disk = try RunCommand.openCache(options.directory, storage.prepare())
+        let disk = try CacheOpening.forWriting(options.directory, storage.prepare())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         let key = options.rule.key(for: url)
         do throws(WebImageError) {

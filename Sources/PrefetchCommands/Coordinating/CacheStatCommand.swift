@@ -11,7 +11,6 @@ struct CacheStatCommand: ParsableCommand {
         discussion: """
             Examples:
               prefetch-coord cache stat --cache ./cache
-              prefetch-coord cache stat --duplicates
               prefetch-coord cache stat --json | jq '.days[] | select(.day >= 7)'
 
             An image's age is that of its bytes, in days of 24 hours.
@@ -20,13 +19,9 @@ struct CacheStatCommand: ParsableCommand {
     @Flag(help: "One object of JSON.")
     var json = false
 
-    @Flag(help: "What is there more than once: equal bytes under different URLs.")
-    var duplicates = false
-
     @OptionGroup(title: "Where") var folder: CacheFolder
 
     func run() throws {
-        if duplicates { return try DuplicatesOutput(json: json).run(try folder.open()) }
         let now = Int(time(nil))
         var total = CacheUsage()
         var days: [Int: CacheUsage] = [:]

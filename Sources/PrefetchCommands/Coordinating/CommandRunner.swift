@@ -7,6 +7,14 @@ internal import WebImage
 
 /// The start of both programs: parses, runs, and turns every error into two lines and an exit code of sysexits(3).
 public enum CommandRunner {
+    /// To be called before ``main(_:)``, while the process has one thread.
+    ///
+    /// libdispatch raises the priority of one of its threads, which nobody but root may do, and would tell the system's log so with each start
+    /// of each program.
+    public static func prepare() {
+        setenv("LIBDISPATCH_LOG", "NO", 0)
+    }
+
     /// Runs a program; does not return.
     public static func main(_ root: any AsyncParsableCommand.Type) async -> Never {
         signal(SIGPIPE, SIG_IGN)

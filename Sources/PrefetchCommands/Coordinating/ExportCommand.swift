@@ -14,6 +14,7 @@ struct ExportCommand: AsyncParsableCommand {
               prefetch-coord export urls-7f3a --to files ./images
               prefetch-coord export --to lock > prefetch.lock
               prefetch-coord export --to webdataset ./shards --per-shard 1000
+              prefetch-coord export --to jsonl --merge img-02.jsonl -o all.jsonl
 
             jsonl: an object a line, in the order of the list, with line, url, outcome,
             path, bytes, sha256, format, width and height; null where there is none.
@@ -28,16 +29,18 @@ struct ExportCommand: AsyncParsableCommand {
             line of code that makes an app read them; --layout v3, v4 or v5.
             webdataset: archives 000000.tar … of images and their JSON; the same images
             make the same archives, byte for byte.
-            Of a batch that was retried, each line has its newest result.
+            Of a batch that was retried, each line has its newest result. Where machines have
+            caches of their own, a line without an image here has the host that has it, and
+            --merge takes its path from that machine's manifest.
             """)
 
     @Argument(help: "A batch, or the beginning of its name; the newest by default.")
     var batch: String?
 
-    @Option(parsing: .upToNextOption, help: "What, and for images a folder.")
+    @Option(parsing: .upToNextOption, help: "What, and for images a folder.", completion: .file())
     var to: [String]
 
-    @Option(name: .shortAndLong, help: "The file of a text; standard output by default.")
+    @Option(name: .shortAndLong, help: "The file of a text; standard output by default.", completion: .file())
     var output: String?
 
     @Option(help: "Whose names sdwebimage has: v3, v4, v5. (default: v5)")
@@ -46,7 +49,13 @@ struct ExportCommand: AsyncParsableCommand {
     @Option(help: "Images in an archive of webdataset. (default: 10000)")
     var perShard: Int?
 
-    @Option(help: "The list the batch was submitted from, where it is elsewhere now.")
+    @Option(
+        help: ArgumentHelp(
+            "A manifest (jsonl) that another machine wrote of the batch: its images stand in the lines that have none here. May be repeated.",
+            valueName: "file"), completion: .file())
+    var merge: [String] = []
+
+    @Option(help: "The list the batch was submitted from, where it is elsewhere now.", completion: .file())
     var list: String?
 
     @OptionGroup(title: "Secrets") var secrets: SecretOptions
@@ -65,7 +74,7 @@ struct ExportCommand: AsyncParsableCommand {
         try await Session.with(location) { session in
             let id = try await session.queue.resolve(name)
             try await BatchOutput(
-                queue: session.queue, cache: cache, readOnly: readOnly.directories, listPath: list
+                queue: session.queue, cache: cache, readOnly: readOnly.directories, listPath: list, merged: merge
             ).write(id, to: target)
         }
     }
@@ -79,6 +88,9 @@ struct ExportCommand: AsyncParsableCommand {
         if perShard != nil && kind != "webdataset" { throw ValidationError("--per-shard is of --to webdataset") }
         if let perShard, !(1...10_000_000).contains(perShard) {
             throw ValidationError("--per-shard is a number from 1 to 10000000")
+        }
+        guard merge.isEmpty || ["jsonl", "csv", "tsv"].contains(kind) else {
+            throw ValidationError("--merge is of --to jsonl, csv and tsv")
         }
         let target: BatchOutput.Target
         if let text = BatchOutput.Text(rawValue: kind) {

@@ -22,7 +22,7 @@ struct FailuresCommand: AsyncParsableCommand {
     @Flag(help: "One object of JSON a line.")
     var json = false
 
-    @Option(help: "The list the batch was submitted from, where it is elsewhere now.")
+    @Option(help: "The list the batch was submitted from, where it is elsewhere now.", completion: .file())
     var list: String?
 
     @OptionGroup(title: "Secrets") var secrets: SecretOptions
@@ -30,7 +30,7 @@ struct FailuresCommand: AsyncParsableCommand {
 
     func run() async throws {
         let list = try GivenList.repeatable(list)
-        try await Session.with(location) { session in
+        try await Session.with(location, looks: true) { session in
             let id = try await session.queue.resolve(batch)
             // The newest retry has every line that is skipped still.
             let status = try await BatchChain.read(id, queue: session.queue).newest

@@ -16,9 +16,10 @@ struct FsckCommand: AsyncParsableCommand {
               prefetch-coord fsck urls-7f3a --history ./history
 
             Exit code 1 where something does not agree, and the command that mends it. With
-            --cache it also looks whether every image that was counted is there; with
-            --history whether what the workers did explains every outcome: ok, recovered,
-            lost, duplicated or unexpected.
+            --cache it also looks whether every image that this cache should have is there,
+            and counts those that are in the caches of other machines; with --history
+            whether what the workers did explains every outcome: ok, recovered, lost,
+            duplicated or unexpected.
             """)
 
     @Argument(help: "A batch, or the beginning of its name; all by default.")
@@ -29,6 +30,9 @@ struct FsckCommand: AsyncParsableCommand {
 
     @Option(help: "With --history: a file of lines 'number of the line, TAB, outcome or outcome|outcome'.")
     var expect: String?
+
+    @Flag(help: "Show every finding. (default: the first \(FsckFindings.mostShown))")
+    var all = false
 
     @Flag(help: "One object of JSON.")
     var json = false
@@ -46,24 +50,33 @@ struct FsckCommand: AsyncParsableCommand {
         let histories = try history.map { try HistoryOutput(folder: $0, expect: expect) }
         try await Session.with(location) { session in
             let ids = batch == nil ? try await session.queue.everyBatch() : [try await session.queue.resolve(batch)]
-            var findings = batch == nil ? try await QueueCheck(queue: session.queue).run() : []
+            var findings = FsckFindings(most: all ? .max : FsckFindings.mostShown)
+            if batch == nil {
+                for finding in try await QueueCheck(queue: session.queue).run() { findings.add(finding) }
+            }
+            var elsewhere: [(id: String, images: [BatchCache: Int])] = []
             var pasts: [(id: String, result: HistoryCheck.Result)] = []
             for (id, check) in zip(ids, try await BatchCheck.checks(of: ids, queue: session.queue)) {
-                findings += try await check.run()
-                findings += try await missingFiles(id, session)
+                for finding in try await check.run() { findings.add(finding) }
+                let others = try await checkFiles(id, session, &findings)
+                if !others.isEmpty { elsewhere.append((id, others)) }
                 if let histories { pasts.append((id, try await histories.check(id, session.queue))) }
             }
             let dead = await Self.dead(session.queue)
-            // A file that somebody deleted is nothing that was lost in Redis.
-            let broken = findings.filter { $0.invariant != "I5" }.map(\.batch)
-            let commands = Set(broken).sorted().map {
+            let commands = findings.broken.sorted().map {
                 "prefetch-coord repair\($0.isEmpty ? "" : " \(TerminalText.escaped($0))")\(location.words)"
             }
             if json {
                 let past = histories.map { _ in pasts.map { HistoryOutput.json($0.id, $0.result) } }
-                Console.print(FsckText.object(ids, findings, dead, commands, past).text)
+                Console.print(FsckText.object(ids, findings, elsewhere, dead, commands, past).text)
             } else {
-                for finding in findings { Console.print(FsckText.line(finding)) }
+                for finding in findings.shown { Console.print(FsckText.line(finding)) }
+                if findings.hidden > 0 {
+                    Console.print("and \(Wording.count(findings.hidden, "more finding")): --all shows every one")
+                }
+                for (id, images) in elsewhere {
+                    if let text = CacheText.elsewhere(images) { Console.print("\(TerminalText.escaped(id)): \(text)") }
+                }
                 for element in dead.elements { Console.print("dead: \(PrefetchJob.excerpt(of: element))") }
                 if dead.count > dead.elements.count {
                     Console.print("and \(Wording.count(dead.count - dead.elements.count)) more on the list of the dead")
@@ -72,10 +85,12 @@ struct FsckCommand: AsyncParsableCommand {
                     for line in HistoryOutput.lines(past.id, past.result) { Console.print(line) }
                 }
                 Console.print(
-                    findings.isEmpty ? "\(ids.count) batches, everything agrees" : "\(findings.count) findings")
+                    findings.count == 0
+                        ? "\(Wording.count(ids.count, "batch", "batches")), everything agrees"
+                        : Wording.count(findings.count, "finding"))
                 for command in commands { Console.note("repair it with: \(command)") }
             }
-            if !findings.isEmpty || pasts.contains(where: { !$0.result.isGood }) { throw ExitCode(1) }
+            if findings.count > 0 || pasts.contains(where: { !$0.result.isGood }) { throw ExitCode(1) }
         }
     }
 
@@ -85,40 +100,46 @@ struct FsckCommand: AsyncParsableCommand {
     }
 
     /// I5: a URL that counts as an image has one in the cache. Needs the cache and the list.
-    private func missingFiles(_ id: String, _ session: Session) async throws -> [BatchCheck.Finding] {
-        guard let folder = location.cacheFolder, let status = try await session.queue.status(of: id) else { return [] }
+    private func checkFiles(
+        _ id: String, _ session: Session, _ findings: inout FsckFindings
+    ) async throws(PrefetchError) -> [BatchCache: Int] {
+        guard let folder = location.cacheFolder, let status = try await session.status(of: id) else { return [:] }
         var configuration = DiskCache.Configuration()
         configuration.isReadOnly = true
         configuration.readOnlyDirectories = readOnly.directories
-        guard let disk = try? DiskCache(directory: folder, configuration: configuration),
-            let entries = try? await BatchEntries(of: status, queue: session.queue)
-        else {
+        do throws(PrefetchError) {
+            guard let disk = try? DiskCache(directory: folder, configuration: configuration) else {
+                throw PrefetchError(.notFound, "there is no cache \(folder)")
+            }
+            return try await CacheCheck(queue: session.queue, cache: disk).run(status) { findings.add($0) }.elsewhere
+        } catch {
+            guard error.kind == .notFound || error.kind == .unreadableList else { throw error }
             Console.note(
-                "note: the list of \(TerminalText.escaped(id)) is not readable any more; its files are not checked")
-            return []
+                "note: the files of \(TerminalText.escaped(id)) are not checked: \(TerminalText.escaped(error.message))"
+            )
+            return [:]
         }
-        let rule = CacheKeyRule(status.options.cacheKey) ?? .url
-        var findings: [BatchCheck.Finding] = []
-        var index = 0
-        var codes: [UInt8] = []
-        try await entries.forEach { entry async throws(PrefetchError) in
-            if index % 16_384 == 0 {
-                // What Redis has no byte of reads as open; the list may be longer than the batch says it is.
-                let range = index..<index + 16_384
-                codes = try await session.outcomes(of: id, range: range)
-            }
-            defer { index += 1 }
-            let code = codes[index % 16_384]
-            guard code != 0, let outcome = PrefetchOutcome(code: code), !outcome.isSkipped else { return true }
-            if !disk.containsData(forKey: rule.key(for: entry.url)) {
-                findings.append(
-                    BatchCheck.Finding(
-                        batch: id, invariant: "I5",
-                        message: "line \(entry.line) ended \(outcome.name), but its file is not there"))
-            }
-            return true
-        }
-        return findings
+    }
+}
+
+/// What a check found: all of it is counted, and as much of it kept as is shown.
+struct FsckFindings {
+    /// Findings that are shown where nothing else is said.
+    static let mostShown = 20
+
+    let most: Int
+    private(set) var shown: [BatchCheck.Finding] = []
+    private(set) var count = 0
+    /// Batches that a repair would mend; an empty name is the queue.
+    private(set) var broken: Set<String> = []
+
+    var hidden: Int { count - shown.count }
+
+    mutating func add(_ finding: BatchCheck.Finding) {
+        count += 1
+        if shown.count < most { shown.append(finding) }
+        // A file that somebody deleted is nothing that was lost in Redis.
+        if finding.invariant != "I5" { broken.insert(finding.batch) }
     }
 }
 
@@ -130,7 +151,8 @@ enum FsckText {
     }
 
     static func object(
-        _ ids: [String], _ findings: [BatchCheck.Finding], _ dead: (elements: [[UInt8]], count: Int),
+        _ ids: [String], _ findings: FsckFindings, _ elsewhere: [(id: String, images: [BatchCache: Int])],
+        _ dead: (elements: [[UInt8]], count: Int),
         _ repairs: [String], _ history: [JSONText]?
     ) -> JSONText {
         let parts: [(String, JSONText)] = [
@@ -138,17 +160,24 @@ enum FsckText {
             (
                 "findings",
                 .array(
-                    findings.map {
+                    findings.shown.map {
                         .object([
                             ("batch", .string($0.batch)), ("invariant", .string($0.invariant)),
                             ("message", .sentence($0.message)),
                         ])
                     })
             ),
+            ("finding_count", .int(findings.count)),
+            ("elsewhere", .array(elsewhere.flatMap { objects($0.id, $0.images) })),
             ("dead", .int(dead.count)),
             ("dead_elements", .array(dead.elements.map { .sentence(PrefetchJob.excerpt(of: $0)) })),
             ("repair", .array(repairs.map { .string($0) })),
         ]
+        func objects(_ id: String, _ images: [BatchCache: Int]) -> [JSONText] {
+            images.sorted { ($1.value, $0.key.id) < ($0.value, $1.key.id) }.map { cache, count in
+                .object([("batch", .string(id)), ("images", .int(count)), ("cache", CacheText.object(cache))])
+            }
+        }
         return .object(parts + (history.map { [("history", .array($0))] } ?? []))
     }
 }

@@ -27,13 +27,13 @@ struct ImportCommand: AsyncParsableCommand {
             is no whole image or has other bytes; each is named.
             """)
 
-    @Argument(help: "The folder, or the manifest.")
+    @Argument(help: "The folder, or the manifest.", completion: .file())
     var path: String
 
     @Option(help: "sdwebimage, files, jsonl or folder.")
     var from: Form
 
-    @Option(help: "The URLs, one a line.")
+    @Option(help: "The URLs, one a line.", completion: .file())
     var list: String?
 
     @Option(help: "What the URLs of a folder begin with.")
@@ -79,7 +79,7 @@ struct ImportCommand: AsyncParsableCommand {
         let urls = try GivenList.repeatable(list).map { path throws(PrefetchError) in try URLList(path: path) }
         if let list, let urls { try empty.check(urls.total, of: ListFile.name(of: list)) }
         let source = try source()
-        let disk = try RunCommand.openCache(options.directory, storage.prepare())
+        let disk = try CacheOpening.forWriting(options.directory, storage.prepare())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         let work = ImageImport(
             into: disk, rule: options.rule, level: ValidationLevel(name: level) ?? .decode, most: maxSize.bytes

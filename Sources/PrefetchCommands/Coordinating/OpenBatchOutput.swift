@@ -16,7 +16,7 @@ struct OpenBatchOutput: Sendable {
     func add(
         _ appender: ListAppender, again: Bool = false, _ stop: StopRequest
     ) async throws -> ListAppender.Added {
-        let added = try await BatchFollower.untilStopped(stop, session) { try await appender.add(again: again) }
+        let added = try await session.untilStopped(stop) { try await appender.add(again: again) }
         guard let added else { throw stopped }
         return added
     }
@@ -62,7 +62,7 @@ struct OpenBatchOutput: Sendable {
         let isFed: Bool
         do {
             isFed =
-                try await BatchFollower.untilStopped(stop, session) {
+                try await session.untilStopped(stop) {
                     try await body(notice)
                     return true
                 } ?? false

@@ -152,8 +152,8 @@ private enum PauseText {
         }
         let paused = try await queue.statuses(of: try await queue.runningBatches()).filter(\.isPaused).map(\.id)
         if target == .queue, !paused.isEmpty { lines.append("paused by themselves: \(named(paused))") }
-        let workers = try await queue.workerFacts()
-        let idle = workers.filter { $0["paused"] == "1" }.compactMap { $0["id"] }
+        let workers = try await queue.workerReports()
+        let idle = workers.filter(\.report.isPaused).map(\.name)
         if !idle.isEmpty, idle.count == workers.count {
             lines.append(
                 "every worker is paused: \(named(idle)); go on with: prefetch-coord resume --worker NAME\(words)")

@@ -24,7 +24,7 @@ struct RepairCommand: AsyncParsableCommand {
     @Argument(help: "A batch, or the beginning of its name; all by default.")
     var batch: String?
 
-    @Option(help: "The list, where it is elsewhere now, or where Redis knows its batch no more.")
+    @Option(help: "The list, where it is elsewhere now, or where Redis knows its batch no more.", completion: .file())
     var list: String?
 
     @Flag(help: "Say what is wrong, and change nothing.")
@@ -37,7 +37,9 @@ struct RepairCommand: AsyncParsableCommand {
         let list = try GivenList.repeatable(list)
         let urls: URLList? = if let list { try URLList(path: list) } else { nil }
         // With --cache alone the private Redis of that folder is made where it is missing.
-        if urls != nil, !dryRun, case .cache(let folder) = try location.place() { _ = try RunCommand.openCache(folder) }
+        if urls != nil, !dryRun, case .cache(let folder) = try location.place() {
+            _ = try CacheOpening.forWriting(folder)
+        }
         try await Session.with(location) { session in
             let told = Lines()
             // First: what tells which batches there are may be what is wrong.
@@ -53,7 +55,9 @@ struct RepairCommand: AsyncParsableCommand {
                 }
             }
             if let new, let urls { try await make(new, urls, session.queue, told) }
-            if told.count == 0 { Console.print("nothing to repair: \(ids.count) batches, everything agrees") }
+            if told.count == 0 {
+                Console.print("nothing to repair: \(Wording.count(ids.count, "batch", "batches")), everything agrees")
+            }
         }
     }
 
@@ -122,7 +126,7 @@ struct RepairCommand: AsyncParsableCommand {
                 "would make \(new) again from \(TerminalText.escaped(urls.path)) with \(Wording.count(urls.total)) URLs"
             )
         } else if findings.isEmpty {
-            Console.print("nothing to repair: \(ids.count) batches, everything agrees")
+            Console.print("nothing to repair: \(Wording.count(ids.count, "batch", "batches")), everything agrees")
         }
     }
 

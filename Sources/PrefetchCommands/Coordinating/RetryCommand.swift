@@ -35,13 +35,13 @@ struct RetryCommand: AsyncParsableCommand {
     @Option(help: "Skipped URLs that still mean success: N or N%.")
     var failOver: AllowedSkips?
 
-    @Option(help: "Write what became of each line into a file, as export --to jsonl.")
+    @Option(help: "Write what became of each line into a file, as export --to jsonl.", completion: .file())
     var manifest: String?
 
-    @Option(help: "Put the images into a folder, as export --to files.")
+    @Option(help: "Put the images into a folder, as export --to files.", completion: .directory)
     var out: String?
 
-    @Option(help: "The list the batch was submitted from, where it is elsewhere now.")
+    @Option(help: "The list the batch was submitted from, where it is elsewhere now.", completion: .file())
     var list: String?
 
     @Flag(help: "Print the result as one line of JSON.")
@@ -83,7 +83,7 @@ struct RetryCommand: AsyncParsableCommand {
             }
             let outputs = try RunCommand.outputs(manifest: manifest, out: out)
             for target in outputs { try target.check() }
-            for warning in try RunCommand.openCache(folder, fetch.prepareCache()).warnings {
+            for warning in try CacheOpening.forWriting(folder, fetch.prepareCache()).warnings {
                 Console.note("warning: \(warning)")
             }
             let settings = RunSettings(
@@ -129,7 +129,7 @@ struct RetryCommand: AsyncParsableCommand {
         }
         if !json && !(wait && quiet) { Console.print(opened.id) }
         let hint = try await session.queue.workers().isEmpty ? "; no worker is there yet" : ""
-        let end = try await BatchFollower.untilStopped(stop, session) {
+        let end = try await session.untilStopped(stop) {
             try await opened.feed { wait in
                 for line in FeedingText.lines(wait, hint) { Console.note(line) }
             }
@@ -155,8 +155,7 @@ struct RetryCommand: AsyncParsableCommand {
             allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" },
             isColoured: progress.isColoured)
         guard
-            let status = try await BatchFollower.untilStopped(
-                stop, session, { try await follower.follow() })
+            let status = try await session.untilStopped(stop, { try await follower.follow() })
         else {
             Console.note("the batch runs on: \(Shell.program) status \(TerminalText.escaped(id))")
             throw ExitCode(130)

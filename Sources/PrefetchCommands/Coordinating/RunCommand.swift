@@ -22,7 +22,8 @@ struct RunCommand: AsyncParsableCommand {
             skipped, 4 cancelled, 75 stopped before the end.
             """)
 
-    @Argument(help: "The list: URLs, JSON objects, CSV, TSV, a sitemap; gzip too; - is standard input.")
+    @Argument(
+        help: "The list: URLs, JSON objects, CSV, TSV, a sitemap; gzip too; - is standard input.", completion: .file())
     var file: String
 
     @Option(help: "The folder of the images.")
@@ -37,13 +38,13 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "Skipped URLs that still mean success: N or N%.")
     var failOver: AllowedSkips?
 
-    @Option(help: "Write what became of each line into a file, as export --to jsonl.")
+    @Option(help: "Write what became of each line into a file, as export --to jsonl.", completion: .file())
     var manifest: String?
 
-    @Option(help: "Put the images into a folder, as export --to files.")
+    @Option(help: "Put the images into a folder, as export --to files.", completion: .directory)
     var out: String?
 
-    @Option(help: "A folder for what each worker did, event by event, for fsck --history.")
+    @Option(help: "A folder for what each worker did, event by event, for fsck --history.", completion: .directory)
     var history: String?
 
     @Flag(help: "Print the result as one line of JSON.")
@@ -75,7 +76,7 @@ struct RunCommand: AsyncParsableCommand {
         let isKept = try GivenList.isKept(file, batch.inputFormat, table)
         var list = isKept ? nil : try givenList()
         for target in try Self.outputs(manifest: manifest, out: out) { try target.check() }
-        let disk = try Self.openCache(cache, fetch.prepareCache())
+        let disk = try CacheOpening.forWriting(cache, fetch.prepareCache())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         if list == nil { list = try givenList() }
         guard let list else { return }
@@ -103,7 +104,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// One a core, at most 4.
-    static var defaultWorkers: Int { min(4, max(1, Processor.count)) }
+    static var defaultWorkers: Int { min(4, max(1, Processors.count)) }
 
     /// What `--manifest` and `--out` ask for.
     /// - Throws: `ValidationError` where one of them is no name.
@@ -114,22 +115,4 @@ struct RunCommand: AsyncParsableCommand {
         if out == "" { throw ValidationError("--out wants a folder") }
         return [manifest.map { .lines($0) }, out.map { .files($0) }].compactMap { $0 }
     }
-
-    /// The cache folder, made where it is missing; 73 where that cannot be.
-    static func openCache(
-        _ folder: String, _ configuration: DiskCache.Configuration = DiskCache.Configuration()
-    ) throws(PrefetchError) -> DiskCache {
-        do throws(WebImageError) {
-            return try DiskCache(directory: folder, configuration: configuration)
-        } catch {
-            if error.code == .invalidConfiguration { throw PrefetchError(.configuration, error.message) }
-            throw PrefetchError(
-                .cacheUnavailable, error.message, hint: "choose a folder that this user may write: --cache DIR")
-        }
-    }
-}
-
-/// The machine's processors.
-enum Processor {
-    static var count: Int { Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 }

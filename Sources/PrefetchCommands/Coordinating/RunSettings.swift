@@ -27,8 +27,3 @@ struct RunSettings: Sendable {
         "--cache \(Shell.quoted(Shell.path(cache)))" + (queue == "default" ? "" : " --queue \(queue)")
     }
 }
-
-extension Shell {
-    /// A path that no program takes for an option.
-    static func path(_ path: String) -> String { path.hasPrefix("-") ? "./" + path : path }
-}

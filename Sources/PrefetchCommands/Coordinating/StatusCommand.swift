@@ -29,14 +29,14 @@ struct StatusCommand: AsyncParsableCommand {
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func run() async throws {
-        try await Session.with(location) { session in
+        try await Session.with(location, looks: true) { session in
             let queue = session.queue
             let ids = batch == nil ? try await queue.batches() : [try await queue.resolve(batch)]
             var statuses = try await queue.statuses(of: ids)
             // Of one batch everything that is added up is of one moment.
             let look = batch == nil ? nil : try await queue.look(at: ids[0])
             if let look, !statuses.isEmpty { statuses[0].take(look.status) }
-            let workers = try await queue.workerFacts()
+            let workers = try await queue.workerReports()
             let oldest = batch == nil ? nil : try await oldest(of: statuses, queue)
             let orders = try await queue.queueOrders()
             let health = try await QueueHealth.read(queue)
@@ -125,63 +125,55 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    private static func printWorkers(_ workers: [[String: String]]) {
+    private static func printWorkers(_ workers: [(name: String, report: WorkerReport)]) {
         if workers.isEmpty { Console.print("no workers") }
-        for facts in workers {
-            let parked = Int(plausible: facts["parked"] ?? "") ?? 0
-            let flight = max(0, (Int(plausible: facts["in_flight"] ?? "") ?? 0) - parked)
-            var line = "worker \(TerminalText.escaped(facts["id"] ?? ""))  in flight \(flight)"
-            if let most = facts["max_concurrent_downloads"] { line += " of \(TerminalText.escaped(most))" }
-            if let checking = Int(plausible: facts["checking"] ?? ""), checking > 0 {
-                line += ", checking \(Wording.count(checking))"
-            }
-            if parked > 0 { line += ", and \(Wording.count(parked)) from which no byte comes" }
-            line += "  finished \(facts["finished"] ?? "0") skipped \(facts["skipped"] ?? "0")"
-            if facts["paused"] == "1" { line += "  paused" }
-            let trouble = TerminalText.escaped(facts["trouble"] ?? "")
-            if let held = WorkerHold(facts) {
+        for (name, report) in workers {
+            var line = "worker \(TerminalText.escaped(name))  \(WorkerText.flight(report))"
+            line += "  finished \(report.finished) skipped \(report.skipped)"
+            if report.isPaused { line += "  paused" }
+            let trouble = TerminalText.escaped(report.trouble)
+            if let held = report.held {
                 line +=
                     "  held: \(TerminalText.escaped(held.reason)) since \(UTCTime.text(milliseconds: held.since)): \(trouble)"
             } else if !trouble.isEmpty {
                 line += "  paused: \(trouble)"
             }
-            if let text = facts["complaint"], !text.isEmpty { line += "  says: \(TerminalText.escaped(text))" }
+            if !report.complaint.isEmpty { line += "  says: \(TerminalText.escaped(report.complaint))" }
             Console.print(line)
         }
     }
 
     private static func object(
-        _ batches: [JSONText], _ statuses: [BatchStatus], _ workers: [[String: String]], _ queue: JSONText,
+        _ batches: [JSONText], _ statuses: [BatchStatus], _ workers: [(name: String, report: WorkerReport)],
+        _ queue: JSONText,
         _ health: QueueHealth
     ) -> JSONText {
-        func number(_ facts: [String: String], _ name: String) -> JSONText {
-            .int(Int(plausible: facts[name] ?? "") ?? 0)
-        }
+        func sentence(_ text: String) -> JSONText { text.isEmpty ? .null : .string(text) }
         return .object([
             ("v", .int(1)), ("queue", queue),
             ("batches", .array(batches)),
             (
                 "workers",
                 .array(
-                    workers.map { facts in
+                    workers.map { name, report in
                         .object([
-                            ("id", .string(facts["id"] ?? "")), ("host", .string(facts["host"] ?? "")),
-                            ("pid", number(facts, "pid")), ("in_flight", number(facts, "in_flight")),
-                            ("checking", number(facts, "checking")),
-                            ("finished", number(facts, "finished")), ("skipped", number(facts, "skipped")),
-                            ("trouble", facts["trouble"].flatMap { $0.isEmpty ? nil : .string($0) } ?? .null),
-                            ("held", WorkerHold(facts).map { .string($0.reason) } ?? .null),
+                            ("id", .string(name)), ("host", .string(report.host)), ("pid", .int(report.pid)),
+                            ("in_flight", .int(report.inFlight)), ("stalled", .int(report.stalled)),
+                            ("checking", .int(report.checking)),
+                            ("finished", .int(report.finished)), ("skipped", .int(report.skipped)),
+                            ("trouble", sentence(report.trouble)),
+                            ("held", report.held.map { .string($0.reason) } ?? .null),
                             (
                                 "held_since",
-                                WorkerHold(facts).map { .string(UTCTime.text(milliseconds: $0.since)) } ?? .null
+                                report.held.map { .string(UTCTime.text(milliseconds: $0.since)) } ?? .null
                             ),
-                            ("paused", .bool(facts["paused"] == "1")),
-                            ("max_concurrent_downloads", number(facts, "max_concurrent_downloads")),
-                            ("complaint", facts["complaint"].flatMap { $0.isEmpty ? nil : .string($0) } ?? .null),
+                            ("paused", .bool(report.isPaused)),
+                            ("max_concurrent_downloads", .int(report.maxConcurrentDownloads ?? 0)),
+                            ("complaint", sentence(report.complaint)),
                         ])
                     })
             ),
-            ("cache", CacheLoad(workers).object),
+            ("cache", CacheLoad(workers.map(\.report)).object),
             ("health", HealthText.object(health, statuses)),
         ])
     }

@@ -14,7 +14,7 @@ extension SubmitCommand {
         }
         BatchSubmission.warn(of: list, batch)
         let place = try location.placeOfWorker()
-        if case .cache(let folder) = place { _ = try RunCommand.openCache(folder) }
+        if case .cache(let folder) = place { _ = try CacheOpening.forWriting(folder) }
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         try await Session.whenThere(

@@ -25,7 +25,8 @@ struct SubmitCommand: AsyncParsableCommand {
             batch takes more lists (append) until it is closed (seal).
             """)
 
-    @Argument(help: "The list: URLs, JSON objects, CSV, TSV, a sitemap; gzip too; - is standard input.")
+    @Argument(
+        help: "The list: URLs, JSON objects, CSV, TSV, a sitemap; gzip too; - is standard input.", completion: .file())
     var file: String?
 
     @Flag(help: "More lists may be added: append; seal says that it has them all.")
@@ -80,7 +81,7 @@ struct SubmitCommand: AsyncParsableCommand {
         BatchSubmission.warn(of: list, batch)
         // With --cache alone the private Redis of that folder is made where it is missing.
         let place = try location.placeOfWorker()
-        if case .cache(let folder) = place { _ = try RunCommand.openCache(folder) }
+        if case .cache(let folder) = place { _ = try CacheOpening.forWriting(folder) }
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let name = Shell.quoted(ListFile.isStream(file) ? list.path : file)
@@ -91,7 +92,7 @@ struct SubmitCommand: AsyncParsableCommand {
             if resume, try await resumeOpen(list, session, stop) { return }
             let submission = BatchSubmission(
                 queue: session.patient, list: list, arguments: batch, cache: location.cacheFolder)
-            let made = try await BatchFollower.untilStopped(stop, session) {
+            let made = try await session.untilStopped(stop) {
                 if resume { return try await unfinished(submission.queue, list, file) }
                 return try await submission.open(slot: slot)
             }
@@ -139,7 +140,7 @@ struct SubmitCommand: AsyncParsableCommand {
     private func feed(
         _ id: String, _ submission: BatchSubmission, _ session: Session, _ stop: StopRequest
     ) async throws -> Bool {
-        let isFed = try await BatchFollower.untilStopped(stop, session) {
+        let isFed = try await session.untilStopped(stop) {
             let isEmpty = try await submission.queue.workers().isEmpty
             let hint = isEmpty ? " (no worker is there: \(workerCommand(session)))" : ""
             let told = quiet ? nil : tellQueued(id, session)
@@ -178,7 +179,7 @@ struct SubmitCommand: AsyncParsableCommand {
             queue: session.queue, id: id, mode: progress.mode(isQuiet: quiet),
             allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, patience: nil,
             isColoured: progress.isColoured)
-        let status = try await BatchFollower.untilStopped(stop, session) { try await follower.follow() }
+        let status = try await session.untilStopped(stop) { try await follower.follow() }
         guard let status else {
             Console.note(
                 "\(TerminalText.escaped(id)) runs on; come back with: \(Shell.program) watch \(TerminalText.escaped(id))\(location.words)"

@@ -28,7 +28,7 @@ struct WatchCommand: AsyncParsableCommand {
     @Flag(help: "With --json: everything from the first URL on. Otherwise the counts of now, then what comes.")
     var fromStart = false
 
-    @Option(help: "With --json: the list the batch was submitted from, where it is elsewhere now.")
+    @Option(help: "With --json: the list the batch was submitted from, where it is elsewhere now.", completion: .file())
     var list: String?
 
     @Option(help: "Skipped URLs that still mean success: N or N%.")
@@ -58,7 +58,7 @@ struct WatchCommand: AsyncParsableCommand {
                 stop.request(signal: number, count: count)
             }
             let id = try await session.queue.resolve(batch)
-            let end = try await BatchFollower.untilStopped(stop, session) {
+            let end = try await session.untilStopped(stop) {
                 json ? try await events(of: id, list, session) : try await counts(of: id, session)
             }
             // Nobody reads the events any more, or they cannot be written: said by whoever started us.

@@ -13,9 +13,10 @@ struct WhyCommand: AsyncParsableCommand {
               prefetch-coord why https://example.org/a.jpg --cache ./cache
               prefetch-coord why https://example.org/a.jpg --redis redis://host --json
 
-            Batches know what they skipped, not of images. Where they keep no details of it
-            (--keep-details) the URL is looked for in their lists. Exit code 66 where
-            nothing is known.
+            Where the image is not in --cache, the newest batch that has one says on which
+            machine it is. The lists of batches are read for that, and where they keep no
+            details of what they skipped (--keep-details). Exit code 66 where nothing is
+            known.
             """)
 
     @Argument(help: "The URL as it stands in a list, byte for byte.")
@@ -27,7 +28,7 @@ struct WhyCommand: AsyncParsableCommand {
     @Option(help: "Key in the cache: url, without-query, s/regex/replacement/.")
     var cacheKey = "url"
 
-    @Option(help: "The list a batch was submitted from, where it is elsewhere now.")
+    @Option(help: "The list a batch was submitted from, where it is elsewhere now.", completion: .file())
     var list: String?
 
     @Flag(help: "One object of JSON.")
@@ -46,14 +47,15 @@ struct WhyCommand: AsyncParsableCommand {
     func run() async throws {
         let key = (CacheKeyRule(cacheKey) ?? .url).key(for: url)
         let list = try GivenList.repeatable(list)
-        try await Session.with(location) { session in
+        try await Session.with(location, looks: true) { session in
             let folder = location.cacheFolder
-            let cache = if let folder { try BatchOutput.openCache(folder) } else { nil as DiskCache? }
+            let cache = if let folder { try CacheOpening.forReading(folder) } else { nil as DiskCache? }
             let facts = try await URLFacts.read(
                 url, key: key, queue: session.queue, cache: cache, batches: batches, listPath: list)
             for id in facts.unread {
                 Console.note(
-                    "note: \(id) has more failures than details, and its list cannot be read: --list FILE")
+                    "note: what became of each line of \(TerminalText.escaped(id)) is not known without its list, which cannot be read: --list FILE"
+                )
             }
             let text = URLFactsText(url: url, facts: facts, cache: folder, queue: session.queue.queueName)
             if json {

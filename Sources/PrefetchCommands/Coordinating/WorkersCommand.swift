@@ -43,7 +43,7 @@ struct WorkersListCommand: AsyncParsableCommand {
     private static let mostGone = 20
 
     func run() async throws {
-        try await Session.with(location) { session in
+        try await Session.with(location, looks: true) { session in
             let (records, isComplete) = try await session.queue.workerRecords()
             let orders = try await session.queue.queueOrders()
             if json {
@@ -69,7 +69,7 @@ struct WorkersListCommand: AsyncParsableCommand {
         let hidden = records.count - present.count - Self.mostGone
         let caches = WorkerRecord.caches(of: Array(present))
         if caches.count > 1 {
-            Console.print("these workers have different caches, so none has all images:")
+            Console.print("\(caches.count) caches, each with the images that its own workers fetched:")
             for cache in caches {
                 Console.print(
                     "  \(cache.id.prefix(8))  \(cache.workers.map { TerminalText.escaped($0) }.joined(separator: ", "))"
@@ -97,13 +97,21 @@ struct WorkersListCommand: AsyncParsableCommand {
 
 /// A worker in words and as JSON.
 enum WorkerText {
+    /// `in flight 8 of 32, checking 3, and 4 from which no byte comes`: those hold no slot.
+    static func flight(_ report: WorkerReport) -> String {
+        var text = "in flight \(Wording.count(report.transferring))"
+        if let most = report.maxConcurrentDownloads { text += " of \(Wording.count(most))" }
+        if report.checking > 0 { text += ", checking \(Wording.count(report.checking))" }
+        if report.stalled > 0 { text += ", and \(Wording.count(report.stalled)) from which no byte comes" }
+        return text
+    }
+
     static func line(_ record: WorkerRecord) -> String {
-        var parts = ["\(TerminalText.escaped(record.id))  \(record.state.rawValue)\(record.isPaused ? ", paused" : "")"]
+        var parts = [
+            "\(TerminalText.escaped(record.id))  \(record.state.rawValue)\(record.report.isPaused ? ", paused" : "")"
+        ]
         if record.leaseLeft != nil {
-            let most = record.maxConcurrentDownloads
-            let checking = record.checking > 0 ? ", checking \(Wording.count(record.checking))" : ""
-            parts.append(
-                "in flight \(Wording.count(record.inFlight))\(most > 0 ? " of \(Wording.count(most))" : "")\(checking)")
+            parts.append(flight(record.report))
         }
         parts.append("finished \(Wording.count(record.finished)) skipped \(Wording.count(record.skipped))")
         parts.append(Wording.bytes(record.bytes))
@@ -112,17 +120,17 @@ enum WorkerText {
             parts.append(left > 0 ? "lease \(seconds(left))" : "lease over \(seconds(-left))")
         }
         if record.ended > 0 { parts.append("at \(UTCTime.text(milliseconds: record.ended))") }
-        if let held = record.held {
+        if let held = record.report.held {
             parts.append(
                 "held: \(TerminalText.escaped(held.reason)) since \(UTCTime.text(milliseconds: held.since)): "
-                    + TerminalText.escaped(record.trouble))
-        } else if !record.trouble.isEmpty {
-            parts.append("paused: \(TerminalText.escaped(record.trouble))")
+                    + TerminalText.escaped(record.report.trouble))
+        } else if !record.report.trouble.isEmpty {
+            parts.append("paused: \(TerminalText.escaped(record.report.trouble))")
         }
-        if !record.complaint.isEmpty { parts.append("says: \(TerminalText.escaped(record.complaint))") }
+        if !record.report.complaint.isEmpty { parts.append("says: \(TerminalText.escaped(record.report.complaint))") }
         // Its name says so already, unless it had to take another.
-        let place = "\(record.host):\(record.pid)"
-        if !record.host.isEmpty, place != record.id { parts.append("is \(TerminalText.escaped(place))") }
+        let place = "\(record.report.host):\(record.report.pid)"
+        if !record.report.host.isEmpty, place != record.id { parts.append("is \(TerminalText.escaped(place))") }
         return parts.joined(separator: "  ")
     }
 
@@ -132,19 +140,24 @@ enum WorkerText {
         func seconds(_ milliseconds: Int?) -> JSONText { milliseconds.map { .number(Double($0) / 1000) } ?? .null }
         func time(_ value: Int) -> JSONText { value > 0 ? .string(UTCTime.text(milliseconds: value)) : .null }
         return .object([
-            ("id", .string(record.id)), ("state", .string(record.state.rawValue)), ("host", .string(record.host)),
-            ("pid", .int(record.pid)), ("version", .string(record.version)), ("in_flight", .int(record.inFlight)),
-            ("checking", .int(record.checking)), ("waiting_for_host", .int(record.waitingForHost)),
+            ("id", .string(record.id)), ("state", .string(record.state.rawValue)),
+            ("host", .string(record.report.host)),
+            ("pid", .int(record.report.pid)), ("version", .string(record.report.version)),
+            ("in_flight", .int(record.report.inFlight)),
+            ("stalled", .int(record.report.stalled)),
+            ("checking", .int(record.report.checking)), ("waiting_for_host", .int(record.report.waitingForHost)),
             ("finished", .int(record.finished)),
-            ("skipped", .int(record.skipped)), ("bytes", .int(record.bytes)), ("since", time(record.since)),
+            ("skipped", .int(record.skipped)), ("bytes", .int(record.bytes)), ("since", time(record.report.since)),
             ("ended", time(record.ended)), ("seen_seconds_ago", seconds(record.silence)),
             ("lease_left_seconds", seconds(record.leaseLeft)),
-            ("trouble", record.trouble.isEmpty ? .null : .string(record.trouble)),
-            ("held", record.held.map { .string($0.reason) } ?? .null), ("held_since", time(record.held?.since ?? 0)),
-            ("paused", .bool(record.isPaused)), ("max_concurrent_downloads", .int(record.maxConcurrentDownloads)),
-            ("wanted_concurrent_downloads", record.wantedConcurrency.map { .int($0) } ?? .null),
-            ("complaint", record.complaint.isEmpty ? .null : .string(record.complaint)),
-            ("cache", record.cache.isEmpty ? .null : .string(record.cache)),
+            ("trouble", record.report.trouble.isEmpty ? .null : .string(record.report.trouble)),
+            ("held", record.report.held.map { .string($0.reason) } ?? .null),
+            ("held_since", time(record.report.held?.since ?? 0)),
+            ("paused", .bool(record.report.isPaused)),
+            ("max_concurrent_downloads", .int(record.report.maxConcurrentDownloads ?? 0)),
+            ("wanted_concurrent_downloads", record.report.wantedConcurrency.map { .int($0) } ?? .null),
+            ("complaint", record.report.complaint.isEmpty ? .null : .string(record.report.complaint)),
+            ("cache", record.report.cache.isEmpty ? .null : .string(record.report.cache)),
         ])
     }
 }

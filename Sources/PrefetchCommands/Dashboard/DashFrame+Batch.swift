@@ -66,8 +66,8 @@ extension DashFrame {
             let load = state.load
             put(
                 [
-                    ("in flight", Wording.count(max(0, load.inFlight - load.parked)))
-                ] + (load.parked > 0 ? [("silent", Wording.count(load.parked))] : []) + [
+                    ("in flight", Wording.count(max(0, load.inFlight - load.stalled)))
+                ] + (load.stalled > 0 ? [("stalled", Wording.count(load.stalled))] : []) + [
                     ("checking", Wording.count(load.checking)),
                     ("waiting for host", Wording.count(load.waitingForHost)),
                     ("next try", Wording.count(load.retrying)),

@@ -29,12 +29,8 @@ extension DashFrame {
             .init("STATE", 7, isRight: false) { ($0.state, $0.ink) },
             .init("FLIGHT", 7, rank: 2) { row in
                 guard row.isPresent else { return (glyphs.none, .dim) }
-                let limit = row.facts["max_concurrent_downloads"].map { "/\($0)" } ?? ""
-                func number(_ fact: String) -> Int {
-                    max(0, row.facts[fact].flatMap { Int(plausible: $0) } ?? 0)
-                }
-                // Those that are parked, since no byte comes, hold no slot.
-                return ("\(max(0, number("in_flight") - number("parked")))\(limit)", .plain)
+                let limit = row.report.maxConcurrentDownloads.map { "/\($0)" } ?? ""
+                return ("\(row.report.transferring)\(limit)", .plain)
             },
             .init("IMG/S", 6, rank: 1) { (rate($0.history), .plain) },
         ]
@@ -50,7 +46,7 @@ extension DashFrame {
             .init("SKIPPED", 7) { (Self.short($0.counts.skipped), $0.counts.skipped > 0 ? .warning : .plain) },
             .init("RSS", 6, rank: 5) { row in
                 (
-                    row.facts["rss"].flatMap { Int(plausible: $0) }.map { Wording.bytes($0).filter { $0 != " " } }
+                    row.report.residentBytes.map { Wording.bytes($0).filter { $0 != " " } }
                         ?? glyphs.none,
                     .plain
                 )

@@ -234,7 +234,7 @@ extension DashState {
                 return .none
             }
             let row = workerRows[cursor]
-            return row.facts["paused"] == "1" ? .resume(.worker(row.name)) : .pause(.worker(row.name))
+            return row.report.isPaused ? .resume(.worker(row.name)) : .pause(.worker(row.name))
         }
         guard let status = look?.status, status.state == .running else {
             notice = "only a running batch can be paused"

@@ -52,10 +52,10 @@ extension DashState {
             if worker.leaseLeft <= 0, let before, before.leaseLeft > 0 {
                 note(new.at, .warning, "\(name) gives no sign of life, its lease is over")
             }
-            let (was, now) = (before?.facts["trouble"] ?? "", worker.facts["trouble"] ?? "")
+            let (was, now) = (before?.report.trouble ?? "", worker.report.trouble)
             if !now.isEmpty && now != was { note(new.at, .bad, "\(name) waits: \(now)") }
             if now.isEmpty && !was.isEmpty { note(new.at, .good, "\(name) goes on") }
-            tellPause(of: name, before.map { $0.facts["paused"] == "1" }, worker.facts["paused"] == "1", new.at)
+            tellPause(of: name, before?.report.isPaused, worker.report.isPaused, new.at)
         }
         tellPause(of: status.id, old.status.isPaused, status.isPaused, new.at)
         tellPause(of: "the queue", old.status.isQueuePaused, status.isQueuePaused, new.at)

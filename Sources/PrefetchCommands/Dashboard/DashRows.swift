@@ -7,7 +7,7 @@ struct DashWorkerRow: Sendable {
     var name: String
     var state: String
     var ink: Ink
-    var facts: [String: String] = [:]
+    var report = WorkerReport()
     var counts = PrefetchCounts()
     var history = DashHistory()
     var cpu: Double?
@@ -46,16 +46,18 @@ extension DashState {
             row.counts = look.counts[name] ?? PrefetchCounts()
             row.history = workerHistory[name] ?? DashHistory()
             if let worker = look.workers[name] {
-                row.facts = worker.facts
+                row.report = worker.report
                 row.isPresent = true
                 row.cpu = cpu[name]?.share
-                row.silence = worker.facts["lease"].flatMap { Int(plausible: $0) }.map { max(0, $0 - worker.leaseLeft) }
-                (row.state, row.ink) = worker.leaseLeft > 0 ? ("running", .good) : ("OVERDUE", .bad)
-                if worker.facts["paused"] == "1" { (row.state, row.ink) = ("PAUSED", .warning) }
-                if let trouble = worker.facts["trouble"], !trouble.isEmpty { (row.state, row.ink) = ("TROUBLE", .bad) }
-                if let held = WorkerHold(worker.facts), worker.leaseLeft > 0 {
-                    (row.state, row.ink) = ("HELD: \(held.reason)", .bad)
-                }
+                row.silence = worker.silence
+                (row.state, row.ink) =
+                    switch worker.state {
+                    case .overdue: ("OVERDUE", .bad)
+                    case .held: ("HELD: \(worker.report.held?.reason ?? "")", .bad)
+                    case .trouble: ("TROUBLE", .bad)
+                    case .paused: ("PAUSED", .warning)
+                    case .running: ("running", .good)
+                    }
             } else if let end = ends[name] {
                 if !end.isLost { (row.state, row.ink) = ("left", .dim) }
                 row.silence = end.ended > 0 ? max(0, look.at - end.ended) : nil

@@ -90,7 +90,7 @@ struct DashState: Sendable {
     }
 
     private mutating func takeCPU(of name: String, _ worker: BatchLook.Worker, at: Int) {
-        guard let said = worker.facts["cpu"].flatMap({ Int(plausible: $0) }) else { return }
+        guard let said = worker.report.cpu else { return }
         guard let last = cpu[name] else {
             cpu[name] = (at, said, nil)
             return
@@ -135,12 +135,12 @@ struct DashState: Sendable {
     }
 
     /// What they write into.
-    var cache: CacheLoad { CacheLoad((look?.workers ?? [:]).sorted { $0.key < $1.key }.map(\.value.facts)) }
+    var cache: CacheLoad { CacheLoad((look?.workers ?? [:]).sorted { $0.key < $1.key }.map(\.value.report)) }
 
     /// What the workers do, as far as it can be true beside the counts of the batch.
     var load: WorkerLoad {
         guard let look else { return WorkerLoad() }
-        var load = WorkerLoad(look.workers.values.map(\.facts))
+        var load = WorkerLoad(look.workers.map { ($0.key, $0.value.report) })
         load.hostsLeftAlone = troubledHosts.count { $0.isLeftAlone }
         return load.beside(left: look.status.total - look.status.counts.finished)
     }
@@ -151,16 +151,16 @@ struct DashState: Sendable {
         guard let look, look.status.state == .running else { return nil }
         if let pause { return pause }
         if look.workers.isEmpty { return "no worker is there" }
-        let troubles = look.workers.compactMap { name, worker in
-            worker.facts["trouble"].flatMap { trouble in
-                if let held = WorkerHold(worker.facts) {
-                    return "\(name) is held: \(held.reason) since \(UTCTime.text(milliseconds: held.since)): \(trouble)"
-                }
-                return trouble.isEmpty ? nil : "\(name) waits: \(trouble)"
+        let troubles: [String] = look.workers.compactMap { name, worker in
+            let trouble = worker.report.trouble
+            if let held = worker.report.held {
+                return "\(name) is held: \(held.reason) since \(UTCTime.text(milliseconds: held.since)): \(trouble)"
             }
+            return trouble.isEmpty ? nil : "\(name) waits: \(trouble)"
         }
         if let trouble = troubles.min() { return trouble }
-        if look.workers.values.allSatisfy({ $0.facts["paused"] == "1" }) {
+        if look.workers.values.allSatisfy({ $0.state == .overdue }) { return "no worker gives a sign of life" }
+        if look.workers.values.allSatisfy(\.report.isPaused) {
             return "every worker is paused" + (isReadOnly ? "" : ": p in the workers view lets one go on")
         }
         if look.status.waitsForItsList { return "waiting for its list" }

@@ -50,13 +50,7 @@ final class DashTerminal: Sendable {
     }
 
     /// Columns and rows now; 80x24 where it does not say.
-    var size: (columns: Int, rows: Int) {
-        var size = winsize()
-        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
-            return (80, 24)
-        }
-        return (Int(size.ws_col), Int(size.ws_row))
-    }
+    var size: (columns: Int, rows: Int) { Terminal.size(of: STDOUT_FILENO) }
 
     /// Shows a frame: one write(2), and between its marks the terminal shows nothing half done.
     func draw(_ lines: [StyledLine], isColoured: Bool) {

@@ -45,7 +45,7 @@ struct DemoCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        for warning in try RunCommand.openCache(cache).warnings { Console.note("warning: \(warning)") }
+        for warning in try CacheOpening.forWriting(cache).warnings { Console.note("warning: \(warning)") }
         let plan = DemoPlan(count: count)
         let list = try plan.writeList(cache: cache)
         let origin: DemoOrigin

@@ -70,7 +70,7 @@ struct DemoOrigin: Sendable {
 
     /// A few images of every kind; the same bytes are served under many names.
     private static func images() async -> [GeneratedImage.Kind: [[UInt8]]] {
-        let pool = ThreadPool(threads: Processor.count, name: "generate")
+        let pool = ThreadPool(threads: Processors.count, name: "generate")
         return await withTaskGroup(of: (GeneratedImage.Kind, [[UInt8]]).self) { group in
             for (index, kind) in GeneratedImage.Kind.allCases.enumerated() {
                 group.addTask(executorPreference: pool) {

@@ -12,11 +12,16 @@ struct DoctorCommand: AsyncParsableCommand {
             Examples:
               prefetch-coord doctor
               prefetch-coord doctor --redis redis://host:6379/0 --json | jq .ok
+              prefetch-coord doctor --settings
 
             Each line says what was looked at, how it is (ok, warn, fail) and, behind an
             arrow, what to do. It asks nobody but Redis and leaves nothing behind.
-            Exit code 1 where something fails.
+            Exit code 1 where something fails. With --settings it looks at nothing; no
+            password is told.
             """)
+
+    @Flag(help: "The settings that hold and where each comes from, in place of an examination.")
+    var settings = false
 
     @Flag(help: "One object of JSON.")
     var json = false
@@ -25,6 +30,11 @@ struct DoctorCommand: AsyncParsableCommand {
 
     func run() async throws {
         let environment = ProcessInfo.processInfo.environment
+        if settings {
+            let settings = try Settings(location, environment)
+            if json { Console.print(settings.object.text) } else { settings.lines.forEach(Console.print) }
+            return
+        }
         let isNamed =
             location.redis != nil
             || ["PREFETCH_REDIS_URL", "REDIS_URL"].contains { environment[$0]?.isEmpty == false }

@@ -20,7 +20,7 @@ enum MachineExamination {
         func text<Value>(_ value: Value) -> String {
             withUnsafeBytes(of: value) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         }
-        return "Linux \(text(name.release)) \(text(name.machine)), \(Wording.count(Processor.count, "core"))"
+        return "Linux \(text(name.release)) \(text(name.machine)), \(Wording.count(Processors.count, "core"))"
     }
 
     /// The names and versions, without the many that libcurl brings along.

@@ -31,7 +31,7 @@ struct RedisExamination: Sendable {
         admission.setsAside = false
         let attachment: PrivateRedis
         do throws(PrefetchError) {
-            attachment = try await PrivateRedis.attach(cache: folder, admission: admission)
+            attachment = try await PrivateRedis.attach(cache: folder, admission: admission, patience: Session.soon)
         } catch {
             guard error.kind == .notFound else { throw error }
             return [Finding(.ok, "redis", "the private one of \(folder) does not run; to look at it, name it: --cache")]
@@ -42,6 +42,8 @@ struct RedisExamination: Sendable {
     }
 
     private func server(_ configuration: RedisConfiguration) async -> [Finding] {
+        var configuration = configuration
+        (configuration.connectTimeout, configuration.commandTimeout) = (Session.soon, Session.soon)
         let connection = RedisConnection(configuration, name: "prefetch-coord")
         let findings: [Finding]
         do throws(RedisError) {

@@ -68,8 +68,8 @@ enum MetricFormat: String, CaseIterable, Sendable {
         self = wants ? .openmetrics : .prometheus
     }
 
-    /// The text of these families.
-    func text(_ families: [MetricFamily]) -> String {
+    /// The text of these families. Each sample says which queue it is of: a Prometheus that looks at two has to tell them apart.
+    func text(_ families: [MetricFamily], queue: String) -> String {
         var out = ""
         for family in families where !family.samples.isEmpty {
             let name = self == .openmetrics ? Self.stem(family) : family.name
@@ -79,9 +79,9 @@ enum MetricFormat: String, CaseIterable, Sendable {
                 out += "# UNIT \(name) \(unit)\n"
             }
             for sample in family.samples {
-                let labels = sample.labels.map { "\($0.name)=\"\(Self.escaped($0.value, quotes: true))\"" }
-                out += family.name + sample.suffix + (labels.isEmpty ? "" : "{\(labels.joined(separator: ","))}")
-                out += " \(Self.number(sample.value))\n"
+                let labels = ([(name: "queue", value: queue)] + sample.labels)
+                    .map { "\($0.name)=\"\(Self.escaped($0.value, quotes: true))\"" }
+                out += "\(family.name)\(sample.suffix){\(labels.joined(separator: ","))} \(Self.number(sample.value))\n"
             }
         }
         return out + (self == .openmetrics ? "# EOF\n" : "")

@@ -26,7 +26,7 @@ struct MetricsCommand: AsyncParsableCommand {
     @Option(help: "Serve them on ADDRESS:PORT, or on a PORT of 127.0.0.1; 0 is any free one.")
     var listen: ListenAddress?
 
-    @Option(help: "Write them into a file, which is replaced in one step.")
+    @Option(help: "Write them into a file, which is replaced in one step.", completion: .file())
     var textfile: String?
 
     @Option(help: "prometheus or openmetrics; with --listen each client gets what it asks for.")
@@ -49,7 +49,8 @@ struct MetricsCommand: AsyncParsableCommand {
             let began = ContinuousClock.now
             let figures = try await session.queue.figures()
             let took = (ContinuousClock.now - began) / .seconds(1)
-            let text = (format ?? .prometheus).text(QueueMetrics.families(figures, cache, took: took))
+            let text = (format ?? .prometheus).text(
+                QueueMetrics.families(figures, cache, took: took), queue: session.queue.keys.queue)
             guard let output else { return Console.print(String(text.dropLast())) }
             try output.write(Array(text.utf8))
             try output.commit()

@@ -131,41 +131,41 @@ enum QueueMetrics {
             "Registered workers: running, paused by somebody, in trouble where they run, held by a disk that does not answer, "
                 + "overdue with their sign of life."
         )
-        var counts: [String: Int] = [:]
-        for worker in figures.workers.values {
-            let name =
-                if worker.leaseLeft <= 0 { "overdue" } else if WorkerHold(worker.facts) != nil {
-                    "held"
-                } else if worker.facts["trouble"]?.isEmpty == false {
-                    "trouble"
-                } else {
-                    worker.facts["paused"] == "1" ? "paused" : "running"
-                }
-            counts[name, default: 0] += 1
-        }
-        for name in ["running", "paused", "trouble", "held", "overdue"] {
-            states.add(Double(counts[name] ?? 0), ("state", name))
+        for state in WorkerReport.State.allCases.reversed() {
+            states.add(Double(figures.workers.values.count { $0.state == state }), ("state", state.rawValue))
         }
         var held = MetricFamily(
             "prefetch_workers_held_since_timestamp_seconds", .gauge, "Since when the first of the held workers is held."
         )
-        if let since = figures.workers.values.compactMap({ WorkerHold($0.facts)?.since }).min() {
+        if let since = figures.workers.values.compactMap(\.report.held?.since).min() {
             held.add(Double(since) / 1000)
         }
-        func sum(_ name: String, _ help: String, _ fact: String) -> MetricFamily {
-            let value = figures.workers.values.reduce(0) { $0 + (Int(plausible: $1.facts[fact] ?? "") ?? 0) }
+        func sum(_ name: String, _ help: String, _ figure: (WorkerReport) -> Int?) -> MetricFamily {
+            let value = figures.workers.values.reduce(0) { $0 + (figure($1.report) ?? 0) }
             return MetricFamily(name, .gauge, help, Double(value))
         }
         return [
-            states, held, sum("prefetch_in_flight_downloads", "Transfers under way.", "in_flight"),
+            states, held, sum("prefetch_in_flight_downloads", "Transfers under way.", \.inFlight),
+            sum(
+                "prefetch_stalled_downloads", "Those of them from which no byte comes; they hold no slot.", \.stalled),
             sum(
                 "prefetch_max_concurrent_downloads", "Transfers that all workers may have under way.",
-                "max_concurrent_downloads"),
-            sum("prefetch_checking_images", "Images being checked and stored, or about to be.", "checking"),
+                \.maxConcurrentDownloads),
+            sum("prefetch_checking_images", "Images being checked and stored, or about to be.", \.checking),
             sum(
-                "prefetch_waiting_for_host_downloads", "Transfers that wait for their host's turn.", "waiting_for_host"),
-            sum("prefetch_retrying_downloads", "Transfers that wait for their next try.", "retrying"),
-            sum("prefetch_workers_resident_memory_bytes", "Memory of all workers.", "rss"),
+                "prefetch_waiting_for_host_downloads", "Transfers that wait for their host's turn.", \.waitingForHost),
+            sum("prefetch_retrying_downloads", "Transfers that wait for their next try.", \.retrying),
+            sum("prefetch_workers_resident_memory_bytes", "Memory of all workers.", \.residentBytes),
+            MetricFamily(
+                "prefetch_workers_lost_total", .counter, "Workers that ended, or stood still, without a word.",
+                Double(figures.lostWorkers)),
+            MetricFamily(
+                "prefetch_jobs_reclaimed_total", .counter, "Jobs of lost workers that went back to their lists.",
+                Double(figures.reclaimedJobs)),
+            MetricFamily(
+                "prefetch_urls_reclaimed_total", .counter,
+                "URLs of those jobs without an outcome: a second worker runs them, whether the first had begun or not.",
+                Double(figures.reclaimedURLs)),
         ]
     }
 

@@ -41,7 +41,8 @@ struct QueueProbe: Sendable {
             case .success(let figures): QueueMetrics.families(figures, folder, took: took)
             case .failure: QueueMetrics.away(folder, took: took)
             }
-        return MetricsServer.Response(status: 200, contentType: format.contentType, body: format.text(families))
+        return MetricsServer.Response(
+            status: 200, contentType: format.contentType, body: format.text(families, queue: queue.keys.queue))
     }
 
     /// Why no work could be done now, a sentence each.

@@ -19,7 +19,7 @@ struct GenerateCommand: AsyncParsableCommand {
             kind, bytes and SHA-256 of each, in order.
             """)
 
-    @Argument(help: ArgumentHelp("A folder that is missing or empty.", valueName: "dir"))
+    @Argument(help: ArgumentHelp("A folder that is missing or empty.", valueName: "dir"), completion: .directory)
     var folder: String
 
     @Option(help: "Images.")
@@ -42,7 +42,7 @@ struct GenerateCommand: AsyncParsableCommand {
         let summary: Corpus.Summary
         do throws(OriginError) {
             summary = try await Corpus(count: count, seed: seed, median: median).write(
-                to: folder, threads: Processor.count, digest: { SHA256.hash($0).hex })
+                to: folder, threads: Processors.count, digest: { SHA256.hash($0).hex })
         } catch {
             throw PrefetchError(error, hint: "name a folder that is missing or empty and that this user may write")
         }

@@ -17,7 +17,7 @@ struct ServeCommand: AsyncParsableCommand {
             one file has as many URLs as wanted.
             """)
 
-    @Argument(help: ArgumentHelp("The folder.", valueName: "dir"))
+    @Argument(help: ArgumentHelp("The folder.", valueName: "dir"), completion: .directory)
     var folder: String
 
     @Option(help: "An address of this machine.")

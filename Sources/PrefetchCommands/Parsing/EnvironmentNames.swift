@@ -29,7 +29,7 @@ enum EnvironmentNames {
             let closest = names.map { ($0, EditDistance.between($0, name)) }.min { $0.1 < $1.1 }
             let guess = closest.flatMap { $0.1 <= 4 ? "; did you mean \($0.0)?" : nil }
             return
-                "\(TerminalText.escaped(name)) is set, and is no setting\(guess ?? ": prefetch-coord config has them all")"
+                "\(TerminalText.escaped(name)) is set, and is no setting\(guess ?? ": prefetch-coord doctor --settings has them all")"
         }
     }
 }

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import FoundationEssentials
 internal import Prefetch
 internal import WebImage
 
@@ -12,14 +13,14 @@ struct FetchOptions: ParsableArguments {
         help:
             "Open a private network, as 10.0.0.0/8 or 127.0.0.1:8080; may be repeated. PREFETCH_ALLOW_NET opens more. Ports of databases and other services stay closed unless they are named."
     )
-    var allowNet: [String] = []
+    private var allowNet: [String] = []
 
     @Option(
         name: .customLong("deny-net"),
         help:
             "Close a network whatever else opens it, as 10.0.0.5 or 10.0.0.0/8:9090; may be repeated. PREFETCH_DENY_NET closes more."
     )
-    var denyNet: [String] = []
+    private var denyNet: [String] = []
 
     @Option(
         name: [.customShort("H"), .customLong("header")],
@@ -47,7 +48,7 @@ struct FetchOptions: ParsableArguments {
     @Option(help: "HOST:PORT:HOST:PORT, as curl --connect-to.")
     var connectTo: [String] = []
 
-    @Option(name: .customLong("ca-file"), help: "Certificates to trust in place of the system's.")
+    @Option(name: .customLong("ca-file"), help: "Certificates to trust in place of the system's.", completion: .file())
     var caFile: String?
 
     @Option(help: "Time for a connection, as 500ms, 10s or 1m.")
@@ -148,5 +149,94 @@ struct FetchOptions: ParsableArguments {
             "--drain-timeout", drainTimeout.argument,
         ]
         return words + requests.arguments + politeness.arguments + cacheLimits.arguments
+    }
+}
+
+// MARK: - Downloads
+
+extension FetchOptions {
+    /// The downloader these options ask for.
+    /// - Throws: `configuration` with the option that is wrong.
+    func downloads(_ hosts: HostLimitOption) throws(PrefetchError) -> ImageDownloader.Configuration {
+        let secrets = try secrets()
+        var downloads = ImageDownloader.Configuration()
+        downloads.maxConcurrentDownloads = maxConcurrentDownloads
+        downloads.maxParkedDownloads = min(100_000, max(256, 8 * maxConcurrentDownloads))
+        let maxPerHost = hosts.maxPerHost ?? HostLimitOption.usual
+        downloads.maxConnectionsPerHost = maxPerHost > 0 ? maxPerHost : nil
+        downloads.limitsOpenedAddresses = hosts.maxPerHost != nil
+        downloads.hosts = politeness.policy
+        downloads.asksRobots = politeness.robots
+        downloads.respectsRobotsTag = politeness.respectsRobotsTag
+        downloads.limitRate = politeness.limitRate?.bytes
+        downloads.connectTimeout = connectTimeout.seconds
+        downloads.downloadTimeout = timeout.seconds
+        if let maxTime {
+            downloads.maxTotalTime = maxTime.seconds > 0 ? maxTime.seconds : nil
+            downloads.maxSlowTime = nil
+        }
+        downloads.maxAttempts = tries
+        downloads.maxRedirects = maxRedirects
+        downloads.maxBodyBytes = maxSize.bytes
+        downloads.connectTo = connectTo
+        downloads.resolve = resolve
+        downloads.caFile = caFile
+        downloads.addressPolicy = try addressPolicy()
+        if let contact {
+            downloads.setValue(WebImage.userAgent(contact: contact), forHTTPHeaderField: "User-Agent")
+        }
+        if let userAgent { downloads.setValue(userAgent, forHTTPHeaderField: "User-Agent") }
+        for header in secrets.headers {
+            let parts = header.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            let value = parts[1].drop { $0 == " " }
+            downloads.setValue(value.isEmpty ? nil : String(value), forHTTPHeaderField: String(parts[0]))
+        }
+        try requests.apply(to: &downloads, secrets)
+        let environment = ProcessInfo.processInfo.environment
+        func variable(_ name: String) -> String? {
+            let value = environment[name] ?? environment[name.uppercased()]
+            return value.flatMap { $0.isEmpty ? nil : $0 }
+        }
+        let inherited = variable("https_proxy") ?? variable("http_proxy") ?? variable("all_proxy")
+        switch secrets.proxy {
+        case "env": downloads.proxy = inherited
+        case nil:
+            if inherited != nil { Console.note("note: a proxy in the environment is not used; --proxy env uses it") }
+        case let proxy?: downloads.proxy = proxy
+        }
+        do throws(WebImageError) { try downloads.validate() } catch {
+            throw PrefetchError(.configuration, error.message, hint: "see --help")
+        }
+        return downloads
+    }
+}
+
+// MARK: - Environment
+
+extension FetchOptions {
+    /// The networks that are open and those that are closed: of `--allow-net` and `--deny-net`, and of PREFETCH_ALLOW_NET and
+    /// PREFETCH_DENY_NET, between commas or blanks, which a container or a service has where its network is set up.
+    /// - Throws: `configuration` where a variable names something else.
+    func addressPolicy(
+        environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws(PrefetchError) -> AddressPolicy {
+        AddressPolicy(
+            allow: try Self.networks(allowNet, and: "PREFETCH_ALLOW_NET", environment),
+            deny: try Self.networks(denyNet, and: "PREFETCH_DENY_NET", environment))
+    }
+
+    private static func networks(
+        _ options: [String], and variable: String, _ environment: [String: String]
+    ) throws(PrefetchError) -> [CIDR] {
+        var networks = options.compactMap { CIDR($0) }
+        for word in (environment[variable] ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
+            guard let network = CIDR(String(word)) else {
+                throw PrefetchError(
+                    .configuration, "\(variable) has '\(TerminalText.escaped(String(word)))', which is no network",
+                    hint: "name addresses or networks such as 10.0.0.0/8, with commas between")
+            }
+            networks.append(network)
+        }
+        return networks
     }
 }

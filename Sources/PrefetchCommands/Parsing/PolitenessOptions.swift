@@ -11,9 +11,7 @@ struct PolitenessOptions: ParsableArguments {
 
     @Option(
         name: .customLong("host-group"),
-        help: ArgumentHelp(
-            "A domain or network that counts as one host with all in it, as example.org or 10.1.0.0/16; may be repeated.",
-            discussion: "A name counts to a network from its first connection to an address in it on."))
+        help: "A domain that counts as one host with all names below it, as example.org; may be repeated.")
     var groups: [String] = []
 
     @Option(
@@ -52,9 +50,9 @@ struct PolitenessOptions: ParsableArguments {
         }
         guard failures >= 0 else { throw ValidationError("--host-failures is a number from 0 on") }
         guard patience.seconds <= 86_400 else { throw ValidationError("--host-patience is at most a day") }
-        for group in groups where CIDR(group)?.isWhole != true {
-            guard group.isEmpty || group.contains("/") || group.contains(":") || group.hasPrefix(".") else { continue }
-            throw ValidationError("--host-group wants a domain such as example.org, or a network, not '\(group)'")
+        for group in groups
+        where group.isEmpty || group.contains("/") || group.contains(":") || group.hasPrefix(".") {
+            throw ValidationError("--host-group wants a domain such as example.org, not '\(group)'")
         }
     }
 

@@ -14,23 +14,26 @@ struct RedisLocation: ParsableArguments {
 
     @Option(
         help:
-            "The cache folder; without --redis, the private Redis in it is used. By default what the environment names, then ./cache, whose Redis is used only while it runs."
-    )
+            "The cache folder; without --redis, the private Redis in it is used. By default what the environment names, then ./cache, whose Redis is used only while it runs.",
+        completion: .directory)
     var cache: String?
 
     @Flag(help: TrustOption.help)
     var trustCache = false
 
-    @Option(help: "A file with the password of Redis.")
+    @Option(help: "A file with the password of Redis.", completion: .file())
     var redisPasswordFile: String?
 
-    @Option(help: "With rediss://: a file with the authorities that may vouch for Redis; the system's by default.")
-    var redisCacert: String?
+    @Option(
+        help: "With rediss://: a file with the authorities that may vouch for Redis; the system's by default.",
+        completion: .file())
+    private var redisCacert: String?
 
-    @Option(help: "With rediss://: a file with the client's certificate, where Redis asks for one.")
-    var redisCert: String?
+    @Option(
+        help: "With rediss://: a file with the client's certificate, where Redis asks for one.", completion: .file())
+    private var redisCert: String?
 
-    @Option(help: "With rediss://: a file with the key of the client's certificate.")
+    @Option(help: "With rediss://: a file with the key of the client's certificate.", completion: .file())
     var redisKey: String?
 
     @Option(help: "With rediss://: the name in the certificate of Redis, where it is not the address's host.")
@@ -130,5 +133,60 @@ struct RedisLocation: ParsableArguments {
             result.password = password
         }
         return result
+    }
+}
+
+// MARK: - Words
+
+extension RedisLocation {
+    /// What a command needs to find the same queue and cache, as it has to be typed, with a blank in front; without passwords.
+    var words: String {
+        var words = ""
+        if let redis, let configuration = try? configuration(redis) {
+            words += " --redis \(Shell.quoted(configuration.redactedURL))"
+        }
+        if let cache { words += " --cache \(Shell.quoted(Shell.path(cache)))" }
+        return words + (queue == "default" ? "" : " --queue \(queue)")
+    }
+}
+
+// MARK: - Trust
+
+extension RedisLocation {
+    /// Whether the cache folder was named, by an option or the environment. For one that only lies here nothing is started.
+    private var namesCache: Bool {
+        cache != nil || ProcessInfo.processInfo.environment["PREFETCH_CACHE"].map { !$0.isEmpty } == true
+    }
+
+    /// On what terms the private Redis of the cache folder is used.
+    /// - Throws: `configuration` where PREFETCH_TRUST_CACHE is neither yes nor no.
+    func admission() throws(PrefetchError) -> CacheAdmission {
+        var admission = CacheAdmission(
+            trust: try Self.trust(isGiven: trustCache), state: .ofUser, notice: { Console.note("warning: \($0)") })
+        admission.startsServer = namesCache
+        return admission
+    }
+
+    /// Who vouches for a cache folder: the option, or the environment.
+    /// - Throws: `configuration` where the variable says neither.
+    static func trust(
+        isGiven: Bool, environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws(PrefetchError) -> CacheAdmission.Trust {
+        switch environment["PREFETCH_TRUST_CACHE"]?.lowercased() {
+        case "1", "true", "yes", "on": return .standing
+        case nil, "", "0", "false", "no", "off": return isGiven ? .given : .none
+        case let word?:
+            throw PrefetchError(
+                .configuration,
+                "PREFETCH_TRUST_CACHE is '\(TerminalText.escaped(word))', which is neither yes nor no",
+                hint: "set it to 1, or take it away")
+        }
+    }
+}
+
+/// `--trust-cache`, which `run` has as well as the commands that look for a Redis.
+enum TrustOption {
+    static var help: ArgumentHelp {
+        "Use the queue in the cache folder though it was not made by this user on this machine, and count it as made here from now on; without this it is moved aside."
     }
 }

@@ -35,7 +35,7 @@ struct RequestOptions: ParsableArguments {
     @Option(name: .customLong("accept-type"), help: "Media types that are taken, as image/*; with commas.")
     var acceptType: String?
 
-    @Option(help: "A netrc file with names and passwords by host.")
+    @Option(help: "A netrc file with names and passwords by host.", completion: .file())
     var netrc: String?
 
     @Option(help: "NAME:PASSWORD for the servers, or @FILE that has it.")
@@ -50,10 +50,10 @@ struct RequestOptions: ParsableArguments {
     @Option(help: "A host --user or --bearer is for; may be repeated; every host by default.")
     var authHost: [String] = []
 
-    @Option(help: "A file with this client's certificate (PEM).")
+    @Option(help: "A file with this client's certificate (PEM).", completion: .file())
     var cert: String?
 
-    @Option(help: "A file with the certificate's key.")
+    @Option(help: "A file with the certificate's key.", completion: .file())
     var key: String?
 
     @Flag(name: [.customShort("4"), .long], help: "IPv4 addresses alone.")
@@ -74,7 +74,9 @@ struct RequestOptions: ParsableArguments {
     )
     var headerRule: [String] = []
 
-    @Option(help: "A file for what happens to each transfer and where its time went, one JSON object a line.")
+    @Option(
+        help: "A file for what happens to each transfer and where its time went, one JSON object a line.",
+        completion: .file())
     var transferLog: String?
 
     func validate() throws {

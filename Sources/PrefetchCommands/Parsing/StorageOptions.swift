@@ -55,7 +55,8 @@ struct FileMode: ExpressibleByArgument, Sendable {
 struct ReadOnlyCacheOptions: ParsableArguments {
     @Option(
         name: .customLong("read-only-cache"),
-        help: "A cache, or a folder of SDWebImage's, that is looked up too and never changed; may be repeated.")
+        help: "A cache, or a folder of SDWebImage's, that is looked up too and never changed; may be repeated.",
+        completion: .directory)
     var directories: [String] = []
 
     func validate() throws {

@@ -63,7 +63,7 @@ enum BatchJSON {
     static func sample(_ line: ExportedLine) -> JSONText {
         guard case .object(let members) = Self.line(line) else { return .null }
         return .object(
-            members.filter { !["path", "outcome", "http_status", "attempts", "ended"].contains($0.0) })
+            members.filter { !["path", "outcome", "http_status", "attempts", "ended", "host"].contains($0.0) })
     }
 
     /// One line of `export --to jsonl`; what is not known is null.
@@ -81,6 +81,7 @@ enum BatchJSON {
             ("width", number(image?.width)), ("height", number(image?.height)), ("level", text(image?.level?.name)),
             ("http_status", number(line.result.failure?.httpStatus)),
             ("attempts", number(line.result.failure?.attempts)), ("ended", time(line.result.ended)),
+            ("host", text(line.host)),
         ]
         return .object(members + (columns ?? []))
     }

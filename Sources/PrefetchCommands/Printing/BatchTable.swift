@@ -18,7 +18,7 @@ struct BatchTable: Sendable {
     private static let names = [
         "line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "level", "http_status",
         "attempts",
-        "ended",
+        "ended", "host",
     ]
 
     let form: Form
@@ -42,7 +42,7 @@ struct BatchTable: Sendable {
             number(image?.bytes), text(image?.sha256), text(image?.format?.rawValue), number(image?.width),
             number(image?.height), text(image?.level?.name), number(line.result.failure?.httpStatus),
             number(line.result.failure?.attempts),
-            text(line.result.ended.map { UTCTime.text(milliseconds: $0) }),
+            text(line.result.ended.map { UTCTime.text(milliseconds: $0) }), text(line.host),
         ]
         return joined(fields + columns.map { text(line.result.columns?[$0].map(ShownURL.url)) })
     }

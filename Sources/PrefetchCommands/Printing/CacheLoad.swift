@@ -8,20 +8,19 @@ struct CacheLoad: Equatable {
     /// What it may have; nil where nobody limits it, or there are several.
     var limit: Int?
 
-    /// * `facts`: what each worker said last; those with one cache know of the same figures, at different moments.
-    init(_ facts: [[String: String]]) {
+    /// * `reports`: what each worker said last; those with one cache know of the same figures, at different moments.
+    init(_ reports: [WorkerReport]) {
         var newest: [String: (beat: Int, images: Int, bytes: Int, limit: Int?)] = [:]
-        for fact in facts {
-            func number(_ name: String) -> Int? { fact[name].flatMap { Int(plausible: $0) }.map { max(0, $0) } }
-            guard let id = fact["cache"], let images = number("cache_images"), let bytes = number("cache_bytes") else {
+        for report in reports {
+            guard !report.cache.isEmpty, let images = report.cacheImages, let bytes = report.cacheBytes else {
                 continue
             }
-            let (beat, known) = (number("beat") ?? 0, newest[id])
-            let limit = [known?.limit, number("cache_limit")].compactMap { $0 }.min()
-            if let known, known.beat > beat {
-                newest[id]?.limit = limit
+            let known = newest[report.cache]
+            let limit = [known?.limit, report.cacheLimit].compactMap { $0 }.min()
+            if let known, known.beat > report.beat {
+                newest[report.cache]?.limit = limit
             } else {
-                newest[id] = (beat, max(0, images), max(0, bytes), limit)
+                newest[report.cache] = (report.beat, images, bytes, limit)
             }
         }
         caches = newest.count

@@ -26,6 +26,9 @@ enum DisplayWidth {
         return text.unicodeScalars.reduce(0) { $0 + columns($1) + ($1.value == 0xFE0F ? 1 : 0) }
     }
 
+    /// What stands for text that was cut off.
+    static func mark(_ isUnicode: Bool) -> String { isUnicode ? "…" : "..." }
+
     /// Both ends of a text in at most so many columns, with `mark` for what is between them: of a host both tell it from others.
     static func cutMiddle(_ text: String, to limit: Int, mark: String) -> String {
         let room = limit - columns(mark)

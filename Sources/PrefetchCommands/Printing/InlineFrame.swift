@@ -13,7 +13,7 @@ enum InlineFrame {
         var second = "  \(Wording.decimal(rate.urls, digits: 0)) URLs/s  "
         second += "\(Wording.decimal(rate.bytes / 1e6, digits: 1)) MB/s  "
         let pause = BatchText.pause(status) ?? (load.isPaused ? "every worker is paused" : nil)
-        let left = pause == nil ? rate.seconds(for: status.total - counts.finished) : nil
+        let left = pause == nil && load.last == nil ? rate.seconds(for: status.total - counts.finished) : nil
         second += "ETA \(left.map(Wording.seconds) ?? "-")"
         if counts.skipped > 0 { second += "   skipped \(Wording.count(counts.skipped)) (\(BatchText.causes(counts)))" }
         var third = "  no worker is there"
@@ -24,17 +24,18 @@ enum InlineFrame {
         if load.paused > 0, pause == nil { third += ", \(load.paused) paused" }
         if let pause { third = "  \(pause);" + third.dropFirst() }
         if load.isHeldByHosts { third += ", \(load.waitingForHost) waiting for their host (\(load.whyHostsHold))" }
+        if let last = load.last { third += "; \(last.text)" }
         if status.isOpen { third += ", open for more lists" }
         if status.waitsForItsList { third += ", waiting for its list" }
         if status.waitsForMemory { third += ", waiting for memory of Redis" }
         var lines = [
             first(status, width: width, isUnicode: isUnicode, isColoured: isColoured),
-            TerminalText.cut(second, to: width, isUnicode: isUnicode),
-            TerminalText.cut(third, to: width, isUnicode: isUnicode),
+            DisplayWidth.cut(second, to: width, mark: DisplayWidth.mark(isUnicode)),
+            DisplayWidth.cut(third, to: width, mark: DisplayWidth.mark(isUnicode)),
         ]
         if let trouble = load.trouble {
             let text = "  " + TerminalText.cells(trouble, isUnicode: isUnicode)
-            let line = TerminalText.cut(text, to: width, isUnicode: isUnicode)
+            let line = DisplayWidth.cut(text, to: width, mark: DisplayWidth.mark(isUnicode))
             lines.append(isColoured ? Ink.warning.painted(line, isColoured: true) : line)
         }
         return lines
@@ -52,30 +53,12 @@ enum InlineFrame {
         let head = "\(TerminalText.escaped(status.id))  \(Wording.share(finished, of: status.total)) "
         let tail = "  \(Wording.count(finished))/\(Wording.count(status.total))"
         let columns = width - head.utf8.count - tail.utf8.count
-        guard columns >= 5 else { return TerminalText.cut(head + tail, to: width, isUnicode: isUnicode) }
+        guard columns >= 5 else { return DisplayWidth.cut(head + tail, to: width, mark: DisplayWidth.mark(isUnicode)) }
         // More may have ended than there are, by what somebody wrote into Redis.
         let filled = status.total == 0 ? columns : min(columns, columns * finished / status.total)
         let (full, rest) = isUnicode ? ("━", "─") : ("#", "-")
         let bar = (String(repeating: full, count: filled), String(repeating: rest, count: columns - filled))
         guard isColoured else { return head + bar.0 + bar.1 + tail }
         return head + Ink.good.painted(bar.0, isColoured: true) + Ink.dim.painted(bar.1, isColoured: true) + tail
-    }
-}
-
-extension TerminalText {
-    /// The text in at most so many columns. What is not ASCII counts two columns, which is the most a character has.
-    static func cut(_ text: String, to columns: Int, isUnicode: Bool) -> String {
-        func width(_ scalar: UnicodeScalar) -> Int { scalar.isASCII ? 1 : 2 }
-        guard text.unicodeScalars.reduce(0, { $0 + width($1) }) > columns else { return text }
-        let mark = isUnicode ? "…" : "..."
-        var left = columns - (isUnicode ? 2 : 3)
-        guard left > 0 else { return String(repeating: ".", count: max(0, columns)) }
-        var out = ""
-        for scalar in text.unicodeScalars {
-            left -= width(scalar)
-            if left < 0 { break }
-            out.unicodeScalars.append(scalar)
-        }
-        return out + mark
     }
 }

@@ -8,9 +8,6 @@ internal import WebImage
 /// included, leaves a terminal to type in.
 actor InlineProgress {
     private static let interval = Duration.milliseconds(200)
-    /// Failures a frame that are named.
-    private static let named = 3
-
     private let isUnicode = Terminal.isUnicode
     private let isColoured: Bool
     private var reading: (status: BatchStatus, load: WorkerLoad)?
@@ -20,23 +17,26 @@ actor InlineProgress {
     private var height = 0
     private var width = 0
     private var failures: [String] = []
-    private var unnamed = 0
+    private var quota = FailureQuota()
 
     init(isColoured: Bool = false) {
         self.isColoured = isColoured
         Console.holdNotes()
     }
 
-    /// How many more failures the next frame will name.
-    var room: Int { Self.named - failures.count }
+    /// How many more failures may be named now.
+    var room: Int { quota.room(at: .now) }
 
-    /// Takes a reading for the next frame, and failures: some with their line, of others only how many.
-    func show(_ status: BatchStatus, _ load: WorkerLoad, failures lines: [String], unnamed count: Int) {
+    /// Takes a reading for the next frame, and failures with their line, ``room`` at most. The frame counts all of them by cause.
+    func show(_ status: BatchStatus, _ load: WorkerLoad, failures lines: [String]) {
         let isSame = reading.map { $0 == (status, load) } ?? false
-        isChanged = isChanged || !isSame || !lines.isEmpty || count > 0
+        isChanged = isChanged || !isSame || !lines.isEmpty
         reading = (status, load)
         failures += lines
-        unnamed += count
+        if quota.take(lines.count, at: .now) {
+            failures.append(
+                "  more are counted by cause; all: prefetch-coord failures \(TerminalText.escaped(status.id))")
+        }
     }
 
     /// Draws frames until the task is cancelled: by a clock of its own, so that what is noted appears also while Redis is away.
@@ -66,18 +66,14 @@ actor InlineProgress {
         rate.add(status.counts)
         // One column stays free: some terminals wrap as soon as the last one is written.
         let columns = max(1, Terminal.width - 1)
-        var above =
+        let above =
             notes
             + failures.map {
-                let line = TerminalText.cut(
-                    TerminalText.cells($0, isUnicode: isUnicode), to: columns, isUnicode: isUnicode)
+                let line = DisplayWidth.cut(
+                    TerminalText.cells($0, isUnicode: isUnicode), to: columns, mark: DisplayWidth.mark(isUnicode))
                 return InlineFrame.failure(line, isColoured: isColoured)
             }
-        if unnamed > 0 {
-            let more = "  and \(Wording.count(unnamed)) more skipped"
-            above.append(TerminalText.cut(more, to: columns, isUnicode: isUnicode))
-        }
-        (failures, unnamed) = ([], 0)
+        failures = []
         // A terminal that has become narrower may have folded the old lines; they stay where they are.
         let start = columns < width ? "\r\u{1B}[J" : erase
         let lines = InlineFrame.lines(
@@ -88,4 +84,26 @@ actor InlineProgress {
     }
 
     private var erase: String { height == 0 ? "\r\u{1B}[J" : "\r\u{1B}[\(height)A\u{1B}[J" }
+}
+
+/// How many failures a live display names: at most 3 a second and 20 in all, or a list with many would scroll everything else away.
+struct FailureQuota {
+    private static let perSecond = 3, inAll = 20
+
+    private var named = 0
+    private var second = (begin: ContinuousClock.now, named: 0)
+
+    /// How many may be named now.
+    func room(at now: ContinuousClock.Instant) -> Int {
+        let recent = now - second.begin < .seconds(1) ? second.named : 0
+        return min(Self.perSecond - recent, Self.inAll - named)
+    }
+
+    /// So many are named; true where these were the last.
+    mutating func take(_ count: Int, at now: ContinuousClock.Instant) -> Bool {
+        if now - second.begin >= .seconds(1) { second = (now, 0) }
+        second.named += count
+        named += count
+        return count > 0 && named >= Self.inAll
+    }
 }

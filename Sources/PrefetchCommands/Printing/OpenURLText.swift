@@ -24,7 +24,9 @@ enum OpenURLText {
         let host = TerminalText.escaped(url.host ?? "its host")
         switch url.state {
         case .transferring: return "in transfer\(elapsed)"
-        case .stalled: return "stalled: no byte\(elapsed); parked, it holds no slot"
+        case .stalled:
+            let time = url.until.map { "; timeout at \(clock($0, at: at))" } ?? ""
+            return "stalled: no byte\(elapsed); it holds no slot\(time)"
         case .waitingForHost where !detail.isEmpty:
             let time = url.until.map { "; asked again at \(clock($0, at: at))" } ?? ""
             return "waiting\(elapsed) for \(host): \(detail)\(time)"

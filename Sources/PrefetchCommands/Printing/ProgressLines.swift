@@ -49,7 +49,7 @@ struct ProgressLines {
         wasHeld = status.isHeld
         last = (counts.finished, counts.bytes, now)
         let left = Double(status.total - counts.finished)
-        let eta = rate > 0 && !status.isHeld ? "\(Int(clamped: (left / rate).rounded(.up)))s" : "-"
+        let eta = rate > 0 && !status.isHeld && load.last == nil ? "\(Int(clamped: (left / rate).rounded(.up)))s" : "-"
         var line =
             "\(Self.clock) \(TerminalText.escaped(status.id)) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
             + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(clamped: rate.rounded()))/s "
@@ -62,6 +62,10 @@ struct ProgressLines {
         }
         if load.isHeldByHosts {
             line += " held-by=\(load.whyHostsHold.replacing(" ", with: "-"))(\(load.waitingForHost) waiting)"
+        }
+        if let last = load.last { line += " last=\(last.word)" }
+        if let trouble = load.trouble {
+            line += " trouble=\"\(TerminalText.escaped(trouble).replacing("\"", with: "'"))\""
         }
         return line
     }

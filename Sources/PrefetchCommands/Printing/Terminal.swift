@@ -1,3 +1,4 @@
+internal import CLinux
 internal import FoundationEssentials
 internal import Glibc
 
@@ -12,10 +13,13 @@ enum Terminal {
     static var isObedient: Bool { environment("TERM").map { $0 != "dumb" } ?? false }
 
     /// Its columns now; 80 where it does not say.
-    static var width: Int {
-        var size = winsize()
-        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
-        return Int(size.ws_col)
+    static var width: Int { size(of: STDERR_FILENO).columns }
+
+    /// Columns and rows of a terminal now; 80 and 24 where it does not say.
+    static func size(of descriptor: Int32) -> (columns: Int, rows: Int) {
+        var (columns, rows) = (Int32(0), Int32(0))
+        guard clinux_terminal_size(descriptor, &columns, &rows) == 0 else { return (80, 24) }
+        return (columns > 0 ? Int(columns) : 80, rows > 0 ? Int(rows) : 24)
     }
 
     /// Whether it takes more than ASCII: LC_ALL, else LC_CTYPE, else LANG says UTF-8 (locale(7)).

@@ -20,14 +20,14 @@ struct URLFactsText {
 
     /// Some lines for a person.
     var lines: [String] {
-        [TerminalText.url(url)] + (listing + [image] + endings + [looked]).map { "  " + $0 }
+        [TerminalText.url(url)] + (listing + [image] + place + endings + [looked]).map { "  " + $0 }
     }
 
     /// Where nothing was found.
     var unknown: String {
         "it is not on the list of failed URLs of queue '\(queue)'"
             + (cache.map { ", not in the cache \(TerminalText.escaped($0))," } ?? "")
-            + " and not among what \(Self.newest(facts)) skipped"
+            + " and neither skipped nor stored by \(Self.newest(facts))"
     }
 
     private static func newest(_ facts: URLFacts) -> String {
@@ -60,6 +60,14 @@ struct URLFactsText {
         return "in the cache: " + CacheEntryText.facts(image)
     }
 
+    private var place: [String] {
+        guard let place = facts.place else { return [] }
+        let batch = TerminalText.escaped(place.batch.id)
+        return [
+            "line \(place.line) of \(batch): \(place.outcome.name), in the cache of \(CacheText.place(place.cache))"
+        ]
+    }
+
     private var endings: [String] {
         facts.endings.flatMap { ending in
             let batch = ending.batch
@@ -81,14 +89,14 @@ struct URLFactsText {
     }
 
     private var looked: String {
-        "looked at what was skipped in \(Self.newest(facts)) of queue '\(queue)'"
+        "looked at \(Self.newest(facts)) of queue '\(queue)'"
     }
 
     /// Commands that would help.
     ///
     /// * `words`: what they need to find the same queue and cache.
     func advice(_ words: String) -> [String] {
-        guard facts.image == nil else { return [] }
+        guard facts.image == nil, facts.place == nil else { return [] }
         var lines: [String] = []
         if facts.listing != nil {
             lines.append(
@@ -118,6 +126,15 @@ struct URLFactsText {
             ),
             ("cache", cache.map { .string($0) } ?? .null),
             ("cached", facts.image.map { .object(CacheEntryText.members($0)) } ?? .null),
+            (
+                "elsewhere",
+                facts.place.map { place in
+                    .object([
+                        ("batch", .string(place.batch.id)), ("line", .int(place.line)),
+                        ("outcome", .string(place.outcome.name)), ("cache", CacheText.object(place.cache)),
+                    ])
+                } ?? .null
+            ),
             (
                 "skipped",
                 .array(

@@ -6,7 +6,7 @@ struct WorkerLoad: Equatable {
     /// How many there are.
     var workers = 0
     /// Transfers in flight, and those of them that have sent nothing for a while.
-    var inFlight = 0, parked = 0
+    var inFlight = 0, stalled = 0
     /// URLs whose image is being checked and stored, or waits for that.
     var checking = 0
     /// URLs that wait for their host's turn, and for their next try.
@@ -17,22 +17,23 @@ struct WorkerLoad: Equatable {
     var paused = 0
     /// What keeps one of them from working.
     var trouble: String?
+    /// What the last URLs of the batch wait for, where they keep it from its end.
+    var last: LastURLs?
 
     init() {}
 
     /// Adds up what the workers said.
-    init(_ facts: [[String: String]]) {
-        workers = facts.count
-        for fact in facts {
-            func number(_ name: String) -> Int { max(0, fact[name].flatMap { Int(plausible: $0) } ?? 0) }
-            inFlight += number("in_flight")
-            parked += number("parked")
-            checking += number("checking")
-            waitingForHost += number("waiting_for_host")
-            retrying += number("retrying")
-            if fact["paused"] == "1" { paused += 1 }
-            if let text = fact["trouble"], !text.isEmpty {
-                trouble = "\(fact["id"] ?? "") \(WorkerHold(fact) == nil ? "paused" : "held: disk"): \(text)"
+    init(_ reports: [(name: String, report: WorkerReport)]) {
+        workers = reports.count
+        for (name, report) in reports {
+            inFlight += report.inFlight
+            stalled += report.stalled
+            checking += report.checking
+            waitingForHost += report.waitingForHost
+            retrying += report.retrying
+            if report.isPaused { paused += 1 }
+            if !report.trouble.isEmpty {
+                trouble = "\(name) \(report.held == nil ? "paused" : "held: disk"): \(report.trouble)"
             }
         }
     }
@@ -50,7 +51,7 @@ struct WorkerLoad: Equatable {
             return part
         }
         load.inFlight = part(inFlight)
-        load.parked = min(parked, load.inFlight)
+        load.stalled = min(stalled, load.inFlight)
         load.checking = part(checking)
         load.waitingForHost = part(waitingForHost)
         load.retrying = part(retrying)

@@ -82,7 +82,7 @@ struct BatchReport: Sendable {
         report.merged = BatchText.merged(chain, seenFrom: id)?.trimmedLeft
         report.failures = try await failures(look.status, queue, listPath: listPath)
         if let cache {
-            let disk = try BatchOutput.openCache(cache)
+            let disk = try CacheOpening.forReading(cache)
             report.images = try await BatchExport.figures(
                 of: look.status, queue: queue, cache: disk, listPath: listPath)
         }

@@ -23,7 +23,7 @@ struct ReportCommand: AsyncParsableCommand {
     @Argument(help: "A batch, or the beginning of its name; the newest by default.")
     var batch: String?
 
-    @Option(name: .shortAndLong, help: "The file; standard output by default.")
+    @Option(name: .shortAndLong, help: "The file; standard output by default.", completion: .file())
     var output: String?
 
     @Option(help: "A file that workers wrote with --transfer-log; may be given again.")

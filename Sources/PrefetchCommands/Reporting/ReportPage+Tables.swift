@@ -128,6 +128,7 @@ extension ReportPage {
             ]
         }
         var note = "\(Wording.count(images.all.images)) in the cache, \(Wording.bytes(images.all.bytes))"
+        if images.elsewhere > 0 { note += "; \(Wording.count(images.elsewhere)) on other machines" }
         if images.missing > 0 { note += "; \(Wording.count(images.missing)) are not there any more" }
         return section(
             "Images", note,

@@ -14,9 +14,10 @@ struct HealthCommand: AsyncParsableCommand {
               prefetch-worker health --worker host:4711 --ready
 
             Exit code 0 where each of them has given a sign of life within its lease, which
-            it does only while its download loop turns; 1 where one has not, or there is
-            none; 69 where Redis is away. A worker that waits for something (a full disk, a
-            pause) is alive; with --ready it does not count.
+            it does only while its download loop turns, and where Redis is away: then they
+            wait, and nothing is gained by starting them anew. 1 where one has given none, or
+            there is none. A worker that waits for something (Redis, a full disk, a pause) is
+            alive; with --ready it does not count, and the code is 69 while Redis is away.
             """)
 
     @Option(help: "One worker, by its name or the beginning of it; all of this host by default.")
@@ -34,11 +35,20 @@ struct HealthCommand: AsyncParsableCommand {
     @ParentCommand var program: WorkerCommand
 
     func run() async throws {
-        try await Session.with(location) { session in
+        do {
+            try await look()
+        } catch let error as PrefetchError where error.kind == .redisUnavailable && !ready {
+            // Whether it lives nobody can say without Redis; that it waits is the most likely, and no fault of its own.
+            say("waiting: \(TerminalText.escaped(error.message))")
+        }
+    }
+
+    private func look() async throws {
+        try await Session.with(location, looks: true) { session in
             let figures = try await session.queue.figures(mostBatches: 0)
-            let host = Session.hostName
+            let host = ThisHost.name
             let workers = figures.workers.filter { name, worker in
-                self.worker.map { name.hasPrefix($0) } ?? (worker.facts["host"] == host)
+                self.worker.map { name.hasPrefix($0) } ?? (worker.report.host == host)
             }
             var isHealthy = !workers.isEmpty
             if workers.isEmpty {
@@ -47,10 +57,9 @@ struct HealthCommand: AsyncParsableCommand {
             for (name, worker) in workers.sorted(by: { $0.key < $1.key }) {
                 let problem = Self.problem(worker, ready: ready)
                 if problem != nil { isHealthy = false }
-                let silence = (worker.facts["lease"].flatMap { Int(plausible: $0) } ?? 0) - worker.leaseLeft
                 say(
                     "\(TerminalText.escaped(name))  \(problem ?? "alive")  last sign of life "
-                        + "\(Wording.seconds(Double(max(0, silence)) / 1000)) ago")
+                        + "\(Wording.seconds(Double(worker.silence ?? 0) / 1000)) ago")
             }
             guard isHealthy else { throw ExitCode(1) }
         }
@@ -62,9 +71,11 @@ struct HealthCommand: AsyncParsableCommand {
 
     /// What is wrong with a worker; nil where nothing is.
     private static func problem(_ worker: BatchLook.Worker, ready: Bool) -> String? {
-        if worker.leaseLeft <= 0 { return "gives no sign of life" }
-        guard ready else { return nil }
-        if let trouble = worker.facts["trouble"], !trouble.isEmpty { return "waits: \(TerminalText.escaped(trouble))" }
-        return worker.facts["paused"] == "1" ? "paused" : nil
+        switch worker.state {
+        case .overdue: "gives no sign of life"
+        case .held, .trouble: ready ? "waits: \(TerminalText.escaped(worker.report.trouble))" : nil
+        case .paused: ready ? "paused" : nil
+        case .running: nil
+        }
     }
 }

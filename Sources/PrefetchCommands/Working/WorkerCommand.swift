@@ -41,7 +41,9 @@ public struct WorkerCommand: AsyncParsableCommand {
         help: "Bytes of images a second, as 10MB, over all workers of the queue; no limit by default.")
     var limitRateOfQueue: ByteSize?
 
-    @Option(help: "A folder for what this worker did, event by event, for fsck --history; PREFETCH_HISTORY by default.")
+    @Option(
+        help: "A folder for what this worker did, event by event, for fsck --history; PREFETCH_HISTORY by default.",
+        completion: .directory)
     var history: String?
 
     @Option(
@@ -74,7 +76,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         let budget = try DescriptorBudget.raised()
         if !quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
         let storage = fetch.prepareCache()
-        let disk = try RunCommand.openCache(folder, storage)
+        let disk = try CacheOpening.forWriting(folder, storage)
         clinux_keep_freed_memory()
         if !quiet { for warning in disk.warnings { Console.note("warning: \(warning)") } }
         let stop = StopRequest()
@@ -205,7 +207,7 @@ public struct WorkerCommand: AsyncParsableCommand {
     /// `prefetch-worker host:pid finished 4,812 skipped 188 (downloaded 4,700, …)`
     static func lastLine(_ counts: PrefetchCounts) -> String {
         let parts = PrefetchOutcome.allCases.filter { counts[$0] > 0 }.map { "\($0.name) \(Wording.count(counts[$0]))" }
-        return "prefetch-worker \(Session.hostName):\(getpid()) finished \(Wording.count(counts.finished)) skipped "
+        return "prefetch-worker \(ThisHost.name):\(getpid()) finished \(Wording.count(counts.finished)) skipped "
             + Wording.count(counts.skipped) + (parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))")
     }
 }

@@ -1,3 +1,5 @@
+internal import CImageCodec
+
 /// Checks whether bytes are a whole image (SDImageCoder, without the pixels).
 ///
 /// A value that any thread may use. No check holds a whole bitmap; checks share the memory for decoding and nothing else.
@@ -96,5 +98,127 @@ public struct ImageCoder: Sendable {
         case .avif, .heic, .svg, .tiff, .ico, .jxl, .jp2, .unknown:
             return ImageInfo(format: format, width: 0, height: 0, level: level)
         }
+    }
+}
+
+// MARK: - Encoding
+
+extension ImageCoder {
+    /// Writes a decoded image as JPEG or PNG (`encodedDataWithImage:format:`). Blocks; a PNG takes longer than a JPEG.
+    /// - Parameters:
+    ///   - bitmap: the image. In a JPEG what is not opaque lies on white.
+    ///   - format: `jpeg` or `png`; nil (default), as in SDWebImage: PNG where the image has alpha, otherwise JPEG.
+    ///   - quality: of a JPEG, 1 to 100; 90 by default.
+    /// - Returns: a whole image.
+    /// - Throws: `invalidConfiguration` where the format is another one: nothing here writes GIF or WebP, so an animation is stored as the bytes it
+    ///   came in, not as frames; likewise for a quality out of range. `badImageData` where the format has no images of that size; `localFault` where
+    ///   memory ran out.
+    public func encode(
+        _ bitmap: Bitmap, as format: ImageFormat? = nil, quality: Int = 90
+    ) throws(WebImageError) -> [UInt8] {
+        let format = format ?? (bitmap.hasAlpha ? .png : .jpeg)
+        guard (1...100).contains(quality) else {
+            throw WebImageError(.invalidConfiguration, "the quality of a JPEG is 1 to 100, not \(quality)")
+        }
+        let longest: Int
+        switch format {
+        case .jpeg: longest = 65_500
+        // libpng's limit.
+        case .png: longest = 1_000_000
+        default:
+            throw WebImageError(
+                .invalidConfiguration,
+                "\(format.rawValue.uppercased()) cannot be written: pixels are stored as JPEG or PNG, and an animation as the bytes it came in"
+            )
+        }
+        guard max(bitmap.width, bitmap.height) <= longest else {
+            throw WebImageError(
+                .badImageData,
+                "\(bitmap.width) x \(bitmap.height) pixels are too large for \(format.rawValue.uppercased()): \(longest) at most along a side"
+            )
+        }
+        let (width, height) = (UInt32(bitmap.width), UInt32(bitmap.height))
+        var buffer = image_codec_buffer()
+        defer { image_codec_release(&buffer) }
+        let isWritten: Bool
+        if format == .jpeg {
+            var options = image_codec_jpeg_options(
+                components: 3, quality: Int32(quality), progressive: false, restart_interval: 0)
+            isWritten = image_codec_encode_jpeg(bitmap.opaquePixels, width, height, &options, &buffer)
+        } else {
+            var options = image_codec_png_options(
+                color_type: bitmap.hasAlpha ? 6 : 2, bit_depth: 8, interlaced: false, palette: nil, palette_count: 0)
+            isWritten = image_codec_encode_png(bitmap.pixels, width, height, &options, &buffer)
+        }
+        guard isWritten else { throw WebImageError(.localFault, "there is not enough memory to write an image") }
+        return Array(UnsafeBufferPointer(start: buffer.bytes, count: buffer.count))
+    }
+}
+
+// MARK: - Library
+
+/// The only entrance to the C codecs.
+extension ImageCoder {
+    /// JPEG and PNG; `bytes` is not empty.
+    private func checkByLibrary(
+        _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, _ level: ValidationLevel
+    ) throws(ImageFault) -> ImageInfo {
+        var result = image_codec_result()
+        var bounds = limits.library
+        let base = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
+        switch (format, level) {
+        case (.png, .header), (.png, .none): image_codec_png_header(base, bytes.count, &bounds, &result)
+        case (.png, _): image_codec_png_structure(base, bytes.count, &bounds, &result)
+        case (_, .header), (_, .none): image_codec_jpeg_header(base, bytes.count, &bounds, &result)
+        case (_, _): image_codec_jpeg_structure(base, bytes.count, &bounds, &result)
+        }
+        if level == .decode, result.status == IMAGE_CODEC_WHOLE.rawValue {
+            let need = Int(clamping: result.memory)
+            guard need <= limits.maxMemory else {
+                throw ImageFault(
+                    .overMemory,
+                    "\(result.width) x \(result.height) pixels that take \(Self.mebibytes(need)) to decode, the limit is \(Self.mebibytes(limits.maxMemory))"
+                )
+            }
+            memory.acquire(need)
+            defer { memory.release(need) }
+            switch format {
+            case .png: image_codec_png_decode(base, bytes.count, &bounds, &result)
+            default: image_codec_jpeg_decode(base, bytes.count, &bounds, &result)
+            }
+        }
+        if let kind = Self.kind(result.status) {
+            throw ImageFault(kind, String(cString: image_codec_message(&result)))
+        }
+        let warnings = (0..<result.warning_count).map { String(cString: image_codec_warning(&result, $0)) }
+        return ImageInfo(
+            format: format, width: Int(result.width), height: Int(result.height), level: level, warnings: warnings)
+    }
+
+    private static func mebibytes(_ count: Int) -> String {
+        let tenths = count / (1 << 20) * 10 + count % (1 << 20) * 10 / (1 << 20)
+        return "\(tenths / 10).\(tenths % 10) MiB"
+    }
+
+    private static func kind(_ status: Int32) -> ImageFault.Kind? {
+        switch UInt32(bitPattern: status) {
+        case IMAGE_CODEC_WHOLE.rawValue: nil
+        case IMAGE_CODEC_INCOMPLETE.rawValue: .incomplete
+        case IMAGE_CODEC_UNSUPPORTED.rawValue: .unsupported
+        case IMAGE_CODEC_OVER_LIMIT.rawValue: .overLimit
+        case IMAGE_CODEC_NO_MEMORY.rawValue: .outOfMemory
+        default: .damaged
+        }
+    }
+}
+
+extension ImageCoder.Limits {
+    fileprivate var library: image_codec_limits {
+        image_codec_limits(
+            max_dimension: UInt32(clamping: maxDimension), max_pixels: UInt64(clamping: maxPixels),
+            max_scans: UInt32(clamping: maxScans), max_frames: UInt32(clamping: maxFrames),
+            max_frame_pixels: UInt64(clamping: maxFramePixels), max_memory: UInt64(clamping: maxMemory),
+            cpu_nanoseconds: UInt64(clamping: cpuNanoseconds),
+            cpu_nanoseconds_per_pixel: UInt64(clamping: cpuNanosecondsPerPixel))
     }
 }

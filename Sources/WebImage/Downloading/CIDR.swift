@@ -42,9 +42,6 @@ public struct CIDR: Sendable, Hashable, CustomStringConvertible {
         description = text
     }
 
-    /// Whether it is about every port, and written without brackets.
-    package var isWhole: Bool { port == nil && description.first != "[" }
-
     /// Only digits: `Int` would take a sign.
     private static func number(_ text: Substring, _ range: ClosedRange<Int>) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 48 && $0 <= 57 }), let number = Int(text),

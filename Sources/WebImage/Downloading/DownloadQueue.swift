@@ -11,13 +11,15 @@ enum QueuePlace {
 }
 
 /// Whether a host may have one more out.
-enum HostAdmission {
+enum HostAdmission<Element> {
     case no
     /// Its next element.
     case next
-    /// Any of its elements, of those that were not tried in vain: whether the host is there is to be found out, and what is next may be
-    /// what it never answers.
-    case any
+    /// Any of its elements, of these if there are such: whether the host is there is to be found out, and what is next may be what it
+    /// never answers.
+    case any(of: (Element) -> Bool)
+    /// The first of which this is true; none is as ``no``.
+    case first(where: (Element) -> Bool)
 }
 
 /// The backlog: one queue per host, and the order in which hosts get the next slot.
@@ -99,10 +101,8 @@ struct DownloadQueue<Element>: ~Copyable {
     /// Takes the next element out and occupies a slot of its host until ``release(host:)``.
     /// * `admits`: asked with a host, its limit, what it has out and what waits; one it says no to is passed over until it is let go
     ///   or gets a slot back.
-    /// * `wasTried`: whether its host gave no answer to an element.
     mutating func next(
-        wasTried: (Element) -> Bool = { _ in false },
-        admits: ((_ host: String, _ limit: Int, _ running: Int, _ waiting: Int) -> HostAdmission)? = nil
+        admits: ((_ host: String, _ limit: Int, _ running: Int, _ waiting: Int) -> HostAdmission<Element>)? = nil
     ) -> Element? {
         while let candidate = ready.popMin() {
             let entry = candidate.host
@@ -110,23 +110,30 @@ struct DownloadQueue<Element>: ~Copyable {
                 rank(entry, priority) == candidate.rank
             else { continue }
             let admission = admits?(entry.name, entry.limit, entry.running, entry.count) ?? .next
-            let taken: (sequence: Int, element: Element)
-            switch admission {
-            case .no:
+            let place = place(entry.waiting[priority], admission)
+            guard let place else {
                 entry.isHeld = true
                 continue
-            case .next:
-                taken = order == .fifo ? entry.waiting[priority].removeFirst() : entry.waiting[priority].removeLast()
-            case .any:
-                let all = entry.waiting[priority].indices
-                let untried = all.filter { !wasTried(entry.waiting[priority][$0].element) }
-                taken = entry.waiting[priority].remove(at: untried.randomElement() ?? .random(in: all))
             }
             entry.running += 1
-            announce(entry)
-            return taken.element
+            defer { announce(entry) }
+            return entry.waiting[priority].remove(at: place).element
         }
         return nil
+    }
+
+    /// Where the element is that an admission means; nil: none of them.
+    private func place(
+        _ waiting: borrowing Deque<(sequence: Int, element: Element)>, _ admission: HostAdmission<Element>
+    ) -> Int? {
+        switch admission {
+        case .no: nil
+        case .next: order == .fifo ? 0 : waiting.count - 1
+        case .any(let isPreferred):
+            waiting.indices.filter { isPreferred(waiting[$0].element) }.randomElement()
+                ?? waiting.indices.randomElement()
+        case .first(let isMeant): waiting.firstIndex { isMeant($0.element) }
+        }
     }
 
     /// Whether a host has as many out as it may.
@@ -151,18 +158,6 @@ struct DownloadQueue<Element>: ~Copyable {
         entry.running -= 1
         entry.isHeld = false
         if entry.running > 0 || entry.nextPriority != nil { announce(entry) } else { hosts[host] = nil }
-    }
-
-    /// Takes out what waits for a host, in the order it came.
-    mutating func takeWaiting(host: String) -> [(element: Element, priority: Int)] {
-        guard let entry = hosts[host] else { return [] }
-        var taken: [(element: Element, priority: Int)] = []
-        for (priority, waiting) in entry.waiting.enumerated() {
-            taken += waiting.map { ($0.element, priority) }
-        }
-        entry.waiting = [[], [], []]
-        if entry.running == 0 { hosts[host] = nil }
-        return taken
     }
 
     private func hasRoom(_ entry: Host) -> Bool {

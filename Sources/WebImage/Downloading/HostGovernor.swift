@@ -51,7 +51,6 @@ final class HostGovernor {
         isProbe = false
         if rate == nil && known == nil { return true }
         let record = known ?? self.record(of: host)
-        if record.health.isGivenUp(patience: policy.patience, now: now) { return true }
         guard record.health.mayBegin(running: running, now: now) else {
             // It is looked at again at the end of its pause or of its URLs' patience, and with the end of each of its transfers.
             var wake = record.health.holdUntil > now ? record.health.holdUntil : .infinity
@@ -117,9 +116,21 @@ final class HostGovernor {
         wakes.insert(Wake(time: time, host: host))
     }
 
-    /// The error of a URL of a host that was given up; nil where it may be asked.
-    func refusal(of host: String, now: Double) -> WebImageError? {
+    /// Whether URLs of a host are to end instead of waiting for it: until its next probe is due. It is looked at again then.
+    func isGivenUp(_ host: String, now: Double) -> Bool {
+        guard let record = records[host], record.health.isGivenUp(patience: policy.patience, now: now) else {
+            return false
+        }
+        look(record, host, at: max(now, record.health.holdUntil))
+        return true
+    }
+
+    /// The error of a URL of a host that was given up; nil where it may be asked, or waits for further probes.
+    /// * `cameAt`: when it began to wait.
+    /// * `wasAsked`: whether its own last try had no answer.
+    func refusal(of host: String, cameAt: Double, wasAsked: Bool, now: Double) -> WebImageError? {
         guard let health = records[host]?.health, health.isGivenUp(patience: policy.patience, now: now),
+            health.isGivenUp(since: cameAt, wasAsked: wasAsked),
             let since = health.silentSince, var error = health.cause
         else { return nil }
         error.message = "the host has given no answer for \(Int(now - since)) s: \(error.message)"
@@ -139,11 +150,14 @@ final class HostGovernor {
     }
 
     /// The host gave no answer. True where the URL is not to be blamed: it waits for the host with others.
-    func didFail(_ host: String, _ error: WebImageError, began: Double, now: Double) -> Bool {
+    /// * `wasReached`: whether the request was sent.
+    func didFail(_ host: String, _ error: WebImageError, wasReached: Bool, began: Double, now: Double) -> Bool {
         guard policy.failuresInARow != nil else { return false }
         let record = self.record(of: host)
         let limit = policy.failuresInARow
-        if record.health.didFail(error, began: began, limit: limit, now: now, jitter: random()) {
+        if record.health.didFail(
+            error, wasReached: wasReached, began: began, limit: limit, now: now, jitter: random())
+        {
             tell(record.health, host, .silent, now)
             look(record, host, at: record.health.holdUntil)
         }
@@ -243,7 +257,10 @@ final class HostGovernor {
         for item in all where item.state == .silent || item.state == .busy {
             known.insert(item.host)
             let record = self.record(of: item.host)
-            if item.state == .silent ? policy.failuresInARow != nil : policy.backsOff {
+            if item.state == .silent, record.health.silentSince == nil, record.health.answeredAt > item.since {
+                // What others could not have, this process had.
+                tell(record.health, item.host, .good, now)
+            } else if item.state == .silent ? policy.failuresInARow != nil : policy.backsOff {
                 record.health.adopt(item)
                 look(record, item.host, at: item.until)
             }

@@ -14,6 +14,12 @@ struct HostHealth {
     private(set) var cause: WebImageError?
     /// Whether the one request to a silent host is on its way.
     var isProbing = false
+    /// Whether what was silent had a connection and a request: some servers never answer some URLs.
+    private var wasReached = false
+    /// When the last probes that nobody answered began, ``evidence`` of them at most.
+    private var inVain: [Double] = []
+    /// When it answered last.
+    private(set) var answeredAt = -Double.infinity
     /// Transfers at once, where it is to have fewer than allowed.
     private(set) var window: Double?
     private var probes = 0
@@ -25,9 +31,11 @@ struct HostHealth {
 
     /// The longest pause that is not asked for by the host, in seconds.
     static let longestPause = 60.0
-    /// The longest pause after 503 without Retry-After, in seconds: where nothing is left of a host but URLs that always end so, each of
-    /// their tries waits for it.
-    static let longestPauseAfter503 = 8.0
+    /// The longest pause in seconds after 503 without Retry-After, and between probes that are connected and get no answer: where nothing
+    /// is left of a host but URLs that always end so, each of their tries waits for it.
+    static let longestPauseOfReached = 8.0
+    /// Probes in vain that end a URL which was never asked for itself, where the host takes connections.
+    private static let evidence = 3
     /// A host that has been quiet for so long begins with the shortest pause again.
     static let forgivenAfter = 30.0
     /// First bytes that come sooner are never too slow.
@@ -57,8 +65,20 @@ struct HostHealth {
         return now < holdUntil || isProbing
     }
 
+    /// Whether a URL ends with the host that is given up. Where nobody can connect, all do. Where only answers are missing, those that it
+    /// did not answer, and those that have waited for several probes since they came: others' silence is no proof against them.
+    /// * `since`: when the URL came.
+    /// * `wasAsked`: whether its own last try had no answer.
+    func isGivenUp(since: Double, wasAsked: Bool) -> Bool {
+        guard wasReached, !wasAsked else { return true }
+        return inVain.count == Self.evidence && inVain[0] >= since
+    }
+
     /// It gave no answer; true where that changes what others should know.
-    mutating func didFail(_ error: WebImageError, began: Double, limit: Int?, now: Double, jitter: Double) -> Bool {
+    /// * `wasReached`: whether the request was sent.
+    mutating func didFail(
+        _ error: WebImageError, wasReached: Bool, began: Double, limit: Int?, now: Double, jitter: Double
+    ) -> Bool {
         guard let limit else { return false }
         failures += 1
         if silentSince != nil {
@@ -67,13 +87,18 @@ struct HostHealth {
             isProbing = false
             probes += 1
             lastError = error
-            holdUntil = now + Self.pause(probes, jitter)
+            self.wasReached = self.wasReached && wasReached
+            inVain = inVain.suffix(Self.evidence - 1) + [began]
+            let longest = self.wasReached ? Self.longestPauseOfReached : Self.longestPause
+            holdUntil = now + Self.pause(probes, jitter, atMost: longest)
             return true
         }
         lastError = error
         guard failures >= limit else { return false }
         silentSince = now
         cause = error
+        self.wasReached = wasReached
+        inVain = []
         probes = 0
         holdUntil = now + Self.pause(0, jitter)
         return true
@@ -89,6 +114,7 @@ struct HostHealth {
     ) -> Bool {
         failures = 0
         isProbing = false
+        answeredAt = now
         var isNews = false
         if silentSince != nil {
             silentSince = nil
@@ -112,7 +138,7 @@ struct HostHealth {
             refusedAt = now
             lastError = error
             let pause = error.retryAfter.map { min($0, longestWait) * (1 + jitter() / 10) }
-            let longest = status == 429 ? Self.longestPause : Self.longestPauseAfter503
+            let longest = status == 429 ? Self.longestPause : Self.longestPauseOfReached
             holdUntil = max(holdUntil, now + (pause ?? Self.pause(refusals - 1, jitter(), atMost: longest)))
             window = max(1, Double(running) / 2)
             return true
@@ -152,6 +178,10 @@ struct HostHealth {
         holdUntil = max(holdUntil, news.until)
         switch news.state {
         case .silent:
+            if silentSince == nil {
+                wasReached = news.error.code == .timedOut
+                inVain = []
+            }
             silentSince = min(silentSince ?? news.since, news.since)
             cause = cause ?? news.error
         case .busy:

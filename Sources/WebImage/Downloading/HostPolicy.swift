@@ -15,14 +15,8 @@ public struct HostPolicy: Sendable, Equatable {
     /// How long URLs wait for a host that is left alone until they end as its last request did, 30 by default. Later ones end at once,
     /// but for the probes, until it answers.
     public var patience = 30.0
-    /// Domains each of which counts as one host, together with all names below it, and networks (`198.51.100.0/24`), each of which counts
-    /// as one host with all addresses in it, and with all names from their first connection to such an address on. None by default.
-    public var groups: [String] = [] {
-        didSet { networks = groups.compactMap { CIDR($0) }.filter(\.isWhole) }
-    }
-
-    /// Those of ``groups`` that are networks.
-    private(set) var networks: [CIDR] = []
+    /// Domains each of which counts as one host, together with all names below it. None by default.
+    public var groups: [String] = []
 
     /// The defaults: every host is asked as often as there are URLs.
     public init() {}
@@ -46,12 +40,8 @@ public struct HostPolicy: Sendable, Equatable {
     /// What counts as one host.
     func host(of request: RequestURL) -> String {
         if !groups.isEmpty, let group = groups.first(where: { Self.contains($0, request.host) }) { return group }
-        if !networks.isEmpty, let address = request.literalAddress, let group = network(of: address) { return group }
         return request.port == 80 || request.port == 443 ? request.host : "\(request.host):\(request.port)"
     }
-
-    /// The network that counts as one host with this address.
-    func network(of address: IPAddress) -> String? { networks.first { $0.contains(address) }?.description }
 
     private static func contains(_ domain: String, _ host: String) -> Bool {
         host.hasSuffix(domain) && (host.utf8.count == domain.utf8.count || host.dropLast(domain.count).last == ".")

@@ -4,19 +4,8 @@ internal import Glibc
 extension ImageDownloader {
     /// What counts as the host of an operation's hop.
     func host(of operation: DownloadOperation) -> String {
-        if let group = groupsByName[operation.request.host] { return group }
         let policy = configuration.hosts
         return governor == nil && policy.groups.isEmpty ? operation.request.host : policy.host(of: operation.request)
-    }
-
-    /// A name whose address is in one of the networks that count as one host counts as that from now on, with all that waits for it.
-    func learnGroup(of operation: DownloadOperation) {
-        guard !configuration.hosts.networks.isEmpty, let address = operation.dialled.last?.address,
-            let group = configuration.hosts.network(of: address), !configuration.hosts.groups.contains(operation.host)
-        else { return }
-        if groupsByName.count >= 16_384 { groupsByName = [:] }
-        groupsByName[operation.request.host] = group
-        for (waiting, _) in queue.takeWaiting(host: operation.host) { enqueue(waiting) }
     }
 
     /// The next operation whose host may be asked now.
@@ -28,13 +17,16 @@ extension ImageDownloader {
         self.shares = nil
         defer { self.shares = shares }
         var isProbe = false
-        let next = queue.next(wasTried: \.metSilence) { host, limit, running, waiting in
+        let next = queue.next { host, limit, running, waiting in
             isProbe = false
             guard shares?.mayBegin(host, limit: limit, running: running, now: now) ?? true else { return .no }
             guard let governor else { return .next }
+            if governor.isGivenUp(host, now: now) {
+                return .first(where: { $0.refusal(by: governor, now: now) != nil })
+            }
             guard governor.mayBegin(host, running: running, waiting: waiting, now: now) else { return .no }
             isProbe = governor.isProbe
-            return isProbe ? .any : .next
+            return isProbe ? .any(of: { !$0.metSilence }) : .next
         }
         next?.isProbe = isProbe
         return next
@@ -45,7 +37,7 @@ extension ImageDownloader {
         let now = monotonicSeconds()
         let untrusted = asksForTrust(operation) ? untrusted.refusal(of: operation.request.origin, now: now) : nil
         // A probe finds out whether the host is there, however long it was not.
-        let givenUp = operation.isProbe ? nil : governor?.refusal(of: operation.host, now: now)
+        let givenUp = operation.isProbe ? nil : governor.flatMap { operation.refusal(by: $0, now: now) }
         guard var error = untrusted ?? givenUp else { return nil }
         error.attempts = operation.attempts - 1
         return error
@@ -100,7 +92,15 @@ extension ImageDownloader {
     func noteSilence(of operation: DownloadOperation, _ error: WebImageError) -> Bool {
         guard let governor, HostGovernor.isSilence(error, bytes: operation.progress.bytes) else { return false }
         return governor.didFail(
-            operation.host, error, began: operation.progress.hopStart, now: monotonicSeconds())
+            operation.host, error, wasReached: operation.progress.requestWasSent, began: operation.progress.hopStart,
+            now: monotonicSeconds())
+    }
+}
+
+extension DownloadOperation {
+    /// The error it ends with where its host was given up, and it with its host.
+    fileprivate func refusal(by governor: HostGovernor, now: Double) -> WebImageError? {
+        governor.refusal(of: host, cameAt: since, wasAsked: metSilence, now: now)
     }
 }
 

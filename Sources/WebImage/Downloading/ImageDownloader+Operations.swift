@@ -126,7 +126,6 @@ extension ImageDownloader {
 
     func didFinishTransfer(of operation: DownloadOperation, on handle: CurlHandle, code: Int32) {
         noteEnd(of: operation, on: handle)
-        learnGroup(of: operation)
         switch TransferEnd(operation: operation, handle: handle, code: code) {
         case .image:
             delivering.insert(operation.request.origin)

@@ -18,7 +18,6 @@ extension ImageDownloader {
         new.fileCalls = new.fileCalls ?? configuration.fileCalls
         new.inspectHeader = new.inspectHeader ?? configuration.inspectHeader
         renewGovernor(new)
-        groupsByName = [:]
         configuration = new
         retryPolicy = new.retryPolicy
         limits = DownloadOperation.Limits(new)

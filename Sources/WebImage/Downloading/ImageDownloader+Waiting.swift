@@ -18,7 +18,7 @@ package struct DownloadState: Sendable, Equatable {
     package var phase: Phase
     /// Seconds it has done so; for a parked one, seconds without a byte.
     package var elapsed: Double
-    /// Seconds until its next try, or until its host may be asked again.
+    /// Seconds until its next try, until its host may be asked again, or until its transfer times out.
     package var remaining: Double?
     /// The host of the hop it is at.
     package var host: String
@@ -45,9 +45,14 @@ extension ImageDownloader {
                 phase: phase, elapsed: max(0, time - since), host: operation.request.host, attempts: operation.attempts)
         }
         if operation.handle != nil {
-            return operation.isParked
-                ? state(.parked, since: operation.progress.lastByte)
-                : state(.transferring, since: operation.progress.hopStart)
+            guard operation.isParked else { return state(.transferring, since: operation.progress.hopStart) }
+            var silent = state(.parked, since: operation.progress.lastByte)
+            let end =
+                operation.progress.requestWasSent
+                ? operation.progress.lastByte + configuration.downloadTimeout
+                : operation.progress.hopStart + configuration.connectTimeout
+            silent.remaining = max(0, end - time)
+            return silent
         }
         if let pause = operation.pause {
             var waiting = state(.retrying, since: operation.since)

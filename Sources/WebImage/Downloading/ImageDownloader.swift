@@ -41,8 +41,6 @@ public actor ImageDownloader {
     let spooling: SpoolingTransfers
     /// What shows that the thread goes round.
     private nonisolated let loopPulse = LoopPulse()
-    /// Names that were found to be in a network which counts as one host.
-    var groupsByName: [String: String] = [:]
     /// Who waits for the governor's questions to others.
     var hostCaller: HostCaller?
 

@@ -40,7 +40,7 @@ struct HostileNumbersTests {
         try await f.redis("HSET", f.keys.tries("b"), job.name, "2", job.name + "!", "1")
         try await f.redis(
             "HSET", f.keys.worker("w"), "host", "h", "pid", "7", "in_flight", "3", "lease", "15000", "beat", "1",
-            "finished", "2", "skipped", "1", "bytes", "100", "since", "1", "rss", "1", "cpu", "1", "parked", "1",
+            "finished", "2", "skipped", "1", "bytes", "100", "since", "1", "rss", "1", "cpu", "1", "stalled", "1",
             "checking", "1", "wanted", "4", "oldest", "b 3 transfer 10 10 10 1 h why")
         try await f.redis("HSET", f.keys.hosts("b"), "h", "4 1 100")
         try await f.redis("HSET", f.keys.hosts, "h", "silent 9000000000000 1 3 3001 gone", "#v", "1")

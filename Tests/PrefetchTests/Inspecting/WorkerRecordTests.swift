@@ -31,8 +31,10 @@ struct WorkerRecordTests {
         #expect(records.map(\.id) == ["a", "b", "c", "old"])
         #expect(records.map(\.state) == [.running, .overdue, .lost, .left])
         let first = try #require(records.first)
-        #expect(first.host == "h" && first.pid == 7 && first.version == "1" && first.trouble == "the disk is full")
-        #expect(first.inFlight == 5 && first.checking == 3 && first.waitingForHost == 2)
+        #expect(
+            first.report.host == "h" && first.report.pid == 7 && first.report.version == "1"
+                && first.report.trouble == "the disk is full")
+        #expect(first.report.inFlight == 5 && first.report.checking == 3 && first.report.waitingForHost == 2)
         #expect(first.finished == 9 && first.skipped == 1 && first.bytes == 70)
         let (silence, left) = (try #require(first.silence), try #require(first.leaseLeft))
         #expect(silence >= 0 && left > 0 && silence + left == 60_000)

@@ -18,23 +18,23 @@ struct KeyTypeTests {
         (name: $0.name.replacing("*", with: "b"), type: $0.type)
     }
 
-    /// The names of keys that the sources build, from their texts: `*` is what they put in.
+    /// The names of keys that the sources and the scripts build, from their texts: `*` is what they put in.
     private static func built() throws -> Set<String> {
-        let folder = root.appending(path: "Sources")
+        let folder = root.appending(path: "Sources/Prefetch")
         var names: Set<String> = []
-        for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".swift") {
-            let text = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
-            // In Lua: K .. ':own:' .. worker, batch(id) .. ':o'; the name of a function of the prelude is no part of it.
+        for script in try FileManager.default.contentsOfDirectory(atPath: folder.appending(path: "Scripts").path) {
+            let text = try String(contentsOf: folder.appending(path: "Scripts/\(script)"), encoding: .utf8)
+            // K .. ':own:' .. worker, batch(id) .. ':o'; the name of a function of the prelude is no part of it.
             for match in text.matches(of: /(K|batch\([^()]*\)) \.\. ':([^']*)'( \.\. )?/) {
                 let name = (match.1 == "K" ? "" : "b:*:") + match.2 + (match.3 == nil ? "" : "*")
                 names.insert(name)
             }
-            guard path.hasSuffix("PrefetchKeys.swift") else { continue }
-            for match in text.matches(of: /root \+ ":([^\n]*) }/) {
-                let parts = ("\"" + match.1).components(separatedBy: " + ")
-                let name = parts.map { $0.hasPrefix("\"") ? $0.replacing("\"", with: "") : "*" }.joined()
-                names.insert(name.replacing("* *", with: "*"))
-            }
+        }
+        let text = try String(contentsOf: folder.appending(path: "Queueing/PrefetchKeys.swift"), encoding: .utf8)
+        for match in text.matches(of: /root \+ ":([^\n]*) }/) {
+            let parts = ("\"" + match.1).components(separatedBy: " + ")
+            let name = parts.map { $0.hasPrefix("\"") ? $0.replacing("\"", with: "") : "*" }.joined()
+            names.insert(name.replacing("* *", with: "*"))
         }
         // Whatever ASIDE is told, and its new name, which any type may have.
         return names.subtracting(["*", "aside:*"])

@@ -46,12 +46,12 @@ struct HeldWorkerTests {
         func record() async throws -> WorkerRecord? {
             try await queue.workerRecords().records.first { $0.id == "held" }
         }
-        while try await record()?.held == nil { try await Task.sleep(for: .milliseconds(20)) }
+        while try await record()?.report.held == nil { try await Task.sleep(for: .milliseconds(20)) }
         let held = try #require(try await record())
         #expect(
-            held.state == .running && held.held?.reason == "disk" && held.trouble == WorkerHold.text)
+            held.state == .running && held.report.held?.reason == "disk" && held.report.trouble == WorkerHold.text)
         let now = Int(PrefetchWorker.wallClock * 1000)
-        #expect(abs(now - (held.held?.since ?? 0)) < 30_000)
+        #expect(abs(now - (held.report.held?.since ?? 0)) < 30_000)
         while try await queue.held(by: "held") > 0 { try await Task.sleep(for: .milliseconds(20)) }
         // The others fetch what it had.
         fixture.origin.setFallback { _ in OriginResponse(body: picture) }
@@ -69,8 +69,8 @@ struct HeldWorkerTests {
         while try await queue.status(of: next)?.state != .done {
             try await Task.sleep(for: .milliseconds(20))
         }
-        while try await record()?.held != nil { try await Task.sleep(for: .milliseconds(20)) }
-        #expect(try await record()?.trouble == "")
+        while try await record()?.report.held != nil { try await Task.sleep(for: .milliseconds(20)) }
+        #expect(try await record()?.report.trouble == "")
         // Redis hears of it a moment before the worker does.
         while log.withLock({ $0 }).count < 3 { try await Task.sleep(for: .milliseconds(10)) }
         worker.stop()

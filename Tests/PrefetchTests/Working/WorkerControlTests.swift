@@ -167,8 +167,8 @@ struct WorkerControlTests {
         #expect(await becomes { await worker.orders.isWorkerPaused })
         _ = try await queue.reap(worker: name)
         #expect(try await becomes { try await queue.workers().contains { $0 != name } })
-        let facts = try #require(try await queue.workerFacts().first)
-        #expect(facts["paused"] == "1" && facts["wanted"] == "3")
+        let report = try #require(try await queue.workerReports().first).report
+        #expect(report.isPaused && report.wantedConcurrency == 3)
         worker.drain()
         _ = try await run.value
     }
@@ -186,11 +186,11 @@ struct WorkerControlTests {
         let worker = try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 3 }
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(3)
-        #expect(try await becomes { try await queue.workerRecords().records[0].maxConcurrentDownloads == 3 })
+        #expect(try await becomes { try await queue.workerRecords().records[0].report.maxConcurrentDownloads == 3 })
         #expect(try await queue.setConcurrency(70, worker: nil) == 1)
         #expect(await becomes { fixture.origin.currentRequestCount == 70 })
         #expect(worker.slots.limit == 280)
-        #expect(try await becomes { try await queue.workerRecords().records[0].maxConcurrentDownloads == 70 })
+        #expect(try await becomes { try await queue.workerRecords().records[0].report.maxConcurrentDownloads == 70 })
         let name = try #require(try await queue.workers().first)
         #expect(try await queue.setConcurrency(2, worker: name) == 1)
         #expect(await becomes { await worker.concurrency == 2 })

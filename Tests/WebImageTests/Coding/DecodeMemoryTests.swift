@@ -1,15 +1,15 @@
 import CReferenceCodec
 import Glibc
 import Origin
-import Synchronization
 import TestSupport
 import Testing
+import Threading
 import WebImage
 
 @Suite("Memory for decoding", .timeLimit(.minutes(1)))
 struct DecodeMemoryTests {
     private final class Order: Sendable {
-        private let names = Mutex<[String]>([])
+        private let names = Locked<[String]>([])
         func add(_ name: String) { names.withLock { $0.append(name) } }
         var all: [String] { names.withLock { $0 } }
     }

@@ -104,7 +104,7 @@ struct HostGovernorTests {
         for index in 0..<3 {
             #expect(governor.mayBegin("a", running: index, waiting: 9, now: 0))
             // The one that makes it silent already waits with the others.
-            #expect(governor.didFail("a", Self.refused, began: 0, now: 0) == (index == 2))
+            #expect(governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0) == (index == 2))
         }
         #expect(!governor.mayBegin("a", running: 0, waiting: 9, now: 0.9))
         #expect(governor.reason(for: "a", now: 0.5)?.text == "3 failures in a row: refused")
@@ -112,22 +112,22 @@ struct HostGovernorTests {
         #expect(governor.nextDue(now: 1) == "a")
         #expect(governor.mayBegin("a", running: 0, waiting: 9, now: 1))
         #expect(!governor.mayBegin("a", running: 1, waiting: 8, now: 1))
-        #expect(governor.didFail("a", Self.refused, began: 1, now: 1.1))
+        #expect(governor.didFail("a", Self.refused, wasReached: false, began: 1, now: 1.1))
         #expect(!governor.mayBegin("a", running: 0, waiting: 9, now: 3))
         #expect(governor.mayBegin("a", running: 0, waiting: 9, now: 3.1))
-        #expect(governor.refusal(of: "a", now: 4.9) == nil)
+        #expect(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 4.9) == nil)
         // The probe is still on its way when the patience ends: others end as the last one did.
-        #expect(governor.mayBegin("a", running: 1, waiting: 8, now: 5))
-        let refusal = try #require(governor.refusal(of: "a", now: 5))
+        #expect(governor.isGivenUp("a", now: 5))
+        let refusal = try #require(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 5))
         #expect(refusal.code == .cannotConnectToHost && !refusal.isTransient)
         #expect(refusal.message == "the host has given no answer for 5 s: refused")
-        #expect(!governor.didFail("a", Self.refused, began: 3.1, now: 5.1))
-        #expect(governor.refusal(of: "a", now: 9) != nil)
+        #expect(!governor.didFail("a", Self.refused, wasReached: false, began: 3.1, now: 5.1))
+        #expect(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 9) != nil)
         // Four seconds later one of them may look again.
-        #expect(governor.refusal(of: "a", now: 9.2) == nil)
+        #expect(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 9.2) == nil)
         #expect(governor.mayBegin("a", running: 0, waiting: 1, now: 9.2))
         governor.didAnswer("a", nil, firstByte: 0.1, began: 9.2, running: 1, now: 9.3)
-        #expect(governor.refusal(of: "a", now: 9.3) == nil)
+        #expect(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 9.3) == nil)
         #expect(governor.nextDue(now: 9.3) == "a")
         #expect(governor.mayBegin("a", running: 0, waiting: 9, now: 9.3))
     }
@@ -136,12 +136,12 @@ struct HostGovernorTests {
     func answersReset() {
         let governor = governor()
         for _ in 0..<5 {
-            #expect(!governor.didFail("a", Self.refused, began: 0, now: 0))
-            #expect(!governor.didFail("a", Self.refused, began: 0, now: 0))
+            #expect(!governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0))
+            #expect(!governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0))
             governor.didAnswer("a", Self.status(404), firstByte: nil, began: 0, running: 1, now: 0)
         }
         #expect(governor.mayBegin("a", running: 0, waiting: 1, now: 0))
-        for _ in 0..<3 { _ = governor.didFail("b", Self.refused, began: 0, now: 0) }
+        for _ in 0..<3 { _ = governor.didFail("b", Self.refused, wasReached: false, began: 0, now: 0) }
         #expect(!governor.mayBegin("b", running: 0, waiting: 1, now: 0))
         #expect(governor.mayBegin("a", running: 0, waiting: 1, now: 0))
     }
@@ -250,7 +250,7 @@ struct HostGovernorTests {
         #expect(!governor.mayBegin("a", running: 0, waiting: 9, now: 7.9))
         #expect(governor.mayBegin("b", running: 0, waiting: 9, now: 2))
         #expect(!governor.mayBegin("b", running: 1, waiting: 9, now: 2.5))
-        for _ in 0..<20 { #expect(!governor.didFail("c", Self.refused, began: 2, now: 2)) }
+        for _ in 0..<20 { #expect(!governor.didFail("c", Self.refused, wasReached: false, began: 2, now: 2)) }
         policy.requestsPerSecond = nil
         governor.renew(policy, longestWait: 60)
         #expect(governor.mayBegin("b", running: 1, waiting: 9, now: 2.6))
@@ -274,7 +274,7 @@ struct HostGovernorTests {
         let (first, second) = (governor(), governor())
         first.isShared = true
         second.isShared = true
-        for _ in 0..<3 { _ = first.didFail("a", Self.refused, began: 0, now: 0) }
+        for _ in 0..<3 { _ = first.didFail("a", Self.refused, wasReached: false, began: 0, now: 0) }
         first.didAnswer("b", Self.status(503, retryAfter: 9), firstByte: nil, began: 0, running: 2, now: 0)
         let news = first.takeCalls { _ in 0 }.news
         #expect(Set(news.map(\.host)) == ["a", "b"])
@@ -308,10 +308,11 @@ struct HostGovernorTests {
     func cause() {
         let governor = governor(patience: 5)
         let noName = WebImageError(.cannotFindHost, "no such name", isTransient: true)
-        for _ in 0..<3 { _ = governor.didFail("h", noName, began: 0, now: 1) }
+        for _ in 0..<3 { _ = governor.didFail("h", noName, wasReached: false, began: 0, now: 1) }
         #expect(governor.mayBegin("h", running: 0, waiting: 1, now: 2.5))
-        _ = governor.didFail("h", WebImageError(.timedOut, "no byte", isTransient: true), began: 2.5, now: 7)
-        let refusal = governor.refusal(of: "h", now: 7.5)
+        let noByte = WebImageError(.timedOut, "no byte", isTransient: true)
+        _ = governor.didFail("h", noByte, wasReached: true, began: 2.5, now: 7)
+        let refusal = governor.refusal(of: "h", cameAt: 0, wasAsked: false, now: 7.5)
         #expect(
             refusal?.code == .cannotFindHost && refusal?.message == "the host has given no answer for 6 s: no such name"
         )
@@ -319,7 +320,51 @@ struct HostGovernorTests {
         let news = HostNews(host: "n", state: .silent, until: 9, since: 0, failures: 10, error: noName)
         governor.adopt([news], now: 1)
         _ = governor.mayBegin("n", running: 0, waiting: 1, now: 9.5)
-        _ = governor.didFail("n", WebImageError(.timedOut, "no byte", isTransient: true), began: 9.5, now: 10)
-        #expect(governor.refusal(of: "n", now: 10.5)?.code == .cannotFindHost)
+        _ = governor.didFail("n", noByte, wasReached: true, began: 9.5, now: 10)
+        #expect(governor.refusal(of: "n", cameAt: 0, wasAsked: false, now: 10.5)?.code == .cannotFindHost)
+    }
+
+    @Test(
+        "Where connections are made and no answer comes, a URL that was not asked ends with the third probe since it came"
+    )
+    func reached() {
+        let governor = governor(patience: 5)
+        let noAnswer = WebImageError(.timedOut, "no header line for 2 s", isTransient: true)
+        func refuses(_ cameAt: Double, wasAsked: Bool = false, at now: Double) -> Bool {
+            governor.refusal(of: "a", cameAt: cameAt, wasAsked: wasAsked, now: now) != nil
+        }
+        for _ in 0..<3 { _ = governor.didFail("a", noAnswer, wasReached: true, began: 0, now: 2) }
+        var begins: [Double] = []
+        for _ in 0..<8 {
+            var now = begins.last.map { $0 + 2 } ?? 2
+            while !governor.mayBegin("a", running: 0, waiting: 9, now: now) { now += 0.125 }
+            begins.append(now)
+            _ = governor.didFail("a", noAnswer, wasReached: true, began: now, now: now + 2)
+        }
+        // 2 s for the probe, then 2, 4, 8, 8 … s.
+        #expect(zip(begins, begins.dropFirst()).map { ($1 - $0 - 2).rounded() } == [2, 4, 8, 8, 8, 8, 8])
+        let now = begins[7] + 2
+        #expect(governor.isGivenUp("a", now: now))
+        #expect(refuses(begins[7], wasAsked: true, at: now))
+        #expect(!refuses(begins[7], at: now) && !refuses(begins[5] + 0.5, at: now) && refuses(begins[5], at: now))
+        // One probe that finds nobody to connect to, and all end as before.
+        #expect(governor.mayBegin("a", running: 0, waiting: 9, now: now + 9))
+        _ = governor.didFail("a", Self.refused, wasReached: false, began: now + 9, now: now + 9.5)
+        #expect(refuses(now + 9.25, at: now + 9.5))
+    }
+
+    @Test("Who has had an answer since others had none says so instead of leaving the host alone")
+    func knowsBetter() {
+        let (first, second, third) = (governor(), governor(), governor())
+        for governor in [first, second, third] { governor.isShared = true }
+        third.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 1, now: 0.5)
+        for _ in 0..<3 { _ = first.didFail("a", Self.refused, wasReached: false, began: 0, now: 1) }
+        second.didAnswer("a", nil, firstByte: 0.1, began: 0.5, running: 1, now: 1.5)
+        let news = first.takeCalls { _ in 0 }.news
+        for governor in [second, third] { governor.adopt(news, now: 1.6) }
+        #expect(second.mayBegin("a", running: 1, waiting: 1, now: 1.6))
+        #expect(second.takeCalls { _ in 0 }.news.map(\.state) == [.good])
+        #expect(!third.mayBegin("a", running: 1, waiting: 1, now: 1.6))
+        #expect(!third.hasCalls)
     }
 }

@@ -205,6 +205,9 @@ struct HostileServerTests {
         let tasks = urls.map { url in Task { await downloader.failure(url) } }
         await silent.waitForRequests(1)
         // Both slots are taken until the one without a connection is parked.
+        try await until {
+            await downloader.states(of: Set(urls)).count { [.transferring, .parked].contains($0.value.phase) } == 2
+        }
         _ = try await downloader.download(good.url("/"), options: .uninspected)
         let states = await downloader.states(of: Set(urls))
         #expect(states[urls[0]]?.phase == .transferring && states[urls[1]]?.phase == .parked, "\(states)")

@@ -136,6 +136,27 @@ struct ImageDownloaderHostTests {
         for index in 0..<20 { #expect(try await downloader.download("\(url)\(index)").body.bytes == [7]) }
     }
 
+    @Test("URLs that come after a host was given up for others that it never answers are asked for themselves")
+    func comesLater() async throws {
+        let server = try OriginServer()
+        server.setFallback { request in
+            request.path.hasPrefix("/hang") ? OriginResponse(fault: .stallBeforeHeader) : OriginResponse(body: [1])
+        }
+        let downloader = try makeDownloader {
+            $0.hosts.failuresInARow = 3
+            $0.hosts.patience = 0.2
+            $0.maxParkedDownloads = 0
+            $0.downloadTimeout = 0.1
+            $0.maxAttempts = 1
+        }
+        await withTaskGroup { group in
+            for index in 0..<8 {
+                group.addTask { #expect(await downloader.failure(server.url("/hang/\(index)"))?.code == .timedOut) }
+            }
+        }
+        for index in 0..<20 { #expect(try await downloader.download(server.url("/\(index)")).body.bytes == [1]) }
+    }
+
     @Test("A probe that is cancelled is followed by the next one")
     func probeIsLost() async throws {
         let server = try OriginServer()

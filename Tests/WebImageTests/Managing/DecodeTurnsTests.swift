@@ -1,12 +1,12 @@
-import Synchronization
 import TestSupport
 import Testing
+import Threading
 import WebImage
 
 @Suite("Turns to decode", .timeLimit(.minutes(1)))
 struct DecodeTurnsTests {
     private final class Began: Sendable {
-        private let all = Mutex<[String]>([])
+        private let all = Locked<[String]>([])
         var names: [String] { all.withLock { $0 } }
         func add(_ name: String) { all.withLock { $0.append(name) } }
     }

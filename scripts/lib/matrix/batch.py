@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 
 OUTCOMES = "open downloaded hit notModified blacklisted httpError timeout dns connect tls badImage tooLarge refused invalidURL truncated poison"
 OUTCOMES = (OUTCOMES + " cancelled notCached mismatch").split()
@@ -27,8 +28,8 @@ class Batch:
             rows += [(f"{world.bad}/truncated/{tag}.png", {"truncated"}, None, False), ("no URL at all", {"invalidURL"}, None, False)]
             rows += [(f"http://127.0.0.1:{world.closed_port}/{tag}.png", {"connect"}, None, False), ("http://10.1.2.3/a.png", {"refused"}, None, False)]
         rows += [(f"{world.down}/down/{tag}-{n}.png", {"httpError"}, None, False) for n in range(down)]
-        # In one order for all: which job has which URL is no luck either.
-        rows.sort(key=lambda row: hashlib.sha256((row[0].replace(tag, "") + str(first)).encode()).digest())
+        # In one order for all, whatever the ports of this run: which job has which URL is no luck either.
+        rows.sort(key=lambda row: hashlib.sha256((re.sub(r":[0-9]+/", "/", row[0].replace(tag, "")) + str(first)).encode()).digest())
         self.rows = rows
         with open(self.list, "w", encoding="utf-8") as file:
             file.writelines(row[0] + "\n" for row in rows)

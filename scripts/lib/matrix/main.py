@@ -49,7 +49,10 @@ class Plan:
         self.calls, self.keys, self.seen, self.seconds = {}, {}, {}, {}
 
     def note(self, cell, scenario, touched, seconds):
-        self.calls[scenario], self.seconds[scenario] = dict(cell.proxy.calls), seconds
+        calls = self.calls.setdefault(scenario, {})
+        for script, count in cell.proxy.calls.items():
+            calls[script] = max(count, calls.get(script, 0))
+        self.seconds[scenario] = max(seconds, self.seconds.get(scenario, 0))
         for script, found in touched.items():
             # Some calls are the verdict's own, around the proxy.
             if script not in cell.proxy.calls:
@@ -164,9 +167,13 @@ class Harness:
                 return scenario, cell, time.monotonic() - began
 
         failures = []
-        for scenario, cell, seconds in await asyncio.gather(*(one(scenario) for scenario in SCENARIOS)):
-            self.plan.note(cell, scenario, monitor.touched.get(cell.queue, {}), seconds)
-            failures += [f"without a fault, {scenario}: {text} ({cell.folder})" for text in cell.failures]
+        # Some scripts are called in some runs only, when the machine is busy: those runs are not the ones that count.
+        for _ in range(3):
+            for scenario, cell, seconds in await asyncio.gather(*(one(scenario) for scenario in SCENARIOS)):
+                self.plan.note(cell, scenario, monitor.touched.get(cell.queue, {}), seconds)
+                failures += [f"without a fault, {scenario}: {text} ({cell.folder})" for text in cell.failures]
+            if self.options.only or not self.plan.problems():
+                break
         monitor.stop()
         self.patience = max(self.patience, 2 * max(self.plan.seconds.values()))
         return failures + (self.plan.problems() if not self.options.only else [])
@@ -187,7 +194,11 @@ class Harness:
         self.say(name, script, kind, f"{scenario}, call {fault.call}", cell, f" --in {scenario} --call {fault.call}")
 
     async def file(self, files, name, call, kind, fault):
-        cell = await files.one(name, call, kind, fault)
+        # Some calls are made in some runs only. A cell that was not reached has shown nothing: it is tried again, and red in the end.
+        for _ in range(5):
+            cell = await files.one(name, call, kind, fault)
+            if not any(text.startswith("not reached") for text in cell.failures):
+                break
         if not cell.failures and not self.options.keep:
             shutil.rmtree(cell.folder, ignore_errors=True)
         self.say(name, call, fault, "files", cell)

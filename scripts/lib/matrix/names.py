@@ -1,20 +1,15 @@
-"""The names of the scripts, from the sources that have them: nobody has to type a list, and nobody can forget a line of it."""
+"""The names of the scripts, from the folder that has them: nobody has to type a list, and nobody can forget a line of it."""
 
 import hashlib
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-# A script, or a step of a repair, which is one too.
-CALL = re.compile(r'\b(?:script|step)\(\s*"([A-Z][A-Z0-9]*)"')
 
 
 def names():
-    """Every script of the project, sorted."""
-    found = set()
-    for path in (ROOT / "Sources" / "Prefetch").rglob("*.swift"):
-        found.update(CALL.findall(path.read_text(encoding="utf-8")))
-    return sorted(found)
+    """Every script of the project, sorted; what several share has a small name."""
+    return sorted(path.stem for path in (ROOT / "Sources" / "Prefetch" / "Scripts").glob("*.lua") if path.stem.isupper())
 
 
 class Digests:

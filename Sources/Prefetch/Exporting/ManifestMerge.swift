@@ -1,0 +1,109 @@
+internal import FoundationEssentials
+internal import Threading
+internal import WebImage
+
+/// Manifests of one batch (`export --to jsonl`) that other machines have written, read line by line beside our own: what is in none of
+/// our caches is in theirs.
+package final class ManifestMerge: Sendable {
+    /// A line of a manifest, as far as an image goes.
+    private struct Line: Decodable {
+        var line: Int
+        var url: String
+        var path: String?
+        var bytes: Int?
+        var sha256: String?
+        var format: String?
+        var width: Int?, height: Int?
+        var level: String?
+        var host: String?
+    }
+
+    /// One manifest while it is read.
+    private final class Manifest {
+        let path: String
+        var reader: LineReader
+        var next: Line?
+
+        init(_ path: String) throws(PrefetchError) {
+            self.path = path
+            reader = try LineReader(path: path)
+            try advance()
+        }
+
+        func advance() throws(PrefetchError) {
+            let before = next?.line ?? 0
+            next = nil
+            guard let (bytes, isCut) = try reader.next() else { return }
+            guard !isCut, let line = try? JSONDecoder().decode(Line.self, from: Data(bytes)), line.line > before else {
+                throw refused("is no manifest of a batch: its line \(reader.lineNumber)")
+            }
+            next = line
+        }
+
+        func refused(_ what: String) -> PrefetchError {
+            PrefetchError(
+                .unreadableList, "\(path) \(what)",
+                hint: "give what `prefetch-coord export --to jsonl` wrote of the same batch on another machine")
+        }
+    }
+
+    private let manifests: Locked<[Manifest]>
+    private let shown: @Sendable (String) -> String
+    private let state = Locked(BatchExport.Absent())
+
+    /// What the manifests had of the images that were absent here.
+    package var found: BatchExport.Absent { state.withLock { $0 } }
+
+    /// * `shown`: how a manifest writes a URL.
+    /// - Throws: `notFound`, `unreadableList` where one cannot be read.
+    package init(
+        _ paths: [String], shown: @escaping @Sendable (String) -> String
+    ) throws(PrefetchError) {
+        var manifests: [Manifest] = []
+        for path in paths { manifests.append(try Manifest(path)) }
+        self.manifests = Locked(manifests)
+        self.shown = shown
+    }
+
+    /// Gives each line that ended with an image, and has none here, the one of the first manifest that has it. In the order of the list.
+    /// - Throws: `unreadableList` where a manifest is of another batch, or none.
+    package func complete(_ lines: inout [ExportedLine]) throws(PrefetchError) {
+        var all = lines
+        try manifests.withLock { manifests throws(PrefetchError) in
+            for index in all.indices {
+                let isElsewhere = all[index].host != nil
+                guard try Self.complete(&all[index], manifests, shown) else { continue }
+                state.withLock { found in
+                    if isElsewhere, let cache = all[index].result.cache {
+                        found.elsewhere[cache, default: 0] += 1
+                    } else {
+                        found.missing += 1
+                    }
+                }
+            }
+        }
+        lines = all
+    }
+
+    /// Returns whether it has an image now that it had not.
+    private static func complete(
+        _ line: inout ExportedLine, _ manifests: [Manifest], _ shown: (String) -> String
+    ) throws(PrefetchError) -> Bool {
+        var isFound = false
+        for manifest in manifests {
+            while let next = manifest.next, next.line < line.result.line { try manifest.advance() }
+            guard let next = manifest.next, next.line == line.result.line else { continue }
+            guard next.url == shown(line.result.url) else {
+                throw manifest.refused("is of another list: its line \(manifest.reader.lineNumber) has another URL")
+            }
+            guard line.image == nil, line.result.outcome?.isSkipped == false, let path = next.path else { continue }
+            line.image = ExportedLine.Image(
+                path: path, bytes: max(0, next.bytes ?? 0), sha256: next.sha256,
+                format: next.format.flatMap(ImageFormat.init(rawValue:)), width: next.width, height: next.height,
+                level: next.level.flatMap(ValidationLevel.init(name:)))
+            line.host = next.host ?? line.result.cache?.host
+            isFound = true
+        }
+        return isFound
+    }
+}

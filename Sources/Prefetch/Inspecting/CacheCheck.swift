@@ -1,0 +1,74 @@
+internal import Redis
+package import WebImage
+
+/// Whether the images of a batch are in the cache that should have them: I5. Changes nothing.
+package struct CacheCheck: Sendable {
+    /// What was found.
+    package struct Result: Sendable {
+        /// Images of the batch that are in the cache.
+        package var present = 0
+        /// Images that are in caches of others, and how many in each.
+        package var elsewhere: [BatchCache: Int] = [:]
+    }
+
+    private static let step = 16_384
+
+    let queue: PrefetchQueue
+    let cache: DiskCache
+
+    package init(queue: PrefetchQueue, cache: DiskCache) { (self.queue, self.cache) = (queue, cache) }
+
+    /// Walks over the list of a batch and looks for each of its images. What is said to be in another cache and is not here is only counted.
+    ///
+    /// * `found`: hears of each image that should be here and is not.
+    /// - Throws: `notFound`, `unreadableList` where the list is not there or has changed; `redisUnavailable`.
+    package func run(
+        _ status: BatchStatus, found: (BatchCheck.Finding) -> Void
+    ) async throws(PrefetchError) -> Result {
+        let entries = try await BatchEntries(of: status, queue: queue)
+        let rule = CacheKeyRule(status.options.cacheKey) ?? .url
+        let own = cache.id
+        var result = Result()
+        var index = 0
+        var block = Block()
+        try await entries.forEach { entry async throws(PrefetchError) in
+            if index % Self.step == 0 { block = try await read(status.id, index..<index + Self.step) }
+            let place = index % Self.step
+            index += 1
+            guard let outcome = PrefetchOutcome(code: block.outcomes[place]), !outcome.isSkipped else { return true }
+            let home = block.caches[block.places.isEmpty ? 0 : block.places[place]]
+            if cache.containsData(forKey: rule.key(for: entry.url)) {
+                result.present += 1
+            } else if let home, home.id != own {
+                result.elsewhere[home, default: 0] += 1
+            } else {
+                found(
+                    BatchCheck.Finding(
+                        batch: status.id, invariant: "I5",
+                        message: "line \(entry.line) ended \(outcome.name), but its file is not there"))
+            }
+            return true
+        }
+        return result
+    }
+
+    private struct Block {
+        var outcomes: [UInt8] = []
+        var caches = BatchCaches()
+        /// Empty where all images are in the first cache.
+        var places: [UInt8] = []
+    }
+
+    /// What Redis has no byte of reads as open; the list may be longer than the batch says it is.
+    private func read(_ batch: String, _ range: Range<Int>) async throws(PrefetchError) -> Block {
+        do throws(RedisError) {
+            var block = Block()
+            block.outcomes = try await queue.outcomes(of: batch, range: range)
+            block.caches = try await queue.caches(of: batch)
+            if block.caches.count > 1 { block.places = try await queue.places(of: batch, range: range) }
+            return block
+        } catch {
+            throw PrefetchError(error)
+        }
+    }
+}

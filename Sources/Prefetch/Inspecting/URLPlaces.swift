@@ -1,0 +1,83 @@
+internal import Redis
+package import WebImage
+
+extension URLFacts {
+    /// An image of the URL that is in the cache of another machine.
+    package struct Place: Sendable {
+        package var batch: BatchStatus
+        /// Its line in the list of the batch, from 1.
+        package var line: Int
+        package var outcome: PrefetchOutcome
+        package var cache: BatchCache
+    }
+
+    /// Where the newest of these batches that has an image of a URL has it, if that is another cache than `cache`. Walks over the lists of
+    /// batches that have images in other caches, newest first, as far as they can be read here.
+    ///
+    /// * `unread`: hears of batches whose list cannot be read.
+    /// - Throws: what talking to Redis throws.
+    static func place(
+        of url: String, in batches: [BatchStatus], besides cache: String?, queue: PrefetchQueue, listPath: String?,
+        unread: (String) -> Void
+    ) async throws(PrefetchError) -> Place? {
+        for status in batches where status.counts.finished > status.counts.skipped {
+            let caches: BatchCaches
+            do throws(RedisError) { caches = try await queue.caches(of: status.id) } catch {
+                throw PrefetchError(error)
+            }
+            guard caches.all.contains(where: { $0.id != cache }) else { continue }
+            do throws(PrefetchError) {
+                guard let (index, line) = try await index(of: url, status, queue, listPath) else { continue }
+                let found = try await outcome(index, of: status.id, queue, caches)
+                if let (outcome, cache) = found {
+                    return Place(batch: status, line: line, outcome: outcome, cache: cache)
+                }
+            } catch {
+                guard error.kind == .notFound || error.kind == .unreadableList else { throw error }
+                unread(status.id)
+            }
+        }
+        return nil
+    }
+
+    /// The index of the first entry with this URL, and its line.
+    private static func index(
+        of url: String, _ status: BatchStatus, _ queue: PrefetchQueue, _ listPath: String?
+    ) async throws(PrefetchError) -> (index: Int, line: Int)? {
+        func walk(_ path: String?) async throws(PrefetchError) -> (index: Int, line: Int)? {
+            var index = -1
+            var line: Int?
+            try await BatchEntries(of: status, queue: queue, listPath: path).forEach {
+                entry async throws(PrefetchError) in
+                index += 1
+                if entry.url == url { line = entry.line }
+                return line == nil
+            }
+            return line.map { (index, $0) }
+        }
+        // The list that was named is that of one batch; the others have theirs.
+        if let listPath {
+            do throws(PrefetchError) { return try await walk(listPath) } catch {
+                guard error.kind == .notFound || error.kind == .unreadableList else { throw error }
+            }
+        }
+        return try await walk(nil)
+    }
+
+    /// How an index ended, and in which cache its image is; nil where it has none.
+    private static func outcome(
+        _ index: Int, of batch: String, _ queue: PrefetchQueue, _ caches: BatchCaches
+    ) async throws(PrefetchError) -> (PrefetchOutcome, BatchCache)? {
+        do throws(RedisError) {
+            let range = index..<index + 1
+            let code = try await queue.outcomes(of: batch, range: range)[0]
+            let place = try await queue.places(of: batch, range: range)[0]
+            guard let outcome = PrefetchOutcome(code: code), !outcome.isSkipped, let cache = caches[place] else {
+                return nil
+            }
+            return (outcome, cache)
+        } catch {
+            throw PrefetchError(error)
+        }
+    }
+}

@@ -1,0 +1,138 @@
+#!lua flags=allow-oom
+-- CLAIM: the next jobs for a worker. Ends batches whose deadline has passed first.
+-- ARGV: worker, sequence number of this claim, most jobs, lease in ms.
+-- Result: `LOST`; `PAUSED`; or `OK`, then (payload, nonce of its batch, outcome bytes, deliveries, marks) of each job,
+-- then where there is something to tell a list of kind, batch and text: `DEAD` and the first bytes of an element that
+-- was no job and is on the list of the dead now, or `BROKEN` and why a batch was set aside.
+-- Cost: O(jobs), and a look at each ready batch that has had its share.
+-- Again: with the same number the same jobs, as far as the worker still has them; what there was to tell is told once.
+--
+-- Of 16 turns high has 11, normal 4 and low 1; a priority that has nothing leaves its turns to the next. Batches of one
+-- priority take turns by jobs, and share by URLs: one that has had its 256 waits until all others have had theirs, so
+-- that a list in jobs of 2 is not held up by one in jobs of 256.
+--
+-- A batch with a key of a wrong type must not keep the others from being worked on: it leaves the ready lists with a
+-- field `broken`, until `prefetch-coord repair` has mended it. What Redis has done by then of its job is undone.
+--
+-- A script, never BLMOVE into a private list: that loses jobs when a worker stops inside it and is reaped, or the reply
+-- is lost while the worker lives, and it cannot drain a Redis that has reached maxmemory.
+
+local worker, wanted = ARGV[1], tonumber(ARGV[3])
+if not redis.call('ZSCORE', K .. ':workers', worker) then return {'LOST'} end
+redis.call('ZADD', K .. ':workers', 'XX', now() + tonumber(ARGV[4]), worker)
+endDue()
+local out = {'OK'}
+-- What a worker is told of jobs of one batch: all reads first, so that an error leaves nothing behind.
+local function about(id, names)
+  local fields, told = {}, {}
+  for _, name in ipairs(names) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = name .. '!'
+  end
+  local t = redis.call('HMGET', tries(id), unpack(fields))
+  for i, name in ipairs(names) do
+    local start, n = name:match(':(%d+):(%d+)$')
+    told[i] = {redis.call('GETRANGE', outcomes(id), start, start + n - 1), t[2 * i - 1] or '0', t[2 * i] or '0'}
+  end
+  return told
+end
+local function give(payload, nonce, told)
+  out[#out + 1] = payload
+  out[#out + 1] = nonce
+  for _, word in ipairs(told) do out[#out + 1] = word end
+end
+local last = redis.call('HMGET', own(worker), '#seq', '#jobs')
+if last[1] == ARGV[2] then
+  for name in last[2]:gmatch('%S+') do
+    local payload = redis.call('HGET', own(worker), name)
+    local id, _, _, nonce = parts(name)
+    if payload then give(payload, nonce, about(id, {jobOf(name)})[1]) end
+  end
+  return out
+end
+if redis.call('HGET', K .. ':w:' .. worker, 'paused') == '1' then return {'PAUSED'} end
+if redis.call('EXISTS', K .. ':paused') == 1 then return out end
+-- The batch of a ready list whose turn it is, and its credit where it has to share.
+local function pick(list)
+  local count = redis.call('LLEN', list)
+  if count < 2 then return redis.call('LINDEX', list, 0) end
+  while true do
+    for _ = 1, count do
+      local id = redis.call('LMOVE', list, list, 'LEFT', 'RIGHT')
+      local known = redis.pcall('HGET', batch(id), 'credit')
+      -- No hash: what takes a job of it finds out.
+      if type(known) == 'table' then return id end
+      local credit = tonumber(known or '') or 256
+      if credit > 0 then return id, credit end
+    end
+    for _, id in ipairs(redis.call('LRANGE', list, 0, -1)) do
+      local owed = tonumber(redis.call('HGET', batch(id), 'credit') or '') or 0
+      -- Nobody owes so much, or what is no number: somebody wrote it, and it must not keep this from its end.
+      if owed ~= owed or owed < -65536 then owed = 0 end
+      redis.call('HSET', batch(id), 'credit', math.floor(owed) + 256)
+    end
+  end
+end
+local names, told = {}, {}
+-- Jobs of a batch, where its next elements are some.
+local function take(id, credit, held, most)
+  local m = redis.call('HMGET', batch(id), 'state', 'order', 'pushed', 'nonce')
+  local nonce = m[4] or ''
+  held.order = m[2]
+  held.payloads = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id), most) or {}
+  if redis.call('LLEN', jobs(id)) == 0 then
+    -- One that is in a ready list and says that it is in none would be looked at for ever.
+    if redis.call('HGET', batch(id), 'ready') == '1' then unready(id) else takeOut(id) end
+  end
+  if #held.payloads == 0 or m[1] ~= 'running' then return end
+  local good, fields, size = {}, {}, 0
+  for _, payload in ipairs(held.payloads) do
+    local name = payload:sub(1, 200):match('^prefetch%-job [12] ([^%s@]+) ')
+    local of, base, n
+    if name then of, base, n = parts(name) end
+    if of == id and n >= 1 and n <= 256 and base + n <= tonumber(m[3] or '0') then
+      good[#good + 1] = name
+      fields[#fields + 1] = name .. '@' .. nonce
+      fields[#fields + 1] = payload
+      size = size + n
+    else
+      bury(payload)
+      for _, word in ipairs({'DEAD', id, payload:sub(1, 64)}) do told[#told + 1] = word end
+    end
+  end
+  if #good == 0 then return end
+  local each = about(id, good)
+  redis.call('HSET', own(worker), unpack(fields))
+  if credit then redis.call('HSET', batch(id), 'credit', credit - size) end
+  for i = 1, #good do
+    give(fields[2 * i], nonce, each[i])
+    names[#names + 1] = fields[2 * i - 1]
+  end
+end
+-- A batch that is alone need not take turns with itself.
+local lists = 0
+for _, p in ipairs({'high', 'normal', 'low'}) do lists = lists + redis.call('LLEN', K .. ':ready:' .. p) end
+while lists > 0 and #names < wanted and #told < 48 do
+  local turn = redis.call('INCR', K .. ':wheel') % 16
+  local first = turn < 11 and 'high' or turn < 15 and 'normal' or 'low'
+  local id, credit
+  for _, p in ipairs({first, 'high', 'normal', 'low'}) do
+    id, credit = pick(K .. ':ready:' .. p)
+    if id then break end
+  end
+  if not id then break end
+  local held = {}
+  local ok, err = pcall(take, id, credit, held, lists == 1 and wanted - #names or 1)
+  if not ok then
+    -- In the order in which they were, whichever end they came from.
+    for i = #(held.payloads or {}), 1, -1 do
+      redis.pcall(held.order == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), held.payloads[i])
+    end
+    takeOut(id)
+    redis.pcall('HSET', batch(id), 'broken', words(err))
+    for _, word in ipairs({'BROKEN', id, words(err)}) do told[#told + 1] = word end
+  end
+end
+if #names > 0 then redis.call('HSET', own(worker), '#seq', ARGV[2], '#jobs', table.concat(names, ' ')) end
+if #told > 0 then out[#out + 1] = told end
+return out

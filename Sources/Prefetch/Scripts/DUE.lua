@@ -1,0 +1,8 @@
+#!lua flags=allow-oom
+-- DUE: ends the batches whose deadline has passed, as every CLAIM, BEAT and PUSH does: for queues where no worker is.
+-- ARGV: nothing.
+-- Result: how many were due.
+-- Cost: O(those), at most 16.
+-- Again: 0.
+
+return endDue()

@@ -1,0 +1,15 @@
+#!lua flags=allow-oom,no-writes
+-- LOOK: a batch with all that is added up of it, at one moment.
+-- ARGV: batch.
+-- Result: time in ms, fields of the batch, counts of its workers, its hosts, jobs that wait, registered workers and the
+-- ends of their leases, what each said, 1 where the queue is paused.
+-- Cost: seven commands, and one for each registered worker; nothing depends on the number of URLs.
+-- Again: reads only.
+
+local id, about = ARGV[1], {}
+local workers = redis.call('ZRANGE', K .. ':workers', 0, 511, 'WITHSCORES')
+for i = 1, #workers, 2 do about[#about + 1] = redis.call('HGETALL', K .. ':w:' .. workers[i]) end
+return {
+  now(), redis.call('HGETALL', batch(id)), redis.call('HGETALL', counts(id)), redis.call('HGETALL', hosts(id)),
+  redis.call('LLEN', jobs(id)), workers, about, redis.call('EXISTS', K .. ':paused')
+}

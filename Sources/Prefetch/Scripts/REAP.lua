@@ -1,0 +1,62 @@
+#!lua flags=allow-oom
+-- REAP: the jobs of a worker whose lease has run out, or ends later than two leases from now, go back to the front of
+-- their lists, and each counts one more delivery. A batch that was held by a repair which has died is let go; a batch
+-- with a key of a wrong type loses the job, and no other does. What it finds is counted in `losses`.
+-- ARGV: worker the caller knows to be dead, whatever its lease says ("" = whose lease ran out first), most jobs.
+-- Result: worker and jobs put back, or nothing.
+-- Cost: O(jobs), at most the number given, 64.
+-- Again: goes on where it stopped.
+
+tick()
+local worker = ARGV[1]
+local held, t = redis.call('HGETALL', K .. ':held'), now()
+for i = 1, #held, 2 do
+  if tonumber(held[i + 1]) < t then
+    redis.call('HDEL', K .. ':held', held[i])
+    pcall(function() if redis.call('LLEN', jobs(held[i])) > 0 then ready(held[i]) end end)
+  end
+end
+if worker == '' then
+  -- By its end, not by its expiry: that goes by Redis' own clock.
+  if tonumber(redis.call('GET', K .. ':hold') or '0') > now() then return {} end
+  worker = redis.call('ZRANGE', K .. ':workers', '-inf', now(), 'BYSCORE', 'LIMIT', 0, 1)[1]
+  if not worker then
+    -- No lease ends so late: somebody wrote it, or the queue's clock was lost.
+    local last = redis.call('ZRANGE', K .. ':workers', 0, 0, 'REV', 'WITHSCORES')
+    local lease = last[1] and tonumber(redis.call('HGET', K .. ':w:' .. last[1], 'lease') or '')
+    if not lease or tonumber(last[2]) <= now() + 2 * lease then return {} end
+    worker = last[1]
+  end
+end
+local all, n, open = redis.call('HGETALL', own(worker)), 0, 0
+local function count()
+  if n > 0 then redis.pcall('HINCRBY', K .. ':w:' .. worker, 'returned', n) end
+  lose('jobs', n)
+  lose('urls', open)
+end
+local marked = redis.call('HGET', own(worker), '#mark')
+for i = 1, #all, 2 do
+  local name = all[i]
+  if name:sub(1, 1) ~= '#' then
+    local id, job = parts(name), jobOf(name)
+    redis.call('HDEL', own(worker), name)
+    pcall(function()
+      if not giveBack(name, all[i + 1]) then return end
+      redis.call('HINCRBY', tries(id), job, 1)
+      if marked == name then redis.call('HINCRBY', tries(id), job .. '!', 1) end
+      n = n + 1
+      open = open + openOf(job)
+    end)
+    if n >= tonumber(ARGV[2]) then
+      count()
+      return {worker, n}
+    end
+  end
+end
+count()
+redis.call('DEL', own(worker))
+-- Its record is for people only: where it has a wrong type the worker goes all the same.
+lose('workers', redis.call('ZREM', K .. ':workers', worker))
+redis.pcall('HSET', K .. ':w:' .. worker, 'state', 'lost', 'ended', now())
+redis.pcall('EXPIRE', K .. ':w:' .. worker, 86400)
+return {worker, n}

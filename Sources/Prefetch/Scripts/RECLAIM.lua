@@ -1,0 +1,26 @@
+#!lua flags=allow-oom
+-- RECLAIM: jobs of somebody who is not registered go back to their lists, without blame; of a registered worker those
+-- that it did not name at its last heartbeat.
+-- ARGV: worker.
+-- Result: jobs put back, and 1 where some are left.
+-- Cost: O(jobs), at most 64 a call.
+-- Again: goes on.
+
+local worker, n, seen = ARGV[1], 0, 0
+local names, isThere = {}, redis.call('ZSCORE', K .. ':workers', worker)
+if isThere then
+  for name in (redis.call('HGET', own(worker), '#unheld') or ''):gmatch('%S+') do names[#names + 1] = name end
+else
+  names = redis.call('HKEYS', own(worker))
+end
+for _, name in ipairs(names) do
+  if name:sub(1, 1) ~= '#' and redis.call('HEXISTS', own(worker), name) == 1 then
+    if seen == 64 then return {tostring(n), '1'} end
+    seen = seen + 1
+    local payload = redis.call('HGET', own(worker), name)
+    redis.call('HDEL', own(worker), name)
+    pcall(function() if giveBack(name, payload) then n = n + 1 end end)
+  end
+end
+if isThere then redis.call('HDEL', own(worker), '#unheld') else redis.call('DEL', own(worker)) end
+return {tostring(n), '0'}

@@ -1,0 +1,266 @@
+#!lua flags=allow-oom
+-- REPORT: outcomes of jobs of one batch. For exactly the URLs it is first to settle it writes the outcome, adds to the
+-- counts of the batch and of the worker, keeps the detail and the record and changes the failed set; then it completes
+-- the batch if that was the last one.
+-- ARGV: worker, batch, its nonce, most details kept, ms after which what it lists lapses (0 = never), the id of the
+-- cache its images are in ("": not said), that cache's host and directory; then for each job: its name, "1" where it
+-- has ended, one byte per URL (0 = nothing to say), 4 bytes big endian per URL that is not 0 (its length; "" where all
+-- are 0), the failures (for neighbours that ended alike 5 bytes: first and last position, HTTP status in two, tries),
+-- number of details, (position, detail) …, number of URLs to list, (position, URL, tail of what stands beside it) …,
+-- number of URLs to take off the list, (position, URL) ….
+-- Result: `OK`, then for each job 1 where this call was first to settle all it says, else one byte per URL: the outcome
+-- where it was first, else 0; the state where the batch is over, `gone` too where a later batch has the name; `BROKEN`
+-- and why where a key of the batch has another type.
+-- Cost: O(URLs + those it lists × log failed URLs).
+-- Again: changes nothing more, also from a worker that was reaped in between: the first outcome of an index wins.
+--
+-- Where a key has another type nothing is written, and as in CLAIM the batch leaves the ready lists until it is
+-- repaired.
+--
+-- Jobs together: a call from Lua costs Redis more than what it does, and most of them are for the batch.
+--
+-- While a repair counts the outcomes anew, piece by piece up to the index `recount`, it adds to that count as well.
+--
+-- A job that has ended for its worker and has open URLs goes back: Redis was started anew without its last second, in
+-- which they were reported.
+
+local worker, id, nonce, most, lapse, at = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 8
+local m = redis.call('HMGET', batch(id), 'state', 'recount', 'nonce', 'created')
+if (m[3] or '') ~= nonce then m = {'gone'} end
+-- Before the first write: a script that fails in the middle has written outcomes without their counts.
+redis.call('HLEN', own(worker))
+if m[1] == 'running' then
+  for _, look in ipairs({{'STRLEN', outcomes(id)}, {'HLEN', counts(id)}, {'HLEN', skipped(id)}, {'HLEN', records(id)},
+      {'HLEN', tries(id)}, {'LLEN', jobs(id)}, {'STRLEN', places(id)}, {'HLEN', caches(id)}}) do
+    local reply = redis.pcall(unpack(look))
+    if type(reply) == 'table' and reply.err then
+      takeOut(id)
+      redis.call('HSET', batch(id), 'broken', words(reply))
+      return {'BROKEN', words(reply)}
+    end
+  end
+end
+local isRunning, recounted, recount = m[1] == 'running', tonumber(m[2] or '0'), {}
+local count, new, skippedNew, bytes = {}, 0, 0, 0
+local ended, heard, back, notes, out = {}, {}, {}, {}, {'OK'}
+local rows = {}
+-- So many bytes of a code. In two steps: string.rep costs a call for each repetition.
+local function all(code, n)
+  rows[code] = rows[code] or string.rep(string.rep(string.char(code), 16), 16)
+  return n == 256 and rows[code] or rows[code]:sub(1, n)
+end
+-- The number of the cache: 0 is the first that had an image of the batch, and the 256th has 255 with all that come
+-- after it. Its second result: whether the batch has another one, so that a 0 has to be written too.
+local cache, cacheCount
+local function cacheNumber()
+  if cache then return cache, cacheCount > 1 end
+  local known = redis.call('HGET', caches(id), ARGV[6])
+  cacheCount = redis.call('HLEN', caches(id))
+  cache = known and math.min(number(known:match('^%d+'), 0), 255)
+  if not cache then
+    cache, cacheCount = math.min(cacheCount, 255), cacheCount + 1
+    redis.call('HSET', caches(id), ARGV[6], string.format('%d %s', cache, ARGV[7]))
+  end
+  return cache, cacheCount > 1
+end
+-- Notes where the images are that this call was first to settle.
+local function place(start, n, first, images)
+  local mine, others = cacheNumber()
+  if mine == 0 and not others then return end
+  local row = all(mine, n)
+  if images < n then
+    local was, codes, marks = {redis.call('GETRANGE', places(id), start, start + n - 1):byte(1, -1)},
+      {first:byte(1, -1)}, {}
+    for i = 1, n do marks[i] = (codes[i] >= 1 and codes[i] <= 3) and mine or was[i] or 0 end
+    row = string.char(unpack(marks))
+  end
+  redis.call('SETRANGE', places(id), start, row)
+end
+-- As strings, and byte by byte only where somebody was there before: most reports are the first of all their URLs, and
+-- many have one code.
+local function settle(name, start, n, isFinal, said, lengths)
+  local base = tonumber(start)
+  local old, first = redis.call('GETRANGE', outcomes(id), start, base + n - 1), said
+  local untouched = old == all(0, #old)
+  if not untouched then
+    local was, mine = {old:byte(1, -1)}, {said:byte(1, -1)}
+    for i = 1, n do if (was[i] or 0) ~= 0 then mine[i] = 0 end end
+    first = string.char(unpack(mine))
+  end
+  local codes, c = {}, 0
+  local one = first:byte(1)
+  if first == all(one, n) then
+    codes[one] = n
+  else
+    for _, code in ipairs({first:byte(1, -1)}) do codes[code] = (codes[code] or 0) + 1 end
+  end
+  codes[0] = nil
+  for code, k in pairs(codes) do
+    c = c + k
+    count[code] = (count[code] or 0) + k
+    if code > 3 then skippedNew = skippedNew + k end
+  end
+  new = new + c
+  local images = (codes[1] or 0) + (codes[2] or 0) + (codes[3] or 0)
+  if images > 0 and ARGV[6] ~= '' then place(base, n, first, images) end
+  if c > 0 and lengths ~= '' then
+    local offset = 1
+    for i = 1, n do
+      if said:byte(i) ~= 0 then
+        if untouched or first:byte(i) ~= 0 then bytes = bytes + struct.unpack('>I4', lengths, offset) end
+        offset = offset + 4
+      end
+    end
+  end
+  if c > 0 then
+    if untouched then
+      old = said
+    else
+      local both = {old:byte(1, -1)}
+      for i = 1, n do both[i] = (both[i] or 0) ~= 0 and both[i] or first:byte(i) end
+      old = string.char(unpack(both))
+    end
+    redis.call('SETRANGE', outcomes(id), start, old)
+    -- What a repair has counted already, it has to hear of.
+    if base < recounted then
+      for i = 1, math.min(n, recounted - base) do
+        local code = first:byte(i) or 0
+        if code ~= 0 then recount[code] = (recount[code] or 0) + 1 end
+      end
+    end
+  end
+  if c > 0 or isFinal and redis.call('HEXISTS', own(worker), name .. '@' .. nonce) == 1 then
+    heard[#heard + 1] = name
+    heard[#heard + 1] = name .. '!'
+  end
+  if isFinal and (#old < n or old:find('\0', 1, true)) then
+    local claim = name .. '@' .. nonce
+    local payload = redis.call('HGET', own(worker), claim)
+    if payload then back[#back + 1] = {claim, payload} end
+  end
+  out[#out + 1] = untouched and 1 or first
+  return first
+end
+while ARGV[at] do
+  local name, isFinal, details = ARGV[at], ARGV[at + 1] == '1', tonumber(ARGV[at + 5])
+  local start, n = name:match(':(%d+):(%d+)$')
+  if isFinal then ended[#ended + 1] = name .. '@' .. nonce end
+  local note = {base = tonumber(start), details = at + 6, listed = at + 7 + 2 * details, failures = ARGV[at + 4]}
+  local listed = tonumber(ARGV[note.listed - 1])
+  note.unlisted = note.listed + 3 * listed + 1
+  local unlisted = tonumber(ARGV[note.unlisted - 1])
+  if isRunning then
+    note.first = settle(name, start, tonumber(n), isFinal, ARGV[at + 2], ARGV[at + 3])
+    note.isWhole = note.first == ARGV[at + 2]
+    if details + listed + unlisted > 0 or note.failures ~= '' then notes[#notes + 1] = note end
+  end
+  at = note.unlisted + 2 * unlisted
+end
+if #ended > 0 then redis.call('HDEL', own(worker), unpack(ended)) end
+if #heard > 0 then redis.call('HDEL', tries(id), unpack(heard)) end
+if not isRunning then return {m[1] or 'gone'} end
+if new > 0 then
+  for code, c in pairs(count) do
+    redis.call('HINCRBY', batch(id), 'o' .. code, c)
+    redis.call('HINCRBY', counts(id), worker .. ':' .. code, c)
+  end
+  for code, c in pairs(recount) do redis.call('HINCRBY', batch(id), 'r' .. code, c) end
+  redis.call('HINCRBY', batch(id), 'finished', new)
+  if skippedNew > 0 then redis.call('HINCRBY', batch(id), 'skipped', skippedNew) end
+  if bytes > 0 then
+    redis.call('HINCRBY', batch(id), 'bytes', bytes)
+    redis.call('HINCRBY', counts(id), worker .. ':bytes', bytes)
+  end
+  local t = string.format('%d', now())
+  redis.call('HSET', batch(id), 'last', t)
+  local function list(urls, tails)
+    local known, metas, latest, places = {}, {}, {}, {}
+    local score = string.format('%d', t + lapse)
+    local fresh = t .. ' ' .. t .. ' 1 '
+    -- Of a list that is new to the set nothing is known; that is one look.
+    local added = redis.call('SADD', K .. ':failed', unpack(urls))
+    if added < #urls then known = redis.call('HMGET', K .. ':failed:meta', unpack(urls)) end
+    for i, url in ipairs(urls) do
+      local since, times = (latest[url] or known[i] or ''):match('^(%d+) %d+ (%d+) ')
+      latest[url] = (since and since .. ' ' .. t .. ' ' .. (times + 1) .. ' ' or fresh) .. tails[i]
+      metas[2 * i - 1] = url
+      metas[2 * i] = latest[url]
+      places[2 * i - 1], places[2 * i] = score, url
+    end
+    redis.call('HSET', K .. ':failed:meta', unpack(metas))
+    local here, there = K .. ':failed:lapses', K .. ':failed:stays'
+    if lapse == 0 then here, there = there, here end
+    redis.call('ZREM', there, unpack(urls))
+    redis.call('ZADD', here, unpack(places))
+    -- More than it adds, so what has lapsed becomes less while failures come.
+    sweepListed(2 * #urls)
+  end
+  -- The records of all jobs go into their chunks of 256 indices together.
+  local seconds = math.floor((t - (tonumber(m[4]) or t)) / 1000)
+  seconds = struct.pack('>I4', math.max(0, math.min(seconds, 4294967294)))
+  local chunks, names = {}, {}
+  local function record(first, last, tail)
+    while first <= last do
+      local name = string.format('%d', math.floor(first / 256))
+      local stop = math.min(last, first - first % 256 + 255)
+      if not chunks[name] then
+        chunks[name] = {}
+        names[#names + 1] = name
+      end
+      table.insert(chunks[name], string.char(first % 256, stop % 256) .. tail .. seconds)
+      first = stop + 1
+    end
+  end
+  for _, note in ipairs(notes) do
+    local function isFirst(position) return note.first:byte(position + 1) ~= 0 end
+    for i = 1, #note.failures, 5 do
+      local from, to = note.failures:byte(i, i + 1)
+      local tail = note.failures:sub(i + 2, i + 4)
+      if note.isWhole then
+        record(note.base + from, note.base + to, tail)
+      else
+        for position = from, to do
+          if isFirst(position) then record(note.base + position, note.base + position, tail) end
+        end
+      end
+    end
+    -- All of a kind in one command.
+    local entries, room = {}, 0
+    if note.listed > note.details + 1 then room = most - redis.call('HLEN', skipped(id)) end
+    for i = note.details, note.listed - 3, 2 do
+      if room <= 0 then break end
+      if isFirst(ARGV[i]) then
+        entries[#entries + 1] = string.format('%d', note.base + ARGV[i])
+        entries[#entries + 1] = ARGV[i + 1]
+        room = room - 1
+      end
+    end
+    if #entries > 0 then redis.call('HSET', skipped(id), unpack(entries)) end
+    local urls, tails = {}, {}
+    for i = note.listed, note.unlisted - 4, 3 do
+      if isFirst(ARGV[i]) then
+        urls[#urls + 1] = ARGV[i + 1]
+        tails[#tails + 1] = ARGV[i + 2]
+      end
+    end
+    -- The list of failed URLs is no batch's: where it is broken the outcomes count all the same, and LISTED complains.
+    if #urls > 0 then pcall(list, urls, tails) end
+    local taken = {}
+    for i = note.unlisted, note.unlisted + 2 * tonumber(ARGV[note.unlisted - 1]) - 2, 2 do
+      if isFirst(ARGV[i]) then taken[#taken + 1] = ARGV[i + 1] end
+    end
+    if #taken > 0 then pcall(unlist, taken) end
+  end
+  if #names > 0 then
+    local fields = {}
+    for i, old in ipairs(redis.call('HMGET', records(id), unpack(names))) do
+      fields[2 * i - 1] = names[i]
+      fields[2 * i] = (old or '') .. table.concat(chunks[names[i]])
+    end
+    redis.call('HSET', records(id), unpack(fields))
+  end
+end
+-- Also where all was settled before: the call that did it may have ended here, at a key of a wrong type.
+closeIfComplete(id)
+for _, job in ipairs(back) do giveBack(job[1], job[2]) end
+return out

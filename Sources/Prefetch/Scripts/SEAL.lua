@@ -1,0 +1,18 @@
+#!lua flags=allow-oom
+-- SEAL: the list is complete. Completes the batch where every URL has ended already (the empty batch too). An open one
+-- is sealed by CLOSE.
+-- ARGV: batch, total.
+-- Result: `OK n`, `AT n` with the URLs pushed; `CLOSED why`.
+-- Cost: O(1).
+-- Again: the same.
+
+local id = ARGV[1]
+local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed', 'open')
+if not m[1] then return {'CLOSED', 'gone'} end
+if m[3] == '1' then return {'OK', m[1]} end
+if m[2] ~= 'running' then return {'CLOSED', m[2]} end
+if m[4] == '1' then return {'CLOSED', 'open'} end
+if m[1] ~= ARGV[2] then return {'AT', m[1]} end
+redis.call('HSET', batch(id), 'sealed', '1', 'total', ARGV[2])
+closeIfComplete(id)
+return {'OK', m[1]}

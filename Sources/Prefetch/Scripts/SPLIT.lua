@@ -1,0 +1,16 @@
+#!lua flags=allow-oom
+-- SPLIT: a job that ended three workers comes back in parts, so that its neighbours are rid of the one that does it.
+-- The parts start with two deaths: the next one splits again.
+-- ARGV: worker, claim, then (name, payload) of each part.
+-- Result: 1; 0 where the worker does not have the job (any more).
+-- Cost: O(parts).
+-- Again: 0.
+
+local id, _, _, nonce = parts(ARGV[2])
+if redis.call('HDEL', own(ARGV[1]), ARGV[2]) == 0 then return 0 end
+if not isOf(id, nonce) then return 1 end
+redis.call('HDEL', tries(id), jobOf(ARGV[2]), jobOf(ARGV[2]) .. '!')
+for i = #ARGV - 1, 3, -2 do
+  if giveBack(ARGV[i] .. '@' .. nonce, ARGV[i + 1]) then redis.call('HSET', tries(id), ARGV[i], '2') end
+end
+return 1

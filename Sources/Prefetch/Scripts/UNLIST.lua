@@ -1,0 +1,8 @@
+#!lua flags=allow-oom
+-- UNLIST: takes URLs off the list of failed URLs, with what stands beside them.
+-- ARGV: URLs, at least one.
+-- Result: how many were on it.
+-- Cost: O(URLs × log failed URLs).
+-- Again: 0.
+
+return unlist(ARGV)

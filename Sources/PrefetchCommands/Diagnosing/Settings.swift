@@ -1,0 +1,105 @@
+internal import FoundationEssentials
+internal import Prefetch
+internal import Redis
+
+/// Which settings hold here, and where each comes from: an option is stronger than the environment, that than what lies in this folder, that
+/// than the default. `docs/SETTINGS.md` has all of them.
+struct Settings {
+    /// A setting with its origin.
+    struct Setting: Equatable {
+        var name: String
+        /// Nil where it is not set.
+        var value: String?
+        var origin: String
+    }
+
+    private let all: [Setting]
+    private let unknown: [String]
+
+    /// - Throws: `configuration` where one of them cannot hold.
+    init(_ location: RedisLocation, _ environment: [String: String]) throws(PrefetchError) {
+        all = try Self.settings(location, environment)
+        unknown = EnvironmentNames.warnings(environment)
+    }
+
+    /// One a line, then variables that nobody knows.
+    var lines: [String] {
+        let width = all.map(\.name.utf8.count).max() ?? 0
+        let known = all.map { setting in
+            let name = setting.name + String(repeating: " ", count: width - setting.name.utf8.count)
+            let value = setting.value.map { TerminalText.escaped($0) } ?? "-"
+            return "\(name)  \(value)  (\(TerminalText.escaped(setting.origin)))"
+        }
+        return known + unknown.map { "unknown: \($0)" }
+    }
+
+    /// The same for programs.
+    var object: JSONText {
+        let members = all.map { setting in
+            (
+                setting.name,
+                JSONText.object([
+                    ("value", setting.value.map { .string($0) } ?? .null), ("origin", .string(setting.origin)),
+                ])
+            )
+        }
+        return .object([("v", .int(1))] + members)
+    }
+
+    private static func trust(
+        _ location: RedisLocation, _ environment: [String: String]
+    ) throws(PrefetchError) -> Setting {
+        switch try RedisLocation.trust(isGiven: location.trustCache, environment: environment) {
+        case .none: Setting(name: "trust_cache", value: "no", origin: "default")
+        case .given: Setting(name: "trust_cache", value: "yes", origin: "--trust-cache")
+        case .standing: Setting(name: "trust_cache", value: "yes", origin: "environment PREFETCH_TRUST_CACHE")
+        }
+    }
+
+    /// All of them, each by the rule of the commands that use it.
+    private static func settings(
+        _ location: RedisLocation, _ environment: [String: String]
+    ) throws(PrefetchError) -> [Setting] {
+        func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+        func setting(_ name: String, option: (String, String?)?, variable: String, otherwise: String?) -> Setting {
+            if let option, let value = option.1 { return Setting(name: name, value: value, origin: option.0) }
+            if let value = named(variable) {
+                return Setting(name: name, value: value, origin: "environment \(variable)")
+            }
+            return Setting(name: name, value: otherwise, origin: otherwise == nil ? "not set" : "default")
+        }
+        let isOurs = PrivateRedis.isOurs(cache: "./cache")
+        var redis = Setting(name: "redis", value: nil, origin: "")
+        switch try location.place() {
+        case .server(let configuration):
+            redis.value = configuration.redactedURL
+            redis.origin =
+                location.redis != nil
+                ? "--redis"
+                : ["PREFETCH_REDIS_URL", "REDIS_URL"].first { named($0) != nil }.map { "environment \($0)" }
+                    ?? "default"
+        case .cache(let folder):
+            redis.value = "the private one of \(folder)"
+            redis.origin =
+                location.cache != nil
+                ? "--cache"
+                : named("PREFETCH_CACHE") != nil ? "environment PREFETCH_CACHE" : "./cache has one, used while it runs"
+        }
+        var cache = setting(
+            "cache", option: ("--cache", location.cache), variable: "PREFETCH_CACHE", otherwise: "./cache")
+        if cache.origin == "default", isOurs { cache.origin = "./cache has a private Redis" }
+        return [
+            redis, cache,
+            Setting(
+                name: "queue", value: location.queue, origin: location.queue == "default" ? "default" : "--queue"),
+            setting(
+                "redis_password_file", option: ("--redis-password-file", location.redisPasswordFile),
+                variable: "PREFETCH_REDIS_PASSWORD_FILE", otherwise: nil),
+            try trust(location, environment),
+            setting("progress", option: nil, variable: "PREFETCH_PROGRESS", otherwise: "auto"),
+            setting("allow_net", option: nil, variable: "PREFETCH_ALLOW_NET", otherwise: nil),
+            setting("history", option: nil, variable: "PREFETCH_HISTORY", otherwise: nil),
+            setting("log_format", option: nil, variable: "PREFETCH_LOG_FORMAT", otherwise: "text"),
+        ]
+    }
+}

@@ -1,0 +1,35 @@
+internal import Glibc
+internal import Prefetch
+internal import WebImage
+
+/// The cache folder of a command.
+enum CacheOpening {
+    /// For writing; made where it is missing; 73 where that cannot be.
+    static func forWriting(
+        _ folder: String, _ configuration: DiskCache.Configuration = DiskCache.Configuration()
+    ) throws(PrefetchError) -> DiskCache {
+        do throws(WebImageError) {
+            return try DiskCache(directory: folder, configuration: configuration)
+        } catch {
+            if error.code == .invalidConfiguration { throw PrefetchError(.configuration, error.message) }
+            throw PrefetchError(
+                .cacheUnavailable, error.message, hint: "choose a folder that this user may write: --cache DIR")
+        }
+    }
+
+    /// Only for reading; 66 where there is none.
+    static func forReading(_ folder: String, _ readOnly: [String] = []) throws(PrefetchError) -> DiskCache {
+        guard access(folder, F_OK) == 0 else {
+            throw PrefetchError(.notFound, "there is no folder \(folder)", hint: "name the cache: --cache DIR")
+        }
+        var configuration = DiskCache.Configuration()
+        configuration.isReadOnly = true
+        configuration.readOnlyDirectories = readOnly
+        do throws(WebImageError) {
+            return try DiskCache(directory: folder, configuration: configuration)
+        } catch {
+            throw PrefetchError(
+                .cacheUnavailable, error.message, hint: "name a cache that this user may read: --cache DIR")
+        }
+    }
+}

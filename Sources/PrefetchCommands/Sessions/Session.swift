@@ -1,0 +1,167 @@
+internal import Prefetch
+internal import Redis
+internal import Threading
+
+/// A command's way to its queue: a connection to the Redis it was told, or to the private one of a cache, which is started from its
+/// data where it does not run, for the time of the command; not for a folder that nobody has named.
+struct Session: Sendable {
+    /// The queue.
+    let queue: PrefetchQueue
+    /// How the same Redis is reached by others.
+    let redis: RedisConfiguration
+    private let attachment: PrivateRedis?
+    /// Whether Redis has answered.
+    private let isMet: Bool
+
+    /// How long who looks waits for Redis: a command that shows something answers within 2 s.
+    static let soon = Duration.milliseconds(1500)
+
+    /// Goes there, and looks whether that Redis can keep a queue.
+    /// * `place`: where to, if not where the location says.
+    /// * `waits`: the caller waits by itself for a Redis that is only away.
+    /// * `makes`: the private Redis of a cache is made where there is none.
+    /// * `looks`: the caller only looks, and a person waits for it: what does not answer soon does not answer.
+    /// - Throws: what is wrong with it, with the exit code.
+    static func open(
+        _ location: RedisLocation, at place: RedisLocation.Place? = nil, waits: Bool = false, makes: Bool = false,
+        looks: Bool = false
+    ) async throws(PrefetchError) -> Session {
+        // Not by `??`, whose closure would lose the type of the error.
+        let place = if let place { place } else { try location.place() }
+        switch place {
+        case .server(let configuration):
+            return try await Session(configuration, attachment: nil, queue: location.queue, waits: waits, looks: looks)
+        case .cache(let folder):
+            guard makes || PrivateRedis.isOurs(cache: folder) else {
+                throw PrefetchError(
+                    .notFound, "\(folder) has no batches: it is no cache of ours yet",
+                    hint: "make one: prefetch-coord run urls.txt --cache \(folder), or name another Redis with --redis")
+            }
+            let attachment = try await PrivateRedis.attach(
+                cache: folder, admission: try location.admission(), patience: looks ? soon : PrivateRedis.patience)
+            return try await Session(
+                attachment.configuration, attachment: attachment, queue: location.queue, looks: looks)
+        }
+    }
+
+    /// A session over a private Redis that is already there.
+    init(attachment: PrivateRedis, queue: String) async throws(PrefetchError) {
+        try await self.init(attachment.configuration, attachment: attachment, queue: queue)
+    }
+
+    private init(
+        _ configuration: RedisConfiguration, attachment: PrivateRedis?, queue name: String, waits: Bool = false,
+        looks: Bool = false
+    ) async throws(PrefetchError) {
+        var configuration = configuration
+        if looks { (configuration.connectTimeout, configuration.commandTimeout) = (Self.soon, Self.soon) }
+        redis = configuration
+        self.attachment = attachment
+        let patience = looks ? Self.soon : .seconds(10)
+        queue = PrefetchQueue(configuration, client: "prefetch-coord", name: name, patience: patience)
+        let connection = queue.connection
+        do throws(RedisError) {
+            // A private server may just be starting anew, because whoever had started it was killed: that is waited for. Another one is there
+            // or is not; but where it says itself that it cannot now (LOADING, CLUSTERDOWN), it soon can.
+            let warnings = try await withRetry(
+                until: .now + (waits ? .zero : patience),
+                canHeal: { attachment == nil ? $0.code == .transient : $0.isTransient }
+            ) { () async throws(RedisError) in
+                try await connection.serverFacts().check()
+            }
+            if attachment == nil { for warning in warnings { Console.note("warning: \(warning)") } }
+            isMet = true
+        } catch {
+            isMet = false
+            if waits && error.isTransient { return }
+            await attachment?.leave()
+            throw PrefetchError(error)
+        }
+    }
+
+    /// Lets go of the server.
+    func close() async {
+        await queue.connection.close()
+        await attachment?.leave()
+    }
+
+    /// Runs `body` with a session and closes it, however `body` ends.
+    static func with<Result>(
+        _ location: RedisLocation, at place: RedisLocation.Place? = nil, waits: Bool = false, makes: Bool = false,
+        looks: Bool = false, _ body: (Session) async throws -> Result
+    ) async throws -> Result {
+        let session = try await open(location, at: place, waits: waits, makes: makes, looks: looks)
+        do {
+            let result = try await body(session)
+            await session.close()
+            return result
+        } catch {
+            await session.close()
+            throw error
+        }
+    }
+
+    /// Runs `body` with a session as soon as Redis is there: one that is away or loading is waited for as workers do, until a signal.
+    /// * `hint`: what to type after a signal that came before Redis did.
+    /// - Throws: `stopped` after a signal; what is wrong with Redis and waiting cannot heal.
+    static func whenThere<Result>(
+        _ location: RedisLocation, at place: RedisLocation.Place? = nil, makes: Bool = false, until stop: StopRequest,
+        hint: String, _ body: (Session) async throws -> Result
+    ) async throws -> Result {
+        try await with(location, at: place, waits: true, makes: makes) { session in
+            try await session.meet(until: stop, hint: hint)
+            return try await body(session)
+        }
+    }
+
+    private func meet(until stop: StopRequest, hint: String) async throws {
+        guard !isMet else { return }
+        let waiting = queue.waiting { notice in
+            switch notice {
+            case .away(let reason): Console.note("waiting for Redis: \(TerminalText.escaped(reason))")
+            case .back(let time): Console.note("connected after \(Wording.seconds(time / .seconds(1)))")
+            }
+        }
+        let warnings = try await untilStopped(stop) {
+            do throws(RedisError) { return try await waiting.checkServer() } catch { throw PrefetchError(error) }
+        }
+        guard let warnings else {
+            throw PrefetchError(.stopped, "stopped before Redis was there; nothing is queued", hint: hint)
+        }
+        for warning in warnings { Console.note("warning: \(warning)") }
+    }
+
+    /// The queue for whoever feeds it: a Redis that is away, or takes no writes, is waited for, and that is said.
+    var patient: PrefetchQueue {
+        queue.waiting { notice in
+            switch notice {
+            case .away(let reason): Console.note("waiting for Redis: \(TerminalText.escaped(reason))")
+            case .back(let time): Console.note("Redis is back after \(Wording.seconds(time / .seconds(1)))")
+            }
+        }
+    }
+
+    /// A batch; nil where it is gone.
+    func status(of id: String) async throws(PrefetchError) -> BatchStatus? {
+        do throws(RedisError) { return try await queue.status(of: id) } catch {
+            throw PrefetchError(error)
+        }
+    }
+
+    /// Runs what talks to this Redis until it ends or a signal comes; nil for the latter.
+    func untilStopped<Result: Sendable>(
+        _ stop: StopRequest, _ body: @escaping @Sendable () async throws -> Result?
+    ) async throws -> Result? {
+        try await withThrowingTaskGroup(of: Result?.self) { group in
+            group.addTask { try await body() }
+            group.addTask {
+                await stop.first.wait()
+                // A Redis that does not answer must not hold up the end.
+                if stop.first.isOpen { queue.connection.interrupt() }
+                return nil
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? nil
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `scripts/install` and what it takes away again, in a folder in place of the machine's root.
+@Suite("Installing", .timeLimit(.minutes(2)))
+struct InstallTests {
+    private static let script = URL(filePath: #filePath).deletingLastPathComponent()
+        .appending(path: "../../scripts/install").standardized.path()
+    private let root = TemporaryDirectory()
+
+    private func install(_ options: String = "", path: String? = nil) async throws -> (ChildProcess.Status, String) {
+        var environment = RemoteBatch.clean
+        environment["DESTDIR"] = root.path("root")
+        environment["BIN"] = URL(filePath: builtProduct("prefetch-coord")).deletingLastPathComponent().path()
+        if let path { environment["PATH"] = path }
+        let child = try await ChildProcess(
+            "/usr/bin/env", ["bash", "-c", "'\(Self.script)' \(options)"], environment: environment)
+        return (await child.wait(), child.stdout + child.stderr)
+    }
+
+    /// Files and folders below the root.
+    private var tree: Set<String> {
+        Set((try? FileManager.default.subpathsOfDirectory(atPath: root.path("root"))) ?? [])
+    }
+
+    private func make(_ folders: [String]) throws {
+        for folder in folders {
+            try FileManager.default.createDirectory(atPath: root.path(folder), withIntermediateDirectories: true)
+        }
+    }
+
+    @Test("Uninstalling takes what was installed and no folder that was there, also after an installation over another")
+    func uninstall() async throws {
+        try make(["root/usr/local/bin", "root/usr/local/share/man/man1", "root/etc"])
+        root.write(Array("mine".utf8), to: "root/usr/local/bin/other")
+        let before = tree
+        for _ in 0..<2 {
+            let (status, said) = try await install()
+            #expect(status == .exited(0), "\(said)")
+        }
+        #expect(tree.contains("usr/local/bin/prefetch-worker"))
+        #expect(tree.contains("usr/local/lib/systemd/system/prefetch-worker@.service"))
+        #expect(tree.contains("etc/prefetch/worker.env"))
+        // What somebody has put into a folder of ours stays, and the folder with it.
+        root.write(Array("mine".utf8), to: "root/usr/local/share/fish/vendor_completions.d/other.fish")
+        let (status, said) = try await install("--uninstall")
+        #expect(status == .exited(0), "\(said)")
+        let kept = [
+            "usr/local/share/fish", "usr/local/share/fish/vendor_completions.d",
+            "usr/local/share/fish/vendor_completions.d/other.fish",
+        ]
+        #expect(tree == before.union(kept))
+        #expect(try await install("--uninstall").0 == .exited(66))
+    }
+
+    @Test("An installation that stopped half way is taken away, too")
+    func halfWay() async throws {
+        try make(["root/usr/local", "bin"])
+        let before = tree
+        // Python without its modules, as python3-minimal has it.
+        root.write(Array("#!/bin/sh\nexit 1\n".utf8), to: "bin/python3")
+        chmod(root.path("bin/python3"), 0o755)
+        let (status, said) = try await install(path: root.path("bin") + ":/usr/bin:/bin")
+        #expect(status != .exited(0), "\(said)")
+        #expect(tree.contains("usr/local/bin/prefetch-coord"))
+        let (removed, words) = try await install("--uninstall")
+        #expect(removed == .exited(0), "\(words)")
+        #expect(tree == before)
+    }
+
+    @Test("Bash completes files of lists and folders of caches; zsh and fish are told to")
+    func completion() async throws {
+        try make(["here/images"])
+        root.write([], to: "here/urls.txt")
+        #expect(try await install().0 == .exited(0))
+        let words = root.path("root/usr/local/share/bash-completion/completions/prefetch-coord")
+        for (line, expected) in [
+            (["submit", "ur"], "urls.txt"), (["run", "ur"], "urls.txt"), (["status", "--cache", "im"], "images"),
+            (["export", "--output", "ur"], "urls.txt"),
+        ] {
+            let array = (["prefetch-coord"] + line).map { "'\($0)'" }.joined(separator: " ")
+            let child = try await ChildProcess(
+                "/usr/bin/env",
+                [
+                    "-C", root.path("here"), "bash", "-c",
+                    """
+                    complete() { function=${@: -2:1}; builtin complete "$@"; }
+                    source '\(words)'
+                    COMP_WORDS=(\(array)) COMP_CWORD=\(line.count) COMP_LINE='prefetch-coord \(line.joined(separator: " "))'
+                    COMP_POINT=${#COMP_LINE} COMPREPLY=()
+                    "$function" prefetch-coord '\(line.last ?? "")' '\(line.dropLast().last ?? "prefetch-coord")'
+                    printf '%s\\n' "${COMPREPLY[@]}"
+                    """,
+                ], environment: RemoteBatch.clean)
+            await child.wait()
+            #expect(
+                child.stdout.split(separator: "\n").contains(Substring(expected)),
+                "\(line): \(child.stdout) \(child.stderr)")
+        }
+        func text(_ path: String) throws -> String {
+            try String(contentsOfFile: root.path("root/usr/local/share/\(path)"), encoding: .utf8)
+        }
+        #expect(try text("zsh/site-functions/_prefetch-coord").contains("_files"))
+        #expect(try text("fish/vendor_completions.d/prefetch-coord.fish").contains("-F") == true)
+    }
+}

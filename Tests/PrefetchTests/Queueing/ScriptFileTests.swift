@@ -1,0 +1,54 @@
+import Foundation
+import Redis
+import Testing
+
+@testable import Prefetch
+
+/// The files of `Sources/Prefetch/Scripts`: what the program sends of them, and what they say that is in Swift too.
+@Suite("The files of the scripts", .timeLimit(.minutes(1)))
+struct ScriptFileTests {
+    private static let sources = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Sources/Prefetch")
+
+    /// The names of the scripts; what several share has a small name.
+    private static func names() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: sources.appending(path: "Scripts").path)
+            .map { String($0.prefix { $0 != "." }) }.filter { $0.first?.isUppercase == true }.sorted()
+    }
+
+    @Test("Each file is the script of its name: flags, name, prelude and own lines, without the comment at its head")
+    func texts() throws {
+        let names = try Self.names()
+        #expect(names.count > 40)
+        let flags = ["#!lua", "#!lua flags=allow-oom", "#!lua flags=allow-oom,no-writes"]
+        for name in names {
+            let file = try Data(contentsOf: Self.sources.appending(path: "Scripts/\(name).lua"))
+            let script = PrefetchQueue.script(Array(file))
+            let lines = script.source.split(separator: "\n", omittingEmptySubsequences: false)
+            #expect(script.name == name)
+            #expect(flags.contains(String(lines[0])), "\(name)")
+            #expect(lines[1...2] == ["-- \(name)", "local K = KEYS[1]"])
+            #expect(!script.source.contains("-- ARGV: "), "\(name)")
+            let last = String(decoding: file, as: UTF8.self).split(separator: "\n").last
+            #expect(lines.last == last, "\(name)")
+        }
+    }
+
+    @Test("Each file is run at one place of the sources")
+    func places() throws {
+        var run: [String] = []
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: Self.sources.path)
+        for path in paths where path.hasSuffix(".swift") {
+            let text = try String(contentsOf: Self.sources.appending(path: path), encoding: .utf8)
+            run += text.matches(of: /(?:script|step)\(PackageResources\.([A-Z]+)_lua\)/).map { String($0.1) }
+        }
+        #expect(run.sorted() == (try Self.names()))
+    }
+
+    @Test("Where nothing is said, the scripts keep as many failed URLs as the sources say")
+    func failedLimit() throws {
+        let prelude = String(decoding: PackageResources.prelude_lua, as: UTF8.self)
+        let limit = try #require(prelude.firstMatch(of: /':failed:limit', 'max'\), (\d+)\)/)?.1)
+        #expect(Int(limit) == PrefetchKeys.failedLimitDefault)
+    }
+}

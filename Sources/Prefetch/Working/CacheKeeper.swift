@@ -41,6 +41,19 @@ final class CacheKeeper: Sendable {
         return true
     }
 
+    /// Returns when the cache has room for another image, or `end` is open, or the task is cancelled.
+    nonisolated(nonsending) func waitForRoom(orUntil end: Latch) async {
+        while !hasRoom && !end.isOpen && !Task.isCancelled {
+            noteFull()
+            // After the close: the loop looks once more, and opens what was closed too late.
+            bell.ring()
+            await room.wait()
+        }
+    }
+
+    /// Nothing that stores an image begins until there is room.
+    func noteFull() { _ = room.close("the cache is full") }
+
     /// Whether a sweep has to end: a worker that leaves gives it two seconds, one that stops none.
     func isOver(isLeaving: Bool, isStopping: Bool) -> Bool {
         guard isLeaving else { return false }

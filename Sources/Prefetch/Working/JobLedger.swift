@@ -79,14 +79,6 @@ final class JobLedger: Sendable {
         state.withLock { $0.runs[id]?.begunThrough = position }
     }
 
-    /// The permit of a job; one that was taken back where the job is somebody else's.
-    func permit(of id: Int) -> DownloadPermit {
-        if let permit = state.withLock({ $0.runs[id]?.permit }) { return permit }
-        let permit = DownloadPermit()
-        permit.revoke()
-        return permit
-    }
-
     /// Leaves URLs of a job open: nobody here will end them.
     func leave(_ id: Int, count: Int = 1) {
         let isDue = state.withLock { state in
@@ -199,5 +191,41 @@ final class JobLedger: Sendable {
 
     private static func remove(_ id: Int, from state: inout State) {
         if let run = state.runs.removeValue(forKey: id) { state.open -= max(0, run.open - run.left) }
+    }
+
+    // MARK: What is oldest
+
+    /// A URL that has not ended.
+    struct OpenEntry: Sendable {
+        var batch: BatchIdentity
+        /// Its index in the batch.
+        var index: Int
+        var entry: PrefetchJob.Entry
+        /// When its job was claimed.
+        var claimedAt: ContinuousClock.Instant
+        /// Whether its turn has come.
+        var hasBegun: Bool
+    }
+
+    /// The most URLs of one batch that are told of, and the most of all.
+    private static let mostOfBatch = 5, most = 20
+
+    /// The open URLs whose jobs were claimed first: a few of each batch.
+    func oldest() -> [OpenEntry] {
+        var found: [OpenEntry] = []
+        var counts: [BatchIdentity: Int] = [:]
+        for run in openRuns() {
+            let job = run.claim.job
+            for (position, entry) in job.entries.enumerated() where run.outcomes[position] == 0 {
+                guard found.count < Self.most else { return found }
+                guard counts[run.claim.batch, default: 0] < Self.mostOfBatch else { break }
+                counts[run.claim.batch, default: 0] += 1
+                found.append(
+                    OpenEntry(
+                        batch: run.claim.batch, index: job.base + position, entry: entry, claimedAt: run.claimedAt,
+                        hasBegun: position <= run.begunThrough))
+            }
+        }
+        return found
     }
 }

@@ -3,7 +3,7 @@ public import WebImage
 extension PrefetchWorker {
     /// Settings of a worker.
     public struct Configuration: Sendable {
-        /// Milliseconds without a sign of life until others may take its jobs; 15,000 by default, at least 1,000.
+        /// Milliseconds without a heartbeat until others may take its jobs; 15,000 by default, at least 1,000.
         public var lease = 15_000
         /// Transfers in flight, 32 by default, until it is told otherwise (`prefetch-coord workers set`). The downloader it is given
         /// must have the same number.
@@ -41,7 +41,7 @@ extension PrefetchWorker {
         case redisBack
         /// Something in Redis is not what it must be; everything else goes on. Said once.
         case complaint(String)
-        /// Its jobs were taken back because it gave no sign of life for a lease; it goes on under a new name.
+        /// Its jobs were taken back because no heartbeat of it came for a lease; it goes on under a new name.
         case lost(String)
         /// Something here is broken (disk full, no network): nothing ends until it is mended.
         case paused(String)

@@ -37,6 +37,9 @@ final class URLSlots: Sendable {
     /// How many a job takes at once: a wait for each single one would be a wake-up for each URL.
     var step: Int { max(1, limit / 16) }
 
+    /// URLs under way for so many transfers: those that wait for their next try or are stalled hold a slot, and no transfer.
+    static func limit(of concurrency: Int) -> Int { max(256, 4 * concurrency) }
+
     init(limit: Int) { state = Locked(State(limit: limit)) }
 
     /// How many ask for slots and have none yet.

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What this process takes of its machine, as a worker says it with each sign of life.
+/// What this process takes of its machine, as a worker says it with each heartbeat.
 enum Vitals {
     /// Processor time since its start in milliseconds; nil where it cannot be read.
     static var milliseconds: Int? {

@@ -206,7 +206,7 @@ struct BatchRun: Sendable {
     /// Keeps sweeps from what the batch fetches as long as this run lives, also while no worker does. Where that cannot be said, the
     /// workers complain of the cache.
     private func protect(_ queue: PrefetchQueue, _ id: String) async -> CacheProtection? {
-        let asked = PrefetchWorker.wallClock
+        let asked = WallClock.now
         guard let status = try? await queue.status(of: id), let disk = try? DiskCache(directory: settings.cache),
             let protection = try? CacheProtection(disk)
         else { return nil }

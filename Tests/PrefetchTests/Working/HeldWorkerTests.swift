@@ -37,7 +37,7 @@ struct HeldWorkerTests {
             (0..<64).map { fixture.origin.url("/slow/\($0).png") }, to: queue, jobSize: 8)
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(4)
-        let calls = await worker.manager.cache.disk.calls
+        let calls = worker.context.manager.cache.disk.calls
         let call = calls.begin()
         // A lease and more: nobody is told of that.
         try await Task.sleep(for: .milliseconds(1800))
@@ -50,7 +50,7 @@ struct HeldWorkerTests {
         let held = try #require(try await record())
         #expect(
             held.state == .running && held.report.held?.reason == "disk" && held.report.trouble == WorkerHold.text)
-        let now = Int(PrefetchWorker.wallClock * 1000)
+        let now = Int(WallClock.now * 1000)
         #expect(abs(now - (held.report.held?.since ?? 0)) < 30_000)
         while try await queue.held(by: "held") > 0 { try await Task.sleep(for: .milliseconds(20)) }
         // The others fetch what it had.

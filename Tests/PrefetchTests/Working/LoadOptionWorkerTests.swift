@@ -71,7 +71,7 @@ struct LoadOptionWorkerTests {
             cookies.append(fixture.origin.requests.dropFirst(first).map { $0.header("Cookie") })
         }
         #expect(cookies == [[nil, "sid=1", "sid=1"], [nil, "sid=2", "sid=2"]])
-        while await worker.manager.downloader.jarCount > 0 { try await Task.sleep(for: .milliseconds(20)) }
+        while await worker.context.manager.downloader.jarCount > 0 { try await Task.sleep(for: .milliseconds(20)) }
         worker.drain()
         #expect(try await counts.finished == 6)
     }
@@ -132,7 +132,7 @@ struct LoadOptionWorkerTests {
         worker.drain()
         // The plain one's transfer ends with the drain timeout.
         while fixture.origin.openConnectionCount > 1 { try await Task.sleep(for: .milliseconds(2)) }
-        #expect(worker.drained.isOpen && !worker.stopping.isOpen)
+        #expect(worker.context.shutdown.drained.isOpen && !worker.context.shutdown.stopping.isOpen)
         fixture.origin.release("/lasting")
         _ = try await run.value
         #expect(try await outcomes(id, queue, 2) == ["open", "downloaded"])

@@ -131,7 +131,7 @@ struct SharedSiteTests {
         let more = (0..<16).map { fixture.origin.url("/b/\($0).png") }
         _ = try await fixture.submit(more, to: queue, jobSize: 64)
         #expect(await becomes { fixture.origin.requests.contains { $0.path.hasPrefix("/b/") } })
-        let downloader = await second.manager.downloader
+        let downloader = second.context.manager.downloader
         #expect(
             await becomes {
                 await downloader.states(of: Set(more)).values.contains {

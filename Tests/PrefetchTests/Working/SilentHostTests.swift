@@ -19,22 +19,22 @@ struct SilentHostTests {
             $0.downloadTimeout = 100
         })
         // As many as there are slots, each with a URL whose server is silent.
-        let count = worker.slots.limit
-        #expect(await worker.slots.acquire(count))
+        let count = worker.context.slots.limit
+        #expect(await worker.context.slots.acquire(count))
         let loads = (0..<count).map { index in
             let url = fixture.origin.url("/\(index)")
-            return Task { try? await worker.manager.downloader.download(url) }
+            return Task { try? await worker.context.manager.downloader.download(url) }
         }
         let granted = Locked(false)
         let next = Task {
-            let isGranted = await worker.slots.acquire()
+            let isGranted = await worker.context.slots.acquire()
             granted.withLock { $0 = isGranted }
         }
-        #expect(await becomes { worker.slots.waiting == 1 })
+        #expect(await becomes { worker.context.slots.waiting == 1 })
         // No claim loop is there.
-        let loop = Task { await worker.roomLoop() }
+        let loop = Task { await worker.run(.room) }
         #expect(await becomes { granted.withLock { $0 } })
-        #expect(await worker.manager.downloader.currentDownloadCount == count)
+        #expect(await worker.context.manager.downloader.currentDownloadCount == count)
         for task in loads { task.cancel() }
         loop.cancel()
         _ = await (loop.value, next.value)

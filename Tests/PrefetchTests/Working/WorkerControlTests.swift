@@ -164,7 +164,7 @@ struct WorkerControlTests {
         let name = try #require(try await queue.workers().first)
         _ = try await queue.setConcurrency(3, worker: name)
         _ = try await queue.pause(.worker(name))
-        #expect(await becomes { await worker.orders.isWorkerPaused })
+        #expect(await becomes { worker.context.registration.orders.isWorkerPaused })
         _ = try await queue.reap(worker: name)
         #expect(try await becomes { try await queue.workers().contains { $0 != name } })
         let report = try #require(try await queue.workerReports().first).report
@@ -189,7 +189,7 @@ struct WorkerControlTests {
         #expect(try await becomes { try await queue.workerRecords().records[0].report.maxConcurrentDownloads == 3 })
         #expect(try await queue.setConcurrency(70, worker: nil) == 1)
         #expect(await becomes { fixture.origin.currentRequestCount == 70 })
-        #expect(worker.slots.limit == 280)
+        #expect(worker.context.slots.limit == 280)
         #expect(try await becomes { try await queue.workerRecords().records[0].report.maxConcurrentDownloads == 70 })
         let name = try #require(try await queue.workers().first)
         #expect(try await queue.setConcurrency(2, worker: name) == 1)

@@ -73,7 +73,7 @@ struct WorkerFaultTests {
             }
         }
         await fixture.origin.waitForRequests(60)
-        let hang = Task { await hung.manager.downloader.hang(hangs, until: release) }
+        let hang = Task { await hung.context.manager.downloader.hang(hangs, until: release) }
         await hangs.wait()
         let began = ContinuousClock.now
         while try await queue.workers().count > 1 { try await Task.sleep(for: .milliseconds(10)) }

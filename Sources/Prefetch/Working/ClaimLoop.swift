@@ -1,0 +1,160 @@
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// Claims jobs and runs them until the worker leaves, or in a burst until no batch is running.
+///
+/// Confined to the worker's executor.
+final class ClaimLoop {
+    /// Outcomes that are kept while Redis does not take them, before no more jobs are claimed: about 10 MB.
+    private static let mostUnreported = 65_536
+
+    private let worker: WorkerContext
+    private let room: RoomLoop
+    private let reports: ReportLoop
+    /// Waits for work, and for nothing else.
+    private let bellConnection: RedisConnection
+    /// Rings with each claim that brought jobs.
+    private let hasClaimed: Bell
+    /// The connection to Redis on which it last said which jobs it has.
+    private var agreedOn = 0
+    private var lastJobSize = 64
+    /// When jobs were claimed last, and how many times the usual number they may be.
+    private var claimedAt = ContinuousClock.now
+    private var reach = 1
+
+    init(
+        _ worker: WorkerContext, room: RoomLoop, reports: ReportLoop, bellConnection: RedisConnection, hasClaimed: Bell
+    ) {
+        self.worker = worker
+        self.room = room
+        self.reports = reports
+        self.bellConnection = bellConnection
+        self.hasClaimed = hasClaimed
+    }
+
+    private var isLeaving: Bool { worker.shutdown.draining.isOpen || Task.isCancelled }
+
+    /// Returns when what is in flight has ended, or the drain timeout has passed.
+    nonisolated(nonsending) func run() async {
+        await withTaskGroup(of: Void.self) { timer in
+            // Discarding: the other kind keeps something of every job that has ended, 5 KB each, as long as the worker lives.
+            await withDiscardingTaskGroup { group in
+                await claim(into: &group)
+                // What is in flight has the drain timeout; then it is left open, but for what continues in the background.
+                let (seconds, drained) = (worker.configuration.drainTimeout, worker.shutdown.drained)
+                timer.addTask {
+                    try? await Task.sleep(for: .seconds(seconds))
+                    if !Task.isCancelled { drained.open() }
+                }
+            }
+            timer.cancelAll()
+        }
+    }
+
+    private nonisolated(nonsending) func claim(into group: inout DiscardingTaskGroup) async {
+        let (worker, jobs, isBurst) = (worker, worker.jobs, worker.configuration.burst)
+        while !isLeaving {
+            await worker.fault.wait()
+            await worker.hold.wait()
+            await agree()
+            let count = await claimable()
+            guard count > 0 else {
+                await jobs.room.wait(atMost: .milliseconds(200))
+                continue
+            }
+            let (name, next) = (worker.registration.name, worker.registration.sequence + 1)
+            let result = await persist { queue async throws(RedisError) in
+                try await queue.claim(
+                    worker: name, sequence: next, count: count, lease: worker.configuration.lease)
+            }
+            switch result {
+            case .claimed(let claims) where !claims.isEmpty:
+                claimedAt = .now
+                worker.configuration.history?.claimed(name, claims)
+                for claim in claims {
+                    let run = JobRun(claim: claim, worker: name)
+                    let id = jobs.add(run)
+                    lastJobSize = claim.job.entries.count
+                    group.addTask(executorPreference: worker.pool) {
+                        await JobTask.run(id, run, of: worker)
+                    }
+                }
+                worker.registration.didClaim(next)
+                hasClaimed.ring()
+            case .claimed:
+                worker.registration.didClaim(next)
+                if isBurst, jobs.isEmpty, await nothingIsLeft() { return }
+                await waitForWork()
+            case .paused:
+                if isBurst, jobs.isEmpty, await nothingIsLeft() { return }
+                // The next heartbeat brings the news that it may go on.
+                await jobs.room.wait(atMost: .seconds(isBurst ? 1 : 5))
+            case .lost: await worker.rejoin(after: name)
+            case nil: break
+            }
+        }
+    }
+
+    /// How many jobs to ask for: enough that the transfers never run dry, and no more, so that others have something to do.
+    private nonisolated(nonsending) func claimable() async -> Int {
+        let jobs = worker.jobs
+        // While Redis takes no reports of some batch, what is kept for it must not grow for ever.
+        guard !reports.hasRefused || jobs.unreportedCount < Self.mostUnreported else { return 0 }
+        // What is stalled, waits for its next try or for its host holds no slot of the downloader.
+        let active = jobs.openCount - room.makeRoom(for: await worker.manager.downloader.activity)
+        // Small jobs are those of a short list: of one, each worker has little more than it can have in flight, or the first to wake has
+        // most of it while the others look on; and it asks when that little more is gone, not for each URL.
+        let most = room.concurrency
+        let ahead = lastJobSize < 64 ? max(1, most / 4) : most
+        let wanted = most + ahead - active
+        guard wanted >= (lastJobSize < 64 ? ahead : 1), worker.slots.used < worker.slots.limit else { return 0 }
+        // Whoever has ended all it had within 200 ms has hits, or listed URLs: it asks for up to four times as many, since a claim and a
+        // report cost Redis more than the jobs in them. The first transfer ends that.
+        reach = jobs.openCount == 0 && .now - claimedAt < .milliseconds(200) ? min(4, reach * 2) : 1
+        return min(8, max(1, wanted / max(1, lastJobSize)) * reach)
+    }
+
+    /// Sleeps until there is work: a blocking look at the bell, which leaves it where it is. A minute at most: somebody may have taken the
+    /// bell away.
+    private nonisolated(nonsending) func waitForWork() async {
+        let bell = RedisArgument(worker.redis.queue.keys.bell)
+        let (seconds, looks) = worker.configuration.burst ? (0.2, 1) : (5, 12)
+        for _ in 0..<looks where !isLeaving {
+            do throws(RedisError) {
+                let reply = try await bellConnection.blocking(
+                    ["BLMOVE", bell, bell, "RIGHT", "RIGHT", RedisArgument("\(seconds)")], timeout: .seconds(seconds))
+                guard !reply.isNull else { continue }
+                // Between the bell and a claim another worker may have taken the last job.
+                try? await Task.sleep(for: .milliseconds(2))
+            } catch {
+                if error.code != .interrupted { try? await Task.sleep(for: .milliseconds(200)) }
+            }
+            return
+        }
+    }
+
+    private nonisolated(nonsending) func nothingIsLeft() async -> Bool {
+        await persist { queue async throws(RedisError) in try await queue.runningBatches() }?.isEmpty ?? false
+    }
+
+    /// On a new connection Redis may be one that was started anew without its last second: whatever it thinks this worker has, and it has
+    /// not, goes back. Only between two claims: then the ledger has all that was claimed.
+    private nonisolated(nonsending) func agree() async {
+        let (name, connection) = (worker.registration.name, await worker.redis.queue.connection.connections)
+        guard connection != agreedOn else { return }
+        let held = worker.jobs.names(of: name)
+        let kept = await persist { queue async throws(RedisError) in try await queue.keep(worker: name, jobs: held) }
+        guard let kept else { return }
+        if kept == nil { return await worker.rejoin(after: name) }
+        // Where it has connected again in between, it says so once more.
+        agreedOn = connection
+    }
+
+    /// Nil as soon as the worker leaves.
+    private nonisolated(nonsending) func persist<Success: Sendable>(
+        _ body: nonisolated(nonsending) (PrefetchQueue) async throws(RedisError) -> Success
+    ) async -> Success? {
+        await worker.redis.persist(until: worker.shutdown.draining, body)
+    }
+}

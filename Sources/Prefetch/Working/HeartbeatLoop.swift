@@ -1,0 +1,151 @@
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// Tells the heartbeat what to say, at its intervals, and acts on what comes back.
+///
+/// Confined to the worker's executor, unlike ``Heartbeat``, which goes on where that does not.
+final class HeartbeatLoop {
+    private let worker: WorkerContext
+    private let heartbeat: Heartbeat
+    private let room: RoomLoop
+    private let hosts: HostLoop
+    private let reports: ReportLoop
+    private let reaper: ReapLoop
+    /// Rings with each claim that brought jobs.
+    private let hasClaimed: Bell
+    /// Whether it was said that the disk does not answer.
+    private var isHeld = false
+    /// How many failed URLs had gone, at the last heartbeat, since there were more than their list may have.
+    private var unlisted: Int?
+
+    init(
+        _ worker: WorkerContext, heartbeat: Heartbeat, room: RoomLoop, hosts: HostLoop, reports: ReportLoop,
+        reaper: ReapLoop, hasClaimed: Bell
+    ) {
+        self.worker = worker
+        self.heartbeat = heartbeat
+        self.room = room
+        self.hosts = hosts
+        self.reports = reports
+        self.reaper = reaper
+        self.hasClaimed = hasClaimed
+    }
+
+    nonisolated(nonsending) func run() async {
+        let lease = worker.configuration.lease
+        let interval = Heartbeat.interval(lease: lease)
+        let idleInterval = Heartbeat.interval(lease: lease, isIdle: true)
+        var (isFirst, hasSaidIdle) = (true, false)
+        while !Task.isCancelled {
+            // The first one at once: it brings what the worker is to keep to.
+            if !isFirst {
+                do { try await Task.sleep(for: interval) } catch { return }
+                // That it has nothing any more it says at once.
+                if worker.jobs.isEmpty, hasSaidIdle, !worker.registration.orders.isWorkerPaused {
+                    await hasClaimed.wait(atMost: idleInterval - interval)
+                }
+            }
+            isFirst = false
+            if let statement = await statement() {
+                hasSaidIdle = statement.claims.names.isEmpty
+                heartbeat.tell(statement)
+            }
+            await heartbeat.bell.wait(atMost: interval)
+            for news in heartbeat.takeNews() { await heed(news) }
+        }
+    }
+
+    /// What the worker says of itself now; nil while it joins.
+    private nonisolated(nonsending) func statement() async -> Heartbeat.Statement? {
+        let activity = await worker.manager.downloader.activity
+        let oldest = await OpenURLNote.oldest(of: worker)
+        // From here on nothing is waited for: a worker that has joined anew in between would tell under its new name what it had done under
+        // the old one, and both would count it.
+        let (registration, jobs) = (worker.registration, worker.jobs)
+        guard !registration.isJoining else { return nil }
+        let own = registration.ownTotals
+        var report = WorkerReport()
+        (report.inFlight, report.stalled) = (activity.running + activity.parked, activity.parked)
+        // Begun, and neither transferred nor about to be.
+        report.checking = max(0, min(worker.slots.used, jobs.openCount) - activity.operations)
+        (report.retrying, report.waitingForHost) = (activity.retrying, activity.waitingForHost)
+        (report.finished, report.skipped, report.bytes) = (own.finished, own.skipped, own.bytes)
+        report.maxConcurrentDownloads = room.concurrency
+        (report.trouble, report.complaint) = (worker.fault.message ?? "", worker.complaints.current ?? "")
+        (report.oldest, report.cache) = (oldest, reports.cache.id)
+        // As far as that is known without asking its disk, which may hang.
+        if let known = worker.manager.cache.disk.knownTotals {
+            (report.cacheImages, report.cacheBytes) = (known.count, known.size)
+            report.cacheLimit = worker.keeper.limits.maxSize
+        }
+        (report.residentBytes, report.cpu) = (Vitals.residentBytes, Vitals.milliseconds)
+        let name = registration.name
+        return Heartbeat.Statement(
+            worker: name, batches: Array(jobs.batches),
+            claims: PrefetchQueue.KnownClaims(sequence: registration.sequence, names: jobs.names(of: name)),
+            about: report.fields)
+    }
+
+    private nonisolated(nonsending) func heed(_ news: Heartbeat.News) async {
+        let onEvent = worker.configuration.onEvent
+        switch news {
+        case .answered(let statement, let orders):
+            worker.redis.answers()
+            for (batch, order) in zip(statement.batches, orders.batches)
+            where order.state != BatchStatus.State.running.rawValue && order.state != BatchStatus.State.done.rawValue {
+                worker.batches.end(batch)
+            }
+            await obey(orders, held: statement.batches)
+            learnOfUnlisted(orders.unlisted ?? 0)
+            await reports.tellHosts()
+            await hosts.learn(orders.hostsVersion)
+            if orders.mayReap { reaper.bell.ring() }
+        case .lost(let name): await worker.rejoin(after: name)
+        case .failed(let error):
+            if error.code == .reply {
+                worker.complaints.say(error.message)
+            } else if error.code != .interrupted {
+                worker.redis.fails(error)
+            }
+        case .held:
+            if !isHeld { onEvent(.held(true)) }
+            isHeld = true
+            _ = worker.jobs.callBack(nil)
+            await worker.endRevoked()
+        case .released(let name, let jobs): worker.configuration.history?.released(name, jobs)
+        case .goesOn:
+            if isHeld { onEvent(.held(false)) }
+            isHeld = false
+        }
+    }
+
+    /// Does what a heartbeat brought: another number of transfers, a pause, the end of one.
+    ///
+    /// What has begun of a paused batch ends and counts. What has not begun goes back to the batch's list at once, without blame.
+    /// * `held`: the batches that were asked about.
+    private nonisolated(nonsending) func obey(_ orders: PrefetchQueue.WorkerOrders, held: [BatchIdentity]) async {
+        let wasPaused = worker.registration.orders.isWorkerPaused
+        worker.registration.take(orders)
+        await room.setConcurrency(orders.ownConcurrency ?? orders.queueConcurrency)
+        if orders.isWorkerPaused != wasPaused {
+            worker.configuration.onEvent(.halted(orders.isWorkerPaused))
+            // It may claim again, or its wait is the longer one now.
+            worker.jobs.room.ring()
+        }
+        let paused = zip(held, orders.batches).filter { $1.isPaused }.map(\.0)
+        let callsBackAll = orders.isWorkerPaused || orders.isQueuePaused
+        guard callsBackAll || !paused.isEmpty, worker.jobs.callBack(callsBackAll ? nil : Set(paused)) else { return }
+        await worker.endRevoked()
+    }
+
+    /// Says once that failed URLs go because there are more than their list may have; what went before it came is no news.
+    private func learnOfUnlisted(_ count: Int) {
+        if let unlisted, count > unlisted {
+            worker.complaints.say(
+                "the list of failed URLs has reached its limit, so the oldest go; raise it: prefetch-coord blacklist set "
+                    + "--blacklist-max N")
+        }
+        unlisted = count
+    }
+}

@@ -1,0 +1,149 @@
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// A claimed job while it runs: what its URLs have in common, and which of them need a transfer.
+///
+/// Runs on the thread pool: file calls may block.
+final class JobTask: Sendable {
+    let worker: WorkerContext
+    /// Its number in the ledger.
+    let id: Int
+    let batch: BatchContext
+    /// What each of its images is checked for at least.
+    let level: ValidationLevel
+    /// Revoked when the job is called back.
+    let permit: DownloadPermit
+    /// The name of the claim where a URL of the job may have ended a worker: it is alone with the decoder.
+    let suspect: String?
+    private let claim: PrefetchQueue.Claim
+
+    private init(_ id: Int, _ run: JobRun, _ batch: BatchContext, of worker: WorkerContext) {
+        self.worker = worker
+        self.id = id
+        self.batch = batch
+        level = max(batch.options.level, worker.configuration.minimumLevel)
+        permit = run.permit
+        claim = run.claim
+        suspect = claim.deliveries >= 3 ? claim.name : nil
+    }
+
+    /// Runs a job until all its URLs have ended or the worker leaves. One that has ended workers is split first; a single URL that has ended
+    /// three ends as `poison`.
+    static func run(_ id: Int, _ run: JobRun, of worker: WorkerContext) async {
+        let claim = run.claim
+        guard let batch = await worker.batches.context(of: claim.batch) else { return worker.jobs.end(id) }
+        if claim.deliveries >= 3 && claim.job.entries.count > 1 {
+            await worker.redis.persist { queue async throws(RedisError) in
+                try await queue.split(
+                    worker: worker.registration.name, claim: claim, into: claim.job.split(into: 8))
+            }
+            return worker.jobs.forget(id)
+        }
+        let task = JobTask(id, run, batch, of: worker)
+        if claim.marks >= 3 {
+            worker.jobs.settle(id, [URLRun(task, position: 0, entry: claim.job.entries[0]).poison(marks: claim.marks)])
+        } else {
+            await task.race()
+        }
+        worker.jobs.end(id)
+    }
+
+    /// Runs its URLs until the batch is over, or the worker leaves and what has begun does not go on past that.
+    private func race() async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.runURLs() }
+            group.addTask { await self.batch.over.wait() }
+            let end = goesOn ? worker.shutdown.stopping : worker.shutdown.drained
+            group.addTask { await end.wait() }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    /// Whether what has begun of it goes on past the drain timeout.
+    private var goesOn: Bool {
+        batch.loadOptions.contains(.continueInBackground)
+            || claim.job.entries.contains { $0.settings?.options.contains(.continueInBackground) == true }
+    }
+
+    /// Hits at once, listed URLs at once, the rest when it is their turn. The order of the first two is the policy's: `FailedURLPolicy`.
+    private func runURLs() async {
+        var open = zip(claim.job.entries.indices, claim.job.entries).filter { claim.outcomes[$0.0] == 0 }
+            .map { URLRun(self, position: $0, entry: $1) }
+        var settled: [PrefetchQueue.Settled] = []
+        takeOut(of: &open, into: &settled) { $0.invalid() }
+        if batch.policy.asksBeforeCache { await takeOutListed(&open, &settled) }
+        takeOutCached(&open, &settled)
+        if !batch.policy.asksBeforeCache && batch.policy != .none { await takeOutListed(&open, &settled) }
+        if !settled.isEmpty { worker.jobs.settle(id, settled) }
+        await withDiscardingTaskGroup { group in
+            var granted = 0
+            for (number, url) in open.enumerated() {
+                if granted == 0 {
+                    granted = min(worker.slots.step, open.count - number)
+                    guard await worker.slots.acquire(granted, permit: permit) else {
+                        worker.jobs.leave(id, count: open.count - number)
+                        break
+                    }
+                    worker.jobs.begin(id, through: open[number + granted - 1].position)
+                }
+                granted -= 1
+                group.addTask {
+                    await url.run()
+                    url.job.worker.slots.release()
+                }
+            }
+        }
+    }
+
+    private func takeOut(
+        of open: inout [URLRun], into settled: inout [PrefetchQueue.Settled],
+        _ ending: (URLRun) -> PrefetchQueue.Settled?
+    ) {
+        open.removeAll { url in
+            guard let item = ending(url) else { return false }
+            settled.append(item)
+            return true
+        }
+    }
+
+    /// Ends the URLs that the cache has. A hit costs microseconds and needs no task of its own. Where none of the first is there, the others
+    /// are only looked for when it is their turn, which is needed anyway.
+    private func takeOutCached(_ open: inout [URLRun], _ settled: inout [PrefetchQueue.Settled]) {
+        // These are asked about one by one.
+        guard !batch.loadOptions.questionsHits else { return }
+        var looked = 0
+        var hits = 0
+        takeOut(of: &open, into: &settled) { url in
+            guard looked < 16 || hits > 0, !url.questionsHit else { return nil }
+            looked += 1
+            let hit = url.hit()
+            if hit != nil { hits += 1 }
+            return hit
+        }
+    }
+
+    /// Ends the URLs that are on the list of failed ones.
+    private func takeOutListed(_ open: inout [URLRun], _ settled: inout [PrefetchQueue.Settled]) async {
+        guard !batch.options.retryFailed, !open.isEmpty else { return }
+        let timeToLive = batch.policy.lapses ? batch.options.blacklistTTL : 0
+        guard let listed = await listed(open.map(\.entry.url), timeToLive: timeToLive) else { return }
+        var number = -1
+        takeOut(of: &open, into: &settled) { url in
+            number += 1
+            return listed[number].flatMap { url.listed($0) }
+        }
+    }
+
+    private func listed(_ urls: [String], timeToLive: Double) async -> [Int: FailedURLEntry]? {
+        // Refused for a reason that is none of the known ones, it is asked again; where the list itself is broken nothing is on it.
+        for _ in 0..<3 where !worker.shutdown.draining.isOpen {
+            let found = await worker.redis.persist { queue async throws(RedisError) in
+                try await queue.listed(urls, timeToLive: timeToLive)
+            }
+            if let found { return found }
+        }
+        return nil
+    }
+}

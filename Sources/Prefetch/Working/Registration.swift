@@ -1,0 +1,134 @@
+internal import Glibc
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// Who a worker is in Redis. After a lost lease it goes on under another name.
+///
+/// What changes the name runs on the worker's executor, one step after the other; any thread may read it.
+final class Registration: Sendable {
+    private struct State {
+        var name = ""
+        /// The number of the last claim under this name.
+        var sequence = 0
+        var losses = 0
+        var isJoining = false
+        /// What this worker was first to settle.
+        var totals = PrefetchCounts()
+        /// The part of it under the name it has now: what it did under another is told by that one's record.
+        var ownTotals = PrefetchCounts()
+        var orders = PrefetchQueue.WorkerOrders()
+    }
+
+    private let configuration: PrefetchWorker.Configuration
+    private let redis: PersistentQueue
+    private let shutdown: Shutdown
+    private let state = Locked(State())
+
+    init(_ configuration: PrefetchWorker.Configuration, redis: PersistentQueue, shutdown: Shutdown) {
+        self.configuration = configuration
+        self.redis = redis
+        self.shutdown = shutdown
+    }
+
+    /// The name it has, or asks for while ``isJoining``.
+    var name: String { state.withLock { $0.name } }
+    /// Whether its name is one that Redis does not know yet.
+    var isJoining: Bool { state.withLock { $0.isJoining } }
+    /// The number of the last claim under this name.
+    var sequence: Int { state.withLock { $0.sequence } }
+    /// What this worker was first to settle, under all its names.
+    var totals: PrefetchCounts { state.withLock { $0.totals } }
+    /// What it was first to settle under the name it has.
+    var ownTotals: PrefetchCounts { state.withLock { $0.ownTotals } }
+    /// What it was last told by `prefetch-coord`.
+    var orders: PrefetchQueue.WorkerOrders { state.withLock { $0.orders } }
+
+    /// The reply to a claim was read.
+    func didClaim(_ sequence: Int) { state.withLock { $0.sequence = sequence } }
+
+    /// Notes what it is told to do. Orders are given to the process, not to the name it has.
+    func take(_ orders: PrefetchQueue.WorkerOrders) { state.withLock { $0.orders = orders } }
+
+    /// Counts what it was first to settle.
+    ///
+    /// * `name`: the name under which it was reported.
+    func count(_ items: [PrefetchQueue.Settled], as name: String) {
+        state.withLock { state in
+            for item in items {
+                state.totals[item.outcome] += 1
+                state.totals.bytes += item.bytes
+                guard name == state.name else { continue }
+                state.ownTotals[item.outcome] += 1
+                state.ownTotals.bytes += item.bytes
+            }
+        }
+    }
+
+    /// Waits for Redis, looks whether it is one that can keep a queue, and registers; false where it is told to leave first.
+    /// - Throws: `refused`, `configuration` or `redisUnavailable` where Redis will not have it.
+    nonisolated(nonsending) func begin() async throws(PrefetchError) -> Bool {
+        _ = try await redis.first { queue async throws(RedisError) in
+            _ = try await queue.connection.serverFacts().check()
+        }
+        while !shutdown.draining.isOpen {
+            let (name, about) = nextName()
+            let joined = try await redis.first(waitsOutRefusal: true) {
+                [lease = configuration.lease] queue async throws(RedisError) in
+                try await queue.join(worker: name, lease: lease, about: about)
+            }
+            if isIn(joined, as: name) { return true }
+        }
+        return false
+    }
+
+    /// Its jobs were taken back: what runs is finished and reported, what waits is left to others, and it registers anew under a name
+    /// nobody has.
+    ///
+    /// * `lost`: the name under which it was told so; the heartbeat and the claims may both have been told.
+    /// - Returns: false where it has another name already.
+    nonisolated(nonsending) func rejoin(after lost: String) async -> Bool {
+        let isNews = state.withLock { state in
+            guard lost == state.name, !state.isJoining else { return false }
+            state.isJoining = true
+            state.losses += 1
+            state.ownTotals = PrefetchCounts()
+            return true
+        }
+        guard isNews else { return false }
+        configuration.onEvent(.lost(lost))
+        configuration.history?.lost(lost)
+        defer { state.withLock { $0.isJoining = false } }
+        while !Task.isCancelled && !shutdown.draining.isOpen {
+            let (name, about) = nextName()
+            let joined = await redis.persist(until: shutdown.draining) {
+                [lease = configuration.lease] queue async throws(RedisError) in
+                try await queue.join(worker: name, lease: lease, about: about)
+            }
+            if isIn(joined, as: name) { break }
+        }
+        return true
+    }
+
+    private func nextName() -> (name: String, about: [(String, String)]) {
+        let base = configuration.name.isEmpty ? ThisHost.nameAndPID : configuration.name
+        let (name, orders) = state.withLock { state in
+            state.name = state.losses == 0 ? base : "\(base).\(state.losses)"
+            state.sequence = 0
+            return (state.name, state.orders)
+        }
+        var about = [("host", ThisHost.name), ("pid", String(getpid())), ("version", PrefetchVersion)]
+        if orders.isWorkerPaused { about.append(("paused", "1")) }
+        if let count = orders.ownConcurrency { about.append(("wanted", String(count))) }
+        return (name, about)
+    }
+
+    /// * `joined`: Redis' answer; false: the name is taken, by an earlier process with this pid whose lease still runs.
+    private func isIn(_ joined: Bool?, as name: String) -> Bool {
+        if joined == false { state.withLock { $0.losses += 1 } }
+        guard joined == true else { return false }
+        configuration.history?.joined(name)
+        configuration.onEvent(.joined(name))
+        return true
+    }
+}

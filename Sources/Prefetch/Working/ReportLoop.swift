@@ -1,0 +1,190 @@
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// Reports outcomes in groups: when a job has ended, and every second. Effects in this order: files durable, then counted.
+///
+/// Confined to the worker's executor.
+final class ReportLoop {
+    private let worker: WorkerContext
+    /// Where the images of its reports are.
+    let cache: BatchCache
+    /// Whose reports Redis did not take.
+    private var refused = RefusedReports()
+    /// Whether the gate was closed by a failed sync.
+    private var syncHasFailed = false
+    /// What was asked of hosts since Redis was told last; what was told and not confirmed, with its token; how many tokens there were.
+    private var hosts = HostTally()
+    private var untold: (hosts: HostTally, token: String)?
+    private var tallies = 0
+    /// The first part of its tokens: a later process may have the same name.
+    private let tallyName = String(UInt64.random(in: .min ... .max), radix: 36)
+
+    init(_ worker: WorkerContext) {
+        self.worker = worker
+        cache = BatchCache(worker.manager.cache.disk)
+    }
+
+    /// Whether Redis did not take the last report of some batch.
+    var hasRefused: Bool { !refused.isEmpty }
+
+    nonisolated(nonsending) func run() async {
+        let jobs = worker.jobs
+        while !Task.isCancelled {
+            await jobs.reports.wait(atMost: .seconds(1))
+            // What ends within the next moment goes in the same round trip; the last URLs of all do not wait.
+            if jobs.openCount > 0 { try? await Task.sleep(for: .milliseconds(25)) }
+            await reportAll(through: worker.redis.queue)
+        }
+    }
+
+    /// Everything the worker still has to say, before it leaves: what it knows is reported, its jobs go back.
+    nonisolated(nonsending) func end() async {
+        var last = worker.redis.queue
+        last.patience = .seconds(2)
+        await reportAll(through: last, isLast: true)
+        do throws(RedisError) {
+            try await tellHosts(through: last)
+        } catch {
+            // Figures that Redis does not take are no reason to keep the jobs; one that is away takes neither.
+            guard error.code == .reply else { return }
+            worker.complaints.say(error.message)
+        }
+        let name = worker.registration.name
+        do throws(RedisError) {
+            try await last.release(worker: name, leaving: true)
+            worker.configuration.history?.left(name)
+        } catch {
+            // Redis is away: the lease runs out and others take the jobs.
+        }
+    }
+
+    // MARK: Outcomes
+
+    /// Reports everything that is known.
+    ///
+    /// * `isLast`: also what Redis did not take a moment ago.
+    private nonisolated(nonsending) func reportAll(through queue: PrefetchQueue, isLast: Bool = false) async {
+        // With the gate closed nothing may come any more that would be reported.
+        if syncHasFailed, await !sync() { return }
+        // One group a call for each registration: after a loss the old jobs are not owned any more, but their outcomes count.
+        let ready = worker.jobs.reportable().filter { isLast || refused.isDue($0.run.claim.batch) }
+            .map { (id: $0.id, run: $0.run, context: worker.batches[$0.run.claim.batch]) }
+        guard !ready.isEmpty else { return }
+        // A hit too: another process may have published its file a moment ago and died before it was written out.
+        let needsSync = ready.contains { _, run, context in
+            context?.options.durability != "none" && run.unreported.contains { !$0.outcome.isSkipped }
+        }
+        if needsSync, await !sync() { return }
+        let reports = ready.map { _, run, context in
+            PrefetchQueue.Report(
+                job: run.claim.job.name, batch: run.claim.batch, base: run.claim.job.base,
+                count: run.claim.job.entries.count, isFinal: run.open <= 0, settled: run.unreported,
+                keepDetails: context?.keepDetails ?? 0, lapse: (context?.options ?? BatchOptions()).lapse)
+        }
+        let name = worker.registration.name
+        let history = worker.configuration.history
+        let number = history?.sent(name, reports) ?? 0
+        // What ended with open URLs goes back without blame.
+        var unfinished: [(id: Int, run: JobRun)] = []
+        do throws(RedisError) {
+            let (answers, server) = try await queue.report(
+                reports, worker: name, cache: cache, namesServer: history != nil)
+            history?.confirmed(name, number, server: server, reports, answers)
+            worker.redis.answers()
+            for ((id, run, context), answer) in zip(ready, answers) {
+                count(answer.first, of: run, as: name)
+                // Not taken: known and unreported still, until it is.
+                if answer.refusal != nil { continue }
+                if answer.isOver { context?.over.open() }
+                worker.jobs.didReport(id, count: run.unreported.count, isFinal: run.open <= 0)
+                if run.mustGoBack { unfinished.append((id, run)) }
+            }
+            note(answers, of: ready.map(\.run.claim.batch))
+            try await giveBack(unfinished, as: name, through: queue)
+        } catch {
+            // Known and unreported still: the next call sends it again, or the lease runs out and it is a hit for others.
+            if error.code != .interrupted { worker.redis.fails(error) }
+            return
+        }
+        worker.jobs.room.ring()
+        worker.batches.forget(allBut: worker.jobs.batches)
+    }
+
+    /// Remembers whose reports Redis took, and whose have to wait.
+    private func note(_ answers: [PrefetchQueue.Answer], of batches: [BatchIdentity]) {
+        let failed = Set(zip(batches, answers).filter { $1.refusal != nil }.map(\.0))
+        for batch in Set(batches) {
+            if failed.contains(batch) { refused.refuse(batch) } else { refused.accept(batch) }
+        }
+    }
+
+    /// Puts jobs whose open URLs nobody here will end back on their lists.
+    private nonisolated(nonsending) func giveBack(
+        _ unfinished: [(id: Int, run: JobRun)], as name: String, through queue: PrefetchQueue
+    ) async throws(RedisError) {
+        // What was claimed under an earlier name went back when that was reaped.
+        let own = unfinished.filter { $0.run.worker == name }
+        if !own.isEmpty {
+            try await queue.release(worker: name, jobs: own.map { $0.run.claim.name }, leaving: false)
+            worker.configuration.history?.released(name, own.map { $0.run.claim.job.name })
+        }
+        for (id, _) in unfinished { worker.jobs.didGiveBack(id) }
+    }
+
+    /// * `name`: the name under which it was reported.
+    private func count(_ first: [(position: Int, outcome: PrefetchOutcome)], of run: JobRun, as name: String) {
+        var mine = run.unreported
+        // Most reports are the first of all they say.
+        if first.count < mine.count {
+            let positions = Set(first.map(\.position))
+            mine.removeAll { !positions.contains($0.position) }
+        }
+        worker.registration.count(mine, as: name)
+        hosts.add(mine, of: run.claim.job)
+    }
+
+    // MARK: The disk
+
+    /// One sync for all files that may not be on the disk yet, whoever published them; none where there are no such files. False where the
+    /// disk fails, and then nothing may be counted.
+    private nonisolated(nonsending) func sync() async -> Bool {
+        let cache = worker.manager.cache.disk
+        do throws(WebImageError) {
+            try await worker.pool.run { () throws(WebImageError) in _ = try cache.syncPending() }
+            if syncHasFailed { worker.resume() }
+            syncHasFailed = false
+            return true
+        } catch {
+            // The kernel tells of a failed write once and forgets it; the next call succeeds, whatever became of the bytes. So what was
+            // written since the last success is fetched again.
+            let lost = worker.jobs.takeBackDownloads()
+            let keys = lost.map { worker.batches.key(of: $0.entry.url, in: $0.batch) }
+            await worker.pool.run { for key in keys { _ = try? cache.remove(key) } }
+            // This loop tries again every second, and opens the gate that it has closed.
+            if worker.pause(error.message) { syncHasFailed = true }
+            return false
+        }
+    }
+
+    // MARK: Hosts
+
+    /// Tells Redis what was asked of hosts since the last time, if anything was.
+    nonisolated(nonsending) func tellHosts() async {
+        await worker.redis.persist { queue async throws(RedisError) in try await tellHosts(through: queue) }
+    }
+
+    /// What did not arrive is sent again as it was, with its token; what came since waits for its turn.
+    private nonisolated(nonsending) func tellHosts(through queue: PrefetchQueue) async throws(RedisError) {
+        while true {
+            if untold == nil {
+                guard !hosts.isEmpty else { return }
+                untold = (hosts, "\(tallyName).\(tallies)")
+                (hosts, tallies) = (HostTally(), tallies + 1)
+            }
+            guard let (part, token) = untold else { return }
+            try await queue.tally(part, worker: worker.registration.name, token: token)
+            untold = nil
+        }
+    }
+}

@@ -1,0 +1,44 @@
+internal import Threading
+internal import WebImage
+
+/// Keeps the cache within its limits and says which batches' images must stay, until the worker leaves. What it looks at and does: ``CacheKeeper``.
+enum SweepLoop {
+    nonisolated(nonsending) static func run(_ worker: WorkerContext) async {
+        let (keeper, shutdown) = (worker.keeper, worker.shutdown)
+        await worker.batches.protectRunning()
+        var fullSince: ContinuousClock.Instant?
+        var isPaused = false
+        var wait = Duration.seconds(1)
+        // Once at least, however short the worker's life.
+        repeat {
+            await worker.batches.releaseEnded()
+            let finding = await keeper.look {
+                keeper.isOver(isLeaving: shutdown.draining.isOpen, isStopping: shutdown.drained.isOpen)
+            }
+            switch finding {
+            case .room:
+                fullSince = nil
+                wait = .seconds(1)
+                _ = keeper.room.reopen()
+                if isPaused { worker.resume() }
+                isPaused = false
+            case .full(let isSwept, let error):
+                keeper.noteFull()
+                let since = fullSince ?? .now
+                fullSince = since
+                // A batch that has just ended may still be protected by others, and another may be sweeping: that passes.
+                if isSwept, !isPaused, .now - since > .seconds(3) {
+                    worker.pause(keeper.tooSmall(error))
+                    isPaused = true
+                }
+                wait = wait > .milliseconds(500) && !isPaused ? .milliseconds(50) : min(wait * 2, .seconds(2))
+            case .low(let message):
+                fullSince = nil
+                wait = .seconds(1)
+                if !isPaused { worker.pause(message) }
+                isPaused = true
+            }
+            await keeper.bell.wait(atMost: wait)
+        } while !Task.isCancelled
+    }
+}

@@ -1,0 +1,192 @@
+internal import Glibc
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// One URL of a claimed job, from the first question to its outcome:
+///
+/// 1. before its turn, without a task of its own: no URL? in the cache? on the list of failed URLs? (``invalid()``, ``hit()``, ``listed(_:)``)
+/// 2. its turn: one entry of a batch leads for all that have the same URL (``run()``)
+/// 3. look, fetch, verify and publish are one call of the image manager (``load()``)
+/// 4. what came of it becomes an outcome, which is settled; the report is ``ReportLoop``'s.
+struct URLRun: Sendable {
+    let job: JobTask
+    /// Where it is in its job.
+    let position: Int
+    let entry: PrefetchJob.Entry
+
+    init(_ job: JobTask, position: Int, entry: PrefetchJob.Entry) {
+        self.job = job
+        self.position = position
+        self.entry = entry
+    }
+
+    private var worker: WorkerContext { job.worker }
+    private var batch: BatchContext { job.batch }
+    private var key: String { batch.keyRule.key(for: entry.url) }
+
+    // MARK: Before its turn
+
+    /// How it ends where the list's reader saw that it is no URL.
+    func invalid() -> PrefetchQueue.Settled? {
+        guard entry.isInvalid else { return nil }
+        let hint = entry.url.contains("://") ? "" : ": it begins with neither http:// nor https://"
+        return failed(.invalidURL, detail: "the line is no URL" + hint)
+    }
+
+    /// Whether a cached image is to be asked about at its server.
+    var questionsHit: Bool { entry.settings?.questionsHits == true }
+
+    /// How it ends where the cache has it. A file call, which may block.
+    func hit() -> PrefetchQueue.Settled? {
+        guard worker.manager.hasCached(key: key, atLeast: job.level) else { return nil }
+        return PrefetchQueue.Settled(position: position, outcome: .hit)
+    }
+
+    /// How it ends where it is on the list of failed URLs. One that this very batch listed ends as its first entry did.
+    func listed(_ listing: FailedURLEntry) -> PrefetchQueue.Settled? {
+        guard entry.settings?.options.contains(.retryFailed) != true else { return nil }
+        if !batch.policy.asksBeforeCache, let hit = hit() { return hit }
+        if batch.hasListed(listing) {
+            return failed(listing.outcome ?? .blacklisted, httpStatus: listing.httpStatus, detail: listing.detail)
+        }
+        let reason = listing.outcome.map { "\($0.name)\(listing.httpStatus.map { " \($0)" } ?? "")" } ?? "by hand"
+        return failed(.blacklisted, httpStatus: listing.httpStatus, detail: "listed: \(reason)")
+    }
+
+    /// How it ends where its bytes have ended too many workers.
+    func poison(marks: Int) -> PrefetchQueue.Settled {
+        var item = failed(.poison, attempts: marks, detail: "its bytes ended \(marks) workers")
+        // These were no tries of its own, as far as anybody knows.
+        item.fetch = nil
+        if batch.policy != .none { item.list = entry.url }
+        return item
+    }
+
+    // MARK: Its turn
+
+    /// Runs it to its end; it is left open where the worker leaves first.
+    nonisolated(nonsending) func run() async {
+        let identity = entry.identity
+        switch batch.tryLead(identity) ? .lead : await batch.begin(identity) {
+        case .ended(let ending):
+            var item = PrefetchQueue.Settled(position: position, outcome: ending.outcome)
+            item.failure = ending.failure
+            item.failure?.line = entry.line
+            worker.jobs.settle(job.id, [item])
+        case .lead:
+            let item = await load()
+            batch.end(identity, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
+            if let item { worker.jobs.settle(job.id, [item]) } else { worker.jobs.leave(job.id) }
+        }
+    }
+
+    /// Loads it, as often as a local fault comes in between; nil where it is left open.
+    private nonisolated(nonsending) func load() async -> PrefetchQueue.Settled? {
+        let (worker, fault) = (worker, worker.fault)
+        let request = request()
+        // The URL that met a local fault first looks whether it is mended; all others wait at the gate.
+        var isProbe = false
+        defer { if isProbe { worker.resume() } }
+        while !Task.isCancelled {
+            if !isProbe { await fault.wait() }
+            if !worker.keeper.hasRoom { await worker.waitForRoom() }
+            let isStuck = fault.message != nil || !worker.keeper.hasRoom
+            if job.permit.isRevoked || worker.shutdown.draining.isOpen && isStuck { return nil }
+            do throws(WebImageError) {
+                return settled(try await worker.manager.loadOnPool(request), request)
+            } catch {
+                if error.code == .cancelled { return nil }
+                if let outcome = error.outcome { return await settled(outcome, error) }
+                if worker.pause(error.message) { isProbe = true }
+                if [EMFILE, ENFILE].contains(error.underlyingCode) {
+                    await worker.manager.downloader.closeIdleConnections()
+                }
+                if isProbe { try? await Task.sleep(for: .seconds(Double.random(in: 1...2))) }
+            }
+        }
+        return nil
+    }
+
+    /// What its batch asks, then what its line asks.
+    private func request() -> LoadRequest {
+        let worker = worker
+        var request = LoadRequest(url: entry.url, key: key)
+        request.level = job.level
+        request.unverifiable = batch.options.unverifiable
+        request.computesDigest = batch.options.digest != "none"
+        request.isDurable = batch.options.durability == "file"
+        request.options = batch.loadOptions
+        request.cookies = batch.cookies
+        request.maxConnectionsPerHost = batch.options.maxPerHost
+        request.wantsPath = false
+        entry.settings?.apply(to: &request)
+        request.permit = job.permit
+        if worker.configuration.history != nil {
+            request.willLeaveCache = { [jobs = worker.jobs, id = job.id, position] in jobs.noteBeginning(id, position) }
+        }
+        if let suspect = job.suspect {
+            // A death while it is marked is its doing: nothing else is with the decoder then.
+            request.decodesAlone = { isAlone in
+                await worker.redis.persist { queue async throws(RedisError) in
+                    try await queue.mark(worker: worker.registration.name, claim: isAlone ? suspect : nil)
+                }
+            }
+        }
+        if worker.keeper.limits.maxSize != nil {
+            // Once more before it is stored: what has begun waits in the downloader, more of it than is in flight.
+            request.willStore = { await worker.waitForRoom() }
+        }
+        return request
+    }
+
+    // MARK: Its outcome
+
+    private func settled(_ image: LoadedImage, _ request: LoadRequest) -> PrefetchQueue.Settled {
+        var item = PrefetchQueue.Settled(position: position, outcome: image.outcome)
+        if image.outcome == .downloaded { item.bytes = image.byteCount }
+        if image.attempts > 0 {
+            item.fetch = FetchTally.Fetch(format: image.info.format, timing: image.timing, tries: image.attempts)
+        }
+        // The original takes a URL off its list when it was downloaded; a cached one stays on it.
+        if request.options.contains(.retryFailed), !batch.policy.asksBeforeCache || image.outcome == .downloaded {
+            item.unlist = entry.url
+        }
+        return item
+    }
+
+    private nonisolated(nonsending) func settled(
+        _ outcome: PrefetchOutcome, _ error: WebImageError
+    ) async -> PrefetchQueue.Settled {
+        var item = failed(
+            outcome, httpStatus: error.httpStatus, attempts: error.attempts, detail: error.message)
+        if outcome == .unsupported { item.fetch?.format = error.unverifiedFormat }
+        if batch.policy.lists(error) { item.list = entry.url }
+        if outcome == .refused { await tellRefusal(error) }
+        return item
+    }
+
+    private func failed(
+        _ outcome: PrefetchOutcome, httpStatus: Int? = nil, attempts: Int = 0, detail: String
+    ) -> PrefetchQueue.Settled {
+        var item = PrefetchQueue.Settled(position: position, outcome: outcome)
+        item.failure = FailureDetail(
+            line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts,
+            detail: detail, settings: entry.settings)
+        // What was refused was not asked for.
+        if attempts > 0 && outcome != .refused {
+            item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: attempts)
+        }
+        return item
+    }
+
+    /// Says once a batch that the address policy refuses a host.
+    private nonisolated(nonsending) func tellRefusal(_ error: WebImageError) async {
+        guard let host = error.refusedAddress, batch.isFirstRefusal(of: host) else { return }
+        worker.configuration.onEvent(.refused(host: host, message: error.message))
+        let id = batch.batch.id
+        await worker.redis.persist { queue async throws(RedisError) in
+            try await queue.noteRefusal(batch: id, host: host, message: error.message)
+        }
+    }
+}

@@ -162,7 +162,9 @@ struct ForeignFolderTests {
         let both = try await shell(
             """
             prefetch-coord submit urls.txt --open --cache cache --wait >/dev/null 2>&1 & waiting=$!
-            for n in $(seq 200); do prefetch-coord status --json >out 2>/dev/null && break; sleep 0.05; done
+            for n in $(seq 400); do
+                prefetch-coord status --json >out 2>/dev/null; grep -q '"state":"running"' out && break; sleep 0.05
+            done
             kill $waiting; wait $waiting; cat out
             """)
         #expect(both.stdout.contains(#""state":"running""#), "\(both.stdout)\(both.stderr)")

@@ -94,7 +94,7 @@ struct URLRun: Sendable {
             let isStuck = fault.message != nil || !worker.keeper.hasRoom
             if job.permit.isRevoked || worker.shutdown.draining.isOpen && isStuck { return nil }
             do throws(WebImageError) {
-                return settled(try await worker.manager.loadOnPool(request), request)
+                return settled(try await worker.manager.pipeline.load(request), request)
             } catch {
                 if error.code == .cancelled { return nil }
                 if let outcome = error.outcome { return await settled(outcome, error) }

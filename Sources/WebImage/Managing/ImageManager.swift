@@ -46,7 +46,8 @@ public final class ImageManager: ImageLoading {
     /// How it decides.
     public let configuration: Configuration
     package let pool: ThreadPool
-    let turns = DecodeTurns()
+    /// What a load does, step by step.
+    package let pipeline: LoadPipeline
     private let running = RunningLoads()
     private let state = Locked(State())
 
@@ -69,6 +70,7 @@ public final class ImageManager: ImageLoading {
         downloads.filePool = pool
         downloads.fileCalls = disk.calls
         downloader = try ImageDownloader(configuration: downloads)
+        pipeline = LoadPipeline(cache: cache, downloader: downloader, coder: coder, decryptor: configuration.decryptor)
     }
 
     /// Who decides what is downloaded and which failures are remembered; not retained.
@@ -155,6 +157,13 @@ public final class ImageManager: ImageLoading {
         throw WebImageError(.blackListed, "the URL failed before; retryFailed asks again")
     }
 
+    /// Loads as ``loadImage(with:options:)`` does, by what the request says alone.
+    package func load(_ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
+        try await withTaskExecutorPreference(pool) { () async throws(WebImageError) in
+            try await pipeline.load(request)
+        }
+    }
+
     // MARK: Loads under way
 
     /// Whether a load has begun that has not ended.
@@ -196,21 +205,5 @@ public final class ImageManager: ImageLoading {
     package func hasCached(key: String, atLeast level: ValidationLevel) -> Bool {
         // A cache that cannot be read now is asked again, and complains, when the image is to be stored.
         (try? cache.has(key, atLeast: level)) ?? false
-    }
-}
-
-// MARK: - Opening
-
-// What its owner may have put around an image.
-extension ImageManager {
-    /// The download with the image itself as its body.
-    func opened(_ download: DownloadedImage, of url: String) throws(WebImageError) -> DownloadedImage {
-        guard let decryptor = configuration.decryptor else { return download }
-        guard let bytes = decryptor(download.body, url) else {
-            throw WebImageError(.badImageData, "the decryptor made nothing of the bytes")
-        }
-        var download = download
-        download.body = ImageBody(bytes)
-        return download
     }
 }

@@ -1,0 +1,452 @@
+internal import Threading
+
+/// The steps of one load, in the order in which they happen: memory, disk, the right to transfer, both again, the network, verification, the cache.
+///
+/// Safe to use from any task. A load goes on where its caller is, which is to be a thread that may block: each change of the executor would cost
+/// a lock.
+package final class LoadPipeline: Sendable {
+    private let cache: ImageCache
+    private let downloader: ImageDownloader
+    private let coder: ImageCoder
+    private let decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?
+    private let turns = DecodeTurns()
+
+    init(
+        cache: ImageCache, downloader: ImageDownloader, coder: ImageCoder,
+        decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?
+    ) {
+        self.cache = cache
+        self.downloader = downloader
+        self.coder = coder
+        self.decryptor = decryptor
+    }
+
+    /// Loads one image by what the request says alone.
+    /// - Throws: as ``ImageManager/loadImage(with:options:)``.
+    package nonisolated(nonsending) func load(_ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
+        let key = CacheKey(request.key)
+        if request.questionsHits { return try await loadQuestioningHits(key, request) }
+        if let image = inMemory(request) { return image }
+        if request.isFromCacheOnly {
+            if let image = try onDisk(request) { return image }
+            try request.willLeaveCache?()
+            throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
+        }
+        let transfer = try await transfer(of: key)
+        defer { transfer.release() }
+        // Whoever waited here most often finds it in the cache now.
+        if let image = inMemory(request) { return image }
+        if let image = try onDisk(request) { return image }
+        try request.willLeaveCache?()
+        do throws(WebImageError) {
+            return request.mirrors.isEmpty
+                ? try await fetch(from: request.url, key, request) : try await fetchFromMirrors(key, request)
+        } catch {
+            request.didFail?(error)
+            throw error
+        }
+    }
+
+    private nonisolated(nonsending) func loadQuestioningHits(
+        _ key: CacheKey, _ request: LoadRequest
+    ) async throws(WebImageError) -> LoadedImage {
+        if request.isFromCacheOnly {
+            if let found = try questioned(request) { return try hit(found, request) }
+            try request.willLeaveCache?()
+            if let expected = request.expectedDigest,
+                let actual = try cache.digest(forKey: request.key), actual != expected
+            {
+                throw WebImageError(
+                    .digestMismatch, "the SHA-256 in the cache is \(actual.hex), and was to be \(expected.hex)")
+            }
+            throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
+        }
+        let transfer = try await transfer(of: key)
+        defer { transfer.release() }
+        let found = try questioned(request)
+        let known = found.flatMap { cache.validators(of: $0) }
+        if let found, !request.options.refreshes || isFresh(known, request) { return try hit(found, request) }
+        try request.willLeaveCache?()
+        do throws(WebImageError) {
+            guard request.mirrors.isEmpty else { return try await fetchFromMirrors(key, request, found, known) }
+            let present = found.flatMap { found in known.map { (found, $0) } }
+            return try await fetch(from: request.url, key, request, present: present)
+        } catch {
+            request.didFail?(error)
+            throw error
+        }
+    }
+
+    /// The right to transfer an image; waits where somebody else transfers it.
+    private nonisolated(nonsending) func transfer(of key: CacheKey) async throws(WebImageError) -> Transfer {
+        if let transfer = try cache.transfers.tryAcquire(key) { return transfer }
+        return try await cache.transfers.acquire(key)
+    }
+
+    // MARK: What is there
+
+    /// The image in memory where it is good enough. Its path is that of its file, if there still is one.
+    private func inMemory(_ request: LoadRequest) -> LoadedImage? {
+        guard request.usesMemory, let found = cache.memory?.image(forKey: request.key),
+            isEnough(found.info, request)
+        else { return nil }
+        let digest = found.digest ?? (request.computesDigest ? SHA256.hash(found.bytes) : nil)
+        return image(
+            request, cache.existingPath(forKey: request.key), found.info, found.bytes.count, digest,
+            cacheType: .memory, outcome: .hit)
+    }
+
+    /// The image on disk where it is good enough; one that passed less is verified now, and raised or moved aside.
+    private func onDisk(_ request: LoadRequest) throws(WebImageError) -> LoadedImage? {
+        let removals = memoryRemovals(request)
+        guard let found = try find(request) else { return nil }
+        let digest =
+            if let bytes = found.bytes { request.computesDigest ? SHA256.hash(bytes) : nil } else {
+                found.record?.digest
+            }
+        if let removals, let memory = cache.memory, memory.accepts(cost: found.size) {
+            // A file that was cut short this very moment is no hit.
+            guard let read = try cache.memoryImage(of: found, request.key) else { return nil }
+            memory.offer(read, forKey: request.key, removals: removals)
+        }
+        return image(
+            request, found.path, found.info, found.size, digest, cacheType: .disk, outcome: .hit)
+    }
+
+    /// What the disk has, good enough for the request.
+    private func find(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
+        try cache.find(request.key, atLeast: request.level, unverifiable: request.unverifiable, coder: coder)
+    }
+
+    /// What the disk has, where its bytes are what is wanted; a file whose bytes are not what was stored is moved aside.
+    private func questioned(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
+        guard let found = try find(request) else { return nil }
+        var digest = found.record?.digest
+        if request.options.contains(.queryDataWhenInMemory), found.bytes == nil {
+            let actual = try found.digest()
+            if let known = digest, known != actual {
+                try cache.discard(found, request.key)
+                cache.memory?.remove(forKey: request.key)
+                return nil
+            }
+            // A file without a digest: its record says no more than that the bytes once passed.
+            if digest == nil, try !isWhole(found, request) { return nil }
+            digest = actual
+        }
+        guard let expected = request.expectedDigest else { return found }
+        if digest == nil { digest = try found.digest() }
+        return digest == expected ? found : nil
+    }
+
+    private func isWhole(_ found: FoundImage, _ request: LoadRequest) throws(WebImageError) -> Bool {
+        let bytes = try found.read()
+        do throws(WebImageError) {
+            _ = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
+                try verified(bytes, request)
+            }
+            return true
+        } catch {
+            if error.code == .localFault { throw error }
+            // Somebody kept it, and it may be whole.
+            guard error.code == .badImageData else { return false }
+            try cache.discard(found, request.key)
+            cache.memory?.remove(forKey: request.key)
+            return false
+        }
+    }
+
+    private func isFresh(_ known: HTTPValidators?, _ request: LoadRequest) -> Bool {
+        guard request.options.contains(.honorCacheControl), let end = known?.freshUntil else { return false }
+        return WallClock.seconds < end
+    }
+
+    /// Whether an image that was verified so far will do: one whose format cannot be verified further, where such are kept.
+    private func isEnough(_ info: ImageInfo, _ request: LoadRequest) -> Bool {
+        info.level >= request.level
+            || request.unverifiable == .keep && !info.format.isVerifiable && info.level >= .header
+    }
+
+    private func hit(_ found: FoundImage, _ request: LoadRequest) throws(WebImageError) -> LoadedImage {
+        let isInMemory = request.usesMemory && cache.memory?.contains(request.key) == true
+        if !isInMemory, let removals = memoryRemovals(request), let memory = cache.memory,
+            memory.accepts(cost: found.size), let read = try cache.memoryImage(of: found, request.key)
+        {
+            memory.offer(read, forKey: request.key, removals: removals)
+        }
+        return image(
+            request, found.path, found.info, found.size, found.record?.digest,
+            cacheType: isInMemory ? .memory : .disk, outcome: .hit)
+    }
+
+    // MARK: From the network
+
+    /// Tries the URL, then its mirrors, until one has the image. Where none has, the failure is that of the URL.
+    ///
+    /// * `found`, `known`: what the cache has of the URL itself; of a mirror's bytes nothing is known.
+    private nonisolated(nonsending) func fetchFromMirrors(
+        _ key: CacheKey, _ request: LoadRequest, _ found: FoundImage? = nil, _ known: HTTPValidators? = nil
+    ) async throws(WebImageError) -> LoadedImage {
+        var failure: WebImageError
+        do throws(WebImageError) {
+            let present = found.flatMap { found in known.map { (found, $0) } }
+            return try await fetch(from: request.url, key, request, present: present)
+        } catch {
+            failure = error
+        }
+        for mirror in request.mirrors {
+            guard failure.code != .cancelled, failure.code != .localFault else { throw failure }
+            var other = request
+            // What speaks for the user is for the site of the URL.
+            if !Self.areOfOneSite(request.url, mirror) { other.headers.removeAll { !$0.isHarmless } }
+            other.isFromMirror = true
+            do throws(WebImageError) {
+                var image = try await fetch(from: mirror, key, other)
+                image.attempts += failure.attempts
+                image.details.append("from the mirror \(mirror)")
+                return image
+            } catch {
+                // What ends the whole load is told as it is.
+                if error.code == .cancelled || error.code == .localFault { throw error }
+                failure.attempts += error.attempts
+            }
+        }
+        throw failure
+    }
+
+    private static func areOfOneSite(_ url: String, _ mirror: String) -> Bool {
+        guard let one = try? RequestURL(url), let other = try? RequestURL(mirror) else { return false }
+        return one.origin == other.origin
+    }
+
+    /// * `present`: what the cache has, where its bytes are asked for only if they have changed.
+    private nonisolated(nonsending) func fetch(
+        from url: String, _ key: CacheKey, _ request: LoadRequest,
+        present: (found: FoundImage, known: HTTPValidators)? = nil
+    ) async throws(WebImageError) -> LoadedImage {
+        var attempts = 0
+        while true {
+            var options: DownloadOptions = request.level == .none ? .uninspected : []
+            if !cache.disk.configuration.keepsHTTPValidators && !request.options.keepsValidators {
+                options.insert(.bodyOnly)
+            }
+            if !request.options.isEmpty {
+                options.formUnion(request.options.ofDownload)
+                if options.contains(.progressive) { options.remove(.uninspected) }
+            }
+            if decryptor != nil { options.insert(.uninspected) }
+            var headers = request.headers
+            if let present {
+                headers += present.known.conditions
+                options.insert(.conditional)
+            }
+            let download = try await downloader.download(
+                url, options: options, headers: headers, attemptsUsed: attempts, cookies: request.cookies,
+                maxConnectionsPerHost: request.maxConnectionsPerHost, permit: request.permit, progress: request.progress
+            )
+            attempts = download.attempts
+            if download.statusCode == 304, let present {
+                if let image = try notModified(present.found, present.known, download, key, request) { return image }
+                // Somebody has removed it meanwhile: all of it is wanted then.
+                return try await fetch(from: url, key, request)
+            }
+            if let willStore = request.willStore { await willStore() }
+            do throws(WebImageError) {
+                return try await storeInTurn(try opened(download, of: url), key, request)
+            } catch {
+                guard [.badImageData, .unsupportedFormat, .tooLarge].contains(error.code) else { throw error }
+                var error = error
+                error.attempts = attempts
+                error.httpStatus = download.statusCode
+                guard error.isIncompleteImage && !download.lengthWasAnnounced else { throw error }
+                // The connection's end was the only end the body had: it was cut, and another try may bring all of it.
+                guard attempts < (await downloader.configuration.maxAttempts) else {
+                    error.code = .connectionLost
+                    throw error
+                }
+            }
+        }
+    }
+
+    /// The download with the image itself as its body.
+    private func opened(_ download: DownloadedImage, of url: String) throws(WebImageError) -> DownloadedImage {
+        guard let decryptor = decryptor else { return download }
+        guard let bytes = decryptor(download.body, url) else {
+            throw WebImageError(.badImageData, "the decryptor made nothing of the bytes")
+        }
+        var download = download
+        download.body = ImageBody(bytes)
+        return download
+    }
+
+    /// The image that the server says has not changed; nil where it is not in the cache any more.
+    private func notModified(
+        _ found: FoundImage, _ known: HTTPValidators, _ download: DownloadedImage, _ key: CacheKey,
+        _ request: LoadRequest
+    ) throws(WebImageError) -> LoadedImage? {
+        // A 304 need not repeat what it does not change (RFC 9110, section 15.4.5).
+        var validators = validators(download, request)
+        validators.etag = validators.etag ?? known.etag
+        validators.lastModified = validators.lastModified ?? known.lastModified
+        if validators.freshUntil == nil, let end = known.freshUntil {
+            // As long as before, from now on: the file's date is that of the last time.
+            validators.freshUntil = WallClock.seconds + min(max(0, end - found.renewedAt), 10 * Freshness.year)
+        }
+        guard try cache.renew(found, validators, forKey: request.key) else { return nil }
+        var loaded = try hit(found, request)
+        loaded.outcome = .notModified
+        loaded.httpStatus = download.statusCode
+        loaded.attempts = download.attempts
+        loaded.timing = download.timing
+        return loaded
+    }
+
+    // MARK: Into the cache
+
+    /// Stores beside others, or while no other image is decoded.
+    private nonisolated(nonsending) func storeInTurn(
+        _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
+    ) async throws(WebImageError) -> LoadedImage {
+        let tellAlone = request.decodesAlone
+        await turns.begin(alone: tellAlone != nil)
+        await tellAlone?(true)
+        let stored = Result { () throws(WebImageError) in try store(download, key, request) }
+        await tellAlone?(false)
+        turns.end()
+        return try stored.get()
+    }
+
+    private func store(
+        _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
+    ) throws(WebImageError) -> LoadedImage {
+        if request.storesSpecially { return try storeSpecially(download, key, request) }
+        let (computesDigest, count) = (request.computesDigest, download.body.count)
+        let removals = memoryRemovals(request)
+        let goesToMemory = removals != nil && cache.memory?.accepts(cost: count) == true
+        let (info, digest, copy) = try download.body.withUnsafeBytes { bytes throws(WebImageError) in
+            let info = try verified(bytes, request)
+            return (info, computesDigest ? SHA256.hash(bytes) : nil, goesToMemory ? Array(bytes) : nil)
+        }
+        let record = CacheRecord(info, length: count, digest: digest, storedAt: WallClock.seconds)
+        try cache.publish(
+            download.body, record, keptValidators(download, request), for: key, forKey: request.key,
+            replacing: request.questionsHits, keepsValidators: request.options.keepsValidators)
+        if request.isDurable { try cache.sync() }
+        if let copy, let removals {
+            // Only now: what could not be stored is to be tried again, not to be a hit.
+            keepInMemory(MemoryImage(bytes: copy, info: info, digest: digest), request, removals: removals)
+        }
+        var loaded = image(
+            request, request.wantsPath ? cache.publishedPath(key, forKey: request.key) : nil, info, count, digest,
+            cacheType: .none, outcome: .downloaded)
+        loaded.httpStatus = download.statusCode
+        loaded.attempts = download.attempts
+        loaded.timing = download.timing
+        return loaded
+    }
+
+    /// Stores what has to have a digest, is made into something else first, or is kept in memory alone.
+    private func storeSpecially(
+        _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
+    ) throws(WebImageError) -> LoadedImage {
+        var body = download.body
+        let removals = memoryRemovals(request)
+        var info = try verified(body, request)
+        if let expected = request.expectedDigest {
+            let actual = try body.withUnsafeBytes { bytes throws(WebImageError) in SHA256.hash(bytes) }
+            guard actual == expected else {
+                throw WebImageError(
+                    .digestMismatch, "its SHA-256 is \(actual.hex), and was to be \(expected.hex)",
+                    httpStatus: download.statusCode)
+            }
+        }
+        if let bytes = request.rework?.transform?(body, info) {
+            body = ImageBody(bytes)
+            info = try verified(body, request)
+        }
+        var (file, fileInfo) = (body, info)
+        if let bytes = request.rework?.serialize?(body, info) {
+            file = ImageBody(bytes)
+            fileInfo = try verified(file, request)
+        }
+        let computesDigest = request.computesDigest
+        let digest = try file.withUnsafeBytes { bytes throws(WebImageError) in
+            computesDigest ? SHA256.hash(bytes) : nil
+        }
+        let goesToDisk = !request.options.contains(.cacheMemoryOnly)
+        if goesToDisk {
+            let record = CacheRecord(fileInfo, length: file.count, digest: digest, storedAt: WallClock.seconds)
+            try cache.publish(
+                file, record, keptValidators(download, request), for: key, forKey: request.key,
+                replacing: request.questionsHits, keepsValidators: request.options.keepsValidators)
+            if request.isDurable { try cache.sync() }
+        }
+        if let removals, cache.memory?.accepts(cost: body.count) == true {
+            let (bytes, own) = try body.withUnsafeBytes { bytes throws(WebImageError) in
+                (Array(bytes), computesDigest ? SHA256.hash(bytes) : nil)
+            }
+            keepInMemory(MemoryImage(bytes: bytes, info: info, digest: own), request, removals: removals)
+        }
+        var loaded = image(
+            request, goesToDisk ? cache.publishedPath(key, forKey: request.key) : nil, fileInfo, file.count, digest,
+            cacheType: .none,
+            outcome: .downloaded)
+        loaded.httpStatus = download.statusCode
+        loaded.attempts = download.attempts
+        loaded.timing = download.timing
+        return loaded
+    }
+
+    /// Checks bytes as the request asks.
+    private func verified(_ bytes: UnsafeRawBufferPointer, _ request: LoadRequest) throws(WebImageError) -> ImageInfo {
+        try coder.verify(bytes, level: request.level, unverifiable: request.unverifiable)
+    }
+
+    private func verified(_ body: ImageBody, _ request: LoadRequest) throws(WebImageError) -> ImageInfo {
+        try body.withUnsafeBytes { bytes throws(WebImageError) in try verified(bytes, request) }
+    }
+
+    /// What is kept beside an image's bytes; nil where nothing is.
+    private func keptValidators(_ download: DownloadedImage, _ request: LoadRequest) -> HTTPValidators? {
+        let isKept = request.options.keepsValidators || cache.disk.configuration.keepsHTTPValidators
+        return isKept ? validators(download, request) : nil
+    }
+
+    /// What is kept of a response for the next time.
+    private func validators(_ download: DownloadedImage, _ request: LoadRequest) -> HTTPValidators {
+        if request.isFromMirror { return HTTPValidators(key: request.key) }
+        return HTTPValidators(
+            etag: download.eTag, lastModified: download.lastModified, key: request.key,
+            freshUntil: download.freshFor.map { WallClock.seconds + $0 })
+    }
+
+    /// What an offer to the memory cache has to name; nil where the request has no use for it.
+    private func memoryRemovals(_ request: LoadRequest) -> Int? { request.usesMemory ? cache.memory?.removals : nil }
+
+    /// Puts what was downloaded into memory: in place of what is there, where that was asked for anew.
+    private func keepInMemory(_ image: MemoryImage, _ request: LoadRequest, removals: Int) {
+        if request.questionsHits, cache.memory?.removals == removals {
+            cache.memory?.insert(image, forKey: request.key)
+        } else {
+            cache.memory?.offer(image, forKey: request.key, removals: removals)
+        }
+    }
+
+    // MARK: The answer
+
+    private func image(
+        _ request: LoadRequest, _ path: String?, _ info: ImageInfo, _ size: Int, _ digest: Digest?,
+        cacheType: ImageCacheType, outcome: PrefetchOutcome
+    ) -> LoadedImage {
+        LoadedImage(
+            url: request.url, key: request.key, path: path, info: info, byteCount: size, sha256: digest?.bytes,
+            cacheType: cacheType, outcome: outcome, httpStatus: nil, attempts: 0, details: info.warnings)
+    }
+}
+
+extension HTTPValidators {
+    /// The headers that ask for the bytes only if they have changed.
+    fileprivate var conditions: [HTTPHeader] {
+        [etag.map { HTTPHeader("If-None-Match", $0) }, lastModified.map { HTTPHeader("If-Modified-Since", $0) }]
+            .compactMap { $0 }.filter(\.isValid)
+    }
+}

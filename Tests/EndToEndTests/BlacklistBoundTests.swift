@@ -12,7 +12,7 @@ struct BlacklistBoundTests {
     private func fail(_ bench: FaultBench, _ count: Int, _ name: String, _ options: [String] = []) async throws {
         bench.origin.setFallback { _ in OriginResponse(status: 404) }
         try await bench.submit(count, name, options)
-        try await until { try await bench.queue.status(of: name)?.state == .done }
+        try await until { try await bench.queue.batches.status(of: name)?.state == .done }
     }
 
     private func leave(_ workers: [ChildProcess]) async {

@@ -154,9 +154,9 @@ struct CacheLimitTests {
             _ = try await remote.submit(urls, as: "b\(number)", ["--validate", "none", "--durability", "none"])
             try await until {
                 largest = max(largest, used(remote.folder))
-                return try await remote.queue.status(of: "b\(number)")?.state == .done
+                return try await remote.queue.batches.status(of: "b\(number)")?.state == .done
             }
-            let counts = try #require(try await remote.queue.status(of: "b\(number)")).counts
+            let counts = try #require(try await remote.queue.batches.status(of: "b\(number)")).counts
             #expect(counts[.downloaded] == size && counts.skipped == 0)
             // What a batch fetched is there when it ends.
             let disk = try cache(remote.folder)
@@ -181,7 +181,7 @@ struct CacheLimitTests {
         _ = try await remote.submit(urls, as: "big", ["--validate", "none"])
         let paused = try await workers(1, remote, ["--cache-max-size", "512KiB"])[0]
         try await until { paused.stderr.contains("paused: cache too small") }
-        let stuck = try #require(try await remote.queue.status(of: "big"))
+        let stuck = try #require(try await remote.queue.batches.status(of: "big"))
         #expect(stuck.state == .running && stuck.counts.skipped == 0 && stuck.counts.finished < 30)
         #expect(paused.stderr.contains("--cache-max-size 524288"))
         paused.signal(SIGTERM)
@@ -192,7 +192,7 @@ struct CacheLimitTests {
         #expect(origin.requestCount() < 30)
         let healed = try await remote.workers(1, ["--cache-max-size", "64MiB"])[0]
         #expect(await healed.wait() == .exited(0))
-        let status = try #require(try await remote.queue.status(of: "big"))
+        let status = try #require(try await remote.queue.batches.status(of: "big"))
         #expect(status.state == .done && status.counts.finished == 30 && status.counts.skipped == 0)
         #expect(origin.requestCount() == 30)
     }
@@ -209,7 +209,7 @@ struct CacheLimitTests {
         #expect(await paused.wait() == .exited(0))
         let burst = try await remote.workers(1, ["--min-free", "1"])[0]
         #expect(await burst.wait() == .exited(0))
-        #expect(try await remote.queue.status(of: "one")?.counts[.downloaded] == 1)
+        #expect(try await remote.queue.batches.status(of: "one")?.counts[.downloaded] == 1)
     }
 
     @Test("run hands its limits to its workers, and old images go in the background")

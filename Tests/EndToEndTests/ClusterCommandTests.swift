@@ -34,8 +34,10 @@ struct ClusterCommandTests {
             (["cancel", "--yes"], 0, "cancelled"),
         ]
         for (arguments, code, says) in commands { try await expect(arguments, code, says, b) }
-        for id in try await b.queue.batches().reversed() { try await expect(["batch", "rm", id, "--yes"], 0, "", b) }
-        #expect(try await b.queue.batches() == [])
+        for id in try await b.queue.catalog.ids().reversed() {
+            try await expect(["batch", "rm", id, "--yes"], 0, "", b)
+        }
+        #expect(try await b.queue.catalog.ids() == [])
         let info = try await cluster.command(0, "INFO", "errorstats").string ?? ""
         #expect(!info.contains("CROSSSLOT") && !info.contains("errorstat_ERR:"), "\(info)")
         #expect(!(try await cluster.command(0, "INFO", "commandstats").string ?? "").contains("cmdstat_select"))

@@ -45,16 +45,16 @@ struct ControlTests {
         let worker = try #require(try await remote.workers(1).first)
         try await until { origin.requestCount() >= 50 }
         var words = command.split(separator: " ").map(String.init)
-        if command.hasSuffix("--worker") { words.append(try #require(try await remote.queue.workers().first)) }
+        if command.hasSuffix("--worker") { words.append(try #require(try await remote.queue.workers.names().first)) }
         _ = try await done(remote, words)
         let returned = seconds()
         // Two signs of life later the worker has been told for certain; what was in flight then ends.
         try await until { seconds() - returned > 2 && origin.currentRequestCount == 0 }
-        try await until { try await remote.queue.workerReports().allSatisfy { $0.report.inFlight == 0 } }
+        try await until { try await remote.queue.workers.reports().allSatisfy { $0.report.inFlight == 0 } }
         try await until { seconds() - returned > 4 }
         #expect(lateness(origin, since: returned) < 2, "a request \(lateness(origin, since: returned)) s later")
         let asked = origin.requestCount()
-        let status = try #require(try await remote.queue.status(of: "slow"))
+        let status = try #require(try await remote.queue.batches.status(of: "slow"))
         guard command.hasPrefix("pause") else {
             #expect(status.state == .cancelled && status.counts.finished == 20_000)
             #expect(await worker.wait() == .exited(0))
@@ -89,13 +89,13 @@ struct ControlTests {
             return fields.count > 14 ? (Int(fields[13]) ?? 0) + (Int(fields[14]) ?? 0) : 0
         }
         try await until {
-            try await remote.queue.workerRecords().records.contains { $0.report.maxConcurrentDownloads != nil }
+            try await remote.queue.workerRecords.all().records.contains { $0.report.maxConcurrentDownloads != nil }
         }
         let (began, before) = (seconds(), ticks())
         try await until { seconds() - began > 4 }
         // Ticks are hundredths of a second: under 2.5 % of one core, four signs of life included.
         #expect(ticks() - before <= 10)
-        #expect(try await remote.queue.status(of: "b")?.counts.finished == 0)
+        #expect(try await remote.queue.batches.status(of: "b")?.counts.finished == 0)
         worker.signal(SIGTERM)
         #expect(await worker.wait() == .exited(0))
     }
@@ -128,8 +128,8 @@ struct ControlTests {
         #expect(try await done(remote, ["status", "--json"]).stdout.contains(#""paused":true,"max_conc"#))
         // A worker comes to the paused queue, is paused itself, and then everything is let go.
         let worker = try #require(try await remote.workers(1).first)
-        try await until { try await remote.queue.workers().count == 1 }
-        let name = try #require(try await remote.queue.workers().first)
+        try await until { try await remote.queue.workers.names().count == 1 }
+        let name = try #require(try await remote.queue.workers.names().first)
         let prefix = String(name.dropLast())
         #expect(try await done(remote, ["pause", "--worker", prefix]).stdout == "paused worker \(name)\n")
         #expect(try await done(remote, ["workers"]).stdout.contains("\(name)  running, paused  in flight 0 of 32"))
@@ -164,7 +164,7 @@ struct ControlTests {
         try await until { origin.requestCount() >= 40 }
         #expect(origin.requests[39].time - returned < 2)
         #expect(origin.currentRequestCount == 40)
-        let name = try #require(try await remote.queue.workers().first)
+        let name = try #require(try await remote.queue.workers.names().first)
         let one = try await done(remote, ["workers", "set", name, "--max-concurrent-downloads", "30"])
         #expect(one.stdout == "worker \(name): at most 30 transfers in flight\n")
         try await until { origin.requestCount() >= 50 }
@@ -176,7 +176,7 @@ struct ControlTests {
             try await done(remote, ["workers", "set", "--all", "--default"]).stdout
                 == "all workers of queue 'default': as they were started\n")
         try await until {
-            try await remote.queue.workerRecords().records.allSatisfy { $0.report.maxConcurrentDownloads == 4 }
+            try await remote.queue.workerRecords.all().records.allSatisfy { $0.report.maxConcurrentDownloads == 4 }
         }
         #expect(origin.requestCount() == 50)
         for worker in workers { worker.signal(SIGKILL) }
@@ -186,7 +186,7 @@ struct ControlTests {
     func wrongInput() async throws {
         let remote = try await RemoteBatch()
         _ = try await remote.submit(["http://127.0.0.1:9/a.png"], as: "b")
-        #expect(try await remote.queue.join(worker: "host:1", lease: 60_000, about: []))
+        #expect(try await remote.queue.workers.join(worker: "host:1", lease: 60_000, about: []))
         let cases: [([String], Int32, String)] = [
             (["pause", "none"], 66, "there is no batch 'none'"),
             (["resume", "none"], 66, "there is no batch 'none'"),

@@ -41,7 +41,7 @@ struct DashTests {
         try await tmux.wait(for: "httpError 404")
         await origin.waitForRequests(1, to: "/held.png")
         var victim: ChildProcess?
-        for name in try await b.queue.workers() {
+        for name in try await b.queue.workers.names() {
             let owned = try await b.queue.connection.command(["HKEYS", RedisArgument(b.queue.keys.owned(by: name))])
             guard (owned.array ?? []).contains(where: { $0.string?.hasPrefix("big:") == true }) else { continue }
             victim = workers.first { name.hasSuffix(":\($0.pid)") }
@@ -135,7 +135,7 @@ struct DashTests {
         try await tmux.wait(for: "3 / 10")
         try await tmux.press("x", "q")
         try await tmux.wait(for: "code=0")
-        #expect(try await b.queue.status(of: "mine")?.state == .running)
+        #expect(try await b.queue.batches.status(of: "mine")?.state == .running)
         try await tmux.type("clear")
         try await open(b, tmux, "mine")
         try await tmux.wait(for: "3 / 10")
@@ -145,10 +145,10 @@ struct DashTests {
         try await tmux.wait(for: "nothing was changed")
         try await tmux.press("x", "y")
         try await tmux.wait(for: "CANCELLED")
-        #expect(try await b.queue.status(of: "mine")?.state == .cancelled)
+        #expect(try await b.queue.batches.status(of: "mine")?.state == .cancelled)
         try await tmux.wait(for: "(no worker)")
         try await tmux.press("r", "y")
-        try await until { try await b.queue.status(of: "mine")?.retriedBy != nil }
+        try await until { try await b.queue.batches.status(of: "mine")?.retriedBy != nil }
         try await tmux.press("q")
         try await tmux.wait(for: "code=0")
     }
@@ -157,28 +157,28 @@ struct DashTests {
     func orders() async throws {
         let b = try await RemoteBatch()
         _ = try await b.submit((0..<10).map { "http://192.0.2.1/\($0).png" }, as: "mine")
-        #expect(try await b.queue.join(worker: "a:1", lease: 600_000, about: [("pid", "1")]))
+        #expect(try await b.queue.workers.join(worker: "a:1", lease: 600_000, about: [("pid", "1")]))
         let tmux = try await Tmux(columns: 80, rows: 24)
         try await open(b, tmux, "mine --refresh 0.2")
         try await tmux.wait(for: "RUNNING")
         try await tmux.press("p")
         try await tmux.wait(for: "this batch is paused; p lets it go on")
         try await tmux.wait(for: "PAUSED")
-        #expect(try await b.queue.status(of: "mine")?.isPaused == true)
+        #expect(try await b.queue.batches.status(of: "mine")?.isPaused == true)
         try await tmux.press("P")
         try await tmux.wait(for: "this batch is paused, and the whole queue too")
-        #expect(try await b.queue.queueOrders().isPaused)
+        #expect(try await b.queue.control.orders().isPaused)
         try await tmux.press("p")
         try await tmux.wait(for: "the whole queue is paused; P lets it go on")
         try await tmux.press("P")
         try await tmux.wait(for: "RUNNING")
-        #expect(try await b.queue.status(of: "mine")?.isHeld == false)
+        #expect(try await b.queue.batches.status(of: "mine")?.isHeld == false)
         try await tmux.press(">")
         try await tmux.wait(for: "mine has priority high")
-        #expect(try await b.queue.status(of: "mine")?.priority == .high)
+        #expect(try await b.queue.batches.status(of: "mine")?.priority == .high)
         try await tmux.press("2", "p")
         try await tmux.wait(for: "worker a:1 is paused")
-        #expect(try await b.queue.workerReports()[0].report.isPaused)
+        #expect(try await b.queue.workers.reports()[0].report.isPaused)
         try await tmux.press("1")
         try await tmux.wait(for: "every worker is paused")
         try await tmux.press("q")
@@ -220,7 +220,7 @@ struct DashTests {
         var calls: [Int] = []
         for total in [1_000, 1_000_000] {
             let id = "n\(total)"
-            _ = try await b.queue.open(
+            _ = try await b.queue.batches.open(
                 id: id, nonce: id, exactly: true, fields: [("total", "\(total)"), ("details", "100000")])
             _ = try await b.queue.connection.pipeline([
                 ["SETRANGE", RedisArgument(b.queue.keys.outcomes(id)), RedisArgument(total - 1), "\u{1}"],
@@ -230,7 +230,7 @@ struct DashTests {
                 ],
             ])
             for worker in ["a:1", "a:2", "a:3"] {
-                _ = try await b.queue.join(worker: worker, lease: 600_000, about: [("pid", "1")])
+                _ = try await b.queue.workers.join(worker: worker, lease: 600_000, about: [("pid", "1")])
             }
             let tmux = try await Tmux(columns: 120, rows: 40)
             try await open(b, tmux, "\(id) --refresh 0.2")

@@ -56,6 +56,6 @@ struct DescriptorTests {
             worker.stderr.contains(
                 "the limit of open files, 128, is enough for 5 transfers at once and not for 32"))
         #expect(!worker.stderr.contains("paused"), "\(worker.stderr)")
-        #expect(try await remote.queue.status(of: "b")?.counts[.downloaded] == 80)
+        #expect(try await remote.queue.batches.status(of: "b")?.counts[.downloaded] == 80)
     }
 }

@@ -33,8 +33,8 @@ struct DownloaderPortTests {
         #expect(worker.isRunning)
         origin.release("/lasting.jpg")
         #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
-        #expect(try await b.queue.status(of: "lasting")?.counts[.downloaded] == 1)
-        #expect(try await b.queue.status(of: "plain")?.counts.finished == 0)
+        #expect(try await b.queue.batches.status(of: "lasting")?.counts[.downloaded] == 1)
+        #expect(try await b.queue.batches.status(of: "plain")?.counts.finished == 0)
         let disk = try DiskCache(directory: b.folder.path("cache"))
         #expect(disk.containsData(forKey: urls[1]) && !disk.containsData(forKey: urls[0]))
     }

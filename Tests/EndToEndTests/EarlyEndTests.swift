@@ -26,7 +26,7 @@ struct EarlyEndTests {
         let submit = try await b.coord([
             "submit", b.list(urls), "--name", "b", "--deadline", "3s", "--wait", "--json", "-q",
         ])
-        try await until { try await b.queue.status(of: "b")?.isSealed == true }
+        try await until { try await b.queue.batches.status(of: "b")?.isSealed == true }
         let running = try await b.coord(["status", "b"])
         #expect(await running.wait() == .exited(0))
         #expect(running.stdout.contains("  deadline in "), "\(running.stdout)")
@@ -61,7 +61,7 @@ struct EarlyEndTests {
             #expect(await status.wait() == .exited(0))
             return status.stdout.contains("looked  cancelled by its deadline  100.0%  finished 3 of 3")
         }
-        let ended = try #require(try await b.queue.status(of: "looked"))
+        let ended = try #require(try await b.queue.batches.status(of: "looked"))
         #expect(ended.ended >= ended.deadline && ended.deadline == ended.created + 200)
         _ = try await b.submit(urls, as: "watched", ["--deadline", "500ms"])
         let watch = try await b.coord(["watch", "watched", "--json", "--from-start"])
@@ -73,7 +73,7 @@ struct EarlyEndTests {
         #expect(feeder.stderr.contains("fed reached its deadline while it was fed"), "\(feeder.stderr)")
         let open = try await b.coord(["submit", "--open", b.list(urls), "--name", "open", "--wait", "-q"] + words)
         #expect(await open.wait() == .exited(4), "\(open.stderr)")
-        #expect(try await b.queue.runningBatches() == [])
+        #expect(try await b.queue.catalog.running() == [])
     }
 
     @Test(

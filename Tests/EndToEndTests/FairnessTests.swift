@@ -26,16 +26,16 @@ struct FairnessTests {
     func equalBatches() async throws {
         let remote = try await RemoteBatch()
         let origin = try origin(delay: 0.1)
-        _ = try await remote.queue.pause(.queue)
+        _ = try await remote.queue.control.pause(.queue)
         for name in ["a", "b"] { _ = try await remote.submit(urls(origin, name, 3000), as: name, fast()) }
         let workers = try await remote.workers(3)
-        try await until { try await remote.queue.workers().count == 3 }
-        _ = try await remote.queue.resume(.queue)
+        try await until { try await remote.queue.workers.names().count == 3 }
+        _ = try await remote.queue.control.resume(.queue)
         try await until { origin.requestCount() >= 1 }
         let began = ContinuousClock.now
         var looks = 0
         try await until {
-            let both = try await remote.queue.statuses(of: ["a", "b"])
+            let both = try await remote.queue.batches.statuses(of: ["a", "b"])
             let counts = both.map(\.counts.finished)
             // What three workers do in their first second, however slow the machine is just now.
             if ContinuousClock.now - began >= .seconds(1), counts[0] + counts[1] >= 900 {
@@ -61,26 +61,26 @@ struct FairnessTests {
         fclose(file)
         let feeder = try await remote.coord(["submit", long, "--name", "long", "--durability", "none"])
         // The list is read to its end once before there is a batch, and workers in a burst would not wait for that.
-        try await until { try await remote.queue.status(of: "long").map { $0.pushed > 0 } ?? false }
+        try await until { try await remote.queue.batches.status(of: "long").map { $0.pushed > 0 } ?? false }
         let workers = try await remote.workers(3)
         try await until { origin.requestCount() >= 500 }
         try await until {
-            try await remote.queue.status(of: "long").map { $0.pushed - $0.counts.finished > 30_000 } ?? false
+            try await remote.queue.batches.status(of: "long").map { $0.pushed - $0.counts.finished > 30_000 } ?? false
         }
         let list = remote.list(urls(origin, "short", 100), "short.txt")
         let short = try await remote.coord(["submit", list, "--name", "short", "--durability", "none"])
         #expect(await short.wait() == .exited(0))
-        let before = try #require(try await remote.queue.status(of: "long")).counts.finished
-        try await until { try await remote.queue.status(of: "short")?.state == .done }
-        let after = try #require(try await remote.queue.status(of: "long")).counts.finished
+        let before = try #require(try await remote.queue.batches.status(of: "long")).counts.finished
+        try await until { try await remote.queue.batches.status(of: "short")?.state == .done }
+        let after = try #require(try await remote.queue.batches.status(of: "long")).counts.finished
         // 96 transfers of a tenth of a second are at most 960 URLs a second: less than three seconds' worth of the long one ended
         // meanwhile. By turns of jobs alone it would be 50 jobs of 256.
         #expect(after - before < 2_880, "\(after - before) of the long one")
-        #expect(try await remote.queue.status(of: "short")?.counts[.downloaded] == 100)
-        #expect(try await remote.queue.status(of: "long")?.state == .running)
+        #expect(try await remote.queue.batches.status(of: "short")?.counts[.downloaded] == 100)
+        #expect(try await remote.queue.batches.status(of: "long")?.state == .running)
         feeder.signal(SIGTERM)
         #expect(await feeder.wait() == .exited(75))
-        _ = try await remote.queue.cancel(batch: "long")
+        _ = try await remote.queue.batches.cancel(batch: "long")
         for worker in workers { #expect(await worker.wait() == .exited(0)) }
     }
 
@@ -117,7 +117,7 @@ struct FairnessTests {
         let returned = Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
         #expect(submit.stderr.contains("cancelled old, which had the slot home"))
         for worker in workers { #expect(await worker.wait() == .exited(0)) }
-        let statuses = try await remote.queue.statuses(of: ["old", "new"])
+        let statuses = try await remote.queue.batches.statuses(of: ["old", "new"])
         #expect(statuses.map(\.state) == [.cancelled, .done] && statuses[1].counts[.downloaded] == 1500)
         let last = { (prefix: String) in origin.requests.last { $0.path.hasPrefix(prefix) }?.time ?? 0 }
         #expect(last("/old/") - returned < 2)
@@ -128,22 +128,22 @@ struct FairnessTests {
     func priorities() async throws {
         let remote = try await RemoteBatch()
         let origin = try origin(delay: 0.02)
-        _ = try await remote.queue.pause(.queue)
+        _ = try await remote.queue.control.pause(.queue)
         for (name, count) in [("high", 6000), ("normal", 1600), ("low", 400)] {
             _ = try await remote.submit(
                 urls(origin, name, count), as: name, fast(["--priority", name, "--job-size", "4"]))
         }
         let workers = try await remote.workers(3)
-        _ = try await remote.queue.resume(.queue)
-        try await until { try await remote.queue.status(of: "high")?.counts.finished ?? 0 >= 3000 }
-        let counts = try await remote.queue.statuses(of: ["high", "normal", "low"]).map(\.counts.finished)
+        _ = try await remote.queue.control.resume(.queue)
+        try await until { try await remote.queue.batches.status(of: "high")?.counts.finished ?? 0 >= 3000 }
+        let counts = try await remote.queue.batches.statuses(of: ["high", "normal", "low"]).map(\.counts.finished)
         // 11 : 4 : 1 of what was claimed, and a little that is in flight.
         #expect(counts[0] > counts[1] && counts[1] > counts[2])
         #expect(counts[2] * 20 >= counts[0] + counts[1] + counts[2] - 400, "\(counts)")
         let raised = try await remote.coord(["reprioritise", "low", "high"])
         #expect(await raised.wait() == .exited(0))
-        try await until { try await remote.queue.status(of: "low")?.state == .done }
-        #expect(try await remote.queue.status(of: "high")?.state == .running)
+        try await until { try await remote.queue.batches.status(of: "low")?.state == .done }
+        #expect(try await remote.queue.batches.status(of: "high")?.state == .running)
         for worker in workers { #expect(await worker.wait() == .exited(0)) }
     }
 }

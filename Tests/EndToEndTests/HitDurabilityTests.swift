@@ -25,7 +25,7 @@ struct HitDurabilityTests {
             try #require(worker.stderr.contains("ptrace"), "\(worker.stderr)")
             return nil
         }
-        let counts = try #require(try await remote.queue.status(of: batch)).counts
+        let counts = try #require(try await remote.queue.batches.status(of: batch)).counts
         #expect(counts[.hit] == urls.count, "\(counts)")
         let text = String(decoding: readFile(log) ?? [], as: UTF8.self)
         return text.split(separator: "\n").count { $0.contains("syncfs(") }

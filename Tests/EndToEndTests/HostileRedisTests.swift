@@ -46,9 +46,9 @@ struct HostileRedisTests {
         }
         _ = try await b.submit(["http://h/c/0", "http://h/c/1"], as: "c")
         #expect(
-            try await b.queue.join(
+            try await b.queue.workers.join(
                 worker: "w", lease: 600_000, about: [("in_flight", "1"), ("rss", "1"), ("cpu", "1")]))
-        _ = try await b.queue.claim(worker: "w", sequence: 1, count: 1, lease: 600_000)
+        _ = try await b.queue.jobs.claim(worker: "w", sequence: 1, count: 1, lease: 600_000)
         try await b.settle("c", 0, "http://h/c/0", .timeout)
         _ = try await redis(b, ["HSET", b.queue.keys.hosts, "h", "silent 9000000000000 1 3 3001 gone"])
         return b
@@ -124,7 +124,8 @@ struct HostileRedisTests {
             _ = try await redis(b, ["ZADD", b.queue.keys.batches, "1", new])
         }
         #expect(
-            try await b.queue.join(worker: "v\u{1B}[2J\u{202E}\u{61C}", lease: 600_000, about: [("host", "\u{1B}[2J")]))
+            try await b.queue.workers.join(
+                worker: "v\u{1B}[2J\u{202E}\u{61C}", lease: 600_000, about: [("host", "\u{1B}[2J")]))
         for words in [
             ["status"], ["status", id], ["metrics"], ["workers"], ["dash", "--once"], ["fsck"], ["failures", id],
             ["pause", id],
@@ -161,8 +162,8 @@ struct HostileRedisTests {
             builtProduct("prefetch-worker"),
             ["--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8"],
             environment: RemoteBatch.clean)
-        try await until { try await b.queue.status(of: "good")?.state == .done || !worker.isRunning }
-        let status = try #require(try await b.queue.status(of: "good"))
+        try await until { try await b.queue.batches.status(of: "good")?.state == .done || !worker.isRunning }
+        let status = try #require(try await b.queue.batches.status(of: "good"))
         #expect(
             status.counts[.downloaded] == 10 && status.counts.finished == 10 && status.total == 10, "\(worker.stderr)")
         #expect(worker.isRunning, "\(worker.stderr)")

@@ -54,16 +54,16 @@ struct HungDiskTests {
         let origin = try origin(12)
         let worker = try await worker(remote, cache: "\(disk.volume.path)/cache", lease: "2s")
         try await until { worker.stderr.contains("is ready") }
-        let name = try await remote.queue.workers()
+        let name = try await remote.queue.workers.names()
         _ = try await remote.submit((0..<12).map { origin.url("/\($0).png") }, as: "b")
         await origin.waitForRequests(4)
         disk.freeze()
         try await Task.sleep(for: .milliseconds(4500))
-        #expect(try await remote.queue.workers() == name)
+        #expect(try await remote.queue.workers.names() == name)
         disk.thaw()
-        try await until { try await remote.queue.status(of: "b")?.state == .done }
-        #expect(try await remote.queue.status(of: "b")?.counts[.downloaded] == 12)
-        #expect(try await remote.queue.workers() == name)
+        try await until { try await remote.queue.batches.status(of: "b")?.state == .done }
+        #expect(try await remote.queue.batches.status(of: "b")?.counts[.downloaded] == 12)
+        #expect(try await remote.queue.workers.names() == name)
         #expect(origin.requestCount() == 12)
         worker.signal(SIGTERM)
         #expect(await worker.wait() == .exited(0))
@@ -83,7 +83,7 @@ struct HungDiskTests {
         let origin = try origin(12)
         let hung = try await worker(remote, cache: "\(disk.volume.path)/cache", lease: "1s")
         try await until { hung.stderr.contains("is ready") }
-        let name = try await remote.queue.workers()
+        let name = try await remote.queue.workers.names()
         _ = try await remote.submit(
             (0..<12).map { origin.url("/\($0).png") }, as: "b", ["--job-size", "2"])
         await origin.waitForRequests(4)
@@ -96,17 +96,17 @@ struct HungDiskTests {
             return status.stdout.contains("held: disk since ")
         }
         // While the disk hangs.
-        try await until { try await remote.queue.status(of: "b")?.state == .done }
+        try await until { try await remote.queue.batches.status(of: "b")?.state == .done }
         #expect(await other.wait() == .exited(0))
-        #expect(try await remote.queue.workers() == name)
-        let counts = try #require(try await remote.queue.status(of: "b")).counts
+        #expect(try await remote.queue.workers.names() == name)
+        let counts = try #require(try await remote.queue.batches.status(of: "b")).counts
         #expect(counts[.downloaded] + counts[.hit] == 12, "\(counts)")
         disk.thaw()
         try await until { hung.stderr.contains("the disk answers again") }
         #expect(
             hung.stderr.contains("held: disk") && !hung.stderr.contains("given up"), "\(hung.stderr)")
         _ = try await remote.submit((0..<4).map { origin.url("/\($0).png") }, as: "next")
-        try await until { try await remote.queue.status(of: "next")?.state == .done }
+        try await until { try await remote.queue.batches.status(of: "next")?.state == .done }
         hung.signal(SIGTERM)
         #expect(await hung.wait() == .exited(0))
         withExtendedLifetime(disk) {}

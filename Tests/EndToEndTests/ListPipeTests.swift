@@ -40,7 +40,7 @@ struct ListPipeTests {
         ] {
             let child = try await shell(command, b.folder)
             #expect(await child.wait() == .exited(0), "\(command): \(child.stderr)")
-            let status = try #require(try await b.queue.status(of: name), "\(command)")
+            let status = try #require(try await b.queue.batches.status(of: name), "\(command)")
             #expect(status.total == total && status.pushed == total, "\(command): \(status.pushed) of \(status.total)")
             // What it was copied into is a file that can be read again.
             if name != "f" {
@@ -129,11 +129,11 @@ struct ListPipeTests {
             "/usr/bin/script", ["-qefc", command, "/dev/null"],
             environment: RemoteBatch.clean.merging(["TMPDIR": b.folder.path("")]) { $1 })
         try await poll { child.stdout.contains("waiting for a writer of \(fifo)") }
-        #expect(try await b.queue.status(of: "late") == nil)
+        #expect(try await b.queue.batches.status(of: "late") == nil)
         let writer = try await shell("printf 'http://192.0.2.1/0.png\\n' >'\(fifo)'", b.folder)
         #expect(await writer.wait() == .exited(0))
         #expect(await child.wait() == .exited(0), "\(child.stdout)")
-        #expect(try await b.queue.status(of: "late")?.total == 1)
+        #expect(try await b.queue.batches.status(of: "late")?.total == 1)
     }
 
     private func poll(_ condition: () async throws -> Bool) async throws {

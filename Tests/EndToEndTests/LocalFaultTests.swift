@@ -32,7 +32,7 @@ struct LocalFaultTests {
     }
 
     private func status(_ remote: RemoteBatch) async throws -> BatchStatus {
-        try #require(try await remote.queue.status(of: "b"))
+        try #require(try await remote.queue.batches.status(of: "b"))
     }
 
     /// What every such fault has to look like; `heal` takes the cause away.
@@ -58,7 +58,7 @@ struct LocalFaultTests {
         try await until { try await status(remote).state == .done }
         let counts = try await status(remote).counts
         #expect(counts.skipped == 0 && counts.finished == count, "\(counts)")
-        #expect(try await remote.queue.failedURLCount() == 0)
+        #expect(try await remote.queue.failedURLs.count() == 0)
         worker.signal(SIGTERM)
         #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
     }

@@ -20,7 +20,7 @@ struct LookTests {
         let urls = (0..<10).map { "http://192.0.2.1/\($0).png" }
         _ = try await b.submit(urls, as: "b")
         for index in 0..<2 { try await b.settle("b", index, urls[index], .httpError) }
-        #expect(try await b.queue.join(worker: "w", lease: 600_000, about: []))
+        #expect(try await b.queue.workers.join(worker: "w", lease: 600_000, about: []))
         return b
     }
 
@@ -148,7 +148,7 @@ struct LookTests {
             return (Int(match.1) ?? 0, seconds)
         }
         // Two heartbeats after the first: it has said that it has nothing.
-        func beat() async throws -> Int { try await b.queue.workerReports().first?.report.beat ?? 0 }
+        func beat() async throws -> Int { try await b.queue.workers.reports().first?.report.beat ?? 0 }
         for _ in 0..<2 {
             let last = try await beat()
             try await until { try await beat() > last }

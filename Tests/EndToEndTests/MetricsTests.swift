@@ -54,7 +54,7 @@ struct MetricsTests {
         for index in 0..<4 { try await b.settle("mine", index, urls[index], index == 0 ? .httpError : .downloaded) }
         for (name, facts) in [("a", []), ("b", [("trouble", "full\"\\\n")]), ("c", [("paused", "1")])] {
             let about = [("in_flight", "7"), ("retrying", "2")] + facts
-            #expect(try await b.queue.join(worker: name, lease: 600_000, about: about))
+            #expect(try await b.queue.workers.join(worker: name, lease: 600_000, about: about))
         }
         // Three requests of 90 to 108 ms, and one above all bounds.
         let fields: [RedisArgument] = ["t27", "3", "t69", "1", "d6", "200300000", "a0", "5", "a1", "4"]
@@ -93,7 +93,7 @@ struct MetricsTests {
         // Every outcome has its line from the beginning, so that a rate knows where it began.
         let outcomes = text.split(separator: "\n").filter { $0.hasPrefix("prefetch_images_total{queue=\"default\",") }
         #expect(outcomes.count == PrefetchOutcome.allCases.count)
-        _ = try await b.queue.pause(.batch("mine"))
+        _ = try await b.queue.control.pause(.batch("mine"))
         let paused = try await b.coord(["metrics", "--format", "openmetrics"])
         #expect(await paused.wait() == .exited(0))
         #expect(paused.stdout.contains("prefetch_batch_state{queue=\"default\",batch=\"mine\",state=\"paused\"} 1\n"))
@@ -239,13 +239,13 @@ struct MetricsTests {
         let none = try await health()
         #expect(none.0 == .exited(1) && none.1.contains("is registered"), "\(none.1)")
         _ = try await b.submit(["http://192.0.2.1/a.png"], as: "s")
-        _ = try await b.queue.pause(.batch("s"))
+        _ = try await b.queue.control.pause(.batch("s"))
         let worker = try await b.workers(1, ["--lease", "2s"])[0]
         try await until { try await health().0 == .exited(0) }
-        let name = try #require(try await b.queue.workers().first)
+        let name = try #require(try await b.queue.workers.names().first)
         let alive = try await health("--worker", name, "--ready")
         #expect(alive.0 == .exited(0) && alive.1.contains("\(name)  alive"), "\(alive.1)")
-        _ = try await b.queue.pause(.worker(name))
+        _ = try await b.queue.control.pause(.worker(name))
         let paused = try await health("--ready")
         #expect(paused.0 == .exited(1) && paused.1.contains("paused"))
         #expect(try await health("--quiet") == (.exited(0), ""))
@@ -308,13 +308,15 @@ struct MetricsTests {
     func losses() async throws {
         let b = try await RemoteBatch()
         _ = try await b.submit((0..<10).map { "http://192.0.2.1/\($0).png" }, as: "s")
-        for name in ["lost", "left"] { #expect(try await b.queue.join(worker: name, lease: 600_000, about: [])) }
-        _ = try await b.queue.claim(worker: "lost", sequence: 1, count: 2, lease: 600_000)
+        for name in ["lost", "left"] {
+            #expect(try await b.queue.workers.join(worker: name, lease: 600_000, about: []))
+        }
+        _ = try await b.queue.jobs.claim(worker: "lost", sequence: 1, count: 2, lease: 600_000)
         try await b.settle("s", 1, "http://192.0.2.1/1.png", .downloaded)
-        _ = try await b.queue.reap(worker: "lost")
-        try await b.queue.release(worker: "left", leaving: true)
+        _ = try await b.queue.workers.reap(worker: "lost")
+        try await b.queue.jobs.release(worker: "left", leaving: true)
         // A name that is registered no more, and one that never was.
-        for name in ["lost", "nobody"] { _ = try await b.queue.reap(worker: name) }
+        for name in ["lost", "nobody"] { _ = try await b.queue.workers.reap(worker: name) }
         let metrics = try await b.coord(["metrics"])
         #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
         for (name, value) in [("workers_lost", 1), ("jobs_reclaimed", 2), ("urls_reclaimed", 7)] {

@@ -48,11 +48,11 @@ struct NewCacheTests {
             builtProduct("prefetch-coord"),
             ["submit", remote.list([origin.url("/a.png")]), "--name", "b", "--cache", cache], environment: environment)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
-        #expect(try await remote.queue.status(of: "b")?.total == 1)
+        #expect(try await remote.queue.batches.status(of: "b")?.total == 1)
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"), ["--cache", cache, "--burst", "--allow-net", "127.0.0.0/8"],
             environment: environment)
         #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
-        #expect(try await remote.queue.status(of: "b")?.counts[.downloaded] == 1)
+        #expect(try await remote.queue.batches.status(of: "b")?.counts[.downloaded] == 1)
     }
 }

@@ -50,7 +50,7 @@ struct OldestTests {
                 && text.contains("line \(waiting + 1)  \(urls[waiting])  waiting for ")
                 && text.contains("for a slot of one.test (--max-per-host)")
         }
-        let name = try #require(try await b.queue.workers().first)
+        let name = try #require(try await b.queue.workers.names().first)
         #expect(text.contains("  (\(name))"))
         let busy = #""index":2,"line":3,"url":"\#(urls[2])","host":"three.test","attempt":1,"state":"retrying","#
         #expect(json.contains(busy + #""detail":"HTTP 503 (Retry-After)","since":"2"#), "\(json)")

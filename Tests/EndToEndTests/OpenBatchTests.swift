@@ -46,7 +46,7 @@ struct OpenBatchTests {
         let watch = try await b.coord(["watch", "week", "--json", "--from-start"])
         let workers = try await b.workers(2)
         // Work begins at once, and the batch stays although all it has has ended.
-        try await until { try await b.queue.status(of: "week")?.counts.finished == 2 }
+        try await until { try await b.queue.batches.status(of: "week")?.counts.finished == 2 }
         let open = try await ran(b, ["status", "week"])
         #expect(open.stdout.hasPrefix("week  open  100.0%  finished 2 of 2"), "\(open.stdout)")
         let json = try await ran(b, ["status", "week", "--json"])
@@ -119,14 +119,14 @@ struct OpenBatchTests {
             try await until { appender.stderr.contains("the list is longer than the window") }
             appender.signal(SIGKILL)
             #expect(await appender.wait() == .signalled(SIGKILL))
-            #expect(try await b.queue.status(of: "week")?.pushed == 64)
+            #expect(try await b.queue.batches.status(of: "week")?.pushed == 64)
         }
         let stopped = try await b.coord(words)
         try await until { stopped.stderr.contains("the list is longer than the window") }
         stopped.signal(SIGTERM)
         #expect(await stopped.wait() == .exited(75), "\(stopped.stderr)")
         #expect(stopped.stderr.contains("append week \(list)"), "\(stopped.stderr)")
-        #expect(try await b.queue.status(of: "week")?.total == 500)
+        #expect(try await b.queue.batches.status(of: "week")?.total == 500)
         // Somebody else's list goes behind it, and what the dead one left is queued for it.
         let behind = try await b.coord(["append", "week", other])
         let workers = try await b.workers(2)
@@ -137,7 +137,7 @@ struct OpenBatchTests {
         _ = try await ran(b, ["append", "week", list, "--resume"], exits: 66, says: "no such list")
         _ = try await ran(b, ["seal", "week"])
         for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
-        let status = try #require(try await b.queue.status(of: "week"))
+        let status = try #require(try await b.queue.batches.status(of: "week"))
         #expect(status.state == .done && status.total == 550 && status.counts.finished == 550)
         #expect(status.counts.skipped == 0)
         #expect((0..<500).allSatisfy { origin.requestCount("/\($0).png") == 1 })
@@ -160,7 +160,7 @@ struct OpenBatchTests {
         #expect(await submit.wait() == .signalled(SIGKILL))
         let resumed = try await ran(b, ["submit", "--resume", first], says: "going on with week: 64 of 200 URLs")
         #expect(resumed.stdout == "week\n")
-        #expect(try await b.queue.status(of: "week")?.pushed == 200)
+        #expect(try await b.queue.batches.status(of: "week")?.pushed == 200)
         // The same list as an ordinary batch is another batch.
         let plain = try await ran(b, ["submit", first, "--name", "plain"])
         #expect(plain.stdout == "plain\n")
@@ -171,7 +171,7 @@ struct OpenBatchTests {
         let seal = try await ran(b, ["seal", "week"], says: "takes no more lists")
         #expect(seal.stdout == "sealed week: 400 URLs, 0 finished\n")
         for worker in try await b.workers(2) { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
-        #expect(try await b.queue.status(of: "week")?.counts.finished == 400)
+        #expect(try await b.queue.batches.status(of: "week")?.counts.finished == 400)
         _ = try await ran(b, ["fsck"])
     }
 
@@ -192,7 +192,7 @@ struct OpenBatchTests {
         let other = b.list(["http://192.0.2.1/c.png"], "c.txt")
         func state() async throws -> [RedisValue] {
             var state: [RedisValue] = []
-            for id in try await b.queue.batches() {
+            for id in try await b.queue.catalog.ids() {
                 for suffix in ["", ":lists"] {
                     let command = suffix.isEmpty ? ["HGETALL"] : ["LRANGE"]
                     let words = command + ["prefetch:{default}:b:\(id)\(suffix)"] + (suffix.isEmpty ? [] : ["0", "-1"])

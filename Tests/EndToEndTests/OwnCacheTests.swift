@@ -26,7 +26,7 @@ struct OwnCacheTests {
         urls += [origin.url("/no1"), origin.url("/no2")]
         _ = try await batch.submit(urls, as: "own")
         let first = try await batch.workers(1, ["--cache", batch.folder.path("a"), "--drain-timeout", "100ms"])[0]
-        try await until { try await batch.queue.status(of: "own")?.counts.finished ?? 0 >= images / 2 }
+        try await until { try await batch.queue.batches.status(of: "own")?.counts.finished ?? 0 >= images / 2 }
         first.signal(SIGTERM)
         _ = await first.wait()
         for index in images / 2..<images { origin.release("/\(index).png") }

@@ -120,10 +120,10 @@ struct PolitenessTests {
         let words = ["submit", bench.folder.path("urls.txt"), "--name", "urls", "--job-size", "1", "--window", "all"]
         let options = ["--resolve", "pictures.test:\(port):127.0.0.1", "--timeout", "100s"]
         let workers = try await bench.workers(3, options)
-        try await until { try await bench.queue.workers().count == 3 }
+        try await until { try await bench.queue.workers.names().count == 3 }
         try await bench.ran(words)
         await bench.origin.waitForRequests(6)
-        func records() async throws -> [WorkerRecord] { try await bench.queue.workerRecords().records }
+        func records() async throws -> [WorkerRecord] { try await bench.queue.workerRecords.all().records }
         // Past the second after which a silent transfer gives its slot of the worker to another host's.
         try await until { try await stalled(bench) == 6 }
         #expect(bench.origin.requestCount() == 6)
@@ -134,7 +134,7 @@ struct PolitenessTests {
         killed.signal(SIGKILL)
         _ = await killed.wait()
         await bench.origin.waitForRequests(6 + part)
-        try await until { try await bench.queue.workers().count == 2 }
+        try await until { try await bench.queue.workers.names().count == 2 }
         #expect(bench.origin.requestCount() == 6 + part)
         for worker in workers where worker.pid != killed.pid {
             worker.signal(SIGKILL)
@@ -145,7 +145,7 @@ struct PolitenessTests {
     /// Transfers of all workers that are alive but silent.
     private func stalled(_ bench: FaultBench) async throws -> Int {
         var sum = 0
-        for name in try await bench.queue.workers() {
+        for name in try await bench.queue.workers.names() {
             sum += try await bench.redis("HGET", "\(bench.queue.keys.root):w:\(name)", "stalled").count ?? 0
         }
         return sum

@@ -48,8 +48,8 @@ struct ProgressTests {
     func lost() async throws {
         let b = try await RemoteBatch()
         _ = try await b.submit(urls, as: "plain", ["--job-size", "2"])
-        #expect(try await b.queue.join(worker: "gone:1", lease: 600_000, about: []))
-        _ = try await b.queue.claim(worker: "gone:1", sequence: 1, count: 2, lease: 600_000)
+        #expect(try await b.queue.workers.join(worker: "gone:1", lease: 600_000, about: []))
+        _ = try await b.queue.jobs.claim(worker: "gone:1", sequence: 1, count: 2, lease: 600_000)
         let watch = try await b.coord(["watch", "plain", "--progress", "plain"])
         let silent = try await b.coord(["watch", "plain", "--progress", "none"])
         try await until { watch.stderr.contains("finished=0") }
@@ -58,7 +58,7 @@ struct ProgressTests {
         try await until {
             if !reaped, watch.stderr.contains("finished=") {
                 try await Task.sleep(for: .seconds(1.5))
-                _ = try await b.queue.reap(worker: "gone:1")
+                _ = try await b.queue.workers.reap(worker: "gone:1")
                 reaped = true
             }
             return watch.stderr.contains("plain WARN worker=gone:1 lost returned=2")

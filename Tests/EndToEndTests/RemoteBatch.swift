@@ -69,15 +69,15 @@ struct RemoteBatch {
 
     /// Ends one URL, as a worker's report does.
     func settle(_ batch: String, _ index: Int, _ url: String, _ outcome: PrefetchOutcome = .downloaded) async throws {
-        var item = PrefetchQueue.Settled(position: 0, outcome: outcome)
+        var item = QueueReports.Settled(position: 0, outcome: outcome)
         if outcome.isSkipped {
             item.failure = FailureDetail(line: index + 1, url: url, outcome: outcome, httpStatus: 404, detail: "no")
         }
-        let identity = try await queue.status(of: batch)?.identity ?? BatchIdentity(id: batch, nonce: "")
-        let report = PrefetchQueue.Report(
+        let identity = try await queue.batches.status(of: batch)?.identity ?? BatchIdentity(id: batch, nonce: "")
+        let report = QueueReports.Report(
             job: "\(batch):\(index):1", batch: identity, base: index, count: 1, isFinal: true, settled: [item],
             keepDetails: 1000)
-        _ = try await queue.report([report], worker: "test")
+        _ = try await queue.reports.send([report], worker: "test")
     }
 }
 

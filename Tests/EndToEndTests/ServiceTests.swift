@@ -30,7 +30,7 @@ struct ServiceTests {
         let worker = try await worker(remote.redis.url, remote.folder, socket)
         var seen: [String] = []
         try await collect("READY=1", socket, &seen)
-        #expect(try await remote.queue.workers().count == 1)
+        #expect(try await remote.queue.workers.names().count == 1)
         let ready = try #require(seen.first { $0.hasPrefix("READY=1") })
         #expect(ready.contains("\nSTATUS=worker ") && ready.hasSuffix(":\(worker.pid) is ready"))
         seen.removeAll()

@@ -43,7 +43,7 @@ struct SingleTransferTests {
     func fourProcesses() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0.3)
         let workers = try await bench.workers(4)
-        try await until { try await bench.queue.workers().count == 4 }
+        try await until { try await bench.queue.workers.names().count == 4 }
         bench.folder.write(
             Array(String(repeating: bench.origin.url("/one.png") + "\n", count: 1000).utf8), to: "one.txt")
         let words = ["submit", bench.folder.path("one.txt"), "--name", "one", "--job-size", "8", "--window", "all"]
@@ -60,9 +60,9 @@ struct SingleTransferTests {
         let words = ["submit", list, "--name", "again", "--job-size", "4", "--window", "all"]
         #expect(await (try await bench.coord(words)).wait() == .exited(0))
         let workers = try await bench.workers(4)
-        try await until { try await bench.queue.status(of: "again")?.state == .done }
+        try await until { try await bench.queue.batches.status(of: "again")?.state == .done }
         try await bench.expectAllThere(200, workers: workers)
-        let status = try #require(try await bench.queue.status(of: "again"))
+        let status = try #require(try await bench.queue.batches.status(of: "again"))
         #expect(status.counts[.downloaded] + status.counts[.hit] == 200)
         let counts = (0..<200).map { bench.origin.requestCount("/urls/\($0).png") }
         #expect(counts.allSatisfy { $0 == 1 }, "\(counts)")
@@ -76,8 +76,8 @@ struct SingleTransferTests {
         let words = ["submit", bench.folder.path("signed.txt"), "--name", "signed", "--job-size", "1"]
         #expect(await (try await bench.coord(words + ["--cache-key", "without-query"])).wait() == .exited(0))
         let workers = try await bench.workers(2)
-        try await until { try await bench.queue.status(of: "signed")?.state == .done }
-        let status = try #require(try await bench.queue.status(of: "signed"))
+        try await until { try await bench.queue.batches.status(of: "signed")?.state == .done }
+        let status = try #require(try await bench.queue.batches.status(of: "signed"))
         #expect(status.counts[.downloaded] == 1 && status.counts[.hit] == 1)
         #expect(bench.origin.requestCount() == 1)
         for worker in workers { worker.signal(SIGTERM) }

@@ -214,7 +214,7 @@ struct TotalsTests {
 
     /// What `watch --json` told, against what the batch came to.
     private func told(_ text: String, _ b: RemoteBatch) async throws {
-        let status = try #require(try await b.queue.status(of: "storm"))
+        let status = try #require(try await b.queue.batches.status(of: "storm"))
         var outcomes: [String: Int] = [:]
         var last = 0
         for line in text.split(separator: "\n") {

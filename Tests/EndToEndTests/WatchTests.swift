@@ -59,7 +59,7 @@ struct WatchTests {
         await origin.waitForRequests(1, to: "/4.png")
         // Whoever holds the transfer that the origin holds dies; somebody else gets its job when its lease has run out.
         var victim: ChildProcess?
-        for name in try await b.queue.workers() {
+        for name in try await b.queue.workers.names() {
             let owned = try await b.queue.connection.command(["HKEYS", RedisArgument(b.queue.keys.owned(by: name))])
             guard (owned.array ?? []).contains(where: { $0.string?.hasPrefix("\(id):4:") == true }) else { continue }
             victim = workers.first { name.hasSuffix(":\($0.pid)") }
@@ -215,7 +215,7 @@ struct WatchTests {
         #expect(none.stderr.contains("no running batch has the slot 'home'"))
         let both = try await b.coord(["cancel", "other", "--slot", "list", "--yes"])
         #expect(await both.wait() == .exited(64))
-        #expect(try await b.queue.runningBatches() == ["other", "plain"])
+        #expect(try await b.queue.catalog.running() == ["other", "plain"])
     }
 }
 

@@ -52,7 +52,9 @@ extension BatchFollowing {
     }
 
     private func lists(_ status: BatchStatus) async throws(PrefetchError) -> [ListSegment] {
-        do throws(RedisError) { return try await queue.lists(of: status.id) } catch { throw PrefetchError(error) }
+        do throws(RedisError) { return try await queue.lists.segments(of: status.id) } catch {
+            throw PrefetchError(error)
+        }
     }
 
     /// Of an open batch, whose lists may have become more. Those of a list that cannot be read are in the details, or nowhere.
@@ -88,7 +90,7 @@ extension BatchFollowing {
     ) async throws(PrefetchError) -> [String] {
         let indices = settled.filter(\.outcome.isSkipped).map(\.index)
         let details: [Int: FailureDetail]
-        do throws(RedisError) { details = try await queue.details(of: status.id, indices: indices) } catch {
+        do throws(RedisError) { details = try await queue.results.details(of: status.id, indices: indices) } catch {
             throw PrefetchError(error)
         }
         var urls: [String] = []

@@ -35,9 +35,10 @@ package actor BatchFollowing {
         listPath: String? = nil, patience: Duration? = nil,
         notice: @escaping @Sendable (OutcomeTail.Notice) -> Void = { _ in }
     ) {
-        var patient = PrefetchQueue(connection: queue.connection, keys: queue.keys, patience: patience)
+        var patient = PrefetchQueue(
+            ScriptRunner(connection: queue.connection, keys: queue.keys, patience: patience))
         // It is asked after the tail has read something: whoever refuses us then has let us in before.
-        patient.forbearance = OutcomeTail.forbearance
+        patient.redis.forbearance = OutcomeTail.forbearance
         self.queue = patient
         self.listPath = listPath
         if let urls { source = .given(urls) }

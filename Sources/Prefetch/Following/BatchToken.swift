@@ -29,7 +29,7 @@ public final class BatchToken: Sendable {
     /// - Throws: `redisUnavailable` where Redis has been away for 10 s.
     public func cancel() async throws(PrefetchError) {
         do throws(RedisError) {
-            if try await queue.cancel(batch: id) == BatchStatus.State.running.rawValue { noteCancelled() }
+            if try await queue.batches.cancel(batch: id) == BatchStatus.State.running.rawValue { noteCancelled() }
         } catch {
             throw PrefetchError(error)
         }

@@ -185,7 +185,8 @@ extension DistributedImagePrefetcher {
 
     /// Feeds the list, as long as that takes; a Redis that is away is waited for.
     private func feed(_ token: BatchToken, _ list: URLList) {
-        let patient = PrefetchQueue(connection: queue.connection, keys: queue.keys, patience: nil)
+        let patient = PrefetchQueue(
+            ScriptRunner(connection: queue.connection, keys: queue.keys, patience: nil))
         let feeder = ListFeeder(
             queue: patient, list: list, batch: token.id, window: configuration.window, jobSize: configuration.jobSize)
         Task {
@@ -218,7 +219,7 @@ extension DistributedImagePrefetcher {
         completed: (@Sendable (_ finishedCount: Int, _ skippedCount: Int) -> Void)? = nil
     ) async throws(PrefetchError) -> BatchToken {
         let status: BatchStatus?
-        do throws(RedisError) { status = try await queue.status(of: id) } catch { throw PrefetchError(error) }
+        do throws(RedisError) { status = try await queue.batches.status(of: id) } catch { throw PrefetchError(error) }
         guard status != nil else { throw PrefetchError(.notFound, "there is no batch '\(id)'") }
         let token = BatchToken(id: id, replaced: nil, queue: queue)
         // How far it is queued is its feeder's business.

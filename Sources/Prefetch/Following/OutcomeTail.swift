@@ -80,7 +80,8 @@ package actor OutcomeTail {
         forbearance: Duration = OutcomeTail.forbearance,
         notice: @escaping @Sendable (Notice) -> Void = { _ in }
     ) {
-        self.queue = PrefetchQueue(connection: queue.connection, keys: queue.keys, patience: .zero)
+        self.queue = PrefetchQueue(
+            ScriptRunner(connection: queue.connection, keys: queue.keys, patience: .zero))
         id = batch
         self.readsOutcomes = readsOutcomes
         self.patience = patience
@@ -129,7 +130,7 @@ package actor OutcomeTail {
         if let status, !pieces.isEmpty { return status }
         if status != nil { try await pause() }
         let id = id
-        let found = try await redis { queue async throws(RedisError) in try await queue.status(of: id) }
+        let found = try await redis { queue async throws(RedisError) in try await queue.batches.status(of: id) }
         guard let found else {
             throw PrefetchError(
                 .notFound, "Redis knows the batch \(id) no more", hint: "was Redis emptied? submit the list again")
@@ -139,7 +140,7 @@ package actor OutcomeTail {
         if readsOutcomes, Mark(found) != mark || found.state != .running {
             let key = queue.keys.outcomes(id)
             let length = try await redis { queue async throws(RedisError) in
-                try await queue.read([["STRLEN", RedisArgument(key)]])[0].get().int ?? 0
+                try await queue.redis.read([["STRLEN", RedisArgument(key)]])[0].get().int ?? 0
             }
             // An open batch may have got a list since: its URLs are not in the total that is told with this look.
             pieces = copy.openPieces(below: found.state == .cancelled ? found.total : min(length, found.total))[...]
@@ -154,7 +155,7 @@ package actor OutcomeTail {
         let began = ContinuousClock.now
         let replies = try await redis { queue async throws(RedisError) in
             var replies: [[UInt8]] = []
-            for reply in try await queue.read(
+            for reply in try await queue.redis.read(
                 ranges.map {
                     [
                         "GETRANGE", RedisArgument(key), RedisArgument($0.lowerBound),

@@ -22,14 +22,16 @@ package struct BatchChain: Sendable {
     /// - Throws: `notFound` where Redis has no such batch; what talking to Redis throws.
     package static func read(_ id: String, queue: PrefetchQueue) async throws(PrefetchError) -> BatchChain {
         do throws(RedisError) {
-            if let status = try await queue.status(of: id) {
+            if let status = try await queue.batches.status(of: id) {
                 var batches = [status]
-                while let parent = batches[0].retryOf, let found = try await queue.status(of: parent),
+                while let parent = batches[0].retryOf, let found = try await queue.batches.status(of: parent),
                     found.retriedBy == batches[0].id
                 {
                     batches.insert(found, at: 0)
                 }
-                while let child = batches[batches.count - 1].retriedBy, let found = try await queue.status(of: child) {
+                while let child = batches[batches.count - 1].retriedBy,
+                    let found = try await queue.batches.status(of: child)
+                {
                     batches.append(found)
                 }
                 return BatchChain(batches)

@@ -62,7 +62,7 @@ package struct BatchCheck: Sendable {
         let poison: [Finding]
         do throws(RedisError) {
             let owners = if let owners { owners } else { try await BatchSnapshot.owners(queue) }
-            let wrong = try await queue.wrongKeys(of: batch) + queue.wrongKeys(workers: owners)
+            let wrong = try await queue.keySpace.wrongKeys(of: batch) + queue.keySpace.wrongKeys(workers: owners)
             guard wrong.isEmpty else { return wrong.map { finding("Type", $0.sentence(queue.keys)) } }
             snapshot = try await BatchSnapshot.read(batch, queue: queue, owners: owners)
             if let snapshot { listed = try await lists(snapshot) }
@@ -266,14 +266,16 @@ extension BatchCheck {
             found.append(Finding(batch: batch, invariant: invariant, message: message))
         }
         if snapshot.fields["state"]?.string != "running" {
-            let score = try await queue.read([["ZSCORE", RedisArgument(queue.keys.deadlines), RedisArgument(batch)]])
+            let score = try await queue.redis.read([
+                ["ZSCORE", RedisArgument(queue.keys.deadlines), RedisArgument(batch)]
+            ])
             if try !score[0].get().isNull { tell("I3", "it is over, and its deadline is left") }
         }
         guard snapshot.fields["open"]?.string == "1" else { return found }
         let total = snapshot.fields["total"]?.int ?? 0
         let lines = snapshot.fields["lines"]?.int ?? 0
         var (urls, line) = (0, 0)
-        for segment in try await queue.lists(of: batch)
+        for segment in try await queue.lists.segments(of: batch)
         where segment.end <= total && segment.line + segment.lines <= lines {
             if segment.base != urls || segment.line != line {
                 tell(
@@ -321,7 +323,7 @@ extension BatchCheck {
         let poison = snapshot.outcomes.indices.filter { snapshot.outcomes[$0] == PrefetchOutcome.poison.rawValue }
             .prefix(1000)
         guard !poison.isEmpty else { return [] }
-        let kept = try await queue.details(of: batch, indices: Array(poison))
+        let kept = try await queue.results.details(of: batch, indices: Array(poison))
         let keep = snapshot.fields["details"]?.int ?? 100_000
         var found: [Finding] = []
         for index in poison where kept[index] == nil && snapshot.detailsKept < keep {
@@ -333,11 +335,11 @@ extension BatchCheck {
             return found
         }
         // One that was made longer ago than its entries last may have lost some, and so may a list that was at its limit.
-        let at = try PrefetchQueue.time(try await queue.read(queue.clockCommands))
+        let at = try ScriptRunner.time(try await queue.redis.read(queue.redis.clockCommands))
         let isOld = options.lapse > 0 && at - (snapshot.fields["created"]?.int ?? 0) > options.lapse
         let urls = kept.sorted { $0.key < $1.key }.map(\.value.url)
-        guard !urls.isEmpty, !isOld, try await queue.failedURLLimit().removed == 0 else { return found }
-        let listed = try await queue.read([
+        guard !urls.isEmpty, !isOld, try await queue.failedURLs.limit().removed == 0 else { return found }
+        let listed = try await queue.redis.read([
             ["SMISMEMBER", RedisArgument(queue.keys.failed)] + urls.map { RedisArgument($0) }
         ])
         for (url, isListed) in zip(urls, try listed[0].get().array ?? []) where isListed.int == 0 {

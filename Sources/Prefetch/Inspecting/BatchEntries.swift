@@ -36,7 +36,9 @@ package struct BatchEntries: Sendable {
     package init(of status: BatchStatus, queue: PrefetchQueue, listPath: String? = nil) async throws(PrefetchError) {
         if let parent = status.retryOf {
             let found: BatchStatus?
-            do throws(RedisError) { found = try await queue.status(of: parent) } catch { throw PrefetchError(error) }
+            do throws(RedisError) { found = try await queue.batches.status(of: parent) } catch {
+                throw PrefetchError(error)
+            }
             guard let found, found.retriedBy == status.id else {
                 throw PrefetchError(
                     .notFound, "\(status.id) retries \(parent), and Redis knows that batch no more",
@@ -68,7 +70,9 @@ package struct BatchEntries: Sendable {
         of status: BatchStatus, queue: PrefetchQueue, listPath: String?
     ) async throws(PrefetchError) -> [(segment: ListSegment, list: URLList)] {
         let segments: [ListSegment]
-        do throws(RedisError) { segments = try await queue.lists(of: status.id) } catch { throw PrefetchError(error) }
+        do throws(RedisError) { segments = try await queue.lists.segments(of: status.id) } catch {
+            throw PrefetchError(error)
+        }
         let places = try ListPlaces(listPath, of: status.id, segments)
         var lists: [(segment: ListSegment, list: URLList)] = []
         // What was added since the status was read belongs to the next one.

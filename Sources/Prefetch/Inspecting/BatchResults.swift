@@ -103,9 +103,9 @@ private struct OutcomeReader {
         if index % Self.step == 0 {
             let range = index..<index + Self.step
             do throws(RedisError) {
-                block = try await queue.outcomes(of: status.id, range: range)
-                caches = try await queue.caches(of: status.id)
-                places = caches.count > 1 ? try await queue.places(of: status.id, range: range) : []
+                block = try await queue.results.outcomes(of: status.id, range: range)
+                caches = try await queue.results.caches(of: status.id)
+                places = caches.count > 1 ? try await queue.results.places(of: status.id, range: range) : []
                 let isCancelled = status.state == .cancelled
                 let open = isCancelled ? range.filter { block[$0 - range.lowerBound] == 0 } : []
                 let hasFailures = block.contains { $0 > PrefetchOutcome.notModified.rawValue }

@@ -29,7 +29,7 @@ struct BatchSnapshot {
 
     private static let step = 1 << 20
 
-    private static let snapshot = PrefetchQueue.script(PackageResources.SNAPSHOT_lua)
+    private static let snapshot = QueueScript.script(PackageResources.SNAPSHOT_lua)
 
     /// Reads it; nil where Redis has no such batch.
     /// * `owners`: of an earlier ``owners(_:)``, which goes through all keys: once for any number of batches. nil: looked for now.
@@ -39,13 +39,14 @@ struct BatchSnapshot {
         let keys = queue.keys
         var known = known
         while true {
-            let state = try await queue.read([["HGET", RedisArgument(keys.batch(batch)), "state"]])[0].get().string
+            let state = try await queue.redis.read([["HGET", RedisArgument(keys.batch(batch)), "state"]])[0].get()
+                .string
             let isOver = state != "running"
             let owners: [String]
             if let found = known { owners = found } else { owners = try await Self.owners(queue) }
             known = nil
             let replies =
-                try await queue.run(
+                try await queue.redis.run(
                     snapshot, [RedisArgument(batch), isOver ? "0" : "-1"] + owners.map { RedisArgument($0) }
                 ).array ?? []
             guard replies.count == 15 + owners.count else { return nil }
@@ -74,7 +75,7 @@ struct BatchSnapshot {
             guard !snapshot.fields.isEmpty else { return nil }
             if isOver {
                 snapshot.outcomes = try await allOutcomes(batch, queue)
-                snapshot.records = try await queue.records(of: batch)
+                snapshot.records = try await queue.results.records(of: batch)
             }
             return snapshot
         }
@@ -82,9 +83,9 @@ struct BatchSnapshot {
 
     /// Workers that are registered or have a hash of claims.
     static func owners(_ queue: PrefetchQueue) async throws(RedisError) -> [String] {
-        let owners = Set(try await queue.owners())
+        let owners = Set(try await queue.keySpace.owners())
         do throws(RedisError) {
-            return owners.union(try await queue.workers()).sorted()
+            return owners.union(try await queue.workers.names()).sorted()
         } catch {
             // Which key it is the check of types says, and looks at nothing else then.
             guard error.replyCode == "WRONGTYPE" else { throw error }
@@ -96,7 +97,7 @@ struct BatchSnapshot {
         var bytes: [UInt8] = []
         while true {
             let part =
-                try await queue.read([
+                try await queue.redis.read([
                     [
                         "GETRANGE", RedisArgument(queue.keys.outcomes(batch)), RedisArgument(bytes.count),
                         RedisArgument(bytes.count + step - 1),

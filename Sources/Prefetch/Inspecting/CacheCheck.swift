@@ -63,9 +63,9 @@ package struct CacheCheck: Sendable {
     private func read(_ batch: String, _ range: Range<Int>) async throws(PrefetchError) -> Block {
         do throws(RedisError) {
             var block = Block()
-            block.outcomes = try await queue.outcomes(of: batch, range: range)
-            block.caches = try await queue.caches(of: batch)
-            if block.caches.count > 1 { block.places = try await queue.places(of: batch, range: range) }
+            block.outcomes = try await queue.results.outcomes(of: batch, range: range)
+            block.caches = try await queue.results.caches(of: batch)
+            if block.caches.count > 1 { block.places = try await queue.results.places(of: batch, range: range) }
             return block
         } catch {
             throw PrefetchError(error)

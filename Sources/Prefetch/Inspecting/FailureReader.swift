@@ -53,14 +53,14 @@ package struct FailureReader: Sendable {
     /// Whether some skipped URL has no detail in Redis.
     private func isIncomplete() async throws(PrefetchError) -> Bool {
         let kept = try await redis { () async throws(RedisError) in
-            try await queue.read([["HLEN", RedisArgument(queue.keys.skipped(status.id))]])[0].get().int ?? 0
+            try await queue.redis.read([["HLEN", RedisArgument(queue.keys.skipped(status.id))]])[0].get().int ?? 0
         }
         return kept < status.counts.skipped
     }
 
     private func outcomeCount() async throws(PrefetchError) -> Int {
         try await redis { () async throws(RedisError) in
-            try await queue.read([["STRLEN", RedisArgument(queue.keys.outcomes(status.id))]])[0].get().count ?? 0
+            try await queue.redis.read([["STRLEN", RedisArgument(queue.keys.outcomes(status.id))]])[0].get().count ?? 0
         }
     }
 
@@ -103,7 +103,7 @@ package struct FailureReader: Sendable {
         let (details, records) = try await redis { () async throws(RedisError) in
             let open = found.filter { $0.outcome == .cancelled }.map(\.index)
             return (
-                try await queue.details(of: status.id, indices: found.map(\.index)),
+                try await queue.results.details(of: status.id, indices: found.map(\.index)),
                 found.isEmpty ? [:] : try await reader.read(range, open: open)
             )
         }
@@ -117,7 +117,7 @@ package struct FailureReader: Sendable {
 
     private func skipped(_ range: Range<Int>) async throws(PrefetchError) -> [(index: Int, outcome: PrefetchOutcome)] {
         let codes = try await redis { () async throws(RedisError) in
-            try await queue.outcomes(of: status.id, range: range)
+            try await queue.results.outcomes(of: status.id, range: range)
         }
         return zip(range, codes).compactMap { index, code in
             if code == 0 { return status.state == .cancelled ? (index, .cancelled) : nil }

@@ -17,7 +17,7 @@ struct FailureRecords: Sendable {
         guard !range.isEmpty else { return found }
         let chunks = (range.lowerBound / FailureRecord.chunk)...((range.upperBound - 1) / FailureRecord.chunk)
         let values =
-            try await queue.read([
+            try await queue.redis.read([
                 ["HMGET", RedisArgument(queue.keys.records(status.id))] + chunks.map { RedisArgument($0) }
             ])[0].get().array ?? []
         for (chunk, value) in zip(chunks, values) {

@@ -15,13 +15,13 @@ package struct QueueCheck: Sendable {
             BatchCheck.Finding(batch: "", invariant: invariant, message: message)
         }
         do throws(RedisError) {
-            let found = try await queue.foundKeys()
-            let wrong = try await queue.wrongKeys(found)
+            let found = try await queue.keySpace.foundKeys()
+            let wrong = try await queue.keySpace.wrongKeys(found)
             guard wrong.isEmpty else { return wrong.map { finding("Type", $0.sentence(queue.keys)) } }
-            let registered = Set(try await queue.workers())
+            let registered = Set(try await queue.workers.names())
             return found.owners.filter { !registered.contains($0) }
                 .map { finding("I4", "\($0) has claims and is not registered") }
-                + (try await queue.rering(isDry: true, batches: found.batches)).map { finding("I2", $0) }
+                + (try await queue.mending.rering(isDry: true, batches: found.batches)).map { finding("I2", $0) }
         } catch {
             throw PrefetchError(error)
         }

@@ -15,7 +15,7 @@ package struct QueueHealth: Sendable, Equatable {
     package var hosts: [TroubledHost] = []
 
     /// How long the list of failed URLs may become, and how many went because there were more.
-    package var failedURLLimit = PrefetchQueue.FailedURLLimit()
+    package var failedURLLimit = FailedURLList.Limit()
 
     /// Whether a feeder said within 5 s that Redis refused its jobs. The memory in use may be below maxmemory by less than one push then.
     package var hasRefusedJobs = false
@@ -29,15 +29,16 @@ package struct QueueHealth: Sendable, Equatable {
         do throws(RedisError) {
             let facts = try await queue.connection.serverFacts()
             (health.usedMemory, health.maxMemory) = (facts.usedMemory, facts.maxmemory)
-            let replies = try await queue.read(queue.clockCommands + [["LLEN", RedisArgument(queue.keys.dead)]])
+            let replies = try await queue.redis.read(
+                queue.redis.clockCommands + [["LLEN", RedisArgument(queue.keys.dead)]])
             health.dead = replies[2].int ?? 0
-            let now = try PrefetchQueue.time(replies)
-            health.lost = try await queue.lostWorkers(since: now - 600_000)
-            health.failedURLLimit = try await queue.failedURLLimit()
-            let running = try await queue.runningBatches()
-            if !running.isEmpty { health.hosts = try await queue.troubledHosts() }
+            let now = try ScriptRunner.time(replies)
+            health.lost = try await queue.workerRecords.lost(since: now - 600_000)
+            health.failedURLLimit = try await queue.failedURLs.limit()
+            let running = try await queue.catalog.running()
+            if !running.isEmpty { health.hosts = try await queue.hosts.troubled() }
             guard !running.isEmpty else { return health }
-            let why = try await queue.read(
+            let why = try await queue.redis.read(
                 running.map { ["HMGET", RedisArgument(queue.keys.batch($0)), "broken", "full", "fed"] })
             for (id, reply) in zip(running, why) {
                 if let error = reply.error { health.broken[id] = error.text }

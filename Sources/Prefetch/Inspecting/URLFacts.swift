@@ -46,12 +46,12 @@ package struct URLFacts: Sendable {
         var facts: URLFacts
         let statuses: [BatchStatus]
         do throws(RedisError) {
-            let (listing, at) = try await queue.failedURL(url)
-            let ids = try await queue.batches()
+            let (listing, at) = try await queue.failedURLs.find(url)
+            let ids = try await queue.catalog.ids()
             facts = URLFacts(
                 at: at, listing: listing, image: nil, endings: [], batchesRead: min(batches, ids.count),
                 batchCount: ids.count)
-            statuses = try await queue.statuses(of: ids.suffix(batches).reversed())
+            statuses = try await queue.batches.statuses(of: ids.suffix(batches).reversed())
         } catch {
             throw PrefetchError(error)
         }
@@ -59,8 +59,8 @@ package struct URLFacts: Sendable {
             var details: [FailureDetail]
             let kept: Int
             do throws(RedisError) {
-                details = try await queue.keptDetails(of: status.id, url: url)
-                kept = try await queue.detailsKept(of: status.id)
+                details = try await queue.results.keptDetails(of: status.id, url: url)
+                kept = try await queue.results.detailsKept(of: status.id)
             } catch {
                 throw PrefetchError(error)
             }
@@ -105,46 +105,5 @@ extension URLFacts {
         found = []
         try await walk(nil)
         return found
-    }
-}
-
-extension PrefetchQueue {
-    /// How many details a batch keeps.
-    func detailsKept(of batch: String) async throws(RedisError) -> Int {
-        try await read([["HLEN", RedisArgument(keys.skipped(batch))]])[0].get().int ?? 0
-    }
-
-    /// The details a batch keeps of one URL, by line. Reads all details of the batch, a thousand at a time: they are found by index only.
-    func keptDetails(of batch: String, url: String) async throws(RedisError) -> [FailureDetail] {
-        let wanted = Array(url.utf8)
-        var found: [Int: FailureDetail] = [:]
-        var cursor = "0"
-        repeat {
-            let reply =
-                try await read([
-                    ["HSCAN", RedisArgument(keys.skipped(batch)), RedisArgument(cursor), "COUNT", "1000"]
-                ])[0].get().array ?? []
-            cursor = reply.first?.string ?? "0"
-            let pairs = reply.last?.array ?? []
-            for at in stride(from: 1, to: pairs.count, by: 2) {
-                guard let value = pairs[at].bytes, Self.hasURL(value, wanted), let text = pairs[at].string,
-                    let detail = FailureDetail(encoded: text)
-                else { continue }
-                found[detail.line] = detail
-            }
-        } while cursor != "0"
-        return found.values.sorted { $0.line < $1.line }
-    }
-
-    /// Whether the fifth of the fields between TABs is this, without taking the others apart.
-    private static func hasURL(_ value: [UInt8], _ url: [UInt8]) -> Bool {
-        guard value.count > url.count else { return false }
-        var start = 0
-        for _ in 0..<4 {
-            guard let tab = value[start...].firstIndex(of: UInt8(ascii: "\t")) else { return false }
-            start = tab + 1
-        }
-        let rest = value[start...]
-        return rest.starts(with: url) && rest.dropFirst(url.count).first == UInt8(ascii: "\t")
     }
 }

@@ -22,7 +22,7 @@ extension URLFacts {
     ) async throws(PrefetchError) -> Place? {
         for status in batches where status.counts.finished > status.counts.skipped {
             let caches: BatchCaches
-            do throws(RedisError) { caches = try await queue.caches(of: status.id) } catch {
+            do throws(RedisError) { caches = try await queue.results.caches(of: status.id) } catch {
                 throw PrefetchError(error)
             }
             guard caches.all.contains(where: { $0.id != cache }) else { continue }
@@ -70,8 +70,8 @@ extension URLFacts {
     ) async throws(PrefetchError) -> (PrefetchOutcome, BatchCache)? {
         do throws(RedisError) {
             let range = index..<index + 1
-            let code = try await queue.outcomes(of: batch, range: range)[0]
-            let place = try await queue.places(of: batch, range: range)[0]
+            let code = try await queue.results.outcomes(of: batch, range: range)[0]
+            let place = try await queue.results.places(of: batch, range: range)[0]
             guard let outcome = PrefetchOutcome(code: code), !outcome.isSkipped, let cache = caches[place] else {
                 return nil
             }

@@ -48,7 +48,7 @@ package struct FailureRecord: Sendable, Equatable {
     }
 
     /// What REPORT gets of a job: entries without the time, which Redis has, by position in the job.
-    static func entries(of settled: [PrefetchQueue.Settled]) -> [UInt8] {
+    static func entries(of settled: [QueueReports.Settled]) -> [UInt8] {
         var bytes: [UInt8] = []
         var last: (position: Int, tail: [UInt8])?
         for item in settled.sorted(by: { $0.position < $1.position }) where item.outcome.isSkipped {

@@ -40,7 +40,7 @@ package struct HostTally: Sendable {
     }
 
     /// Adds URLs of a job that a report was first to settle.
-    mutating func add(_ settled: [PrefetchQueue.Settled], of job: PrefetchJob) {
+    mutating func add(_ settled: [QueueReports.Settled], of job: PrefetchJob) {
         // Most reports have hits alone.
         guard settled.contains(where: { Self.counts($0.outcome) }) else { return }
         var batch = batches.removeValue(forKey: job.batch) ?? Batch()

@@ -1,24 +1,12 @@
 package import Redis
 
-/// The queue in Redis as functions: every change of state is one Lua script, and every script may be sent again after a lost reply.
+/// The queue in Redis: every change of state is one Lua script, and every script may be sent again after a lost reply.
 ///
-/// A value over one connection; it holds no state of its own. What is in Redis: `docs/PROTOCOL.md`.
-///
-/// A call waits while Redis is away or says that it cannot now, up to ``patience``, and sends the script again.
+/// A value over one connection; it holds no state of its own. What is in Redis: `docs/PROTOCOL.md`. What can be done with it is said by role:
+/// `queue.batches.open(…)`, `queue.jobs.claim(…)`.
 package struct PrefetchQueue: Sendable {
-    /// The connection all calls use.
-    package let connection: RedisConnection
-    /// How long a call waits for a Redis that is away; nil = until the task is cancelled.
-    package var patience: Duration?
-    /// How long a call waits for a Redis that refuses it (NOAUTH, WRONGPASS, NOPERM); not at all by default, because a wrong password
-    /// stays wrong. For whoever was let in before: then somebody is changing the password, and soon has.
-    package var forbearance: Duration = .zero
-    /// The names of this queue's keys.
-    package let keys: PrefetchKeys
-    /// Says that Redis is away, where somebody wants to hear of it.
-    private var teller: RedisOutageTeller?
-    /// Hears what a call came upon beside what it was for.
-    package var notice: @Sendable (Notice) -> Void = { _ in }
+    /// What runs its scripts and commands.
+    package var redis: ScriptRunner
 
     /// Something wrong with one batch, while the others go on.
     package enum Notice: Sendable, Equatable {
@@ -31,10 +19,9 @@ package struct PrefetchQueue: Sendable {
     }
 
     /// * `name`: 1 to 64 of `A-Z a-z 0-9 _ -`; it becomes the hash tag of every key.
+    /// * `patience`: as ``ScriptRunner/patience``.
     package init(connection: RedisConnection, name: String = "default", patience: Duration? = .seconds(10)) {
-        self.connection = connection
-        self.patience = patience
-        keys = PrefetchKeys(queue: name)
+        self.init(ScriptRunner(connection: connection, keys: PrefetchKeys(queue: name), patience: patience))
     }
 
     /// A queue over a connection of its own, which follows the queue through a Redis Cluster.
@@ -51,26 +38,38 @@ package struct PrefetchQueue: Sendable {
             name: name, patience: patience)
     }
 
-    /// The same queue over another connection, or with another patience.
-    init(connection: RedisConnection, keys: PrefetchKeys, patience: Duration?) {
-        self.connection = connection
-        self.patience = patience
-        self.keys = keys
+    init(_ redis: ScriptRunner) { self.redis = redis }
+
+    /// The connection all calls use.
+    package var connection: RedisConnection { redis.connection }
+    /// The names of this queue's keys.
+    package var keys: PrefetchKeys { redis.keys }
+
+    /// The same queue for whoever has time; see ``ScriptRunner/patience``.
+    package func waiting(_ tell: @escaping @Sendable (RedisOutage.Notice) -> Void) -> PrefetchQueue {
+        PrefetchQueue(redis.waiting(tell))
     }
 
-    /// The same queue for whoever has time: its calls wait for a Redis that is away, is loading or takes no writes until the task is
-    /// cancelled, and `tell` hears of it.
-    package func waiting(_ tell: @escaping @Sendable (RedisOutage.Notice) -> Void) -> PrefetchQueue {
-        var queue = self
-        queue.patience = nil
-        queue.teller = RedisOutageTeller(tell)
-        return queue
-    }
+    // MARK: Roles
+
+    package var batches: QueueBatches { QueueBatches(redis) }
+    package var lists: QueueLists { QueueLists(redis) }
+    package var catalog: QueueCatalog { QueueCatalog(redis) }
+    package var jobs: QueueJobs { QueueJobs(redis) }
+    package var reports: QueueReports { QueueReports(redis) }
+    package var results: QueueResults { QueueResults(redis) }
+    package var workers: QueueWorkers { QueueWorkers(redis) }
+    package var hosts: QueueHosts { QueueHosts(redis) }
+    package var failedURLs: FailedURLList { FailedURLList(redis) }
+    package var control: QueueControl { QueueControl(redis) }
+    package var mending: QueueMending { QueueMending(redis) }
+
+    // MARK: Names and servers
 
     /// Looks whether this Redis can keep a queue; returns what a person should know of it.
     /// - Throws: `configuration` where it cannot.
     package func checkServer() async throws(RedisError) -> [String] {
-        try await patiently { () async throws(RedisError) in try await connection.serverFacts().check() }
+        try await redis.patiently { () async throws(RedisError) in try await connection.serverFacts().check() }
     }
 
     /// Whether a text may name a queue.
@@ -89,74 +88,5 @@ package struct PrefetchQueue: Sendable {
     /// Whether a text may name a batch: as a queue, and dots inside.
     package static func isValidBatchID(_ id: String) -> Bool {
         isValidName(id.replacing(".", with: "-")) && !id.hasPrefix(".")
-    }
-
-    /// A script of the folder `Scripts`: its flags and its name, the shared prelude, `step` where it is one of a repair, its own lines. The
-    /// name is the second line of the text: MONITOR, SCRIPT LOAD and a proxy between a program and Redis show which script a call runs.
-    ///
-    /// The flags say what it does to the queue, by which Redis judges whether to run it. None: it adds to it, and a full Redis refuses
-    /// it, which is the back-pressure. `allow-oom`: it changes it, and drains it in the end, so a full Redis must still run it.
-    /// `allow-oom,no-writes`: it changes nothing, and runs also where Redis takes no writes, because its disk is full.
-    static func script(_ file: [UInt8], step: [UInt8] = []) -> RedisScript {
-        let head = String(decoding: file, as: UTF8.self).split(separator: "\n").prefix(2)
-        let name = head[1].prefix { $0 != ":" }
-        let lines = [head[0], name] + [PackageResources.prelude_lua, step, file].flatMap(code)
-        return RedisScript(name: String(name.dropFirst(3)), source: lines.joined(separator: "\n"))
-    }
-
-    /// The lines of a file behind the comment at its head.
-    private static func code(_ file: [UInt8]) -> some Sequence<Substring> {
-        String(decoding: file, as: UTF8.self).split(separator: "\n").drop { $0.hasPrefix("#!") || $0.hasPrefix("--") }
-    }
-
-    /// One script call with the root key.
-    func run(_ script: RedisScript, _ arguments: [RedisArgument]) async throws(RedisError) -> RedisValue {
-        try await patiently { () async throws(RedisError) in
-            try await connection.run(script, keys: [RedisArgument(keys.root)], arguments: arguments)
-        }
-    }
-
-    /// Commands in one round trip, for reading. Repeated as a whole where a reply says that Redis cannot now.
-    func read(_ commands: [[RedisArgument]]) async throws(RedisError) -> [RedisValue] {
-        try await patiently { () async throws(RedisError) in
-            let replies = try Self.withoutTransient(try await connection.pipeline(commands))
-            guard forbearance > .zero else { return replies }
-            for reply in replies { if let error = reply.error?.asError, error.code == .refused { throw error } }
-            return replies
-        }
-    }
-
-    /// Two commands whose replies, the first of several, are the time of the queue's clock.
-    var clockCommands: [[RedisArgument]] { [["TIME"], ["HGET", RedisArgument(keys.clock), "ahead"]] }
-
-    /// Milliseconds since 1970 by the queue's clock, from the replies to ``clockCommands``: what times in Redis are to be compared with.
-    static func time(_ replies: [RedisValue]) throws(RedisError) -> Int {
-        (try replies[0].get().milliseconds ?? 0) + (replies[1].count ?? 0)
-    }
-
-    /// The replies, or the first of their errors that waiting can heal: a node of a cluster that is losing its slot refuses one command
-    /// and not the next.
-    static func withoutTransient(_ replies: [RedisValue]) throws(RedisError) -> [RedisValue] {
-        for case .error(let reply) in replies {
-            let error = reply.asError
-            if error.isTransient { throw error }
-        }
-        return replies
-    }
-
-    /// Repeats an idempotent call while Redis is away, up to ``patience``, or refuses it, up to ``forbearance``.
-    nonisolated(nonsending) func patiently<Success>(
-        _ body: nonisolated(nonsending) () async throws(RedisError) -> Success
-    ) async throws(RedisError) -> Success {
-        let (began, forbearance, teller) = (ContinuousClock.now, forbearance, teller)
-        let value = try await withRetry(
-            until: patience.map { .now + max($0, forbearance) },
-            canHeal: { error in
-                let waited = ContinuousClock.now - began
-                if error.code == .refused { return waited < forbearance }
-                return error.isTransient && patience.map { forbearance == .zero || waited < $0 } ?? true
-            }, onRetry: { error, _ in teller?.fails(error) }, body)
-        teller?.answers()
-        return value
     }
 }

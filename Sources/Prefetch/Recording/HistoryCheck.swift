@@ -82,7 +82,7 @@ package struct HistoryCheck: Sendable {
         // told by now Redis has then.
         let before = try await read().outcomes
         var tally = HistoryTally(count: before.count)
-        var reader = HistoryReader(folder: folder, queue: queue.queueName, batch: batch)
+        var reader = HistoryReader(folder: folder, queue: queue.catalog.queueName, batch: batch)
         try reader.forEach { tally.add($0) }
         let now = try await read()
         let current = reader.servers[Array(now.server.utf8)]
@@ -150,15 +150,15 @@ package struct HistoryCheck: Sendable {
     /// What Redis has, and which start of it says so.
     private func read() async throws(PrefetchError) -> (status: BatchStatus, outcomes: [UInt8], server: String) {
         do throws(RedisError) {
-            if let status = try await queue.status(of: batch) {
+            if let status = try await queue.batches.status(of: batch) {
                 var outcomes: [UInt8] = []
                 repeat {
                     // One more than the batch has: what is beyond its end must not be there.
                     let end = min(outcomes.count + Self.step, status.total + 1)
-                    outcomes += try await queue.outcomes(
+                    outcomes += try await queue.results.outcomes(
                         of: batch, range: outcomes.count..<max(end, outcomes.count + 1))
                 } while outcomes.count <= status.total
-                let facts = try await queue.patiently { () async throws(RedisError) in
+                let facts = try await queue.redis.patiently { () async throws(RedisError) in
                     try await queue.connection.serverFacts()
                 }
                 return (status, outcomes, facts.runID)

@@ -47,7 +47,7 @@ package final class HistoryLog: Sendable {
     func left(_ worker: String) { write("\(Self.now)\tleft\t\(worker)\n") }
 
     /// It has these jobs now, with the outcomes that were there already.
-    func claimed(_ worker: String, _ claims: [PrefetchQueue.Claim]) {
+    func claimed(_ worker: String, _ claims: [QueueJobs.Claim]) {
         let head = "\(Self.now)\tclaimed\t\(worker)\t"
         write(
             claims.map { claim in
@@ -62,13 +62,13 @@ package final class HistoryLog: Sendable {
     }
 
     /// It knows how these URLs ended.
-    func settled(_ worker: String, _ job: PrefetchJob, _ items: [PrefetchQueue.Settled]) {
+    func settled(_ worker: String, _ job: PrefetchJob, _ items: [QueueReports.Settled]) {
         let list = Self.items(items.map { (job.base + $0.position, $0.outcome.rawValue) })
         write("\(Self.now)\tsettled\t\(worker)\t\(job.name)\t\(list)\n")
     }
 
     /// It is about to report these outcomes; returns the number of the report.
-    func sent(_ worker: String, _ reports: [PrefetchQueue.Report]) -> Int {
+    func sent(_ worker: String, _ reports: [QueueReports.Report]) -> Int {
         let number = sentCount.withLock { count in
             count += 1
             return count
@@ -86,8 +86,8 @@ package final class HistoryLog: Sendable {
     /// another number.
     /// * `server`: the start of Redis that answered, its `run_id`.
     func confirmed(
-        _ worker: String, _ number: Int, server: String, _ reports: [PrefetchQueue.Report],
-        _ answers: [PrefetchQueue.Answer]
+        _ worker: String, _ number: Int, server: String, _ reports: [QueueReports.Report],
+        _ answers: [QueueReports.Answer]
     ) {
         let head = "\(Self.now)\tconfirmed\t\(worker)\t"
         write(

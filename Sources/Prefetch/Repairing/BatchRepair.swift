@@ -30,12 +30,12 @@ package struct BatchRepair: Sendable {
     ///   to be had; what talking to Redis throws.
     package func run() async throws(PrefetchError) -> Bool {
         try await redis { () async throws(RedisError) in
-            for line in try await queue.putAside(try await queue.wrongKeys(of: batch)) { tell(line) }
+            for line in try await queue.keySpace.putAside(try await queue.keySpace.wrongKeys(of: batch)) { tell(line) }
         }
         let before: BatchStatus.State
         do throws(PrefetchError) {
             let taking = try await redis { () async throws(RedisError) in
-                try await queue.takeForRepair(batch, token: token)
+                try await queue.mending.take(batch, token: token)
             }
             switch taking {
             case .gone: return false
@@ -64,19 +64,19 @@ package struct BatchRepair: Sendable {
         var pause = Duration.milliseconds(50)
         for _ in 0..<4 {
             do throws(RedisError) {
-                return try await queue.finishRepair(batch, token: token)
+                return try await queue.mending.finish(batch, token: token)
             } catch {
                 guard error.code == .reply, error.replyCode != "WRONGTYPE" else { throw error }
                 try? await Task.sleep(for: pause)
                 pause *= 2
             }
         }
-        return try await queue.finishRepair(batch, token: token)
+        return try await queue.mending.finish(batch, token: token)
     }
 
     /// Returns the state of the batch in the meantime.
     private func mend() async throws(PrefetchError) -> BatchStatus.State {
-        let found = try await redis { () async throws(RedisError) in try await queue.status(of: batch) }
+        let found = try await redis { () async throws(RedisError) in try await queue.batches.status(of: batch) }
         guard let before = found else { throw lost() }
         let entries: Result<BatchEntries, PrefetchError>
         do throws(PrefetchError) {
@@ -87,7 +87,8 @@ package struct BatchRepair: Sendable {
         }
         let total = (try? entries.get().total) ?? (before.isSealed ? before.total : max(before.total, before.pushed))
         let lastOutcome = try await count(limit: total)
-        guard let status = try await redis({ () async throws(RedisError) in try await queue.status(of: batch) }) else {
+        guard let status = try await redis({ () async throws(RedisError) in try await queue.batches.status(of: batch) })
+        else {
             throw lost()
         }
         if status.state == .running {
@@ -105,11 +106,13 @@ package struct BatchRepair: Sendable {
     /// Makes the counts true; returns the index behind the last outcome.
     private func count(limit: Int) async throws(PrefetchError) -> Int {
         let counted = try await redis { () async throws(RedisError) in
-            try await queue.recount(batch, token: token, limit: limit)
+            try await queue.mending.recount(batch, token: token, limit: limit)
         }
         guard let counted else { throw lost() }
         if counted.wrong > 0 { tell("\(counted.wrong) outcomes of \(batch) were none, or of no URL: these are open") }
-        for change in try await redis({ () async throws(RedisError) in try await queue.tally(batch, token: token) }) {
+        for change in try await redis({ () async throws(RedisError) in
+            try await queue.mending.tally(batch, token: token)
+        }) {
             if change.name == "state" {
                 tell("\(batch) was done, and has open URLs: it runs again")
             } else {
@@ -136,7 +139,7 @@ package struct BatchRepair: Sendable {
         for _ in 0..<100 {
             var isDone = false
             let result = try await redis { () async throws(RedisError) -> [Bool]? in
-                guard let pushed = try await queue.holdForRepair(batch, token: token, begins: true) else { return [] }
+                guard let pushed = try await queue.mending.hold(batch, token: token, begins: true) else { return [] }
                 let settled = try await settledURLs(total)
                 guard
                     let jobs = try await JobCoverage.read(
@@ -152,7 +155,7 @@ package struct BatchRepair: Sendable {
                 let end = status.isSealed ? total : min(total, max(pushed, jobs.end))
                 if end != pushed || (status.isSealed && status.total != total) {
                     guard
-                        try await queue.setPushed(
+                        try await queue.mending.setPushed(
                             batch, token: token, from: pushed, to: end, total: status.isSealed ? total : nil)
                     else { return nil }
                     tell("\(batch): \(pushed) URLs were pushed, and are \(end)")
@@ -165,7 +168,7 @@ package struct BatchRepair: Sendable {
             }
             if let result {
                 guard isDone else { throw lost() }
-                try await redis { () async throws(RedisError) in try await queue.letGo(batch, token: token) }
+                try await redis { () async throws(RedisError) in try await queue.mending.letGo(batch, token: token) }
                 return result
             }
         }
@@ -178,7 +181,9 @@ package struct BatchRepair: Sendable {
         var settled: [Bool] = []
         settled.reserveCapacity(total)
         for start in stride(from: 0, to: total, by: 1 << 20) {
-            settled += try await queue.outcomes(of: batch, range: start..<min(start + 1 << 20, total)).map { $0 != 0 }
+            settled += try await queue.results.outcomes(of: batch, range: start..<min(start + 1 << 20, total)).map {
+                $0 != 0
+            }
         }
         return settled
     }
@@ -186,7 +191,7 @@ package struct BatchRepair: Sendable {
     /// I6: deaths are counted of jobs that exist.
     private func dropDeaths(_ names: Set<String>) async throws(RedisError) {
         let key = RedisArgument(queue.keys.tries(batch))
-        let tries = (try await queue.read([["HGETALL", key]])[0].get().fields ?? [:]).compactMapValues(\.int)
+        let tries = (try await queue.redis.read([["HGETALL", key]])[0].get().fields ?? [:]).compactMapValues(\.int)
         var commands: [[RedisArgument]] = []
         for (name, count) in tries {
             let job = name.hasSuffix("!") ? String(name.dropLast()) : name
@@ -197,7 +202,7 @@ package struct BatchRepair: Sendable {
             }
         }
         guard !commands.isEmpty else { return }
-        for reply in try await queue.read(commands) { _ = try reply.get() }
+        for reply in try await queue.redis.read(commands) { _ = try reply.get() }
         tell("\(batch): the deaths of \(commands.count) jobs were wrong")
     }
 
@@ -239,7 +244,7 @@ package struct BatchRepair: Sendable {
         var saidFull = false
         while true {
             let answer = try await redis { () async throws(RedisError) in
-                try await queue.refill(batch, token: token, upTo: last.base + last.entries.count, jobs: jobs)
+                try await queue.mending.refill(batch, token: token, upTo: last.base + last.entries.count, jobs: jobs)
             }
             switch answer {
             case .taken: return
@@ -277,7 +282,7 @@ extension BatchRepair {
         guard status.counts[.poison] > 0 else { return }
         let indices = try await redis { () async throws(RedisError) in try await poisoned(status.total) }
         var kept = try await redis { () async throws(RedisError) in
-            try await queue.details(of: batch, indices: indices)
+            try await queue.results.details(of: batch, indices: indices)
         }
         let missing = Set(indices.filter { kept[$0] == nil })
         if !missing.isEmpty, case .success(let entries) = entries {
@@ -299,19 +304,19 @@ extension BatchRepair {
 
     private func prune(_ status: BatchStatus) async throws(RedisError) -> Int {
         let key = RedisArgument(queue.keys.skipped(batch))
-        let kept = try await queue.read([["HLEN", key]])[0].get().int ?? 0
+        let kept = try await queue.redis.read([["HLEN", key]])[0].get().int ?? 0
         let skipped =
             status.state == .cancelled ? status.counts.skipped - status.counts[.cancelled] : status.counts.skipped
         guard kept > min(status.keepDetails, skipped) else { return 0 }
         var (cursor, pruned) = ("0", 0)
         repeat {
             let reply =
-                try await queue.read([["HSCAN", key, RedisArgument(cursor), "COUNT", "500"]])[0].get().array ?? []
+                try await queue.redis.read([["HSCAN", key, RedisArgument(cursor), "COUNT", "500"]])[0].get().array ?? []
             cursor = reply.first?.string ?? "0"
             let pairs = (reply.last?.array ?? []).compactMap(\.string)
             let indices = stride(from: 0, to: pairs.count, by: 2).map { pairs[$0] }
             if !indices.isEmpty {
-                pruned += try await queue.prune(batch, token: token, keep: status.keepDetails, indices: indices)
+                pruned += try await queue.mending.prune(batch, token: token, keep: status.keepDetails, indices: indices)
             }
         } while cursor != "0"
         return pruned
@@ -321,7 +326,7 @@ extension BatchRepair {
     private func poisoned(_ total: Int) async throws(RedisError) -> [Int] {
         var found: [Int] = []
         for start in stride(from: 0, to: total, by: 1 << 20) {
-            let codes = try await queue.outcomes(of: batch, range: start..<min(start + 1 << 20, total))
+            let codes = try await queue.results.outcomes(of: batch, range: start..<min(start + 1 << 20, total))
             found += codes.indices.filter { codes[$0] == PrefetchOutcome.poison.rawValue }.map { start + $0 }
         }
         return Array(found.prefix(1000))
@@ -330,10 +335,10 @@ extension BatchRepair {
     private func write(_ details: [Int: FailureDetail], _ status: BatchStatus) async throws(PrefetchError) {
         let key = RedisArgument(queue.keys.skipped(batch))
         try await redis { () async throws(RedisError) in
-            let kept = try await queue.read([["HLEN", key]])[0].get().int ?? 0
+            let kept = try await queue.redis.read([["HLEN", key]])[0].get().int ?? 0
             let room = details.sorted { $0.key < $1.key }.prefix(max(0, status.keepDetails - kept))
             guard !room.isEmpty else { return }
-            for reply in try await queue.read(
+            for reply in try await queue.redis.read(
                 room.map { ["HSETNX", key, RedisArgument($0.key), RedisArgument($0.value.encoded())] })
             {
                 _ = try reply.get()
@@ -353,7 +358,7 @@ extension BatchRepair {
             let order = RedisArgument(lapse > 0 ? queue.keys.failedLapses : queue.keys.failedStays)
             var added = 0
             for url in urls {
-                let replies = try await queue.read([
+                let replies = try await queue.redis.read([
                     ["SADD", key, RedisArgument(url)],
                     ["HSETNX", RedisArgument(queue.keys.failedMeta), RedisArgument(url), RedisArgument(meta)],
                     ["ZADD", order, "NX", RedisArgument(status.at + lapse), RedisArgument(url)],
@@ -377,11 +382,11 @@ extension BatchRepair {
         let (dropped, made) = try await redis { () async throws(RedisError) in
             var names = (0..<((total + FailureRecord.chunk - 1) / FailureRecord.chunk)).map { String($0) }
             let known = Set(names)
-            names += try await queue.recordNames(of: batch).filter { !known.contains($0) }
+            names += try await queue.results.recordNames(of: batch).filter { !known.contains($0) }
             var (dropped, made) = (0, 0)
             for start in stride(from: 0, to: names.count, by: 64) {
                 let part = Array(names[start..<min(start + 64, names.count)])
-                let numbers = try await queue.mendRecords(batch, token: token, chunks: part)
+                let numbers = try await queue.mending.mendRecords(batch, token: token, chunks: part)
                 dropped += numbers.dropped
                 made += numbers.made
             }

@@ -25,9 +25,9 @@ struct JobCoverage {
     ) async throws(RedisError) -> JobCoverage? {
         let batch = identity.id
         var coverage = JobCoverage(isCovered: Array(repeating: false, count: limit))
-        let owners = Set(try await queue.workers()).union(try await queue.owners()).sorted()
+        let owners = Set(try await queue.workers.names()).union(try await queue.keySpace.owners()).sorted()
         if !owners.isEmpty {
-            for reply in try await queue.read(owners.map { ["HKEYS", RedisArgument(queue.keys.owned(by: $0))] }) {
+            for reply in try await queue.redis.read(owners.map { ["HKEYS", RedisArgument(queue.keys.owned(by: $0))] }) {
                 for claim in (try reply.get().array ?? []).compactMap(\.string) {
                     guard let (base, count) = identity.range(ofClaim: claim), base <= limit - count else { continue }
                     coverage.add("\(batch):\(base):\(count)", base..<(base + count))
@@ -36,9 +36,9 @@ struct JobCoverage {
         }
         var at = 0
         while true {
-            guard try await queue.holdForRepair(batch, token: token, begins: false) != nil else { return nil }
+            guard try await queue.mending.hold(batch, token: token, begins: false) != nil else { return nil }
             let elements =
-                try await queue.read([
+                try await queue.redis.read([
                     [
                         "LRANGE", RedisArgument(queue.keys.jobs(batch)), RedisArgument(at),
                         RedisArgument(at + slice - 1),
@@ -50,14 +50,14 @@ struct JobCoverage {
                 if let job = PrefetchJob(element), job.batch == batch, job.base + job.entries.count <= limit {
                     let range = job.base..<(job.base + job.entries.count)
                     if sweeps, range.contains(where: { coverage.isCovered[$0] && !settled($0) }) {
-                        if try await queue.sweep(batch, token: token, element: element, isDead: false) {
+                        if try await queue.mending.sweep(batch, token: token, element: element, isDead: false) {
                             coverage.doubled += 1
                             at -= 1
                         }
                     } else {
                         coverage.add(job.name, range)
                     }
-                } else if sweeps, try await queue.sweep(batch, token: token, element: element, isDead: true) {
+                } else if sweeps, try await queue.mending.sweep(batch, token: token, element: element, isDead: true) {
                     coverage.buried += 1
                     at -= 1
                 }

@@ -12,18 +12,19 @@ package struct QueueRepair: Sendable {
     /// Mends; returns a sentence for each thing it did.
     package func run() async throws(PrefetchError) -> [String] {
         do throws(RedisError) {
-            var found = try await queue.foundKeys()
-            var lines = try await queue.putAside(try await queue.wrongKeys(found))
-            if !lines.isEmpty { found = try await queue.foundKeys() }
-            let registered = Set(try await queue.workers())
+            var found = try await queue.keySpace.foundKeys()
+            var lines = try await queue.keySpace.putAside(try await queue.keySpace.wrongKeys(found))
+            if !lines.isEmpty { found = try await queue.keySpace.foundKeys() }
+            let registered = Set(try await queue.workers.names())
             for worker in found.owners {
-                let count = try await queue.reclaim(from: worker)
+                let count = try await queue.mending.reclaim(from: worker)
                 let isRegistered = registered.contains(worker)
                 guard count > 0 || !isRegistered else { continue }
                 let whose = isRegistered ? "which does not know of them" : "which is not registered"
                 lines.append("gave \(count) jobs of \(worker), \(whose), back to their lists")
             }
-            return lines + (try await queue.rering(isDry: false, batches: found.batches)).map { "mended: \($0)" }
+            return lines
+                + (try await queue.mending.rering(isDry: false, batches: found.batches)).map { "mended: \($0)" }
         } catch {
             throw PrefetchError(error)
         }

@@ -29,21 +29,21 @@ package struct CacheHits: Sendable {
         guard !policy.asksBeforeCache else { return }
         let reports = await threads.run { [self] in jobs.compactMap { report($0, of: batch) } }
         for start in stride(from: 0, to: reports.count, by: 64) {
-            _ = try await queue.report(
+            _ = try await queue.reports.send(
                 Array(reports[start..<min(start + 64, reports.count)]), worker: "submit:\(ThisHost.nameAndPID)",
                 cache: cache)
         }
     }
 
-    private func report(_ job: PrefetchJob, of batch: BatchIdentity) -> PrefetchQueue.Report? {
-        var settled: [PrefetchQueue.Settled] = []
+    private func report(_ job: PrefetchJob, of batch: BatchIdentity) -> QueueReports.Report? {
+        var settled: [QueueReports.Settled] = []
         for (position, entry) in job.entries.enumerated() where isAsked(entry) {
             let key = CacheKey(rule.key(for: entry.url))
             guard let found = try? disk.lookup(key, atLeast: options.level), !found.needsVerification else { continue }
-            settled.append(PrefetchQueue.Settled(position: position, outcome: .hit))
+            settled.append(QueueReports.Settled(position: position, outcome: .hit))
         }
         guard !settled.isEmpty else { return nil }
-        return PrefetchQueue.Report(
+        return QueueReports.Report(
             job: job.name, batch: batch, base: job.base, count: job.entries.count, isFinal: false,
             settled: settled, keepDetails: 0)
     }

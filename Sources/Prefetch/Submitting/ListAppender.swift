@@ -1,4 +1,4 @@
-package import Redis
+internal import Redis
 
 /// Adds a list to an open batch. The list takes its place in one step, so any number may add theirs at once; then its URLs are pushed,
 /// which whoever comes later with the same list goes on with.
@@ -34,10 +34,11 @@ package struct ListAppender: Sendable {
     /// - Throws: `notFound` where there is no such batch, `configuration` where it takes no list.
     package func add(again: Bool = false) async throws(PrefetchError) -> Added {
         let nonce = "\(UInt64.random(in: 0...UInt64.max))-\(UInt64.random(in: 0...UInt64.max))"
-        let result: PrefetchQueue.AppendResult
+        let result: QueueLists.AppendResult
         do throws(RedisError) {
-            result = try await queue.append(
-                list, to: batch, nonce: nonce, host: ThisHost.name, again: again)
+            result = try await queue.lists.append(
+                hash: list.hash, total: list.total, lines: list.lines, path: list.absolutePath, to: batch, nonce: nonce,
+                host: ThisHost.name, again: again)
         } catch {
             throw PrefetchError(error)
         }
@@ -77,17 +78,5 @@ package struct ListAppender: Sendable {
                 .configuration, "\(batch) is \(why) and takes no more lists",
                 hint: "submit the list as a batch of its own")
         }
-    }
-}
-
-extension PrefetchQueue {
-    /// ``append(hash:total:lines:path:to:nonce:host:again:)`` of a list that was read.
-    @discardableResult
-    package func append(
-        _ list: URLList, to batch: String, nonce: String, host: String, again: Bool = false
-    ) async throws(RedisError) -> AppendResult {
-        try await append(
-            hash: list.hash, total: list.total, lines: list.lines, path: list.absolutePath, to: batch, nonce: nonce,
-            host: host, again: again)
     }
 }

@@ -87,7 +87,7 @@ package struct ListFeeder: Sendable {
         var most = Self.mostJobs
         while true {
             var push = PendingPush(offset: from)
-            var result: PrefetchQueue.PushResult?
+            var result: QueueBatches.PushResult?
             var said: Wait?
             func offer() async throws(PrefetchError) -> Bool {
                 while push.count > 0 {
@@ -125,7 +125,7 @@ package struct ListFeeder: Sendable {
                 if segment != nil { return .fed }
                 let total = entries.total
                 result = try await redis { () async throws(RedisError) in
-                    try await queue.seal(batch: batch, total: total)
+                    try await queue.batches.seal(batch: batch, total: total)
                 }
                 if case .pushed = result { return .sealed }
             }
@@ -155,14 +155,14 @@ package struct ListFeeder: Sendable {
     /// What came of a push: nothing for now, or what Redis said.
     private enum Answer {
         case wait(Wait)
-        case result(PrefetchQueue.PushResult)
+        case result(QueueBatches.PushResult)
     }
 
     private func send(
         _ offset: Int, _ count: Int, _ jobs: [[UInt8]]
     ) async throws(PrefetchError) -> Answer {
         do throws(RedisError) {
-            let result = try await queue.push(
+            let result = try await queue.batches.push(
                 batch: batch, offset: offset, window: window, count: count, of: segment, jobs: jobs)
             return result == .full ? .wait(.window) : .result(result)
         } catch {
@@ -174,7 +174,7 @@ package struct ListFeeder: Sendable {
 
     /// What a refused PUSH could not do: say that the feeder is there, and hear whether the batch was ended meanwhile, by its deadline too.
     private func stillTakesJobs() async throws(PrefetchError) -> Answer {
-        let state = try await redis { () async throws(RedisError) in try await queue.noteFull(batch: batch) }
+        let state = try await redis { () async throws(RedisError) in try await queue.batches.noteFull(batch: batch) }
         return state == BatchStatus.State.running.rawValue ? .wait(.memory) : .result(.closed(state ?? "gone"))
     }
 
@@ -186,7 +186,7 @@ package struct ListFeeder: Sendable {
     /// Which of the batches that may have its name it is; nil where Redis has none.
     private func identity() async throws(PrefetchError) -> BatchIdentity? {
         try await redis { () async throws(RedisError) in
-            try await queue.status(of: batch)?.identity
+            try await queue.batches.status(of: batch)?.identity
         }
     }
 

@@ -31,7 +31,7 @@ package struct NewBatch: Sendable {
 
     /// Makes the batch.
     /// - Throws: `configuration` where `name` names a batch that exists; what Redis says.
-    package func open(in queue: PrefetchQueue) async throws(PrefetchError) -> PrefetchQueue.Opened {
+    package func open(in queue: PrefetchQueue) async throws(PrefetchError) -> QueueBatches.Opened {
         var fields = [
             ("total", String(list?.total ?? 0)), ("list", list?.absolutePath ?? ""), ("hash", list?.hash ?? ""),
             ("options", options.encoded), ("order", order.rawValue), ("priority", priority.rawValue),
@@ -44,9 +44,9 @@ package struct NewBatch: Sendable {
             name ?? list.map(\.usualBatchID)
             ?? "open-\(String(UInt32.random(in: 0x1000_0000...UInt32.max), radix: 16))"
         let nonce = "\(UInt64.random(in: 0...UInt64.max))-\(UInt64.random(in: 0...UInt64.max))"
-        let opened: PrefetchQueue.Opened?
+        let opened: QueueBatches.Opened?
         do throws(RedisError) {
-            opened = try await queue.open(
+            opened = try await queue.batches.open(
                 id: wanted, nonce: nonce, exactly: name != nil, slot: slot, fields: fields)
         } catch {
             throw PrefetchError(error)

@@ -43,7 +43,7 @@ package struct OpenBatchFeeder: Sendable {
         while true {
             let (id, queue) = (batch, queue)
             let reading = try await redis { () async throws(RedisError) in
-                (try await queue.status(of: id), try await queue.lists(of: id))
+                (try await queue.batches.status(of: id), try await queue.lists.segments(of: id))
             }
             guard let status = reading.0 else { return .closed("gone") }
             if status.state == .cancelled { return .closed(status.state.rawValue) }
@@ -52,7 +52,7 @@ package struct OpenBatchFeeder: Sendable {
             guard let next = reading.1.first(where: { $0.base <= status.pushed && status.pushed < $0.end }) else {
                 // Redis has lost its tail: the list, or that the batch is to be sealed.
                 guard end == nil else { return .closed("unlisted") }
-                _ = try await redis { () async throws(RedisError) in try await queue.close(batch: id) }
+                _ = try await redis { () async throws(RedisError) in try await queue.lists.close(batch: id) }
                 try await pause(.milliseconds(50))
                 continue
             }

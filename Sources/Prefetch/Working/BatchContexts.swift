@@ -31,7 +31,9 @@ final class BatchContexts: Sendable {
         // One that was gone may be there again: Redis came back with its data.
         if let known = self[batch], !known.over.isOpen { return known }
         let asked = WallClock.now
-        let status = await redis.persist { queue async throws(RedisError) in try await queue.status(of: batch.id) }
+        let status = await redis.persist { queue async throws(RedisError) in
+            try await queue.batches.status(of: batch.id)
+        }
         guard let status, let status, status.nonce == batch.nonce else { return nil }
         await protect(status, asked: asked)
         return contexts.withLock { contexts in
@@ -70,7 +72,7 @@ final class BatchContexts: Sendable {
     nonisolated(nonsending) func protectRunning() async {
         let asked = WallClock.now
         let statuses = await redis.persist { queue async throws(RedisError) in
-            try await queue.statuses(of: try await queue.runningBatches())
+            try await queue.batches.statuses(of: try await queue.catalog.running())
         }
         for status in statuses ?? [] { await protect(status, asked: asked) }
     }
@@ -81,8 +83,8 @@ final class BatchContexts: Sendable {
         let known = keeper.protectedBatches
         guard !known.isEmpty else { return }
         var queue = redis.queue
-        queue.patience = .seconds(1)
-        guard let statuses = try? await queue.statuses(of: known) else { return }
+        queue.redis.patience = .seconds(1)
+        guard let statuses = try? await queue.batches.statuses(of: known) else { return }
         let running = Set(statuses.filter { $0.state == .running }.map(\.id))
         await pool.run { [keeper] in keeper.release(known.filter { !running.contains($0) }) }
         let ended = contexts.withLock { contexts in

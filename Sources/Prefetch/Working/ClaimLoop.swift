@@ -65,7 +65,7 @@ final class ClaimLoop {
             }
             let (name, next) = (worker.registration.name, worker.registration.sequence + 1)
             let result = await persist { queue async throws(RedisError) in
-                try await queue.claim(
+                try await queue.jobs.claim(
                     worker: name, sequence: next, count: count, lease: worker.configuration.lease)
             }
             switch result {
@@ -135,7 +135,7 @@ final class ClaimLoop {
     }
 
     private nonisolated(nonsending) func nothingIsLeft() async -> Bool {
-        await persist { queue async throws(RedisError) in try await queue.runningBatches() }?.isEmpty ?? false
+        await persist { queue async throws(RedisError) in try await queue.catalog.running() }?.isEmpty ?? false
     }
 
     /// On a new connection Redis may be one that was started anew without its last second: whatever it thinks this worker has, and it has
@@ -144,7 +144,8 @@ final class ClaimLoop {
         let (name, connection) = (worker.registration.name, await worker.redis.queue.connection.connections)
         guard connection != agreedOn else { return }
         let held = worker.jobs.names(of: name)
-        let kept = await persist { queue async throws(RedisError) in try await queue.keep(worker: name, jobs: held) }
+        let kept = await persist { queue async throws(RedisError) in try await queue.jobs.keep(worker: name, jobs: held)
+        }
         guard let kept else { return }
         if kept == nil { return await worker.rejoin(after: name) }
         // Where it has connected again in between, it says so once more.

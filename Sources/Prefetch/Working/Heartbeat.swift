@@ -19,7 +19,7 @@ actor Heartbeat {
         /// The batches it asks about.
         var batches: [BatchIdentity]
         /// The claims it knew of, and the number of the last one: Redis compares them only while there was no later claim.
-        var claims: PrefetchQueue.KnownClaims
+        var claims: QueueWorkers.KnownClaims
         /// Fields of its record.
         var about: [(String, String)]
     }
@@ -27,7 +27,7 @@ actor Heartbeat {
     /// What the worker is to act on.
     enum News: Sendable {
         /// Redis took the heartbeat of this statement.
-        case answered(Statement, PrefetchQueue.WorkerOrders)
+        case answered(Statement, QueueWorkers.WorkerOrders)
         /// The worker is not registered any more under this name.
         case lost(String)
         /// Redis did not take it.
@@ -161,7 +161,7 @@ actor Heartbeat {
             return
         }
         do throws(RedisError) {
-            let orders = try await queue.beat(
+            let orders = try await queue.workers.beat(
                 worker: statement.worker, lease: Int(lease / .milliseconds(1)), trouble: isSlow,
                 batches: statement.batches, claims: statement.claims, about: statement.about + aboutHold(now: began))
             isSlow = ContinuousClock.now - began > lease / 3
@@ -228,7 +228,7 @@ actor Heartbeat {
         let kept = jobs.kept(by: worker)
         guard !kept.isEmpty else { return }
         do throws(RedisError) {
-            try await queue.release(worker: worker, jobs: kept.map(\.claim.name), leaving: false)
+            try await queue.jobs.release(worker: worker, jobs: kept.map(\.claim.name), leaving: false)
             for job in kept { jobs.didGiveBack(job.id) }
             post(.released(worker: worker, jobs: kept.map(\.claim.job.name)))
         } catch {

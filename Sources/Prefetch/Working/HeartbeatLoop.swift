@@ -83,7 +83,7 @@ final class HeartbeatLoop {
         let name = registration.name
         return Heartbeat.Statement(
             worker: name, batches: Array(jobs.batches),
-            claims: PrefetchQueue.KnownClaims(sequence: registration.sequence, names: jobs.names(of: name)),
+            claims: QueueWorkers.KnownClaims(sequence: registration.sequence, names: jobs.names(of: name)),
             about: report.fields)
     }
 
@@ -124,7 +124,7 @@ final class HeartbeatLoop {
     ///
     /// What has begun of a paused batch ends and counts. What has not begun goes back to the batch's list at once, without blame.
     /// * `held`: the batches that were asked about.
-    private nonisolated(nonsending) func obey(_ orders: PrefetchQueue.WorkerOrders, held: [BatchIdentity]) async {
+    private nonisolated(nonsending) func obey(_ orders: QueueWorkers.WorkerOrders, held: [BatchIdentity]) async {
         let wasPaused = worker.registration.orders.isWorkerPaused
         worker.registration.take(orders)
         await room.setConcurrency(orders.ownConcurrency ?? orders.queueConcurrency)

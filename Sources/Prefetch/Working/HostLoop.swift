@@ -17,28 +17,28 @@ final class HostLoop {
         let (redis, downloader) = (worker.redis, worker.manager.downloader)
         while !Task.isCancelled, let calls = await downloader.nextHostCalls() {
             if !calls.news.isEmpty {
-                await redis.persist { queue async throws(RedisError) in try await queue.note(calls.news) }
+                await redis.persist { queue async throws(RedisError) in try await queue.hosts.note(calls.news) }
             }
             if !calls.rules.isEmpty {
-                await redis.persist { queue async throws(RedisError) in try await queue.noteRobots(calls.rules) }
+                await redis.persist { queue async throws(RedisError) in try await queue.hosts.noteRobots(calls.rules) }
             }
             let name = worker.registration.name
             if !calls.sites.isEmpty {
                 let answers = await redis.persist { queue async throws(RedisError) in
-                    try await queue.robots(of: calls.sites, worker: name)
+                    try await queue.hosts.robots(of: calls.sites, worker: name)
                 }
                 // Where Redis takes the question itself for wrong, each asks for itself.
                 await downloader.grantRobots(Self.pair(calls.sites, answers).map { ($0, $1 ?? .ask) })
             }
             if !calls.shares.isEmpty {
                 let granted = await redis.persist { queue async throws(RedisError) in
-                    try await queue.share(calls.shares, worker: name)
+                    try await queue.hosts.share(calls.shares, worker: name)
                 }
                 await downloader.grantShares(Self.pair(calls.shares, granted).map { ($0.host, $1 ?? nil) })
             }
             if !calls.wishes.isEmpty {
                 let granted = await redis.persist { queue async throws(RedisError) in
-                    try await queue.reserve(calls.wishes)
+                    try await queue.hosts.reserve(calls.wishes)
                 }
                 await downloader.grant(Self.pair(calls.wishes, granted).map { ($0.host, $1 ?? nil) })
             }
@@ -49,7 +49,7 @@ final class HostLoop {
     nonisolated(nonsending) func learn(_ newest: Int?) async {
         let downloader = worker.manager.downloader
         guard let newest, newest != version, await downloader.governsHosts else { return }
-        let hosts = await worker.redis.persist { queue async throws(RedisError) in try await queue.troubledHosts() }
+        let hosts = await worker.redis.persist { queue async throws(RedisError) in try await queue.hosts.troubled() }
         guard let hosts else { return }
         version = newest
         await downloader.adoptHosts(hosts.map(\.news))

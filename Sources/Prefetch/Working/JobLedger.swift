@@ -60,7 +60,7 @@ final class JobLedger: Sendable {
     }
 
     /// Notes how URLs of a job ended; they are reported with the job's end or within a second.
-    func settle(_ id: Int, _ items: [PrefetchQueue.Settled]) {
+    func settle(_ id: Int, _ items: [QueueReports.Settled]) {
         // Before anybody can report them.
         if let history, let run = state.withLock({ $0.runs[id] }) { history.settled(run.worker, run.claim.job, items) }
         let (isDue, hasRoom) = state.withLock { state in
@@ -101,7 +101,7 @@ final class JobLedger: Sendable {
     }
 
     /// The jobs that were claimed under this name of the worker and have not gone back.
-    func kept(by worker: String) -> [(id: Int, claim: PrefetchQueue.Claim)] {
+    func kept(by worker: String) -> [(id: Int, claim: QueueJobs.Claim)] {
         state.withLock { state in
             state.runs.filter { $0.value.worker == worker && !$0.value.isGivenBack }
                 .map { ($0.key, $0.value.claim) }

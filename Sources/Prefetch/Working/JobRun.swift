@@ -2,12 +2,12 @@ internal import WebImage
 
 /// A claimed job on its way: which of its URLs are open, and what is known but not reported yet. Kept by ``JobLedger``.
 struct JobRun {
-    let claim: PrefetchQueue.Claim
+    let claim: QueueJobs.Claim
     /// The name under which the worker claimed it; after a loss the jobs of the old name are finished, but not begun.
     let worker: String
     /// Taken back when the job is called back: its batch, the queue or the worker is paused.
     let permit = DownloadPermit()
-    var unreported: [PrefetchQueue.Settled] = []
+    var unreported: [QueueReports.Settled] = []
     var open: Int
     /// How its URLs ended, 0 = open: as they were claimed, and what ended here since.
     private(set) var outcomes: [UInt8]
@@ -30,7 +30,7 @@ struct JobRun {
     /// Whether what is known of it is to be reported now.
     var isDue: Bool { open <= 0 || unreported.count >= 256 || isGivenBack }
 
-    init(claim: PrefetchQueue.Claim, worker: String) {
+    init(claim: QueueJobs.Claim, worker: String) {
         self.claim = claim
         self.worker = worker
         open = claim.outcomes.count { $0 == 0 }
@@ -40,7 +40,7 @@ struct JobRun {
     /// Opens again what was fetched and is not reported: it is left for others.
     /// - Returns: the positions whose files were written here.
     mutating func takeBackDownloads() -> [Int] {
-        let isDoubtful = { (item: PrefetchQueue.Settled) in item.outcome == .downloaded || item.outcome == .hit }
+        let isDoubtful = { (item: QueueReports.Settled) in item.outcome == .downloaded || item.outcome == .hit }
         let doubtful = unreported.filter(isDoubtful)
         unreported.removeAll(where: isDoubtful)
         open += doubtful.count
@@ -50,7 +50,7 @@ struct JobRun {
     }
 
     /// Notes how URLs ended.
-    mutating func settle(_ items: [PrefetchQueue.Settled]) {
+    mutating func settle(_ items: [QueueReports.Settled]) {
         unreported += items
         open -= items.count
         for item in items { outcomes[item.position] = item.outcome.rawValue }

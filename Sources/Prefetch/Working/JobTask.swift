@@ -16,7 +16,7 @@ final class JobTask: Sendable {
     let permit: DownloadPermit
     /// The name of the claim where a URL of the job may have ended a worker: it is alone with the decoder.
     let suspect: String?
-    private let claim: PrefetchQueue.Claim
+    private let claim: QueueJobs.Claim
 
     private init(_ id: Int, _ run: JobRun, _ batch: BatchContext, of worker: WorkerContext) {
         self.worker = worker
@@ -35,7 +35,7 @@ final class JobTask: Sendable {
         guard let batch = await worker.batches.context(of: claim.batch) else { return worker.jobs.end(id) }
         if claim.deliveries >= 3 && claim.job.entries.count > 1 {
             await worker.redis.persist { queue async throws(RedisError) in
-                try await queue.split(
+                try await queue.jobs.split(
                     worker: worker.registration.name, claim: claim, into: claim.job.split(into: 8))
             }
             return worker.jobs.forget(id)
@@ -71,7 +71,7 @@ final class JobTask: Sendable {
     private func runURLs() async {
         var open = zip(claim.job.entries.indices, claim.job.entries).filter { claim.outcomes[$0.0] == 0 }
             .map { URLRun(self, position: $0, entry: $1) }
-        var settled: [PrefetchQueue.Settled] = []
+        var settled: [QueueReports.Settled] = []
         takeOut(of: &open, into: &settled) { $0.invalid() }
         if batch.policy.asksBeforeCache { await takeOutListed(&open, &settled) }
         takeOutCached(&open, &settled)
@@ -98,8 +98,8 @@ final class JobTask: Sendable {
     }
 
     private func takeOut(
-        of open: inout [URLRun], into settled: inout [PrefetchQueue.Settled],
-        _ ending: (URLRun) -> PrefetchQueue.Settled?
+        of open: inout [URLRun], into settled: inout [QueueReports.Settled],
+        _ ending: (URLRun) -> QueueReports.Settled?
     ) {
         open.removeAll { url in
             guard let item = ending(url) else { return false }
@@ -110,7 +110,7 @@ final class JobTask: Sendable {
 
     /// Ends the URLs that the cache has. A hit costs microseconds and needs no task of its own. Where none of the first is there, the others
     /// are only looked for when it is their turn, which is needed anyway.
-    private func takeOutCached(_ open: inout [URLRun], _ settled: inout [PrefetchQueue.Settled]) {
+    private func takeOutCached(_ open: inout [URLRun], _ settled: inout [QueueReports.Settled]) {
         // These are asked about one by one.
         guard !batch.loadOptions.questionsHits else { return }
         var looked = 0
@@ -125,7 +125,7 @@ final class JobTask: Sendable {
     }
 
     /// Ends the URLs that are on the list of failed ones.
-    private func takeOutListed(_ open: inout [URLRun], _ settled: inout [PrefetchQueue.Settled]) async {
+    private func takeOutListed(_ open: inout [URLRun], _ settled: inout [QueueReports.Settled]) async {
         guard !batch.options.retryFailed, !open.isEmpty else { return }
         let timeToLive = batch.policy.lapses ? batch.options.blacklistTTL : 0
         guard let listed = await listed(open.map(\.entry.url), timeToLive: timeToLive) else { return }
@@ -140,7 +140,7 @@ final class JobTask: Sendable {
         // Refused for a reason that is none of the known ones, it is asked again; where the list itself is broken nothing is on it.
         for _ in 0..<3 where !worker.shutdown.draining.isOpen {
             let found = await worker.redis.persist { queue async throws(RedisError) in
-                try await queue.listed(urls, timeToLive: timeToLive)
+                try await queue.failedURLs.listed(urls, timeToLive: timeToLive)
             }
             if let found { return found }
         }

@@ -33,7 +33,7 @@ public actor PrefetchWorker {
             redis, name: "prefetch-worker-bell", following: queue.keys.root, onPlaces: close)
         let context = WorkerContext(configuration, queue: queue, manager: manager)
         var heart = PrefetchQueue(redis, client: "prefetch-worker-heartbeat", name: name, patience: .zero)
-        heart.notice = { [complaints = context.complaints] in complaints.say($0) }
+        heart.redis.notice = { [complaints = context.complaints] in complaints.say($0) }
         let (disk, transfers, downloader) = (manager.cache.disk, manager.cache.transfers, manager.downloader)
         let heartbeat = Heartbeat(
             queue: heart, jobs: context.jobs, lease: configuration.lease, hold: context.hold,

@@ -17,7 +17,9 @@ final class ReapLoop: Sendable {
             do { try await Task.sleep(for: .milliseconds(Int.random(in: 0...100))) } catch { return }
             var mayBeMore = true
             while mayBeMore {
-                let result = await worker.redis.persist { queue async throws(RedisError) in try await queue.reap() }
+                let result = await worker.redis.persist { queue async throws(RedisError) in
+                    try await queue.workers.reap()
+                }
                 mayBeMore = if case .reaped? = result { true } else { false }
             }
         }

@@ -17,7 +17,7 @@ final class Registration: Sendable {
         var totals = PrefetchCounts()
         /// The part of it under the name it has now: what it did under another is told by that one's record.
         var ownTotals = PrefetchCounts()
-        var orders = PrefetchQueue.WorkerOrders()
+        var orders = QueueWorkers.WorkerOrders()
     }
 
     private let configuration: PrefetchWorker.Configuration
@@ -42,18 +42,18 @@ final class Registration: Sendable {
     /// What it was first to settle under the name it has.
     var ownTotals: PrefetchCounts { state.withLock { $0.ownTotals } }
     /// What it was last told by `prefetch-coord`.
-    var orders: PrefetchQueue.WorkerOrders { state.withLock { $0.orders } }
+    var orders: QueueWorkers.WorkerOrders { state.withLock { $0.orders } }
 
     /// The reply to a claim was read.
     func didClaim(_ sequence: Int) { state.withLock { $0.sequence = sequence } }
 
     /// Notes what it is told to do. Orders are given to the process, not to the name it has.
-    func take(_ orders: PrefetchQueue.WorkerOrders) { state.withLock { $0.orders = orders } }
+    func take(_ orders: QueueWorkers.WorkerOrders) { state.withLock { $0.orders = orders } }
 
     /// Counts what it was first to settle.
     ///
     /// * `name`: the name under which it was reported.
-    func count(_ items: [PrefetchQueue.Settled], as name: String) {
+    func count(_ items: [QueueReports.Settled], as name: String) {
         state.withLock { state in
             for item in items {
                 state.totals[item.outcome] += 1
@@ -75,7 +75,7 @@ final class Registration: Sendable {
             let (name, about) = nextName()
             let joined = try await redis.first(waitsOutRefusal: true) {
                 [lease = configuration.lease] queue async throws(RedisError) in
-                try await queue.join(worker: name, lease: lease, about: about)
+                try await queue.workers.join(worker: name, lease: lease, about: about)
             }
             if isIn(joined, as: name) { return true }
         }
@@ -103,7 +103,7 @@ final class Registration: Sendable {
             let (name, about) = nextName()
             let joined = await redis.persist(until: shutdown.draining) {
                 [lease = configuration.lease] queue async throws(RedisError) in
-                try await queue.join(worker: name, lease: lease, about: about)
+                try await queue.workers.join(worker: name, lease: lease, about: about)
             }
             if isIn(joined, as: name) { break }
         }

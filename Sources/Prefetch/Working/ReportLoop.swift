@@ -41,7 +41,7 @@ final class ReportLoop {
     /// Everything the worker still has to say, before it leaves: what it knows is reported, its jobs go back.
     nonisolated(nonsending) func end() async {
         var last = worker.redis.queue
-        last.patience = .seconds(2)
+        last.redis.patience = .seconds(2)
         await reportAll(through: last, isLast: true)
         do throws(RedisError) {
             try await tellHosts(through: last)
@@ -52,7 +52,7 @@ final class ReportLoop {
         }
         let name = worker.registration.name
         do throws(RedisError) {
-            try await last.release(worker: name, leaving: true)
+            try await last.jobs.release(worker: name, leaving: true)
             worker.configuration.history?.left(name)
         } catch {
             // Redis is away: the lease runs out and others take the jobs.
@@ -77,7 +77,7 @@ final class ReportLoop {
         }
         if needsSync, await !sync() { return }
         let reports = ready.map { _, run, context in
-            PrefetchQueue.Report(
+            QueueReports.Report(
                 job: run.claim.job.name, batch: run.claim.batch, base: run.claim.job.base,
                 count: run.claim.job.entries.count, isFinal: run.open <= 0, settled: run.unreported,
                 keepDetails: context?.keepDetails ?? 0, lapse: (context?.options ?? BatchOptions()).lapse)
@@ -88,7 +88,7 @@ final class ReportLoop {
         // What ended with open URLs goes back without blame.
         var unfinished: [(id: Int, run: JobRun)] = []
         do throws(RedisError) {
-            let (answers, server) = try await queue.report(
+            let (answers, server) = try await queue.reports.send(
                 reports, worker: name, cache: cache, namesServer: history != nil)
             history?.confirmed(name, number, server: server, reports, answers)
             worker.redis.answers()
@@ -112,7 +112,7 @@ final class ReportLoop {
     }
 
     /// Remembers whose reports Redis took, and whose have to wait.
-    private func note(_ answers: [PrefetchQueue.Answer], of batches: [BatchIdentity]) {
+    private func note(_ answers: [QueueReports.Answer], of batches: [BatchIdentity]) {
         let failed = Set(zip(batches, answers).filter { $1.refusal != nil }.map(\.0))
         for batch in Set(batches) {
             if failed.contains(batch) { refused.refuse(batch) } else { refused.accept(batch) }
@@ -126,7 +126,7 @@ final class ReportLoop {
         // What was claimed under an earlier name went back when that was reaped.
         let own = unfinished.filter { $0.run.worker == name }
         if !own.isEmpty {
-            try await queue.release(worker: name, jobs: own.map { $0.run.claim.name }, leaving: false)
+            try await queue.jobs.release(worker: name, jobs: own.map { $0.run.claim.name }, leaving: false)
             worker.configuration.history?.released(name, own.map { $0.run.claim.job.name })
         }
         for (id, _) in unfinished { worker.jobs.didGiveBack(id) }
@@ -183,7 +183,7 @@ final class ReportLoop {
                 (hosts, tallies) = (HostTally(), tallies + 1)
             }
             guard let (part, token) = untold else { return }
-            try await queue.tally(part, worker: worker.registration.name, token: token)
+            try await queue.hosts.tally(part, worker: worker.registration.name, token: token)
             untold = nil
         }
     }

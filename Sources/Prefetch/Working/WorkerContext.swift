@@ -28,7 +28,7 @@ final class WorkerContext: Sendable {
         complaints = Complaints(configuration.onEvent)
         shutdown = Shutdown()
         var queue = queue
-        queue.notice = { [complaints] in complaints.say($0) }
+        queue.redis.notice = { [complaints] in complaints.say($0) }
         redis = PersistentQueue(queue, shutdown: shutdown, complaints: complaints, onEvent: configuration.onEvent)
         keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)
         jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads, history: configuration.history)

@@ -82,7 +82,7 @@ struct AppendCommand: AsyncParsableCommand {
                 throw ValidationError(
                     "queryDiskSync is for a list of its own; a batch that is open has its hits from workers")
             }
-            let id = try await session.queue.resolve(batch)
+            let id = try await session.queue.catalog.resolve(batch)
             let appender = ListAppender(queue: session.patient, batch: id, list: list, window: window, jobSize: jobSize)
             if resume { try await requireUnfinished(list, of: id, session.queue) }
             let output = OpenBatchOutput(id: id, list: ListFile.isStream(file) ? list.path : file, session: session)
@@ -92,7 +92,9 @@ struct AppendCommand: AsyncParsableCommand {
             // A copy of a list that the batch has already is wanted by nobody.
             if added.segment.path != list.absolutePath { given.removeCopy() }
             if json {
-                if let status = try await session.queue.status(of: id) { Console.print(BatchJSON.object(status).text) }
+                if let status = try await session.queue.batches.status(of: id) {
+                    Console.print(BatchJSON.object(status).text)
+                }
             } else {
                 Console.print(text(added, of: id))
             }
@@ -100,8 +102,8 @@ struct AppendCommand: AsyncParsableCommand {
     }
 
     private func requireUnfinished(_ list: URLList, of id: String, _ queue: PrefetchQueue) async throws {
-        let pushed = try await queue.status(of: id)?.pushed ?? 0
-        guard try await queue.lists(of: id).contains(where: { $0.hash == list.hash && $0.end > pushed }) else {
+        let pushed = try await queue.batches.status(of: id)?.pushed ?? 0
+        guard try await queue.lists.segments(of: id).contains(where: { $0.hash == list.hash && $0.end > pushed }) else {
             throw PrefetchError(
                 .notFound, "\(id) has no such list that is not queued to its end",
                 hint: "add it: prefetch-coord append \(id) \(Shell.quoted(file))")

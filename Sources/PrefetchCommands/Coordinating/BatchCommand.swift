@@ -40,9 +40,11 @@ struct BatchRemoveCommand: AsyncParsableCommand {
         try await Session.with(location) { session in
             let queue = session.queue
             var ids: Set<String> = []
-            for name in batches { ids.insert(try await queue.resolve(name)) }
+            for name in batches { ids.insert(try await queue.catalog.resolve(name)) }
             // Newest first: a retry is younger than what it retries.
-            let found = try await queue.statuses(of: ids.sorted()).sorted { ($0.created, $0.id) > ($1.created, $1.id) }
+            let found = try await queue.batches.statuses(of: ids.sorted()).sorted {
+                ($0.created, $0.id) > ($1.created, $1.id)
+            }
             for status in found {
                 if status.state == .running { throw Self.running(status.id) }
                 if let retry = status.retriedBy, !ids.contains(retry) { throw Self.retried(status.id, by: retry) }
@@ -51,7 +53,7 @@ struct BatchRemoveCommand: AsyncParsableCommand {
             try confirmation.ask(
                 "remove \(names) from Redis, with what was skipped and why, and leave the images", "batch rm")
             for status in found {
-                switch try await queue.remove(batch: status.id) {
+                switch try await queue.batches.remove(batch: status.id) {
                 case .removed, .gone: Console.print("removed \(TerminalText.escaped(status.id))")
                 case .running: throw Self.running(status.id)
                 case .retriedBy(let retry): throw Self.retried(status.id, by: retry)

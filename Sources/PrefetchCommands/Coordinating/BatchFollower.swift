@@ -116,7 +116,7 @@ struct BatchFollower: Sendable {
     /// Explains each address that the policy refused, once.
     private func tellRefusals(_ named: inout Set<String>) async throws(PrefetchError) {
         do throws(RedisError) {
-            for (host, message) in try await queue.refusals(of: id) where named.insert(host).inserted {
+            for (host, message) in try await queue.reports.refusals(of: id) where named.insert(host).inserted {
                 guard named.count <= 20 else { continue }
                 Console.note("refused: \(TerminalText.escaped(message))")
                 Console.note("hint: if that network is yours, \(allowNetHint(host))")
@@ -129,9 +129,9 @@ struct BatchFollower: Sendable {
 
     private func load(_ status: BatchStatus) async -> WorkerLoad {
         do throws(RedisError) {
-            var load = WorkerLoad(try await queue.workerReports())
+            var load = WorkerLoad(try await queue.workers.reports())
             load.last = try await LastURLs.read(status, queue)
-            if load.isHeldByHosts { load.hostsLeftAlone = try await queue.troubledHosts().count { $0.isLeftAlone } }
+            if load.isHeldByHosts { load.hostsLeftAlone = try await queue.hosts.troubled().count { $0.isLeftAlone } }
             return load
         } catch { return WorkerLoad() }
     }
@@ -140,7 +140,8 @@ struct BatchFollower: Sendable {
     private func describe(_ skipped: [SettledURL]) async -> [String] {
         guard !skipped.isEmpty else { return [] }
         let details: [Int: FailureDetail]
-        do throws(RedisError) { details = try await queue.details(of: id, indices: skipped.map(\.index)) } catch {
+        do throws(RedisError) { details = try await queue.results.details(of: id, indices: skipped.map(\.index)) } catch
+        {
             details = [:]
         }
         return skipped.compactMap { item in

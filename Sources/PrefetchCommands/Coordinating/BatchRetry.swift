@@ -26,7 +26,7 @@ struct BatchRetry: Sendable {
     /// * `joinsRunning`: a retry that runs is worked on; otherwise only one that is not fed to its end is gone on with.
     /// - Throws: `notFound`; `stopped` where the newest runs; what reading its skipped lines throws.
     func open(joinsRunning: Bool) async throws(PrefetchError) -> Opening {
-        let id = try await queue.resolve(name)
+        let id = try await queue.catalog.resolve(name)
         while true {
             let chain = try await BatchChain.read(id, queue: queue)
             let newest = chain.newest
@@ -46,7 +46,7 @@ struct BatchRetry: Sendable {
             try await entries.forEach { _ async throws(PrefetchError) in false }
             let made: String?
             do throws(RedisError) {
-                made = try await queue.retry(
+                made = try await queue.batches.retry(
                     of: newest, root: chain.root.id, host: ThisHost.name, maxPerHost: maxPerHost,
                     nonce: UUID().uuidString)
             } catch {

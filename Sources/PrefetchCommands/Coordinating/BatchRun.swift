@@ -63,7 +63,7 @@ struct BatchRun: Sendable {
         let id = batch.id
         let protection = await protect(queue, id)
         defer { withExtendedLifetime(protection) {} }
-        batch.isFresh = try await queue.status(of: id)?.counts.finished == 0
+        batch.isFresh = try await queue.batches.status(of: id)?.counts.finished == 0
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         if batch.total == 0 {
             _ = try await batch.feed({ _ in })
@@ -77,18 +77,18 @@ struct BatchRun: Sendable {
             WorkerSupervisor.Configuration(
                 arguments: { arguments(session, worker: $0) }, workers: settings.workers,
                 output: output?.descriptor ?? STDERR_FILENO, inherited: document?.descriptor),
-            progress: { (try? await queue.status(of: id))??.counts.finished ?? 0 },
+            progress: { (try? await queue.batches.status(of: id))??.counts.finished ?? 0 },
             onDeath: { pid, end in
                 Console.note(
                     "\(ProgressLines.clock) worker \(ThisHost.name):\(pid) ended by \(end); its URLs go to the others"
                 )
-                _ = try? await queue.reap(worker: "\(ThisHost.name):\(pid)", most: 1_000_000)
+                _ = try? await queue.workers.reap(worker: "\(ThisHost.name):\(pid)", most: 1_000_000)
             })
         let failure = await work(queue, batch, supervisor, stop, redisFailure)
         await output?.close()
         if let failure { throw failure }
         if let signal = stop.forced { return TerminationSignals.exitCode(signal) }
-        if let status = try await queue.status(of: id), status.state == .running {
+        if let status = try await queue.batches.status(of: id), status.state == .running {
             let finished = status.counts.finished
             throw PrefetchError(
                 .stopped,
@@ -207,7 +207,8 @@ struct BatchRun: Sendable {
     /// workers complain of the cache.
     private func protect(_ queue: PrefetchQueue, _ id: String) async -> CacheProtection? {
         let asked = WallClock.now
-        guard let status = try? await queue.status(of: id), let disk = try? DiskCache(directory: settings.cache),
+        guard let status = try? await queue.batches.status(of: id),
+            let disk = try? DiskCache(directory: settings.cache),
             let protection = try? CacheProtection(disk)
         else { return nil }
         try? protection.set(since: asked - Double(max(0, status.at - status.created)) / 1000)
@@ -215,7 +216,9 @@ struct BatchRun: Sendable {
     }
 
     private func reapAll(_ queue: PrefetchQueue) async throws {
-        for worker in try await queue.workers() { _ = try await queue.reap(worker: worker, most: 1_000_000) }
+        for worker in try await queue.workers.names() {
+            _ = try await queue.workers.reap(worker: worker, most: 1_000_000)
+        }
     }
 
     private func arguments(_ session: Session, worker index: Int) -> [String] {
@@ -253,7 +256,7 @@ final class Failure: Sendable {
 extension BatchRun {
     /// The end of a batch: what was to be written, the summary, and the exit code.
     func finish(_ queue: PrefetchQueue, _ id: String, _ stop: StopRequest) async throws -> Int32 {
-        guard let status = try await queue.status(of: id) else {
+        guard let status = try await queue.batches.status(of: id) else {
             throw PrefetchError(.notFound, "Redis knows the batch \(id) no more", hint: "run it again")
         }
         if let report { return try await report(queue, status) }

@@ -135,7 +135,7 @@ enum BlacklistSource: Sendable {
             }
             let valid = entries.filter { !$0.isInvalid }.map(\.url)
             urls += valid.count
-            do throws(RedisError) { new += try await queue.addFailedURLs(valid) } catch { throw PrefetchError(error) }
+            do throws(RedisError) { new += try await queue.failedURLs.add(valid) } catch { throw PrefetchError(error) }
         }
         if bad > Self.mostNamed {
             Console.note("and \(Wording.count(bad - Self.mostNamed, "more line")) that are no URL")
@@ -159,7 +159,7 @@ enum BlacklistSource: Sendable {
         try await forEachGroup { entries async throws(PrefetchError) in
             all += entries.count
             // Whatever somebody has put there by hand can be taken off, be it a URL or not.
-            do throws(RedisError) { removed += try await queue.removeFailedURLs(entries.map(\.url)) } catch {
+            do throws(RedisError) { removed += try await queue.failedURLs.remove(entries.map(\.url)) } catch {
                 throw PrefetchError(error)
             }
         }

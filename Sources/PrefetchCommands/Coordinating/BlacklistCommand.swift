@@ -74,13 +74,13 @@ struct BlacklistClearCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await Session.with(location) { session in
-            let count = try await session.queue.failedURLCount()
+            let count = try await session.queue.failedURLs.count()
             if count > 0 {
                 try confirmation.ask(
                     "take \(Wording.count(count, "URL")) off the list of failed URLs, all there are", "blacklist clear")
             }
             // Also where it seems empty: what stands beside members that were removed by hand goes too.
-            try await session.queue.removeAllFailedURLs()
+            try await session.queue.failedURLs.removeAll()
             Console.print(count == 0 ? "the list of failed URLs is empty" : "removed \(Wording.count(count, "URL"))")
         }
     }
@@ -156,11 +156,11 @@ enum BlacklistLines {
     /// * `line`: the line of a member; nil leaves it out.
     /// * `to`: takes a block of lines; false ends it.
     static func write(
-        _ queue: PrefetchQueue, _ line: (PrefetchQueue.FailedURL) -> String?,
+        _ queue: PrefetchQueue, _ line: (FailedURLList.FailedURL) -> String?,
         to: ([UInt8]) throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) -> Int {
         var count = 0
-        try await queue.forEachFailedURL { group throws(PrefetchError) in
+        try await queue.failedURLs.forEach { group throws(PrefetchError) in
             var text: [UInt8] = []
             for failed in group {
                 guard let line = line(failed) else { continue }

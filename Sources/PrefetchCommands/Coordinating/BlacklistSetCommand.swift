@@ -34,8 +34,8 @@ struct BlacklistSetCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await Session.with(location) { session in
-            try await session.queue.setFailedURLLimit(most)
-            Console.print(FailedURLText.limit(try await session.queue.failedURLLimit()))
+            try await session.queue.failedURLs.setLimit(most)
+            Console.print(FailedURLText.limit(try await session.queue.failedURLs.limit()))
         }
     }
 }

@@ -33,7 +33,7 @@ struct CancelCommand: AsyncParsableCommand {
     func run() async throws {
         try await Session.with(location) { session in
             let id = try await meant(session.queue)
-            guard let before = try await session.queue.status(of: id) else {
+            guard let before = try await session.queue.batches.status(of: id) else {
                 throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
             }
             guard before.state == .running else {
@@ -44,15 +44,15 @@ struct CancelCommand: AsyncParsableCommand {
             try confirmation.ask(
                 "end \(TerminalText.escaped(id)) with \(Wording.count(open)) of \(Wording.count(before.total)) URLs open",
                 "cancel")
-            _ = try await session.queue.cancel(batch: id)
-            guard let after = try await session.queue.status(of: id) else { return }
+            _ = try await session.queue.batches.cancel(batch: id)
+            guard let after = try await session.queue.batches.status(of: id) else { return }
             for line in BatchText.summary(after) { Console.print(line) }
         }
     }
 
     private func meant(_ queue: PrefetchQueue) async throws -> String {
-        guard let slot else { return try await queue.resolve(batch) }
-        guard let id = try await queue.batch(inSlot: slot) else {
+        guard let slot else { return try await queue.catalog.resolve(batch) }
+        guard let id = try await queue.batches.batch(inSlot: slot) else {
             throw PrefetchError(
                 .notFound, "no running batch has the slot '\(slot)'", hint: "see them all: prefetch-coord status")
         }

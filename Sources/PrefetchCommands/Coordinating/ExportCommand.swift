@@ -72,7 +72,7 @@ struct ExportCommand: AsyncParsableCommand {
         }
         let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
-            let id = try await session.queue.resolve(name)
+            let id = try await session.queue.catalog.resolve(name)
             try await BatchOutput(
                 queue: session.queue, cache: cache, readOnly: readOnly.directories, listPath: list, merged: merge
             ).write(id, to: target)

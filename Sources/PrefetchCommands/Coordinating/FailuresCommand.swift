@@ -31,7 +31,7 @@ struct FailuresCommand: AsyncParsableCommand {
     func run() async throws {
         let list = try GivenList.repeatable(list)
         try await Session.with(location, looks: true) { session in
-            let id = try await session.queue.resolve(batch)
+            let id = try await session.queue.catalog.resolve(batch)
             // The newest retry has every line that is skipped still.
             let status = try await BatchChain.read(id, queue: session.queue).newest
             let reader = FailureReader(queue: session.queue, status: status, listPath: list)

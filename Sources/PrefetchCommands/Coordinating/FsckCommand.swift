@@ -49,7 +49,9 @@ struct FsckCommand: AsyncParsableCommand {
     func run() async throws {
         let histories = try history.map { try HistoryOutput(folder: $0, expect: expect) }
         try await Session.with(location) { session in
-            let ids = batch == nil ? try await session.queue.everyBatch() : [try await session.queue.resolve(batch)]
+            let ids =
+                batch == nil
+                ? try await session.queue.keySpace.everyBatch() : [try await session.queue.catalog.resolve(batch)]
             var findings = FsckFindings(most: all ? .max : FsckFindings.mostShown)
             if batch == nil {
                 for finding in try await QueueCheck(queue: session.queue).run() { findings.add(finding) }
@@ -96,7 +98,7 @@ struct FsckCommand: AsyncParsableCommand {
 
     /// The list of the dead; none where that is no list, which is among the findings.
     private static func dead(_ queue: PrefetchQueue) async -> (elements: [[UInt8]], count: Int) {
-        do throws(RedisError) { return try await queue.dead() } catch { return ([], 0) }
+        do throws(RedisError) { return try await queue.jobs.dead() } catch { return ([], 0) }
     }
 
     /// I5: a URL that counts as an image has one in the cache. Needs the cache and the list.

@@ -12,8 +12,8 @@ struct LostWorkers: Sendable {
         var present: Set<String> = []
         while !Task.isCancelled {
             do throws(RedisError) {
-                let now = Set(try await queue.workers())
-                let ends = try await queue.ends(ofWorkers: present.subtracting(now).sorted())
+                let now = Set(try await queue.workers.names())
+                let ends = try await queue.workerRecords.ends(ofWorkers: present.subtracting(now).sorted())
                 for (name, end) in ends.sorted(by: { $0.key < $1.key }) where end.state == .lost {
                     Console.note(
                         "\(ProgressLines.clock) \(batch) WARN worker=\(TerminalText.escaped(name)) lost returned=\(end.returned)"

@@ -43,7 +43,7 @@ struct OpenBatchOutput: Sendable {
         _ stop: StopRequest,
         _ body: @escaping @Sendable (@escaping @Sendable (OpenBatchFeeder.Notice) -> Void) async throws -> Void
     ) async throws {
-        let hint = try await session.queue.workers().isEmpty ? "; no worker is there yet" : ""
+        let hint = try await session.queue.workers.names().isEmpty ? "; no worker is there yet" : ""
         let said = Locked<ListFeeder.Wait?>(nil)
         let notice: @Sendable (OpenBatchFeeder.Notice) -> Void = { notice in
             switch notice {
@@ -67,7 +67,7 @@ struct OpenBatchOutput: Sendable {
                     return true
                 } ?? false
         } catch let error as PrefetchError where error.kind == .configuration {
-            if try await session.queue.status(of: id)?.endedBy == .deadline {
+            if try await session.queue.batches.status(of: id)?.endedBy == .deadline {
                 Console.note("\(TerminalText.escaped(id)) reached its deadline while it was fed")
                 throw ExitCode(4)
             }

@@ -27,7 +27,7 @@ struct PauseCommand: AsyncParsableCommand {
             let queue = session.queue
             let meant = try await target.resolve(queue)
             let resume = "\(Shell.program) resume \(target.words(meant))\(location.words)"
-            switch try await queue.pause(meant) {
+            switch try await queue.control.pause(meant) {
             case .gone: throw PauseArguments.gone(meant)
             case .over(let state): Console.print("\(PauseArguments.name(meant)) is \(state) already")
             case .done(let isNew):
@@ -63,7 +63,7 @@ struct ResumeCommand: AsyncParsableCommand {
         try await Session.with(location) { session in
             let queue = session.queue
             let meant = try await target.resolve(queue)
-            switch try await queue.resume(meant) {
+            switch try await queue.control.resume(meant) {
             case .gone: throw PauseArguments.gone(meant)
             case .over(let state): Console.print("\(PauseArguments.name(meant)) is \(state) already")
             case .done(let wasPaused):
@@ -93,14 +93,14 @@ struct PauseArguments: ParsableArguments {
         if worker?.isEmpty == true { throw ValidationError("--worker wants a name: prefetch-coord workers has them") }
     }
 
-    func resolve(_ queue: PrefetchQueue) async throws(PrefetchError) -> PrefetchQueue.PauseTarget {
+    func resolve(_ queue: PrefetchQueue) async throws(PrefetchError) -> QueueControl.PauseTarget {
         if all { return .queue }
-        if let worker { return .worker(try await queue.resolveWorker(worker)) }
-        return .batch(try await queue.resolve(batch))
+        if let worker { return .worker(try await queue.workerRecords.resolve(worker)) }
+        return .batch(try await queue.catalog.resolve(batch))
     }
 
     /// The target as it has to be typed.
-    func words(_ target: PrefetchQueue.PauseTarget) -> String {
+    func words(_ target: QueueControl.PauseTarget) -> String {
         switch target {
         case .queue: "--all"
         case .batch(let id): TerminalText.escaped(id)
@@ -108,7 +108,7 @@ struct PauseArguments: ParsableArguments {
         }
     }
 
-    static func name(_ target: PrefetchQueue.PauseTarget) -> String {
+    static func name(_ target: QueueControl.PauseTarget) -> String {
         switch target {
         case .queue: "the queue"
         case .batch(let id): TerminalText.escaped(id)
@@ -117,7 +117,7 @@ struct PauseArguments: ParsableArguments {
     }
 
     /// It was there a moment ago.
-    static func gone(_ target: PrefetchQueue.PauseTarget) -> PrefetchError {
+    static func gone(_ target: QueueControl.PauseTarget) -> PrefetchError {
         PrefetchError(.notFound, "\(name(target)) is gone", hint: "see what is there: prefetch-coord status")
     }
 }
@@ -125,15 +125,16 @@ struct PauseArguments: ParsableArguments {
 /// Pauses in words.
 private enum PauseText {
     /// What it is about, and how far that is.
-    static func subject(_ target: PrefetchQueue.PauseTarget, _ queue: PrefetchQueue) async throws -> String {
+    static func subject(_ target: QueueControl.PauseTarget, _ queue: PrefetchQueue) async throws -> String {
         switch target {
         case .queue:
-            let batches = try await queue.runningBatches().count
-            let workers = try await queue.workers().count
-            return "the queue '\(queue.queueName)' with \(Wording.count(batches, "running batch", "running batches")) "
+            let batches = try await queue.catalog.running().count
+            let workers = try await queue.workers.names().count
+            return
+                "the queue '\(queue.catalog.queueName)' with \(Wording.count(batches, "running batch", "running batches")) "
                 + "and \(Wording.count(workers, "worker"))"
         case .batch(let id):
-            guard let status = try await queue.status(of: id) else { return id }
+            guard let status = try await queue.batches.status(of: id) else { return id }
             let counts = status.counts
             return "\(TerminalText.escaped(id)) at \(Wording.share(counts.finished, of: status.total)), "
                 + "\(Wording.count(counts.finished)) of \(Wording.count(status.total)) finished"
@@ -144,15 +145,16 @@ private enum PauseText {
 
     /// What else is paused, so that nothing may happen all the same.
     static func others(
-        _ target: PrefetchQueue.PauseTarget, _ queue: PrefetchQueue, _ words: String
+        _ target: QueueControl.PauseTarget, _ queue: PrefetchQueue, _ words: String
     ) async throws -> [String] {
         var lines: [String] = []
-        if target != .queue, try await queue.queueOrders().isPaused {
+        if target != .queue, try await queue.control.orders().isPaused {
             lines.append("the queue is paused; it goes on with: prefetch-coord resume --all\(words)")
         }
-        let paused = try await queue.statuses(of: try await queue.runningBatches()).filter(\.isPaused).map(\.id)
+        let paused = try await queue.batches.statuses(of: try await queue.catalog.running()).filter(\.isPaused).map(
+            \.id)
         if target == .queue, !paused.isEmpty { lines.append("paused by themselves: \(named(paused))") }
-        let workers = try await queue.workerReports()
+        let workers = try await queue.workers.reports()
         let idle = workers.filter(\.report.isPaused).map(\.name)
         if !idle.isEmpty, idle.count == workers.count {
             lines.append(

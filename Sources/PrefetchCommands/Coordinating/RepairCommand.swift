@@ -64,17 +64,19 @@ struct RepairCommand: AsyncParsableCommand {
     /// The batches that Redis has, and the one it knows no more.
     private func meant(_ queue: PrefetchQueue, _ urls: URLList?) async throws -> (ids: [String], new: String?) {
         guard let urls else {
-            return (batch == nil ? try await queue.everyBatch() : [try await queue.resolve(batch)], nil)
+            return (
+                batch == nil ? try await queue.keySpace.everyBatch() : [try await queue.catalog.resolve(batch)], nil
+            )
         }
-        let known = try await queue.batches()
+        let known = try await queue.catalog.ids()
         let usual = urls.usualBatchID
         guard let batch else {
-            let same = try await queue.batches(ofList: urls.hash)
+            let same = try await queue.catalog.newest(ofList: urls.hash)
             if let found = same.running ?? same.newest { return ([found.id], nil) }
             return known.contains(usual) ? ([usual], nil) : ([], usual)
         }
         if known.contains(batch) || known.contains(where: { $0.hasPrefix(batch) }) {
-            return ([try await queue.resolve(batch)], nil)
+            return ([try await queue.catalog.resolve(batch)], nil)
         }
         guard PrefetchQueue.isValidBatchID(batch) else {
             throw PrefetchError(
@@ -96,7 +98,7 @@ struct RepairCommand: AsyncParsableCommand {
         var batch = NewBatch(list: urls)
         batch.name = id
         // What is left of it without its hash would be the new one's.
-        do throws(RedisError) { _ = try await queue.remove(batch: id) } catch { throw PrefetchError(error) }
+        do throws(RedisError) { _ = try await queue.batches.remove(batch: id) } catch { throw PrefetchError(error) }
         let opened = try await batch.open(in: queue)
         told.say(
             "made \(opened.id) again from \(TerminalText.escaped(urls.path)) with \(Wording.count(urls.total)) URLs and the "

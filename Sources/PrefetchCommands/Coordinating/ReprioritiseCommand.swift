@@ -36,8 +36,8 @@ struct ReprioritiseCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await Session.with(location) { session in
-            let id = try await session.queue.resolve(batch)
-            switch try await session.queue.reprioritise(batch: id, priority: priority, order: order) {
+            let id = try await session.queue.catalog.resolve(batch)
+            switch try await session.queue.control.reprioritise(batch: id, priority: priority, order: order) {
             case .gone: throw PauseArguments.gone(.batch(id))
             case .over(let state): Console.print("\(TerminalText.escaped(id)) is \(state) already")
             case .changed(let before, let now):

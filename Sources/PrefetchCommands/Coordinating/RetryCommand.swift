@@ -128,7 +128,7 @@ struct RetryCommand: AsyncParsableCommand {
         case .batch(let batch): opened = batch
         }
         if !json && !(wait && quiet) { Console.print(opened.id) }
-        let hint = try await session.queue.workers().isEmpty ? "; no worker is there yet" : ""
+        let hint = try await session.queue.workers.names().isEmpty ? "; no worker is there yet" : ""
         let end = try await session.untilStopped(stop) {
             try await opened.feed { wait in
                 for line in FeedingText.lines(wait, hint) { Console.note(line) }
@@ -143,7 +143,7 @@ struct RetryCommand: AsyncParsableCommand {
             throw PrefetchError(.notFound, "the batch \(opened.id) was \(state) while it was fed", hint: "retry again")
         }
         if wait { return try await follow(opened.id, session, stop) }
-        if json, let status = try await session.queue.status(of: opened.id) {
+        if json, let status = try await session.queue.batches.status(of: opened.id) {
             Console.print(BatchJSON.object(status).text)
         }
         Console.note("queued \(Wording.count(opened.total)) URLs as \(opened.id)\(hint)")

@@ -29,8 +29,8 @@ struct SealCommand: AsyncParsableCommand {
         try await Session.with(location) { session in
             let stop = StopRequest()
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-            let id = try await session.queue.resolve(batch)
-            switch try await session.queue.close(batch: id) {
+            let id = try await session.queue.catalog.resolve(batch)
+            switch try await session.queue.lists.close(batch: id) {
             case .closed("single"):
                 throw PrefetchError(
                     .configuration, "\(id) was not submitted with --open: it is sealed with its list",
@@ -46,7 +46,7 @@ struct SealCommand: AsyncParsableCommand {
                 try await OpenBatchOutput(id: id, session: session).feedToSeal(stop)
             case .pushed, .full: break
             }
-            guard let status = try await session.queue.status(of: id) else { return }
+            guard let status = try await session.queue.batches.status(of: id) else { return }
             Console.print(
                 json
                     ? BatchJSON.object(status).text

@@ -31,14 +31,14 @@ struct StatusCommand: AsyncParsableCommand {
     func run() async throws {
         try await Session.with(location, looks: true) { session in
             let queue = session.queue
-            let ids = batch == nil ? try await queue.batches() : [try await queue.resolve(batch)]
-            var statuses = try await queue.statuses(of: ids)
+            let ids = batch == nil ? try await queue.catalog.ids() : [try await queue.catalog.resolve(batch)]
+            var statuses = try await queue.batches.statuses(of: ids)
             // Of one batch everything that is added up is of one moment.
-            let look = batch == nil ? nil : try await queue.look(at: ids[0])
+            let look = batch == nil ? nil : try await queue.views.look(at: ids[0])
             if let look, !statuses.isEmpty { statuses[0].take(look.status) }
-            let workers = try await queue.workerReports()
+            let workers = try await queue.workers.reports()
             let oldest = batch == nil ? nil : try await oldest(of: statuses, queue)
-            let orders = try await queue.queueOrders()
+            let orders = try await queue.control.orders()
             let health = try await QueueHealth.read(queue)
             if json {
                 let batches = statuses.map {
@@ -67,7 +67,7 @@ struct StatusCommand: AsyncParsableCommand {
     /// nil of a batch that is over: it waits for nothing.
     private func oldest(of statuses: [BatchStatus], _ queue: PrefetchQueue) async throws(RedisError) -> [OpenURL]? {
         guard let status = statuses.first, status.state == .running else { return nil }
-        return try await queue.oldestOpenURLs(of: status)
+        return try await queue.openURLs.oldest(of: status)
     }
 
     private func printOne(
@@ -75,7 +75,7 @@ struct StatusCommand: AsyncParsableCommand {
     ) async throws {
         Console.print(BatchText.line(status, isColoured: isColoured))
         for line in BatchText.outcomes(status.counts) { Console.print(line) }
-        let lists = status.hasLists ? try await queue.lists(of: status.id) : []
+        let lists = status.hasLists ? try await queue.lists.segments(of: status.id) : []
         for list in lists.suffix(20) {
             Console.print(
                 "  list \(TerminalText.escaped(list.path)), \(Wording.count(list.total)) URLs from line \(Wording.count(list.line + 1))"
@@ -113,7 +113,7 @@ struct StatusCommand: AsyncParsableCommand {
                 }
             Console.print("  waiting for its list; go on with: prefetch-coord \(command)")
         }
-        for (host, message) in try await queue.refusals(of: status.id).prefix(20) {
+        for (host, message) in try await queue.reports.refusals(of: status.id).prefix(20) {
             Console.print(
                 "  refused \(TerminalText.escaped(host)): \(TerminalText.escaped(message)); workers open it with --allow-net"
             )

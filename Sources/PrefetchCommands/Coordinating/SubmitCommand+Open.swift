@@ -32,8 +32,8 @@ extension SubmitCommand {
     /// Goes on with an open batch that has this list; false where there is none.
     func resumeOpen(_ list: URLList, _ session: Session, _ stop: StopRequest) async throws -> Bool {
         // A batch of this list alone comes first: it needs its list to end.
-        guard try await session.queue.batches(ofList: list.hash).running == nil,
-            let found = try await session.queue.openBatch(withList: list.hash)
+        guard try await session.queue.catalog.newest(ofList: list.hash).running == nil,
+            let found = try await session.queue.catalog.openBatch(withList: list.hash)
         else { return false }
         Console.note(
             "going on with \(TerminalText.escaped(found.id)): \(Wording.count(found.pushed)) of \(Wording.count(found.total)) URLs are queued"
@@ -53,7 +53,9 @@ extension SubmitCommand {
 
     private func finishOpen(_ id: String, _ total: Int, _ session: Session, _ stop: StopRequest) async throws {
         if wait { return try await follow(id, session, stop) }
-        if json, let status = try await session.queue.status(of: id) { Console.print(BatchJSON.object(status).text) }
+        if json, let status = try await session.queue.batches.status(of: id) {
+            Console.print(BatchJSON.object(status).text)
+        }
         Console.note("queued \(Wording.count(total)) URLs as \(TerminalText.escaped(id)), which is open")
         Console.note("add a list:   \(Shell.program) append \(TerminalText.escaped(id)) FILE\(location.words)")
         Console.note("close it:     \(Shell.program) seal \(TerminalText.escaped(id))\(location.words)")

@@ -107,7 +107,7 @@ struct SubmitCommand: AsyncParsableCommand {
                     hint: "go on with: \(Shell.program) submit --resume \(name)")
             }
             if wait { return try await follow(id, session, stop) }
-            if json, let status = try await session.queue.status(of: id) {
+            if json, let status = try await session.queue.batches.status(of: id) {
                 Console.print(BatchJSON.object(status).text)
             }
             try await tellNext(id, list, session)
@@ -123,7 +123,7 @@ struct SubmitCommand: AsyncParsableCommand {
 
     /// The batch of this list that is not sealed.
     private func unfinished(_ queue: PrefetchQueue, _ list: URLList, _ file: String) async throws -> String {
-        guard let running = try await queue.batches(ofList: list.hash).running else {
+        guard let running = try await queue.catalog.newest(ofList: list.hash).running else {
             throw PrefetchError(
                 .notFound, "no unfinished batch has this list",
                 hint: "submit it as a new one: prefetch-coord submit \(Shell.quoted(file))")
@@ -141,7 +141,7 @@ struct SubmitCommand: AsyncParsableCommand {
         _ id: String, _ submission: BatchSubmission, _ session: Session, _ stop: StopRequest
     ) async throws -> Bool {
         let isFed = try await session.untilStopped(stop) {
-            let isEmpty = try await submission.queue.workers().isEmpty
+            let isEmpty = try await submission.queue.workers.names().isEmpty
             let hint = isEmpty ? " (no worker is there: \(workerCommand(session)))" : ""
             let told = quiet ? nil : tellQueued(id, session)
             defer { told?.cancel() }
@@ -149,7 +149,7 @@ struct SubmitCommand: AsyncParsableCommand {
                 for line in FeedingText.lines(wait, hint) { Console.note(line) }
             }
             guard case .closed(let state) = end, state != "done" else { return true }
-            if try await submission.queue.status(of: id)?.endedBy == .deadline {
+            if try await submission.queue.batches.status(of: id)?.endedBy == .deadline {
                 Console.note("\(TerminalText.escaped(id)) reached its deadline while it was fed")
                 guard wait else { throw ExitCode(4) }
                 return true
@@ -165,10 +165,11 @@ struct SubmitCommand: AsyncParsableCommand {
         let queue = session.queue
         return Task {
             while (try? await Task.sleep(for: .seconds(10))) != nil {
-                guard let status = try? await queue.status(of: id), status.state == .running, !status.isSealed else {
+                guard let status = try? await queue.batches.status(of: id), status.state == .running, !status.isSealed
+                else {
                     continue
                 }
-                let isAlone = (try? await queue.workers().isEmpty) ?? false
+                let isAlone = (try? await queue.workers.names().isEmpty) ?? false
                 Console.note(FeedingText.progress(status, isAlone: isAlone))
             }
         }
@@ -202,7 +203,7 @@ struct SubmitCommand: AsyncParsableCommand {
 
     /// What to type next.
     func tellWatch(_ id: String, _ session: Session) async throws {
-        if try await session.queue.workers().isEmpty {
+        if try await session.queue.workers.names().isEmpty {
             Console.note("no worker is there yet; start one: \(workerCommand(session))")
         }
         Console.note("watch it:     \(Shell.program) watch \(TerminalText.escaped(id))\(location.words)")

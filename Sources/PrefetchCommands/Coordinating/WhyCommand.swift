@@ -57,7 +57,7 @@ struct WhyCommand: AsyncParsableCommand {
                     "note: what became of each line of \(TerminalText.escaped(id)) is not known without its list, which cannot be read: --list FILE"
                 )
             }
-            let text = URLFactsText(url: url, facts: facts, cache: folder, queue: session.queue.queueName)
+            let text = URLFactsText(url: url, facts: facts, cache: folder, queue: session.queue.catalog.queueName)
             if json {
                 Console.print(text.object.text)
                 guard facts.isKnown else { throw ExitCode(66) }

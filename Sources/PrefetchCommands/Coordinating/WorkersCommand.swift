@@ -44,8 +44,8 @@ struct WorkersListCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await Session.with(location, looks: true) { session in
-            let (records, isComplete) = try await session.queue.workerRecords()
-            let orders = try await session.queue.queueOrders()
+            let (records, isComplete) = try await session.queue.workerRecords.all()
+            let orders = try await session.queue.control.orders()
             if json {
                 Console.print(
                     JSONText.object([

@@ -43,7 +43,7 @@ struct WorkersSetCommand: AsyncParsableCommand {
         if (maxConcurrentDownloads != nil) == isDefault {
             throw ValidationError("give --max-concurrent-downloads N, or --default")
         }
-        let range = PrefetchQueue.concurrencyRange
+        let range = QueueControl.concurrencyRange
         if let count = maxConcurrentDownloads, !range.contains(count) {
             throw ValidationError(
                 "--max-concurrent-downloads is a number from \(range.lowerBound) to \(range.upperBound), not \(count)")
@@ -54,16 +54,16 @@ struct WorkersSetCommand: AsyncParsableCommand {
         try await Session.with(location) { session in
             let queue = session.queue
             var name: String?
-            if let worker { name = try await queue.resolveWorker(worker) }
-            let told = try await queue.setConcurrency(maxConcurrentDownloads, worker: name)
+            if let worker { name = try await queue.workerRecords.resolve(worker) }
+            let told = try await queue.control.setConcurrency(maxConcurrentDownloads, worker: name)
             if let name, told == 0 { throw PauseArguments.gone(.worker(name)) }
             let count = maxConcurrentDownloads.map { "at most \(Wording.count($0, "transfer")) in flight" }
             if let name {
-                let fallback = try await queue.queueOrders().concurrency
+                let fallback = try await queue.control.orders().concurrency
                 let before = fallback.map { "\($0) in flight, as all were told" } ?? "as it was started"
                 Console.print("worker \(TerminalText.escaped(name)): \(count ?? before)")
             } else {
-                let who = "all workers of queue '\(queue.queueName)'"
+                let who = "all workers of queue '\(queue.catalog.queueName)'"
                 Console.print("\(who): \(count.map { "\($0) each" } ?? "as they were started")")
                 if told == 0 { Console.note("no worker is there now; those that come will keep to it") }
             }

@@ -61,7 +61,7 @@ struct DashCommand: AsyncParsableCommand {
         }
         try await Session.with(location) { session in
             var state = DashState()
-            if batch != nil { state.id = try await session.queue.resolve(batch) }
+            if batch != nil { state.id = try await session.queue.catalog.resolve(batch) }
             state.refresh = refresh.seconds
             state.isReadOnly = readonly
             state.place = Self.place(session.redis.redactedURL)

@@ -9,8 +9,8 @@ enum DashEffect: Sendable, Equatable {
     case reread
     case cancel(String)
     case retry(String)
-    case pause(PrefetchQueue.PauseTarget)
-    case resume(PrefetchQueue.PauseTarget)
+    case pause(QueueControl.PauseTarget)
+    case resume(QueueControl.PauseTarget)
     case prioritise(String, PrefetchPriority)
     /// Take a URL off the list of failed ones.
     case unlist(String)

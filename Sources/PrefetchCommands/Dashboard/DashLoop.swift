@@ -127,7 +127,7 @@ struct DashLoop: Sendable {
         case .resume(let target): said { () async throws(RedisError) in try await Self.resume(target, queue) }
         case .prioritise(let id, let priority):
             said { () async throws(RedisError) in
-                switch try await queue.reprioritise(batch: id, priority: priority, order: nil) {
+                switch try await queue.control.reprioritise(batch: id, priority: priority, order: nil) {
                 case .changed(_, let now): "\(id) has priority \(now.priority.rawValue)"
                 case .over(let state): "\(id) is \(state) already"
                 case .gone: "\(id) is gone"
@@ -135,12 +135,12 @@ struct DashLoop: Sendable {
             }
         case .unlist(let url):
             said { () async throws(RedisError) in
-                try await queue.removeFailedURLs([url]) == 1 ? "off the list of failed URLs" : "it is not on the list"
+                try await queue.failedURLs.remove([url]) == 1 ? "off the list of failed URLs" : "it is not on the list"
             }
         case .cancel(let id):
             state.notice = "cancelling \(id)"
             said { () async throws(RedisError) in
-                _ = try await queue.cancel(batch: id)
+                _ = try await queue.batches.cancel(batch: id)
                 return "\(id) was cancelled"
             }
         case .retry(let id):
@@ -150,9 +150,9 @@ struct DashLoop: Sendable {
     }
 
     private static func pause(
-        _ target: PrefetchQueue.PauseTarget, _ queue: PrefetchQueue
+        _ target: QueueControl.PauseTarget, _ queue: PrefetchQueue
     ) async throws(RedisError) -> String {
-        switch try await queue.pause(target) {
+        switch try await queue.control.pause(target) {
         case .done: "\(PauseArguments.name(target)) is paused; what is in flight ends"
         case .over(let state): "\(PauseArguments.name(target)) is \(state) already"
         case .gone: "\(PauseArguments.name(target)) is gone"
@@ -160,9 +160,9 @@ struct DashLoop: Sendable {
     }
 
     private static func resume(
-        _ target: PrefetchQueue.PauseTarget, _ queue: PrefetchQueue
+        _ target: QueueControl.PauseTarget, _ queue: PrefetchQueue
     ) async throws(RedisError) -> String {
-        switch try await queue.resume(target) {
+        switch try await queue.control.resume(target) {
         case .done: "\(PauseArguments.name(target)) goes on"
         case .over(let state): "\(PauseArguments.name(target)) is \(state) already"
         case .gone: "\(PauseArguments.name(target)) is gone"

@@ -34,7 +34,7 @@ struct DashReader: Sendable {
     /// A Redis that is away is reported, not waited for.
     init(_ queue: PrefetchQueue) {
         var queue = queue
-        queue.patience = .zero
+        queue.redis.patience = .zero
         self.queue = queue
     }
 
@@ -42,13 +42,13 @@ struct DashReader: Sendable {
         var reading = DashReading()
         let now = ContinuousClock.now
         if lastBrowse.withLock({ last in last.map { now - $0.at >= Self.pause } ?? true }) {
-            let look = try await queue.browse()
+            let look = try await queue.views.browse()
             reading.queue = look
             let newest = look.batches.first?.id
             lastBrowse.withLock { $0 = (now, newest) }
         }
         let newest = lastBrowse.withLock { $0?.newest }
-        guard let id = wish.id ?? newest, let look = try await queue.look(at: id) else { return reading }
+        guard let id = wish.id ?? newest, let look = try await queue.views.look(at: id) else { return reading }
         reading.look = look
         // Also those who came and went without a count.
         let before = present.withLock { present in
@@ -56,12 +56,13 @@ struct DashReader: Sendable {
             return present
         }
         let unknown = before.union(look.counts.keys).filter { look.workers[$0] == nil && !wish.ended.contains($0) }
-        for (name, end) in try await queue.ends(ofWorkers: Array(unknown.sorted().prefix(Self.mostEnds))) {
+        for (name, end) in try await queue.workerRecords.ends(ofWorkers: Array(unknown.sorted().prefix(Self.mostEnds)))
+        {
             reading.ends[name] = DashState.WorkerEnd(
                 isLost: end.state != .left, ended: end.ended, returned: end.returned)
         }
         if wish.wantsFailures, look.status.counts.skipped > 0 {
-            reading.failures = try await queue.someFailures(of: id, most: Self.mostFailures)
+            reading.failures = try await queue.results.someFailures(of: id, most: Self.mostFailures)
         }
         return reading
     }

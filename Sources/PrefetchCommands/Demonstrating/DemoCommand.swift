@@ -55,7 +55,7 @@ struct DemoCommand: AsyncParsableCommand {
         if !quiet { Console.note(Self.introduction(plan, origin)) }
         let command = try RunCommand.parse(arguments(list, origin))
         let run = try BatchRun(command: command, list: list, workerCount: workers) { queue, status in
-            let outcomes = try await queue.outcomes(of: status.id, range: 0..<status.total)
+            let outcomes = try await queue.results.outcomes(of: status.id, range: 0..<status.total)
             let verdict = DemoVerdict(plan, outcomes: outcomes)
             report(status, verdict, plan)
             return verdict.isAsPlanted ? 0 : 1

@@ -47,7 +47,7 @@ struct MetricsCommand: AsyncParsableCommand {
         let output: OutputFile? = if let textfile { try OutputFile(path: textfile) } else { nil }
         try await Session.with(location) { session in
             let began = ContinuousClock.now
-            let figures = try await session.queue.figures()
+            let figures = try await session.queue.views.figures()
             let took = (ContinuousClock.now - began) / .seconds(1)
             let text = (format ?? .prometheus).text(
                 QueueMetrics.families(figures, cache, took: took), queue: session.queue.keys.queue)

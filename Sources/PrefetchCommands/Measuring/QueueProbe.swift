@@ -13,7 +13,7 @@ struct QueueProbe: Sendable {
     /// A Redis that is away is told, not waited for.
     init(_ queue: PrefetchQueue, cache: String?) {
         var queue = queue
-        queue.patience = .zero
+        queue.redis.patience = .zero
         (self.queue, self.cache) = (queue, cache)
     }
 
@@ -33,7 +33,7 @@ struct QueueProbe: Sendable {
 
     private func metrics(_ format: MetricFormat) async -> MetricsServer.Response {
         let began = ContinuousClock.now
-        let figures = await inTime { () async throws(RedisError) in try await queue.figures() }
+        let figures = await inTime { () async throws(RedisError) in try await queue.views.figures() }
         let took = (ContinuousClock.now - began) / .seconds(1)
         let folder = cache.flatMap { QueueMetrics.Cache($0) }
         let families =

@@ -4,7 +4,7 @@ internal import WebImage
 /// A member of the list of failed URLs, in words and as JSON.
 enum FailedURLText {
     /// One line, without its end.
-    static func line(_ failed: PrefetchQueue.FailedURL) -> String {
+    static func line(_ failed: FailedURLList.FailedURL) -> String {
         "\(TerminalText.url(failed.url))  \(reason(failed.entry))" + (times(failed.entry).map { "  \($0)" } ?? "")
     }
 
@@ -38,14 +38,14 @@ enum FailedURLText {
     }
 
     /// How long the list may become.
-    static func limit(_ limit: PrefetchQueue.FailedURLLimit) -> String {
+    static func limit(_ limit: FailedURLList.Limit) -> String {
         limit.most == 0
             ? "the list of failed URLs has no limit"
             : "the list of failed URLs has at most \(Wording.count(limit.most, "URL"))"
     }
 
     /// One line of `blacklist list --json` and `blacklist export --json`.
-    static func object(_ failed: PrefetchQueue.FailedURL) -> JSONText {
+    static func object(_ failed: FailedURLList.FailedURL) -> JSONText {
         .object([("url", .url(failed.url))] + members(failed.entry))
     }
 }

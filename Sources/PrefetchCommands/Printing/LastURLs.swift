@@ -38,7 +38,7 @@ struct LastURLs: Equatable {
         guard status.state == .running, status.isSealed, !status.isHeld, (1...most).contains(left),
             status.at - max(status.last, status.created) >= quiet
         else { return nil }
-        let urls = try await queue.oldestOpenURLs(of: status, most: most)
+        let urls = try await queue.openURLs.oldest(of: status, most: most)
         return urls.isEmpty ? nil : LastURLs(count: left, urls, at: status.at)
     }
 

@@ -5,7 +5,7 @@ internal import WebImage
 enum QueueText {
     /// Nil where nothing was.
     /// * `words`: what a command needs to find the queue.
-    static func line(_ orders: PrefetchQueue.QueueOrders, words: String) -> String? {
+    static func line(_ orders: QueueControl.QueueOrders, words: String) -> String? {
         var parts: [String] = []
         if orders.isPaused {
             parts.append("the queue is paused; go on with: prefetch-coord resume --all\(words)")
@@ -16,9 +16,9 @@ enum QueueText {
         return parts.isEmpty ? nil : parts.joined(separator: "\n")
     }
 
-    static func object(_ queue: PrefetchQueue, _ orders: PrefetchQueue.QueueOrders) -> JSONText {
+    static func object(_ queue: PrefetchQueue, _ orders: QueueControl.QueueOrders) -> JSONText {
         .object([
-            ("name", .string(queue.queueName)), ("paused", .bool(orders.isPaused)),
+            ("name", .string(queue.catalog.queueName)), ("paused", .bool(orders.isPaused)),
             ("max_concurrent_downloads", orders.concurrency.map { .int($0) } ?? .null),
         ])
     }

@@ -73,7 +73,7 @@ struct BatchReport: Sendable {
         _ id: String, queue: PrefetchQueue, cache: String?, listPath: String?, logs: [String]
     ) async throws(PrefetchError) -> BatchReport {
         let look: BatchLook?
-        do throws(RedisError) { look = try await queue.look(at: id) } catch { throw PrefetchError(error) }
+        do throws(RedisError) { look = try await queue.views.look(at: id) } catch { throw PrefetchError(error) }
         guard let look else {
             throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
         }
@@ -103,8 +103,10 @@ struct BatchReport: Sendable {
     ) async throws(PrefetchError) -> [FailureDetail] {
         let some: [FailureDetail]
         do throws(RedisError) {
-            some = try await queue.someFailures(of: status.id, most: 20 * mostFailures).sorted { $0.key < $1.key }
-                .map(\.value)
+            some = try await queue.results.someFailures(of: status.id, most: 20 * mostFailures).sorted {
+                $0.key < $1.key
+            }
+            .map(\.value)
         } catch {
             throw PrefetchError(error)
         }

@@ -50,7 +50,7 @@ struct ReportCommand: AsyncParsableCommand {
         let cache = location.cacheFolder
         let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
-            let id = try await session.queue.resolve(batch)
+            let id = try await session.queue.catalog.resolve(batch)
             let report = try await BatchReport.read(
                 id, queue: session.queue, cache: cache, listPath: list, logs: transfers)
             let page = ReportPage(report: report).html.text

@@ -143,7 +143,7 @@ struct Session: Sendable {
 
     /// A batch; nil where it is gone.
     func status(of id: String) async throws(PrefetchError) -> BatchStatus? {
-        do throws(RedisError) { return try await queue.status(of: id) } catch {
+        do throws(RedisError) { return try await queue.batches.status(of: id) } catch {
             throw PrefetchError(error)
         }
     }

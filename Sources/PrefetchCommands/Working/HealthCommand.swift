@@ -45,7 +45,7 @@ struct HealthCommand: AsyncParsableCommand {
 
     private func look() async throws {
         try await Session.with(location, looks: true) { session in
-            let figures = try await session.queue.figures(mostBatches: 0)
+            let figures = try await session.queue.views.figures(mostBatches: 0)
             let host = ThisHost.name
             let workers = figures.workers.filter { name, worker in
                 self.worker.map { name.hasPrefix($0) } ?? (worker.report.host == host)

@@ -32,7 +32,7 @@ struct AwayRedisTests {
         try await bench.redis.start()
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
         #expect(submit.stderr.contains("connected after ") && submit.stdout == "urls\n", "\(submit.stderr)")
-        #expect(try await bench.queue.status(of: "urls")?.pushed == 2_000)
+        #expect(try await bench.queue.batches.status(of: "urls")?.pushed == 2_000)
         // Who only looks is told at once.
         await bench.redis.stop()
         try await bench.ran(["status"], exit: 69)
@@ -77,8 +77,8 @@ struct AwayRedisTests {
         try await untilSaid("Redis is back after ", submit)
         let workers = try await bench.workers(1)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
-        try await until { try await bench.queue.status(of: "urls")?.state == .done }
-        #expect(try await bench.queue.status(of: "urls")?.counts[.invalidURL] == 1_999)
+        try await until { try await bench.queue.batches.status(of: "urls")?.state == .done }
+        #expect(try await bench.queue.batches.status(of: "urls")?.counts[.invalidURL] == 1_999)
         for worker in workers { worker.signal(SIGTERM) }
         for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
     }

@@ -83,7 +83,7 @@ struct FaultBench {
 
     /// Until so many URLs of a batch have ended.
     func untilFinished(_ count: Int, _ batch: String = "urls") async throws {
-        try await until { try await queue.status(of: batch).map { $0.counts.finished >= count } ?? false }
+        try await until { try await queue.batches.status(of: batch).map { $0.counts.finished >= count } ?? false }
     }
 
     /// Until a batch is over. Every URL has ended well and once, nothing disagrees, and all workers leave in order when told.
@@ -91,8 +91,8 @@ struct FaultBench {
         _ count: Int, _ batch: String = "urls", workers: [ChildProcess] = [],
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
-        try await until { try await queue.status(of: batch)?.state == .done }
-        let status = try #require(try await queue.status(of: batch), sourceLocation: sourceLocation)
+        try await until { try await queue.batches.status(of: batch)?.state == .done }
+        let status = try #require(try await queue.batches.status(of: batch), sourceLocation: sourceLocation)
         #expect(status.counts.finished == count && status.total == count, sourceLocation: sourceLocation)
         #expect(
             status.counts[.downloaded] + status.counts[.hit] == count, "\(status.counts)",

@@ -33,7 +33,7 @@ struct GarbageTests {
         try await bench.redis("SET", "prefetch:{default}:jobs:typed", "mine")
         let workers = try await bench.workers(2)
         try await bench.untilFinished(48)
-        try await until { try await bench.queue.status(of: "other")?.state == .done }
+        try await until { try await bench.queue.batches.status(of: "other")?.state == .done }
         try await until { try await bench.redis("LLEN", "prefetch:{default}:dead").int == 5 }
         try await until { try await bench.ran(["status"]).stdout.contains("typed cannot be worked on: WRONGTYPE") }
         let status = try await bench.ran(["status"]).stdout
@@ -107,8 +107,8 @@ struct GarbageTests {
             ["submit", bench.list(500), "--name", "urls", "--job-size", "8", "--window", "20"], url: proxy.url)
         let workers = try await bench.workers(2, url: proxy.url)
         // A program whose first question is cut off may say so and end: from here on it must not.
-        try await until { try await bench.queue.workers().count == 2 }
-        try await until { try await bench.queue.status(of: "urls")?.pushed ?? 0 > 0 }
+        try await until { try await bench.queue.workers.names().count == 2 }
+        try await until { try await bench.queue.batches.status(of: "urls")?.pushed ?? 0 > 0 }
         proxy.arm(.cutBeforeReply, every: 7)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
         try await bench.untilFinished(500)

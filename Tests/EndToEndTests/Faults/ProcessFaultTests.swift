@@ -14,12 +14,12 @@ struct ProcessFaultTests {
         try await bench.submit(300)
         let dead = try await bench.workers(3)
         // One that is killed before it has a name is not missed.
-        try await until { try await bench.queue.workers().count == 3 }
+        try await until { try await bench.queue.workers.names().count == 3 }
         try await bench.untilFinished(60)
         for worker in dead { worker.signal(SIGKILL) }
         for worker in dead { #expect(await worker.wait() == .signalled(SIGKILL)) }
         let workers = try await bench.workers(1)
-        try await until { try await bench.queue.workers().count == 1 }
+        try await until { try await bench.queue.workers.names().count == 1 }
         let status = try await bench.ran(["status"])
         #expect(status.stdout.contains("lost within ten minutes: "), "\(status)")
         try await bench.expectAllThere(300, workers: workers)
@@ -33,13 +33,13 @@ struct ProcessFaultTests {
         try await bench.submit(400)
         let workers = try await bench.workers(2)
         // One that is stopped before it has a name is not given up.
-        try await until { try await bench.queue.workers().count == 2 }
+        try await until { try await bench.queue.workers.names().count == 2 }
         try await bench.untilFinished(60)
         workers[0].signal(SIGSTOP)
-        try await until { try await bench.queue.workers().count == 1 }
+        try await until { try await bench.queue.workers.names().count == 1 }
         workers[0].signal(SIGCONT)
         try await until { workers[0].stderr.contains("was given up by the others; going on under a new name") }
-        try await until { try await bench.queue.workers().count == 2 }
+        try await until { try await bench.queue.workers.names().count == 2 }
         try await bench.expectAllThere(400, workers: workers)
     }
 
@@ -51,11 +51,11 @@ struct ProcessFaultTests {
             try await bench.redis("INFO", "clients").string?.contains("blocked_clients:2") ?? false
         }
         workers[0].signal(SIGSTOP)
-        try await until { try await bench.queue.workers().count == 1 }
+        try await until { try await bench.queue.workers.names().count == 1 }
         try await bench.submit(50)
         try await bench.untilFinished(50)
         workers[0].signal(SIGCONT)
-        try await until { try await bench.queue.workers().count == 2 }
+        try await until { try await bench.queue.workers.names().count == 2 }
         try await bench.expectAllThere(50, workers: workers)
     }
 
@@ -71,18 +71,18 @@ struct ProcessFaultTests {
             let environment = ["LD_PRELOAD": library, "CLOCK_SHIFT": bench.folder.path(clock)]
             workers += try await bench.workers(1, environment: environment)
         }
-        try await until { try await bench.queue.workers().count == 2 }
+        try await until { try await bench.queue.workers.names().count == 2 }
         for (finished, offset) in [(60, "3600"), (120, "-3600"), (180, "0")] {
             try await bench.untilFinished(finished)
             bench.folder.write(Array("\(offset)\n".utf8), to: "jumping")
-            for left in try await bench.queue.workerRecords().records.compactMap(\.leaseLeft) {
+            for left in try await bench.queue.workerRecords.all().records.compactMap(\.leaseLeft) {
                 #expect(left <= 2000)
             }
         }
-        #expect(try await bench.queue.workers().count == 2)
+        #expect(try await bench.queue.workers.names().count == 2)
         try await bench.expectAllThere(300, workers: workers)
         // Both had a part in it, and neither was given up.
-        let records = try await bench.queue.workerRecords().records
+        let records = try await bench.queue.workerRecords.all().records
         #expect(records.count == 2 && records.allSatisfy { $0.finished > 0 && $0.state == .left }, "\(records)")
         for worker in workers { #expect(!worker.stderr.contains("given up")) }
         // The first one prints the time of its own clock: it was wrong.
@@ -123,7 +123,7 @@ struct ProcessFaultTests {
             1, ["--connect-timeout", "200ms", "--tries", "2", "--retry-delay", "10ms", "--host-patience", "1s"],
             environment: ["LD_PRELOAD": library])
         try await bench.ran(["submit", bench.folder.path("names.txt"), "--name", "names", "--wait"], exit: 3)
-        let status = try #require(try await bench.queue.status(of: "names"))
+        let status = try #require(try await bench.queue.batches.status(of: "names"))
         #expect(status.counts[.dns] == 30, "\(status.counts)")
         for worker in worker { worker.signal(SIGKILL) }
     }

@@ -42,9 +42,9 @@ struct RedisLossTests {
         #expect(isCut)
         try await bench.redis.start()
         try await bench.expectAllThere(500, "first")
-        #expect(try await bench.queue.status(of: "urls")?.isSealed != true)
+        #expect(try await bench.queue.batches.status(of: "urls")?.isSealed != true)
         try await bench.ran(["repair"])
-        if try await bench.queue.status(of: "urls") == nil {
+        if try await bench.queue.batches.status(of: "urls") == nil {
             try await bench.ran(["repair", "urls", "--list", list])
         } else {
             try await bench.ran(["submit", list, "--resume"])
@@ -67,7 +67,7 @@ struct RedisLossTests {
             #expect(rename(bench.redis.directory.path("appendonlydir"), bench.redis.directory.path("gone")) == 0)
             try await bench.redis.start()
         }
-        try await until { try await bench.queue.workers().count == 2 }
+        try await until { try await bench.queue.workers.names().count == 2 }
         let status = try await bench.ran(["status", "urls"], exit: 66)
         #expect(status.stderr.contains("there is no batch 'urls'"), "\(status)")
         #expect(try await bench.ran(["repair", "urls"], exit: 66).stderr.contains("no batch 'urls'"))
@@ -81,11 +81,11 @@ struct RedisLossTests {
         let list = bench.folder.path("urls.txt")
         let dry = try await bench.ran(["repair", "urls", "--list", list, "--dry-run"])
         #expect(dry.stdout.contains("would make urls again from \(list) with 400 URLs"))
-        #expect(try await bench.queue.status(of: "urls") == nil)
+        #expect(try await bench.queue.batches.status(of: "urls") == nil)
         let repair = try await bench.ran(["repair", "urls", "--list", list])
         #expect(repair.stdout.contains("made urls again") && repair.stdout.contains("--validate decode"), "\(repair)")
         try await bench.expectAllThere(400, workers: workers)
-        let counts = try #require(try await bench.queue.status(of: "urls")).counts
+        let counts = try #require(try await bench.queue.batches.status(of: "urls")).counts
         #expect(counts[.hit] >= 80, "\(counts)")
         #expect(bench.origin.requestCount() <= 400 + 2 * 8)
     }
@@ -114,8 +114,8 @@ struct RedisLossTests {
         #expect(submit.stderr.contains("no worker is there: ") && !submit.stderr.contains("window"))
         let workers = try await bench.workers(2)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
-        try await until { try await bench.queue.status(of: "urls")?.state == .done }
-        let counts = try #require(try await bench.queue.status(of: "urls")).counts
+        try await until { try await bench.queue.batches.status(of: "urls")?.state == .done }
+        let counts = try #require(try await bench.queue.batches.status(of: "urls")).counts
         #expect(counts.finished == 3001 && counts[.invalidURL] == 3000 && counts[.downloaded] == 1)
         for worker in workers { worker.signal(SIGTERM) }
         for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }

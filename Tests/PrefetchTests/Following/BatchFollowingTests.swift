@@ -61,7 +61,7 @@ struct BatchFollowingTests {
         var log = b.follow()
         try await b.settle(1)
         try await log.read(2)
-        _ = try await b.queue.cancel(batch: b.id)
+        _ = try await b.queue.batches.cancel(batch: b.id)
         let expected =
             b.lines(1, 1) + b.lines(2, 0, .cancelled) + b.lines(3, 2, .cancelled) + b.lines(4, 3, .cancelled) + [
                 "didFinish 1, 3", "completion 4, 3",
@@ -79,7 +79,7 @@ struct BatchFollowingTests {
         var log = b.follow()
         try await b.settle(1)
         try await log.read(2)
-        _ = try await b.queue.cancel(batch: b.id)
+        _ = try await b.queue.batches.cancel(batch: b.id)
         #expect(try await log.readToEnd() == b.lines(1, 1))
         #expect(await log.following.hasEnded)
         var late = b.follow(from: .present)
@@ -102,7 +102,7 @@ struct BatchFollowingTests {
         await #expect { try await none.look() } throws: { ($0 as? PrefetchError)?.kind == .notFound }
         var log = b.follow()
         try await log.look()
-        _ = try await b.queue.read([["DEL", RedisArgument(b.queue.keys.batch(b.id))]])
+        _ = try await b.queue.redis.read([["DEL", RedisArgument(b.queue.keys.batch(b.id))]])
         await #expect { _ = try await log.readToEnd() } throws: { ($0 as? PrefetchError)?.kind == .notFound }
     }
 
@@ -123,8 +123,8 @@ struct BatchFollowingTests {
         let b = try await batch(5, keepDetails: 1)
         let outcomes: [PrefetchOutcome] = [.downloaded, .httpError, .downloaded, .timeout, .badImage]
         for (index, outcome) in outcomes.enumerated() { try await b.settle(index, outcome, keepDetails: 1) }
-        let parent = try #require(try await b.queue.status(of: b.id))
-        _ = try await b.queue.open(
+        let parent = try #require(try await b.queue.batches.status(of: b.id))
+        _ = try await b.queue.batches.open(
             id: "r", nonce: "r", exactly: true,
             fields: [
                 ("total", "3"), ("retry_of", b.id), ("list", b.list.path), ("hash", b.list.hash), ("details", "1000"),
@@ -134,7 +134,7 @@ struct BatchFollowingTests {
         #expect(try await feeder.feed() == .sealed)
         var log = FollowerLog(BatchFollowing(queue: b.queue, batch: "r", from: .beginning))
         let job = PrefetchJob(batch: "r", base: 0, entries: [1, 3, 4].map { .init(line: $0 + 1, url: b.urls[$0]) })
-        _ = try await b.queue.report([QueueFixture.report(job, [.downloaded, .timeout, .hit])], worker: "w")
+        _ = try await b.queue.reports.send([QueueFixture.report(job, [.downloaded, .timeout, .hit])], worker: "w")
         #expect(
             try await log.readToEnd() == [
                 "progress 1/3", "didPrefetch http://h/1 1/3 downloaded", "progress 2/3",
@@ -176,10 +176,10 @@ struct BatchFollowingTests {
     func contradiction() async throws {
         let b = try await batch(2)
         try await b.settle(0)
-        _ = try await b.queue.read([["HSET", RedisArgument(b.queue.keys.batch(b.id)), "state", "done"]])
+        _ = try await b.queue.redis.read([["HSET", RedisArgument(b.queue.keys.batch(b.id)), "state", "done"]])
         var log = b.follow()
         await #expect { _ = try await log.readToEnd() } throws: { ($0 as? PrefetchError)?.kind == .software }
-        _ = try await b.queue.read([["SETRANGE", RedisArgument(b.queue.keys.outcomes(b.id)), "1", "c"]])
+        _ = try await b.queue.redis.read([["SETRANGE", RedisArgument(b.queue.keys.outcomes(b.id)), "1", "c"]])
         var odd = b.follow()
         await #expect { _ = try await odd.readToEnd() } throws: { error in
             (error as? PrefetchError)?.message.contains("outcome 99") == true
@@ -194,11 +194,11 @@ struct BatchFollowingTests {
         var codes = [UInt8](repeating: 1, count: 3 * OutcomeCopy.piece)
         (codes[0], codes[5]) = (0, 0)
         let ended = RedisArgument(codes.count - 2)
-        _ = try await b.queue.read([
+        _ = try await b.queue.redis.read([
             ["SET", outcomes, RedisArgument(codes)], ["HSET", batch, "finished", ended, "o1", ended],
         ])
         func reads() async throws -> Int {
-            let info = try await b.queue.read([["INFO", "commandstats"]])[0].get().string ?? ""
+            let info = try await b.queue.redis.read([["INFO", "commandstats"]])[0].get().string ?? ""
             let line = info.split(whereSeparator: \.isNewline).first { $0.hasPrefix("cmdstat_getrange:calls=") }
             return line.flatMap { Int($0.dropFirst(23).prefix { $0 != "," }) } ?? 0
         }

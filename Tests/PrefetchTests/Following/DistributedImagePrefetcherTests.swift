@@ -70,7 +70,7 @@ struct DistributedImagePrefetcherTests {
         let run = Task { [fixture] in
             // Burst workers leave where nothing runs: only once the batch is there.
             let queue = try fixture.queue()
-            while try await queue.runningBatches().isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+            while try await queue.catalog.running().isEmpty { try await Task.sleep(for: .milliseconds(2)) }
             return try await fixture.worker().run()
         }
         for try await event in try await prefetcher.events(for: all) {
@@ -93,7 +93,7 @@ struct DistributedImagePrefetcherTests {
         defer { unsetenv("TMPDIR") }
         let token = try await prefetcher(keepsLists: false).prefetch(urls(3))
         #expect(folder.contents().count == 1)
-        #expect(try await fixture.queue().status(of: token.id)?.listPath == folder.path(folder.contents()[0]))
+        #expect(try await fixture.queue().batches.status(of: token.id)?.listPath == folder.path(folder.contents()[0]))
         _ = try await fixture.worker().run()
         try await token.wait()
         #expect(folder.contents() == [])

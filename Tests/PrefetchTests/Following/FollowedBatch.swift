@@ -41,7 +41,7 @@ struct FollowedBatch {
     func settle(_ index: Int, _ outcome: PrefetchOutcome = .downloaded, keepDetails: Int = 1000) async throws {
         let job = PrefetchJob(batch: id, base: index, entries: [.init(line: index + 1, url: urls[index])])
         let report = QueueFixture.report(job, [outcome], keepDetails: keepDetails)
-        _ = try await queue.report([report.current(in: queue)], worker: "w")
+        _ = try await queue.reports.send([report.current(in: queue)], worker: "w")
     }
 
     func follow(

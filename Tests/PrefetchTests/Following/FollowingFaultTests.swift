@@ -15,8 +15,9 @@ struct FollowingFaultTests {
         let b = try await FollowedBatch(on: try FollowedBatch.queue(server.url), 24)
         let proxy = FaultProxy(target: server.socketPath)
         let other = PrefetchQueue(
-            connection: RedisConnection(try RedisConfiguration(url: proxy.url), name: "follower"), keys: b.queue.keys,
-            patience: nil)
+            ScriptRunner(
+                connection: RedisConnection(try RedisConfiguration(url: proxy.url), name: "follower"),
+                keys: b.queue.keys, patience: nil))
         let notices = Locked<[OutcomeTail.Notice]>([])
         var log = b.follow(on: other) { notice in notices.withLock { $0.append(notice) } }
         try await log.look()
@@ -47,7 +48,7 @@ struct FollowingFaultTests {
         await server.kill9()
         #expect(truncate(file, about.st_size) == 0)
         try await server.start()
-        #expect(try await b.queue.status(of: b.id)?.counts.finished == 3)
+        #expect(try await b.queue.batches.status(of: b.id)?.counts.finished == 3)
         // Three of the four come again, one of them otherwise; with a new one in between.
         try await b.settle(3, .downloaded)
         try await b.settle(4, .httpError)
@@ -73,8 +74,9 @@ struct FollowingFaultTests {
         let (away, back) = (Latch(), Latch())
         let notices = Locked<[OutcomeTail.Notice]>([])
         let other = PrefetchQueue(
-            connection: RedisConnection(try RedisConfiguration(url: server.url), name: "follower"),
-            keys: b.queue.keys, patience: nil)
+            ScriptRunner(
+                connection: RedisConnection(try RedisConfiguration(url: server.url), name: "follower"),
+                keys: b.queue.keys, patience: nil))
         var log = b.follow(on: other) { notice in
             notices.withLock { $0.append(notice) }
             if case .redisAway = notice { away.open() } else { back.open() }
@@ -120,9 +122,9 @@ struct FollowingFaultTests {
         #expect(reason.contains("wants a password") && notices.withLock { $0.count } == 1)
         // A calling of its own, as of the URLs of a follower.
         var queue = b.queue
-        queue.forbearance = .milliseconds(300)
+        queue.redis.forbearance = .milliseconds(300)
         let second = ContinuousClock.now
-        await #expect { _ = try await queue.workers() } throws: { ($0 as? RedisError)?.code == .refused }
+        await #expect { _ = try await queue.workers.names() } throws: { ($0 as? RedisError)?.code == .refused }
         #expect(ContinuousClock.now - second >= .milliseconds(100))
     }
 

@@ -20,7 +20,7 @@ struct OpenBatchFollowingTests {
 
     private func settle(_ f: QueueFixture, _ index: Int, _ outcome: PrefetchOutcome = .downloaded) async throws {
         let job = PrefetchJob(batch: "b", base: index, entries: [.init(line: index + 1, url: "http://detail/\(index)")])
-        _ = try await f.queue.report([QueueFixture.report(job, [outcome]).current(in: f.queue)], worker: "w")
+        _ = try await f.queue.reports.send([QueueFixture.report(job, [outcome]).current(in: f.queue)], worker: "w")
     }
 
     private func open(_ f: QueueFixture) async throws {
@@ -51,7 +51,7 @@ struct OpenBatchFollowingTests {
         #expect(!log.hasEnded && log.lines.count == 10)
         let last = try await add(f, "d", 1)
         #expect(last == 5)
-        #expect(try await f.queue.close(batch: "b") == .pushed(6))
+        #expect(try await f.queue.lists.close(batch: "b") == .pushed(6))
         try await settle(f, 5)
         let lines = try await log.readToEnd()
         #expect(
@@ -70,7 +70,7 @@ struct OpenBatchFollowingTests {
         try await open(f)
         for index in 0..<20 { _ = try await add(f, "l\(index)", 2) }
         for index in 0..<40 { try await settle(f, index, index == 7 || index == 6 ? .dns : .hit) }
-        _ = try await f.queue.close(batch: "b")
+        _ = try await f.queue.lists.close(batch: "b")
         // Those of the list that has gone were skipped: Redis has their details.
         folder.write([], to: "l3")
         var log = FollowerLog(BatchFollowing(queue: f.queue, batch: "b", from: .beginning))
@@ -94,6 +94,6 @@ struct OpenBatchFollowingTests {
         let lines = try await log.readToEnd()
         #expect(lines.filter { $0.hasSuffix("cancelled") }.count == 2)
         #expect(lines.suffix(2) == ["didFinish 1, 2", "completion 3, 2"])
-        #expect(try await f.queue.status(of: "b")?.endedBy == .deadline)
+        #expect(try await f.queue.batches.status(of: "b")?.endedBy == .deadline)
     }
 }

@@ -32,8 +32,8 @@ struct BatchChainTests {
     }
 
     private func retry(_ f: QueueFixture, _ id: String, nonce: String = "n") async throws -> String? {
-        let status = try #require(try await f.queue.status(of: id))
-        return try await f.queue.retry(of: status, root: "urls", host: "here", nonce: nonce)
+        let status = try #require(try await f.queue.batches.status(of: id))
+        return try await f.queue.batches.retry(of: status, root: "urls", host: "here", nonce: nonce)
     }
 
     private func merged(_ f: QueueFixture, _ id: String) async throws -> [BatchResults.Line] {
@@ -55,8 +55,8 @@ struct BatchChainTests {
         #expect(try await retry(f, "urls", nonce: "a") == "urls.2")
         #expect(try await retry(f, "urls", nonce: "a") == "urls.2")
         #expect(try await retry(f, "urls", nonce: "b") == nil)
-        let first = try #require(try await f.queue.status(of: "urls"))
-        let second = try #require(try await f.queue.status(of: "urls.2"))
+        let first = try #require(try await f.queue.batches.status(of: "urls"))
+        let second = try #require(try await f.queue.batches.status(of: "urls.2"))
         #expect(first.retriedBy == "urls.2" && second.retryOf == "urls")
         #expect(second.total == 2 && second.options.retryFailed && !first.options.retryFailed)
         #expect(second.listHash == first.listHash && second.listPath == first.listPath)
@@ -64,7 +64,8 @@ struct BatchChainTests {
         #expect(try await f.field("keep", of: "urls.2") == "60")
         // Of the same list another batch has taken the next name.
         #expect(
-            try await f.queue.open(id: "urls", nonce: "c", exactly: false, fields: [("total", "3")]) == "urls.3")
+            try await f.queue.batches.open(id: "urls", nonce: "c", exactly: false, fields: [("total", "3")]) == "urls.3"
+        )
         try await end(f, "urls.2", [5, 1])
         #expect(try await retry(f, "urls.2") == "urls.4")
         for id in ["urls", "urls.2", "urls.4"] {
@@ -73,7 +74,7 @@ struct BatchChainTests {
         }
         #expect(try await BatchChain.read("urls.3", queue: f.queue).batches.map(\.id) == ["urls.3"])
         // Retries are no batches of the list: `run` does not go on with them.
-        #expect(try await f.queue.batches(ofList: first.listHash).newest?.id == "urls")
+        #expect(try await f.queue.catalog.newest(ofList: first.listHash).newest?.id == "urls")
     }
 
     @Test("A link to a batch that is gone, or whose name another one has, counts as none")
@@ -83,10 +84,10 @@ struct BatchChainTests {
         try await end(f, "urls", [1, 5])
         #expect(try await retry(f, "urls", nonce: "a") == "urls.2")
         try await f.redis("DEL", f.keys.batch("urls.2"))
-        #expect(try await f.queue.status(of: "urls")?.retriedBy == nil)
+        #expect(try await f.queue.batches.status(of: "urls")?.retriedBy == nil)
         #expect(try await BatchChain.read("urls", queue: f.queue).batches.count == 1)
         #expect(try await retry(f, "urls", nonce: "b") == "urls.2")
-        #expect(try await f.queue.status(of: "urls")?.retriedBy == "urls.2")
+        #expect(try await f.queue.batches.status(of: "urls")?.retriedBy == "urls.2")
         // The name is a new batch's now.
         try await f.redis("DEL", f.keys.batch("urls.2"))
         try await f.open("urls.2", fields: [("total", "2")])
@@ -94,7 +95,7 @@ struct BatchChainTests {
         #expect(try await retry(f, "urls", nonce: "c") == "urls.3")
         // And the other way round: the retried batch is gone, its name is another's.
         try await end(f, "urls.3", [5])
-        let orphan = try #require(try await f.queue.status(of: "urls.3"))
+        let orphan = try #require(try await f.queue.batches.status(of: "urls.3"))
         try await f.redis("DEL", f.keys.batch("urls"))
         _ = try await root(f, lines: 1)
         #expect(try await BatchChain.read("urls.3", queue: f.queue).batches.map(\.id) == ["urls.3"])
@@ -121,7 +122,7 @@ struct BatchChainTests {
         #expect(try await retry(f, "urls") == "urls.2")
         #expect(try await seconds("urls") == [-1, -1])
         try await f.push("urls.2", sizes: [2])
-        _ = try await f.queue.seal(batch: "urls.2", total: 2)
+        _ = try await f.queue.batches.seal(batch: "urls.2", total: 2)
         let again = try await f.claim("w", 2)[0].job
         try await f.finish(again, "w")
         #expect(try await f.field("state", of: "urls.2") == "done")
@@ -129,7 +130,7 @@ struct BatchChainTests {
             #expect(try await seconds(id).allSatisfy { (900...1000).contains($0) }, "\(id)")
         }
         try await f.redis("EXPIRE", f.keys.batch("urls"), "5")
-        #expect(try await f.queue.remove(batch: "urls.2") == .removed)
+        #expect(try await f.queue.batches.remove(batch: "urls.2") == .removed)
         #expect(try await seconds("urls").allSatisfy { (900...1000).contains($0) })
         #expect(try await f.findings("urls") == [])
     }

@@ -79,7 +79,7 @@ struct BatchCheckTests {
         try await f.fill(sizes: [2, 2, 2], fields: [("total", "6")])
         try await f.join("w", "v")
         let jobs = try await f.claim("w", 1, count: 2).map(\.job)
-        _ = try await f.queue.report(
+        _ = try await f.queue.reports.send(
             [QueueFixture.report(jobs[0], [.downloaded, .badImage], isFinal: false)], worker: "w")
         #expect(try await f.findings("b") == [])
         return f
@@ -99,7 +99,7 @@ struct BatchCheckTests {
     func noFindings() async throws {
         let f = try await planted()
         let job = QueueFixture.jobs("b", from: 2, sizes: [2])[0]
-        try await f.queue.split(worker: "w", claim: job.claim, into: job.split(into: 2))
+        try await f.queue.jobs.split(worker: "w", claim: job.claim, into: job.split(into: 2))
         #expect(try await f.findings("b") == [])
         _ = try await f.claim("v", 1, count: 2)
         #expect(try await f.findings("b") == [])

@@ -105,7 +105,7 @@ struct HistoryCheckTests {
         let server = try await f.queue.connection.serverFacts().runID
         let folder = TemporaryDirectory()
         for (number, lines) in lines.enumerated() {
-            let head = "1\tprefetch-history\t1\thost\t7\t\(f.queue.queueName)\n"
+            let head = "1\tprefetch-history\t1\thost\t7\t\(f.queue.catalog.queueName)\n"
             var text = head + lines.map { "5\t\($0)\n" }.joined().replacing("$", with: server)
             if text.hasSuffix("=\n") { text.removeLast() }
             folder.write(Array(text.utf8), to: "host-\(number)-1.history")

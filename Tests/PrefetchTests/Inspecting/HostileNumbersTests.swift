@@ -34,7 +34,7 @@ struct HostileNumbersTests {
             let report = QueueFixture.report(claim.job, first, isFinal: false) {
                 $0.list = $0.failure?.url
             }
-            _ = try await f.queue.report([report], worker: "w")
+            _ = try await f.queue.reports.send([report], worker: "w")
         }
         let job = try #require(claims.first?.job)
         try await f.redis("HSET", f.keys.tries("b"), job.name, "2", job.name + "!", "1")
@@ -65,25 +65,25 @@ struct HostileNumbersTests {
     private func readAll(_ f: QueueFixture) async {
         let queue = f.queue
         for id in ["b", "open", "old"] {
-            if let look = try? await queue.look(at: id) {
+            if let look = try? await queue.views.look(at: id) {
                 _ = look.status.elapsed
                 _ = look.status.didFinish
-                _ = try? await queue.oldestOpenURLs(of: look.status)
+                _ = try? await queue.openURLs.oldest(of: look.status)
                 _ = try? await FailureReader(queue: queue, status: look.status).forEach { _ in true }
             }
             _ = try? await BatchCheck(queue: queue, batch: id).run()
             _ = try? await BatchChain.read(id, queue: queue)
-            _ = try? await queue.workerCounts(of: id)
-            _ = try? await queue.someFailures(of: id, most: 10)
-            _ = try? await queue.lists(of: id)
+            _ = try? await queue.results.workerCounts(of: id)
+            _ = try? await queue.results.someFailures(of: id, most: 10)
+            _ = try? await queue.lists.segments(of: id)
         }
-        _ = try? await queue.figures()
-        _ = try? await queue.workerRecords()
+        _ = try? await queue.views.figures()
+        _ = try? await queue.workerRecords.all()
         _ = try? await QueueHealth.read(queue)
-        _ = try? await queue.troubledHosts()
-        _ = try? await queue.failedURL("http://h/b/1")
+        _ = try? await queue.hosts.troubled()
+        _ = try? await queue.failedURLs.find("http://h/b/1")
         _ = try? await URLFacts.read("http://h/b/1", key: "http://h/b/1", queue: queue, cache: nil, batches: 9)
-        _ = try? await queue.forEachFailedURL { _ in true }
+        _ = try? await queue.failedURLs.forEach { _ in true }
     }
 
     @Test("Each field of each key says each of these, and each key is of each type: whatever reads it comes back")
@@ -133,7 +133,7 @@ struct HostileNumbersTests {
         }
         #expect(changes > 500)
         // And it is as it was: nothing of this broke what reads.
-        #expect(try await f.queue.status(of: "b")?.total == 8)
+        #expect(try await f.queue.batches.status(of: "b")?.total == 8)
     }
 
     @Test(
@@ -149,7 +149,7 @@ struct HostileNumbersTests {
             }
         }
         await readAll(f)
-        let status = try await f.queue.status(of: "b")
+        let status = try await f.queue.batches.status(of: "b")
         #expect(status.map { (0...BatchStatus.mostURLs).contains($0.total) } ?? true)
     }
 
@@ -177,8 +177,8 @@ struct HostileNumbersTests {
                 try await f.redis("ZADD", f.keys.deadlines, "1", id)
             }
             try await f.redis("HSET", f.keys.batch("bad"), "keep", value, "total", value, "finished", value)
-            try await f.queue.endDue()
-            #expect(try await f.queue.status(of: "good")?.state == .cancelled, "\(value)")
+            try await f.queue.batches.endDue()
+            #expect(try await f.queue.batches.status(of: "good")?.state == .cancelled, "\(value)")
         }
     }
 }

@@ -7,8 +7,8 @@ import WebImage
 @Suite("The oldest open URLs", .timeLimit(.minutes(1)))
 struct OpenURLTests {
     private func oldest(_ fixture: QueueFixture, _ batch: String = "b") async throws -> [OpenURL] {
-        let status = try #require(try await fixture.queue.status(of: batch))
-        return try await fixture.queue.oldestOpenURLs(of: status)
+        let status = try #require(try await fixture.queue.batches.status(of: batch))
+        return try await fixture.queue.openURLs.oldest(of: status)
     }
 
     @Test("What is claimed comes first, then what waits in Redis, then what is not pushed")
@@ -27,7 +27,7 @@ struct OpenURLTests {
         #expect(urls[4].detail == "6")
         try await fixture.finish(job, "w")
         #expect(try await oldest(fixture).map(\.index) == [2, 3, 4])
-        _ = try await fixture.queue.cancel(batch: "b")
+        _ = try await fixture.queue.batches.cancel(batch: "b")
         #expect(try await oldest(fixture).isEmpty)
     }
 
@@ -48,11 +48,11 @@ struct OpenURLTests {
         let older = OpenURLNote(batch: "b", index: 5, state: .transferring, claimed: 30_000, elapsed: 700)
         for (worker, notes) in [("v", [ended, retrying, other]), ("w", [older])] {
             let text = notes.map { $0.encoded + "\n" }.joined()
-            _ = try await fixture.queue.beat(
+            _ = try await fixture.queue.workers.beat(
                 worker: worker, lease: 60_000, trouble: false, batches: [], about: [("oldest", text)])
         }
         let report = QueueFixture.report(first, [.downloaded, nil, nil], isFinal: false)
-        _ = try await fixture.queue.report([report], worker: "v")
+        _ = try await fixture.queue.reports.send([report], worker: "v")
         let urls = try await oldest(fixture)
         #expect(urls.map(\.index) == [5, 1])
         #expect(urls.map(\.state) == [.transferring, .retrying])

@@ -21,8 +21,8 @@ struct ReadingTests {
         let job = try await f.claim("w", 1)[0].job
         let outcomes: [PrefetchOutcome] = [.downloaded, .httpError, .invalidURL, .hit, .badImage]
         let report = QueueFixture.report(job, Array(outcomes.prefix(finish)), keepDetails: keepDetails)
-        _ = try await f.queue.report([report], worker: "w")
-        return try #require(try await f.queue.status(of: "b"))
+        _ = try await f.queue.reports.send([report], worker: "w")
+        return try #require(try await f.queue.batches.status(of: "b"))
     }
 
     private func failures(_ reader: FailureReader, most: Int = .max) async throws -> [String] {
@@ -63,9 +63,9 @@ struct ReadingTests {
                 _ = try await f.redis("HINCRBY", key, field + code, "1")
             }
         }
-        let status = try #require(try await f.queue.status(of: "b"))
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.counts[.unknown] == 2 && status.counts[.badImage] == 1 && status.didFinish == (2, 3))
-        #expect(try await f.queue.workerCounts(of: "b")["w"]?[.unknown] == 2)
+        #expect(try await f.queue.results.workerCounts(of: "b")["w"]?[.unknown] == 2)
         #expect(try await f.findings("b") == [])
         var lines: [String] = []
         let results = try await BatchResults(BatchChain.read("b", queue: f.queue), queue: f.queue)
@@ -87,8 +87,8 @@ struct ReadingTests {
     func cancelled() async throws {
         let f = try await QueueFixture()
         _ = try await batch(f, keepDetails: 1000, finish: 2)
-        _ = try await f.queue.cancel(batch: "b")
-        let status = try #require(try await f.queue.status(of: "b"))
+        _ = try await f.queue.batches.cancel(batch: "b")
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.counts[.cancelled] == 3 && status.didFinish == (1, 4))
         #expect(
             try await failures(FailureReader(queue: f.queue, status: status)) == [
@@ -116,7 +116,7 @@ struct ReadingTests {
     func resolve() async throws {
         let f = try await QueueFixture()
         func fails(_ name: String?, _ says: String) async {
-            await #expect { try await f.queue.resolve(name) } throws: { error in
+            await #expect { try await f.queue.catalog.resolve(name) } throws: { error in
                 let error = error as? PrefetchError
                 return error?.kind == .notFound && "\(error?.message ?? "") \(error?.hint ?? "")".contains(says)
             }
@@ -127,15 +127,15 @@ struct ReadingTests {
             try await f.open(id)
             try await f.redis("ZADD", f.keys.batches, String(time), id)
         }
-        #expect(try await f.queue.resolve(nil) == "cats-7")
-        #expect(try await f.queue.resolve("") == "cats-7")
-        #expect(try await f.queue.resolve("c") == "cats-7")
-        #expect(try await f.queue.resolve("urls-1") == "urls-1")
-        #expect(try await f.queue.resolve("urls-1.") == "urls-1.2")
+        #expect(try await f.queue.catalog.resolve(nil) == "cats-7")
+        #expect(try await f.queue.catalog.resolve("") == "cats-7")
+        #expect(try await f.queue.catalog.resolve("c") == "cats-7")
+        #expect(try await f.queue.catalog.resolve("urls-1") == "urls-1")
+        #expect(try await f.queue.catalog.resolve("urls-1.") == "urls-1.2")
         await fails("urls", "urls-1, urls-1.2")
         await fails("dogs", "the newest are cats-7, urls-1.2, urls-1")
         try await f.redis("DEL", f.keys.batch("cats-7"))
-        #expect(try await f.queue.resolve(nil) == "urls-1.2")
+        #expect(try await f.queue.catalog.resolve(nil) == "urls-1.2")
         #expect(try await f.redis("ZCARD", f.keys.batches).int == 2)
     }
 
@@ -146,11 +146,11 @@ struct ReadingTests {
             try await f.open(id, fields: [("hash", id == "c" ? "other" : "same")])
             try await f.redis("ZADD", f.keys.batches, String(time), id)
         }
-        _ = try await f.queue.cancel(batch: "b")
-        let found = try await f.queue.batches(ofList: "same")
+        _ = try await f.queue.batches.cancel(batch: "b")
+        let found = try await f.queue.catalog.newest(ofList: "same")
         #expect(found.newest?.id == "b" && found.running?.id == "a")
-        #expect(try await f.queue.batches(ofList: "none").newest == nil)
-        #expect(try await f.queue.runningBatches() == ["a", "c"])
+        #expect(try await f.queue.catalog.newest(ofList: "none").newest == nil)
+        #expect(try await f.queue.catalog.running() == ["a", "c"])
     }
 
     @Test("What cannot be read of an options text has its default")

@@ -15,14 +15,15 @@ struct URLFactsTests {
         try await f.open(id)
         let job = PrefetchJob(
             batch: id, base: 0, entries: urls.enumerated().map { .init(line: $0.offset + 1, url: $0.element) })
-        _ = try await f.queue.push(batch: id, offset: 0, window: "all", count: urls.count, jobs: [job.encoded()])
-        _ = try await f.queue.seal(batch: id, total: urls.count)
-        _ = try await f.queue.join(worker: "w-\(id)", lease: 60_000, about: [])
+        _ = try await f.queue.batches.push(
+            batch: id, offset: 0, window: "all", count: urls.count, jobs: [job.encoded()])
+        _ = try await f.queue.batches.seal(batch: id, total: urls.count)
+        _ = try await f.queue.workers.join(worker: "w-\(id)", lease: 60_000, about: [])
         let claimed = try await f.claim("w-\(id)", 1)[0].job
         let report = QueueFixture.report(claimed, Array(repeating: .timeout, count: urls.count)) { item in
             item.failure?.detail = "line\t\(item.position + 1)"
         }
-        _ = try await f.queue.report([report], worker: "w-\(id)")
+        _ = try await f.queue.reports.send([report], worker: "w-\(id)")
         // The order of batches is by milliseconds.
         let time = try await f.redis("ZSCORE", f.keys.batches, id).int ?? 0
         while (try await f.redis("TIME").array?.map { $0.int ?? 0 }).map({ $0[0] * 1000 + $0[1] / 1000 }) == time {}
@@ -48,7 +49,7 @@ struct URLFactsTests {
         let nothing = try await read(0)
         #expect(nothing.endings.isEmpty && nothing.batchesRead == 0 && !nothing.isKnown)
         #expect(try await read(9, "http://h/2").isKnown == false)
-        _ = try await f.queue.addFailedURLs(["http://h/2"])
+        _ = try await f.queue.failedURLs.add(["http://h/2"])
         #expect(try await read(9, "http://h/2").listing != nil)
     }
 
@@ -63,9 +64,9 @@ struct URLFactsTests {
             _ = try await f.queue.connection.command(
                 (["HSET", f.keys.skipped("b")] + fields).map { RedisArgument($0) })
         }
-        #expect(try await f.queue.keptDetails(of: "b", url: "http://h/77").map(\.line) == [78, 2578])
-        #expect(try await f.queue.keptDetails(of: "b", url: "http://h/2500").isEmpty)
-        #expect(try await f.queue.keptDetails(of: "none", url: "http://h/1").isEmpty)
+        #expect(try await f.queue.results.keptDetails(of: "b", url: "http://h/77").map(\.line) == [78, 2578])
+        #expect(try await f.queue.results.keptDetails(of: "b", url: "http://h/2500").isEmpty)
+        #expect(try await f.queue.results.keptDetails(of: "none", url: "http://h/1").isEmpty)
     }
 
     @Test("The cache is asked by the key, and what is no file there is no image")

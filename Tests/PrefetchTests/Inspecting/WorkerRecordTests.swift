@@ -10,12 +10,12 @@ struct WorkerRecordTests {
     @Test("Present ones come by name with their lease, then those that are gone, the newest first")
     func states() async throws {
         let f = try await QueueFixture()
-        #expect(try await f.queue.workerRecords().records.isEmpty)
+        #expect(try await f.queue.workerRecords.all().records.isEmpty)
         for name in ["c", "b", "a", "old"] {
             let about = [("host", "h"), ("pid", "7"), ("version", "1")]
-            #expect(try await f.queue.join(worker: name, lease: 60_000, about: about))
+            #expect(try await f.queue.workers.join(worker: name, lease: 60_000, about: about))
         }
-        _ = try await f.queue.beat(
+        _ = try await f.queue.workers.beat(
             worker: "a", lease: 60_000, trouble: false, batches: [],
             about: [
                 ("in_flight", "5"), ("checking", "3"), ("waiting_for_host", "2"), ("finished", "9"), ("skipped", "1"),
@@ -23,10 +23,10 @@ struct WorkerRecordTests {
                 ("trouble", "the disk is full"),
             ])
         try await f.redis("ZADD", f.keys.workers, "XX", "1", "b")
-        try await f.queue.release(worker: "old", leaving: true)
+        try await f.queue.jobs.release(worker: "old", leaving: true)
         try await f.redis("HSET", f.keys.worker("old"), "ended", "5")
-        #expect(try await f.queue.reap(worker: "c") == .reaped(worker: "c", jobs: 0))
-        let (records, isComplete) = try await f.queue.workerRecords()
+        #expect(try await f.queue.workers.reap(worker: "c") == .reaped(worker: "c", jobs: 0))
+        let (records, isComplete) = try await f.queue.workerRecords.all()
         #expect(isComplete)
         #expect(records.map(\.id) == ["a", "b", "c", "old"])
         #expect(records.map(\.state) == [.running, .overdue, .lost, .left])
@@ -53,14 +53,14 @@ struct WorkerRecordTests {
             let job = try await f.claim("w", sequence)[0].job
             try await f.finish(job, "w", job.batch == "x" ? .downloaded : .timeout)
         }
-        try await f.queue.release(worker: "w", leaving: true)
-        let records = try await f.queue.workerRecords().records
+        try await f.queue.jobs.release(worker: "w", leaving: true)
+        let records = try await f.queue.workerRecords.all().records
         #expect(records.map(\.id) == ["v", "w"])
         #expect(records[1].finished == 5 && records[1].skipped == 2 && records[1].bytes == 300)
         #expect(records[0].finished == 0)
         // What they have left Redis with is in its own word only.
         try await f.redis("HSET", f.keys.worker("w"), "finished", "100", "skipped", "1")
-        let again = try #require(try await f.queue.workerRecords().records.last)
+        let again = try #require(try await f.queue.workerRecords.all().records.last)
         #expect(again.finished == 100 && again.skipped == 2)
     }
 }

@@ -20,15 +20,15 @@ struct AppendingTests {
     @discardableResult
     private func append(
         _ f: QueueFixture, _ list: URLList, nonce: String? = nil, again: Bool = false
-    ) async throws -> PrefetchQueue.AppendResult {
-        try await f.queue.append(
+    ) async throws -> QueueLists.AppendResult {
+        try await f.queue.lists.append(
             list, to: "b", nonce: nonce ?? "n\(UInt64.random(in: 0...UInt64.max))", host: "h", again: again)
     }
 
     private func push(
         _ f: QueueFixture, _ segment: ListSegment, offset: Int, sizes: [Int], window: String = "all"
-    ) async throws -> PrefetchQueue.PushResult {
-        try await f.queue.push(
+    ) async throws -> QueueBatches.PushResult {
+        try await f.queue.batches.push(
             batch: "b", offset: offset, window: window, count: sizes.reduce(0, +), of: segment,
             jobs: QueueFixture.jobs("b", from: offset, sizes: sizes).map { $0.encoded() })
     }
@@ -38,7 +38,7 @@ struct AppendingTests {
         for name in ["state", "sealed", "closing", "pushed", "total", "lines"] {
             state.append(try await f.field(name, of: "b") ?? "-")
         }
-        return state + (try await f.queue.lists(of: "b").map { "\($0.base) \($0.line) \($0.hash)" })
+        return state + (try await f.queue.lists.segments(of: "b").map { "\($0.base) \($0.line) \($0.hash)" })
     }
 
     @Test("OPEN makes the first list a list of the batch, once however often it is sent")
@@ -49,11 +49,11 @@ struct AppendingTests {
                 ("open", "1"), ("total", "3"), ("lines", "5"), ("list", "/a b"), ("hash", "aa"), ("host", "h"),
             ])
         }
-        let segment = try #require(try await f.queue.lists(of: "b").first)
-        #expect(try await f.queue.lists(of: "b").count == 1)
+        let segment = try #require(try await f.queue.lists.segments(of: "b").first)
+        #expect(try await f.queue.lists.segments(of: "b").count == 1)
         #expect(segment.number == 0 && segment.base == 0 && segment.line == 0 && segment.end == 3)
         #expect(segment.lines == 5 && segment.hash == "aa" && segment.host == "h" && segment.path == "/a b")
-        let status = try #require(try await f.queue.status(of: "b"))
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.isOpen && status.hasLists && status.total == 3 && !status.isSealed)
         // It is that list, whoever adds it.
         #expect(try await append(f, list("aa", 3)) == .listed(segment, isNew: false, pushed: 0))
@@ -124,32 +124,32 @@ struct AppendingTests {
         #expect(try await push(f, other, offset: 3, sizes: [2]) == .closed("unlisted"))
         #expect(try await push(f, b, offset: 3, sizes: [1, 1]) == .pushed(5))
         #expect(try await f.field("sealed", of: "b") == "0")
-        #expect(try await f.queue.seal(batch: "b", total: 5) == .closed("open"))
+        #expect(try await f.queue.batches.seal(batch: "b", total: 5) == .closed("open"))
         #expect(try await f.findings("b") == [])
     }
 
     @Test("CLOSE seals at once where all is pushed, or with the last URL, and completes what has ended")
     func close() async throws {
         let f = try await QueueFixture()
-        #expect(try await f.queue.close(batch: "b") == .closed("gone"))
+        #expect(try await f.queue.lists.close(batch: "b") == .closed("gone"))
         try await open(f)
         guard case .listed(let a, _, _) = try await append(f, list("aa", 3)) else { return }
         try await f.join("w")
         #expect(try await push(f, a, offset: 0, sizes: [2]) == .pushed(2))
         #expect(try await f.finish(try await f.claim("w", 1)[0].job, "w") == 2)
-        for _ in 0..<2 { #expect(try await f.queue.close(batch: "b") == .at(2)) }
-        #expect(try await f.queue.status(of: "b")?.isOpen == false)
+        for _ in 0..<2 { #expect(try await f.queue.lists.close(batch: "b") == .at(2)) }
+        #expect(try await f.queue.batches.status(of: "b")?.isOpen == false)
         #expect(try await append(f, list("bb", 2)) == .closed("sealed"))
         // The same command again after a kill: its list is there, and is fed to its end.
         #expect(try await append(f, list("aa", 3)) == .listed(a, isNew: false, pushed: 2))
         #expect(try await push(f, a, offset: 2, sizes: [1]) == .pushed(3))
         #expect(try await f.field("sealed", of: "b") == "1")
         #expect(try await push(f, a, offset: 2, sizes: [1]) == .at(3))
-        for _ in 0..<2 { #expect(try await f.queue.close(batch: "b") == .pushed(3)) }
+        for _ in 0..<2 { #expect(try await f.queue.lists.close(batch: "b") == .pushed(3)) }
         #expect(try await f.findings("b") == [])
         #expect(try await f.finish(try await f.claim("w", 2)[0].job, "w") == 1)
         #expect(try await f.field("state", of: "b") == "done")
-        #expect(try await f.queue.close(batch: "b") == .pushed(3))
+        #expect(try await f.queue.lists.close(batch: "b") == .pushed(3))
         #expect(try await append(f, list("bb", 2)) == .closed("done"))
         #expect(try await append(f, list("aa", 3)) == .listed(a, isNew: false, pushed: 3))
         #expect(try await f.findings("b") == [])
@@ -159,7 +159,7 @@ struct AppendingTests {
     func empty() async throws {
         let f = try await QueueFixture()
         try await open(f)
-        #expect(try await f.queue.close(batch: "b") == .pushed(0))
+        #expect(try await f.queue.lists.close(batch: "b") == .pushed(0))
         #expect(try await f.field("state", of: "b") == "done")
         let g = try await QueueFixture()
         try await open(g)
@@ -169,7 +169,7 @@ struct AppendingTests {
         #expect(try await g.finish(try await g.claim("w", 1)[0].job, "w") == 1)
         #expect(try await g.field("state", of: "b") == "running")
         #expect(try await g.findings("b") == [])
-        #expect(try await g.queue.close(batch: "b") == .pushed(1))
+        #expect(try await g.queue.lists.close(batch: "b") == .pushed(1))
         #expect(try await g.field("state", of: "b") == "done")
         #expect(try await g.findings("b") == [])
     }
@@ -178,19 +178,19 @@ struct AppendingTests {
     func refused() async throws {
         let f = try await QueueFixture()
         #expect(try await append(f, list("aa", 1)) == .closed("gone"))
-        #expect(try await f.queue.batches() == [])
+        #expect(try await f.queue.catalog.ids() == [])
         try await f.fill(sizes: [2])
         let before = try await f.redis("HGETALL", f.keys.batch("b"))
         #expect(try await append(f, list("aa", 1)) == .closed("single"))
-        #expect(try await f.queue.close(batch: "b") == .closed("single"))
+        #expect(try await f.queue.lists.close(batch: "b") == .closed("single"))
         #expect(try await f.redis("HGETALL", f.keys.batch("b")) == before)
         let g = try await QueueFixture()
         try await open(g)
         try await append(g, list("aa", 1))
-        _ = try await g.queue.cancel(batch: "b")
+        _ = try await g.queue.batches.cancel(batch: "b")
         for hash in ["aa", "bb"] { #expect(try await append(g, list(hash, 1)) == .closed("cancelled")) }
-        #expect(try await g.queue.close(batch: "b") == .closed("cancelled"))
-        let status = try #require(try await g.queue.status(of: "b"))
+        #expect(try await g.queue.lists.close(batch: "b") == .closed("cancelled"))
+        let status = try #require(try await g.queue.batches.status(of: "b"))
         #expect(status.counts[.cancelled] == 1 && status.total == 1 && !status.isOpen && status.endedBy == .hand)
     }
 
@@ -200,9 +200,9 @@ struct AppendingTests {
         try await open(f, [("keep", "600")])
         try await append(f, list("aa", 1))
         #expect(try await f.redis("TTL", f.keys.lists("b")).int == -1)
-        _ = try await f.queue.cancel(batch: "b")
+        _ = try await f.queue.batches.cancel(batch: "b")
         #expect((599...600).contains(try await f.redis("TTL", f.keys.lists("b")).int ?? 0))
-        #expect(try await f.queue.remove(batch: "b") == .removed)
+        #expect(try await f.queue.batches.remove(batch: "b") == .removed)
         // The queue's clock stays.
         #expect(try await f.redis("KEYS", f.keys.root + "*").array?.compactMap(\.string) == [f.keys.clock])
     }
@@ -212,15 +212,15 @@ struct AppendingTests {
         let server = try await RedisServer()
         let connection = RedisConnection(try RedisConfiguration(url: server.url), name: "test")
         let queue = PrefetchQueue(connection: connection, patience: .zero)
-        _ = try await queue.open(
+        _ = try await queue.batches.open(
             id: "b", nonce: "1", exactly: true, fields: [("open", "1"), ("total", "0"), ("lines", "0"), ("list", "")])
         try await connection.command(["CONFIG", "SET", "maxmemory", "1"])
         await #expect {
-            try await queue.append(list("aa", 1), to: "b", nonce: "1", host: "h")
+            try await queue.lists.append(list("aa", 1), to: "b", nonce: "1", host: "h")
         } throws: {
             ($0 as? RedisError)?.code == .outOfMemory
         }
-        #expect(try await queue.lists(of: "b") == [])
-        #expect(try await queue.close(batch: "b") == .pushed(0))
+        #expect(try await queue.lists.segments(of: "b") == [])
+        #expect(try await queue.lists.close(batch: "b") == .pushed(0))
     }
 }

@@ -16,7 +16,8 @@ struct ClaimingTests {
         #expect(first.map(\.job.name) == ["b:0:2", "b:2:2"])
         #expect(first.map(\.outcomes) == [[0, 0], [0, 0]] && first.map(\.deliveries) == [0, 0])
         #expect(try await f.claim("w", 1, count: 2) == first)
-        _ = try await f.queue.report([QueueFixture.report(first[0].job, [nil, .hit], isFinal: false)], worker: "w")
+        _ = try await f.queue.reports.send(
+            [QueueFixture.report(first[0].job, [nil, .hit], isFinal: false)], worker: "w")
         #expect(try await f.claim("w", 1, count: 2).map(\.outcomes) == [[0, 2], [0, 0]])
         try await f.finish(first[0].job, "w")
         #expect(try await f.claim("w", 1, count: 2).map(\.job) == [first[1].job])
@@ -29,12 +30,12 @@ struct ClaimingTests {
     func lease() async throws {
         let f = try await QueueFixture()
         try await f.fill(sizes: [1])
-        #expect(try await f.queue.claim(worker: "w", sequence: 1, count: 1, lease: 60_000) == .lost)
+        #expect(try await f.queue.jobs.claim(worker: "w", sequence: 1, count: 1, lease: 60_000) == .lost)
         try await f.join("w")
         try await f.expire("w")
         #expect(try await f.claim("w", 1).count == 1)
         #expect((try await f.redis("ZSCORE", f.keys.workers, "w").string.flatMap(Double.init) ?? 0) > 1e12)
-        #expect(try await f.queue.reap() == .nobody)
+        #expect(try await f.queue.workers.reap() == .nobody)
         #expect(try await f.findings("b") == [])
     }
 
@@ -47,8 +48,8 @@ struct ClaimingTests {
         #expect(bases == (order == .fifo ? [0, 1, 2] : [2, 1, 0]))
         // What comes back goes first, in either order.
         try await f.push("b", offset: 3, sizes: [])
-        _ = try await f.queue.release(worker: "w", jobs: ["b:2:1@b"], leaving: false)
-        _ = try await f.queue.release(worker: "w", jobs: ["b:1:1@b"], leaving: false)
+        _ = try await f.queue.jobs.release(worker: "w", jobs: ["b:2:1@b"], leaving: false)
+        _ = try await f.queue.jobs.release(worker: "w", jobs: ["b:1:1@b"], leaving: false)
         #expect(try await f.claim("w", 2, count: 2).map(\.job.base) == [1, 2])
         #expect(try await f.findings("b") == [])
     }
@@ -67,7 +68,7 @@ struct ClaimingTests {
         }
         #expect(try await shares(1, 160) == [110, 40, 10])
         #expect(try await f.findings("high", "normal", "low") == [])
-        _ = try await f.queue.cancel(batch: "high")
+        _ = try await f.queue.batches.cancel(batch: "high")
         // high's 11 of 16 turns fall to the next that has jobs.
         #expect(try await shares(2, 32) == [0, 30, 2])
         #expect(try await shares(3, 500) == [0, 100, 158])
@@ -151,9 +152,9 @@ struct ClaimingTests {
         #expect(try await rings() == 1)
         _ = try await f.claim("w", 2, count: 2)
         #expect(try await rings() == 0)
-        _ = try await f.queue.release(worker: "w", jobs: [first[0].name], leaving: false)
+        _ = try await f.queue.jobs.release(worker: "w", jobs: [first[0].name], leaving: false)
         #expect(try await rings() == 1)
-        _ = try await f.queue.cancel(batch: "a")
+        _ = try await f.queue.batches.cancel(batch: "a")
         #expect(try await rings() == 0)
         #expect(try await f.findings("a", "b") == [])
     }
@@ -197,16 +198,16 @@ struct ClaimingTests {
         let connection = RedisConnection(try RedisConfiguration(url: server.url), name: "test")
         let queue = PrefetchQueue(connection: connection, patience: .zero)
         for id in ["a", "b"] {
-            _ = try await queue.open(id: id, nonce: id, exactly: true, fields: [])
+            _ = try await queue.batches.open(id: id, nonce: id, exactly: true, fields: [])
             let jobs = QueueFixture.jobs(id, sizes: [1, 1]).map { $0.encoded() }
-            _ = try await queue.push(batch: id, offset: 0, window: "all", count: 2, jobs: jobs)
+            _ = try await queue.batches.push(batch: id, offset: 0, window: "all", count: 2, jobs: jobs)
         }
-        #expect(try await queue.join(worker: "w", lease: 60_000, about: []))
+        #expect(try await queue.workers.join(worker: "w", lease: 60_000, about: []))
         return (server, queue)
     }
 
     private func claimed(_ queue: PrefetchQueue, _ sequence: Int, count: Int = 1) async throws -> Set<String> {
-        let result = try await queue.claim(worker: "w", sequence: sequence, count: count, lease: 60_000)
+        let result = try await queue.jobs.claim(worker: "w", sequence: sequence, count: count, lease: 60_000)
         guard case .claimed(let claims) = result else { return [] }
         return Set(claims.map(\.job.name))
     }
@@ -250,17 +251,17 @@ struct ClaimingTests {
         }
         try await f.redis("RENAME", list, saved)
         try await f.redis("SET", list, "x")
-        await #expect(throws: RedisError.self) { _ = try await f.queue.pause(.batch("b")) }
+        await #expect(throws: RedisError.self) { _ = try await f.queue.control.pause(.batch("b")) }
         #expect(try await f.field("ready", of: "b") == "1")
         try await restore()
-        _ = try await f.queue.pause(.batch("b"))
+        _ = try await f.queue.control.pause(.batch("b"))
         #expect(try await f.redis("EXISTS", list).int == 0)
         #expect(try await f.findings("b") == [])
         try await f.redis("SET", list, "x")
-        await #expect(throws: RedisError.self) { _ = try await f.queue.resume(.batch("b")) }
+        await #expect(throws: RedisError.self) { _ = try await f.queue.control.resume(.batch("b")) }
         #expect(try await f.field("ready", of: "b") == nil)
         try await restore()
-        _ = try await f.queue.resume(.batch("b"))
+        _ = try await f.queue.control.resume(.batch("b"))
         #expect(try await f.findings("b") == [])
     }
 
@@ -272,10 +273,10 @@ struct ClaimingTests {
         let job = try await f.claim("w", 1)[0].job
         let parts = job.split(into: 8)
         #expect(parts.map(\.entries.count) == [2, 2, 2, 2, 2])
-        try await f.queue.split(worker: "v", claim: job.claim, into: parts)
+        try await f.queue.jobs.split(worker: "v", claim: job.claim, into: parts)
         #expect(try await f.redis("LLEN", f.keys.jobs("b")).int == 1)
-        try await f.queue.split(worker: "w", claim: job.claim, into: parts)
-        try await f.queue.split(worker: "w", claim: job.claim, into: parts)
+        try await f.queue.jobs.split(worker: "w", claim: job.claim, into: parts)
+        try await f.queue.jobs.split(worker: "w", claim: job.claim, into: parts)
         #expect(try await f.findings("b") == [])
         let claims = try await f.claim("v", 1, count: 9)
         #expect(claims.map(\.job.base) == [0, 2, 4, 6, 8, 10])
@@ -293,14 +294,14 @@ struct ClaimingTests {
         let old = "\((time - 100) * 1000) \((time - 100) * 1000) 3 httpError 404 b no such page"
         let fresh = "\((time - 100) * 1000) \((time - 1) * 1000) 2 badImage 0 b cut"
         try await f.redis("HSET", f.keys.failedMeta, "u1", old, "u2", fresh)
-        let all = try await f.queue.listed(["x", "u1", "u2", "u3"], timeToLive: 0)
+        let all = try await f.queue.failedURLs.listed(["x", "u1", "u2", "u3"], timeToLive: 0)
         #expect(all.keys.sorted() == [1, 2, 3])
         #expect(all[1]?.httpStatus == 404 && all[1]?.count == 3 && all[1]?.detail == "no such page")
         #expect(all[1]?.outcome == .httpError && all[2]?.outcome == .badImage && all[3]?.outcome == nil)
-        #expect(try await f.queue.listed([], timeToLive: 0).isEmpty)
-        #expect(try await f.queue.listed(["u1", "u2", "u3"], timeToLive: 50).keys.sorted() == [1, 2])
+        #expect(try await f.queue.failedURLs.listed([], timeToLive: 0).isEmpty)
+        #expect(try await f.queue.failedURLs.listed(["u1", "u2", "u3"], timeToLive: 50).keys.sorted() == [1, 2])
         #expect(try await f.redis("SMEMBERS", f.keys.failed).array?.count == 2)
         #expect(try await f.redis("HKEYS", f.keys.failedMeta).array?.compactMap(\.string) == ["u2"])
-        #expect(try await f.queue.listed(["u1"], timeToLive: 0).isEmpty)
+        #expect(try await f.queue.failedURLs.listed(["u1"], timeToLive: 0).isEmpty)
     }
 }

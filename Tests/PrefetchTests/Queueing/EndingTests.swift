@@ -20,8 +20,8 @@ struct EndingTests {
         let created = try #require(Int(try await f.field("created", of: "b") ?? ""))
         #expect(try await f.field("deadline", of: "b") == String(created + 600_000))
         #expect(try await f.redis("ZSCORE", f.keys.deadlines, "b").string == String(created + 600_000))
-        try await f.queue.endDue()
-        let status = try #require(try await f.queue.status(of: "b"))
+        try await f.queue.batches.endDue()
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.state == .running && status.deadline == created + 600_000)
         #expect(try await f.findings("b") == [])
     }
@@ -42,17 +42,17 @@ struct EndingTests {
             switch script {
             case "CLAIM": _ = try await f.claim("w", 7)
             case "BEAT":
-                let orders = try await f.queue.beat(
+                let orders = try await f.queue.workers.beat(
                     worker: "w", lease: 60_000, trouble: false,
                     batches: ["b", "other"].map { BatchIdentity(id: $0, nonce: $0) }, about: [])
                 #expect(orders?.batches.map(\.state) == ["cancelled", "running"])
             case "PUSH": #expect(try await f.push(offset: 3, sizes: [1]) == .closed("cancelled"))
-            case "DUE": try await f.queue.endDue()
+            case "DUE": try await f.queue.batches.endDue()
             case "APPEND":
                 let list = URLList(path: "/l", total: 1, hash: "aa")
-                #expect(try await f.queue.append(list, to: "b", nonce: "n", host: "h") == .closed("cancelled"))
-            case "CLOSE": #expect(try await f.queue.close(batch: "b") == .closed("single"))
-            default: _ = try await f.queue.statuses(of: ["other", "b"])
+                #expect(try await f.queue.lists.append(list, to: "b", nonce: "n", host: "h") == .closed("cancelled"))
+            case "CLOSE": #expect(try await f.queue.lists.close(batch: "b") == .closed("single"))
+            default: _ = try await f.queue.batches.statuses(of: ["other", "b"])
             }
         }
         try await look()
@@ -60,13 +60,13 @@ struct EndingTests {
         #expect(ended != nil)
         try await look()
         #expect(try await f.field("ended", of: "b") == ended)
-        let status = try #require(try await f.queue.status(of: "b"))
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.state == .cancelled && status.endedBy == .deadline)
         #expect(status.counts.finished == 3 && status.counts[.cancelled] == 3 - job.entries.count)
         #expect(try await f.redis("ZRANGE", f.keys.deadlines, "0", "-1").array?.compactMap(\.string) == ["other"])
         // A late report changes nothing.
         if let second { #expect(try await f.finish(second, "v") == nil) }
-        #expect(try await f.queue.status(of: "other")?.state == .running)
+        #expect(try await f.queue.batches.status(of: "other")?.state == .running)
         #expect((599...600).contains(try await f.redis("TTL", f.keys.batch("b")).int ?? 0))
         #expect(try await f.findings("b", "other") == [])
     }
@@ -78,19 +78,19 @@ struct EndingTests {
         try await f.join("w")
         switch ending {
         case "done": try await f.finish(try await f.claim("w", 1)[0].job, "w")
-        case "cancelled": _ = try await f.queue.cancel(batch: "b")
+        case "cancelled": _ = try await f.queue.batches.cancel(batch: "b")
         case "removed":
-            _ = try await f.queue.cancel(batch: "b")
+            _ = try await f.queue.batches.cancel(batch: "b")
             try await f.redis("ZADD", f.keys.deadlines, "1", "b")
-            #expect(try await f.queue.remove(batch: "b") == .removed)
+            #expect(try await f.queue.batches.remove(batch: "b") == .removed)
         default:
             try await f.redis("DEL", f.keys.batch("b"))
             try await f.redis("ZADD", f.keys.deadlines, "XX", "1", "b")
-            try await f.queue.endDue()
+            try await f.queue.batches.endDue()
             #expect(try await f.redis("EXISTS", f.keys.batch("b")).int == 0)
         }
         #expect(try await f.redis("EXISTS", f.keys.deadlines).int == 0)
-        if ending == "done" { #expect(try await f.queue.status(of: "b")?.endedBy == nil) }
+        if ending == "done" { #expect(try await f.queue.batches.status(of: "b")?.endedBy == nil) }
     }
 
     @Test("Many that are due at once are all ended by those who look")
@@ -101,8 +101,8 @@ struct EndingTests {
             ids.append(try await f.open("b\(index)", fields: [("limit", "600000"), ("total", "1")]))
             try await pass(f, "b\(index)")
         }
-        #expect(try await f.queue.statuses(of: ids).allSatisfy { $0.endedBy == .deadline })
-        #expect(try await f.queue.runningBatches() == [])
+        #expect(try await f.queue.batches.statuses(of: ids).allSatisfy { $0.endedBy == .deadline })
+        #expect(try await f.queue.catalog.running() == [])
     }
 
     @Test(
@@ -116,10 +116,10 @@ struct EndingTests {
         let jobs = try await f.claim("w", 1, count: total).map(\.job)
         // Before the batch is sealed nobody knows what its total will be.
         for job in jobs.prefix(wanted - 1) { try await f.finish(job, "w", .hit) }
-        _ = try await f.queue.seal(batch: "b", total: total)
+        _ = try await f.queue.batches.seal(batch: "b", total: total)
         #expect(try await f.field("state", of: "b") == "running")
         #expect(try await f.finish(jobs[wanted - 1], "w", .badImage) == 1)
-        let status = try #require(try await f.queue.status(of: "b"))
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.state == .cancelled && status.endedBy == .finishAt && status.finishAt == mark)
         #expect(status.counts[.cancelled] == total - wanted && status.counts.finished == total)
         let ended = try await f.field("ended", of: "b")
@@ -140,10 +140,10 @@ struct EndingTests {
                 try await f.finish(job, "w")
             }
             #expect(try await f.field("state", of: id) == "running")
-            for _ in 0..<2 { #expect(try await f.queue.seal(batch: id, total: 4) == .pushed(4)) }
+            for _ in 0..<2 { #expect(try await f.queue.batches.seal(batch: id, total: 4) == .pushed(4)) }
         }
-        #expect(try await f.queue.status(of: "some")?.endedBy == .finishAt)
-        #expect(try await f.queue.status(of: "all")?.state == .done)
+        #expect(try await f.queue.batches.status(of: "some")?.endedBy == .finishAt)
+        #expect(try await f.queue.batches.status(of: "all")?.state == .done)
         #expect(try await f.findings("some", "all") == [])
     }
 
@@ -153,14 +153,14 @@ struct EndingTests {
         try await f.join("w")
         let fields = [("open", "1"), ("total", "4"), ("lines", "4"), ("list", "/l"), ("hash", "aa"), ("host", "h")]
         try await f.open(fields: fields + [("finish_at", "50%")])
-        let segment = try #require(try await f.queue.lists(of: "b").first)
+        let segment = try #require(try await f.queue.lists.segments(of: "b").first)
         let jobs = QueueFixture.jobs("b", sizes: [1, 1, 1, 1])
-        _ = try await f.queue.push(
+        _ = try await f.queue.batches.push(
             batch: "b", offset: 0, window: "all", count: 4, of: segment, jobs: jobs.map { $0.encoded() })
         for job in try await f.claim("w", 1, count: 4).map(\.job).prefix(3) { try await f.finish(job, "w") }
         #expect(try await f.field("state", of: "b") == "running")
-        #expect(try await f.queue.close(batch: "b") == .pushed(4))
-        let status = try #require(try await f.queue.status(of: "b"))
+        #expect(try await f.queue.lists.close(batch: "b") == .pushed(4))
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.endedBy == .finishAt && status.counts[.cancelled] == 1)
         #expect(try await f.findings("b") == [])
     }
@@ -179,18 +179,18 @@ struct EndingTests {
         try await connection.command(["CONFIG", "SET", "maxmemory", "1"])
         let feeder = ListFeeder(queue: queue, list: try URLList(path: folder.path("list")), batch: "b")
         #expect(try await feeder.feed() == .closed("cancelled"))
-        #expect(try await queue.status(of: "b")?.endedBy == .deadline)
+        #expect(try await queue.batches.status(of: "b")?.endedBy == .deadline)
     }
 
     @Test("Who ended a batch is told: a hand, or the next one of its slot")
     func others() async throws {
         let f = try await QueueFixture()
-        _ = try await f.queue.open(id: "a", nonce: "a", exactly: true, slot: "s", fields: [("total", "1")])
-        _ = try await f.queue.open(id: "b", nonce: "b", exactly: true, slot: "s", fields: [("total", "1")])
-        #expect(try await f.queue.status(of: "a")?.endedBy == .slot)
-        #expect(try await f.queue.status(of: "b")?.endedBy == nil)
-        for _ in 0..<2 { _ = try await f.queue.cancel(batch: "b") }
-        #expect(try await f.queue.status(of: "b")?.endedBy == .hand)
-        #expect(try await f.queue.status(of: "a")?.endedBy == .slot)
+        _ = try await f.queue.batches.open(id: "a", nonce: "a", exactly: true, slot: "s", fields: [("total", "1")])
+        _ = try await f.queue.batches.open(id: "b", nonce: "b", exactly: true, slot: "s", fields: [("total", "1")])
+        #expect(try await f.queue.batches.status(of: "a")?.endedBy == .slot)
+        #expect(try await f.queue.batches.status(of: "b")?.endedBy == nil)
+        for _ in 0..<2 { _ = try await f.queue.batches.cancel(batch: "b") }
+        #expect(try await f.queue.batches.status(of: "b")?.endedBy == .hand)
+        #expect(try await f.queue.batches.status(of: "a")?.endedBy == .slot)
     }
 }

@@ -9,7 +9,7 @@ import WebImage
 struct FailedURLsTests {
     private func all(_ f: QueueFixture) async throws -> [String] {
         var urls: [String] = []
-        try await f.queue.forEachFailedURL { group throws(PrefetchError) in
+        try await f.queue.failedURLs.forEach { group throws(PrefetchError) in
             urls += group.map(\.url)
             return true
         }
@@ -19,21 +19,21 @@ struct FailedURLsTests {
     @Test("What is added by hand is listed without a reason, and lapses for nobody")
     func byHand() async throws {
         let f = try await QueueFixture()
-        #expect(try await f.queue.addFailedURLs(["http://h/b", "http://h/a", "http://h/b"]) == 2)
-        #expect(try await f.queue.addFailedURLs(["http://h/a", "http://h/c"]) == 1)
-        #expect(try await f.queue.addFailedURLs([]) == 0)
+        #expect(try await f.queue.failedURLs.add(["http://h/b", "http://h/a", "http://h/b"]) == 2)
+        #expect(try await f.queue.failedURLs.add(["http://h/a", "http://h/c"]) == 1)
+        #expect(try await f.queue.failedURLs.add([]) == 0)
         #expect(try await all(f) == ["http://h/a", "http://h/b", "http://h/c"])
         // The oldest date there can be, left behind by an SREM by hand, and beside a member: no look may let these lapse.
         try await f.redis(
             "HSET", f.keys.failedMeta, "http://h/d", "1 1 1 httpError 404 b no", "http://h/a", "1 1 1 x 0 b no")
-        #expect(try await f.queue.addFailedURLs(["http://h/d", "http://h/a"]) == 1)
+        #expect(try await f.queue.failedURLs.add(["http://h/d", "http://h/a"]) == 1)
         #expect(try await f.redis("HLEN", f.keys.failedMeta).int == 0)
-        let listed = try await f.queue.listed(["http://h/a", "http://h/d", "http://h/x"], timeToLive: 0.001)
+        let listed = try await f.queue.failedURLs.listed(["http://h/a", "http://h/d", "http://h/x"], timeToLive: 0.001)
         #expect(listed.keys.sorted() == [0, 1])
         #expect(listed[1] == FailedURLEntry(meta: ""))
-        let (entry, at) = try await f.queue.failedURL("http://h/d")
+        let (entry, at) = try await f.queue.failedURLs.find("http://h/d")
         #expect(entry == FailedURLEntry(meta: "") && at > 1_700_000_000_000)
-        #expect(try await f.queue.failedURL("http://h/x").entry == nil)
+        #expect(try await f.queue.failedURLs.find("http://h/x").entry == nil)
     }
 
     @Test("Taking off takes the reason along, and all of them go at once")
@@ -46,22 +46,22 @@ struct FailedURLsTests {
             item.failure?.httpStatus = item.outcome == .httpError ? 404 : nil
             item.list = item.failure?.url
         }
-        _ = try await f.queue.report([report], worker: "w")
+        _ = try await f.queue.reports.send([report], worker: "w")
         let urls = (0..<3).map { "http://h/b/\($0)" }
         #expect(try await all(f) == urls)
-        let entry = try #require(try await f.queue.failedURL(urls[0]).entry)
+        let entry = try #require(try await f.queue.failedURLs.find(urls[0]).entry)
         #expect(entry.outcome == .httpError && entry.httpStatus == 404 && entry.count == 1 && entry.batch == "b")
         #expect(entry.first > 0 && entry.first == entry.last && entry.detail == "no")
-        #expect(try await f.queue.removeFailedURLs([urls[0], "http://h/none"]) == 1)
-        #expect(try await f.queue.removeFailedURLs([urls[0]]) == 0)
-        #expect(try await f.queue.removeFailedURLs([]) == 0)
+        #expect(try await f.queue.failedURLs.remove([urls[0], "http://h/none"]) == 1)
+        #expect(try await f.queue.failedURLs.remove([urls[0]]) == 0)
+        #expect(try await f.queue.failedURLs.remove([]) == 0)
         #expect(try await all(f) == Array(urls.dropFirst()))
         #expect(try await f.redis("HEXISTS", f.keys.failedMeta, urls[0]).int == 0)
-        #expect(try await f.queue.failedURLCount() == 2)
-        try await f.queue.removeAllFailedURLs()
+        #expect(try await f.queue.failedURLs.count() == 2)
+        try await f.queue.failedURLs.removeAll()
         #expect(try await f.redis("EXISTS", f.keys.failed, f.keys.failedMeta).int == 0)
         #expect(try await all(f) == [])
-        try await f.queue.removeAllFailedURLs()
+        try await f.queue.failedURLs.removeAll()
     }
 
     /// What stands where, for comparing all of it.
@@ -85,29 +85,32 @@ struct FailedURLsTests {
         func list(_ job: PrefetchJob, lapse: Int) async throws {
             var report = QueueFixture.report(job, [.httpError, .httpError]) { $0.list = $0.failure?.url }
             report.lapse = lapse
-            _ = try await f.queue.report([report], worker: "w")
+            _ = try await f.queue.reports.send([report], worker: "w")
         }
         let jobs = try await f.claim("w", 1, count: 2).map(\.job)
         try await list(jobs[0], lapse: 10_000)
         try await list(jobs[1], lapse: 0)
-        _ = try await f.queue.addFailedURLs(["http://h/hand"])
+        _ = try await f.queue.failedURLs.add(["http://h/hand"])
         let (short, long) = (["http://h/b/0", "http://h/b/1"], ["http://h/b/2", "http://h/b/3"])
         #expect(try await state(f) == [short + long + ["http://h/hand"], short + long, short, long])
         func beat() async throws {
-            _ = try await f.queue.beat(worker: "w", lease: 60_000, trouble: false, batches: [], about: [])
+            _ = try await f.queue.workers.beat(worker: "w", lease: 60_000, trouble: false, batches: [], about: [])
         }
         try await beat()
         #expect(try await state(f)[2] == short)
         try await f.redis("HINCRBY", f.keys.clock, "ahead", "10100")
         // Before any sweep, whoever asks, though it would wait for longer itself.
-        #expect(try await f.queue.listed([short[0], long[0], "http://h/hand"], timeToLive: 0).keys.sorted() == [1, 2])
+        #expect(
+            try await f.queue.failedURLs.listed([short[0], long[0], "http://h/hand"], timeToLive: 0).keys.sorted() == [
+                1, 2,
+            ])
         #expect(try await state(f)[2] == [short[1]])
         try await beat()
         #expect(try await state(f) == [long + ["http://h/hand"], long, [], long])
         // By hand: no batch's any more, and no sweep's.
-        #expect(try await f.queue.addFailedURLs([long[0]]) == 0)
+        #expect(try await f.queue.failedURLs.add([long[0]]) == 0)
         #expect(try await state(f) == [long + ["http://h/hand"], [long[1]], [], [long[1]]])
-        #expect(try await f.queue.removeFailedURLs([long[1]]) == 1)
+        #expect(try await f.queue.failedURLs.remove([long[1]]) == 1)
         #expect(try await state(f) == [[long[0], "http://h/hand"], [], [], []])
     }
 
@@ -115,7 +118,7 @@ struct FailedURLsTests {
     func limit() async throws {
         let f = try await QueueFixture()
         try await f.join("w")
-        let now = try await f.queue.failedURL("x").at
+        let now = try await f.queue.failedURLs.find("x").at
         func put(_ url: String, _ last: Int, key: String, score: Int) async throws {
             try await f.redis("SADD", f.keys.failed, url)
             try await f.redis("HSET", f.keys.failedMeta, url, "1 \(last) 1 httpError 404 b no")
@@ -128,24 +131,24 @@ struct FailedURLsTests {
                 "u\(number)", last, key: stays ? f.keys.failedStays : f.keys.failedLapses,
                 score: stays ? last : last + 1_000_000)
         }
-        _ = try await f.queue.addFailedURLs(["hand"])
+        _ = try await f.queue.failedURLs.add(["hand"])
         func beat() async throws -> Int? {
-            try await f.queue.beat(worker: "w", lease: 60_000, trouble: false, batches: [], about: [])?.unlisted
+            try await f.queue.workers.beat(worker: "w", lease: 60_000, trouble: false, batches: [], about: [])?.unlisted
         }
         #expect(try await beat() == nil)
-        #expect(try await f.queue.failedURLLimit() == PrefetchQueue.FailedURLLimit())
-        try await f.queue.setFailedURLLimit(50)
+        #expect(try await f.queue.failedURLs.limit() == FailedURLList.Limit())
+        try await f.queue.failedURLs.setLimit(50)
         #expect(try await beat() == 200)
         #expect(try await state(f)[0] == (["hand"] + (200..<300).map { "u\($0)" }).sorted())
         for _ in 0..<2 { #expect(try await beat() == 250) }
         #expect(try await state(f)[0] == (["hand"] + (250..<300).map { "u\($0)" }).sorted())
         #expect(try await state(f)[1].count == 50)
-        let limit = try await f.queue.failedURLLimit()
+        let limit = try await f.queue.failedURLs.limit()
         #expect(limit.most == 50 && limit.isSet && limit.removed == 250)
-        try await f.queue.removeAllFailedURLs()
+        try await f.queue.failedURLs.removeAll()
         #expect(try await state(f) == [[], [], [], []])
-        try await f.queue.setFailedURLLimit(nil)
-        #expect(try await f.queue.failedURLLimit() == PrefetchQueue.FailedURLLimit())
+        try await f.queue.failedURLs.setLimit(nil)
+        #expect(try await f.queue.failedURLs.limit() == FailedURLList.Limit())
     }
 
     @Test(
@@ -154,13 +157,13 @@ struct FailedURLsTests {
         let f = try await QueueFixture()
         let count = 25_000
         for start in stride(from: 0, to: count, by: 1000) {
-            #expect(try await f.queue.addFailedURLs((start..<(start + 1000)).map { "http://h/\($0)" }) == 1000)
+            #expect(try await f.queue.failedURLs.add((start..<(start + 1000)).map { "http://h/\($0)" }) == 1000)
         }
         try await f.redis("HSET", f.keys.failedMeta, "http://h/777", "1 2 3 httpError 410 b gone, for good")
         var seen: Set<String> = []
         var sizes: [Int] = []
         var reasons: [String: Int] = [:]
-        try await f.queue.forEachFailedURL { group throws(PrefetchError) in
+        try await f.queue.failedURLs.forEach { group throws(PrefetchError) in
             #expect(zip(group, group.dropFirst()).allSatisfy { $0.url < $1.url })
             for failed in group {
                 #expect(seen.insert(failed.url).inserted)
@@ -173,7 +176,7 @@ struct FailedURLsTests {
         #expect(sizes.count >= 2 && sizes.allSatisfy { $0 < 12_000 })
         #expect(reasons == ["http://h/777": 410])
         var calls = 0
-        try await f.queue.forEachFailedURL { _ throws(PrefetchError) in
+        try await f.queue.failedURLs.forEach { _ throws(PrefetchError) in
             calls += 1
             return false
         }

@@ -8,7 +8,7 @@ import WebImage
 @Suite("Records of failures", .timeLimit(.minutes(3)))
 struct FailureRecordTests {
     private func records(_ f: QueueFixture, _ range: Range<Int>) async throws -> [Int: FailureRecord] {
-        let status = try #require(try await f.queue.status(of: "b"))
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         return try await FailureRecords(queue: f.queue, status: status).read(range)
     }
 
@@ -16,16 +16,16 @@ struct FailureRecordTests {
     private func report(
         _ base: Int, _ failures: [(position: Int, outcome: PrefetchOutcome, status: Int?, tries: Int)]
     )
-        -> PrefetchQueue.Report
+        -> QueueReports.Report
     {
         let settled = failures.map { failure in
-            var item = PrefetchQueue.Settled(position: failure.position, outcome: failure.outcome)
+            var item = QueueReports.Settled(position: failure.position, outcome: failure.outcome)
             item.failure = FailureDetail(
                 line: 1, url: "http://h/", outcome: failure.outcome, httpStatus: failure.status,
                 attempts: failure.tries, detail: "no")
             return item
         }
-        return PrefetchQueue.Report(
+        return QueueReports.Report(
             job: "b:\(base):200", batch: BatchIdentity(id: "b", nonce: "b"), base: base, count: 200, isFinal: false,
             settled: settled, keepDetails: 0)
     }
@@ -42,7 +42,7 @@ struct FailureRecordTests {
                 (0, .httpError, 404, 1), (1, .httpError, 404, 1), (2, .httpError, 404, 2), (55, .timeout, nil, 3),
                 (56, .timeout, nil, 3), (57, .timeout, nil, 3), (199, .httpError, 65_535, 400),
             ])
-        _ = try await f.queue.report([first], worker: "w")
+        _ = try await f.queue.reports.send([first], worker: "w")
         let found = try await records(f, 0..<400)
         let seconds = try #require(found[200]?.seconds)
         #expect((0...30).contains(seconds))
@@ -58,9 +58,9 @@ struct FailureRecordTests {
         let kept = try await f.redis("HGETALL", keys.records("b"))
         #expect(try await f.redis("HSTRLEN", keys.records("b"), "0").int == 3 * FailureRecord.size)
         // Lost replies, and another worker that says something else.
-        _ = try await f.queue.report([first], worker: "w")
+        _ = try await f.queue.reports.send([first], worker: "w")
         let late = report(200, [(0, .dns, nil, 9), (1, .dns, nil, 9), (3, .dns, nil, 9)])
-        _ = try await f.queue.report([late], worker: "v")
+        _ = try await f.queue.reports.send([late], worker: "v")
         #expect(try await records(f, 0..<203).count == 3)
         #expect(
             try await records(f, 203..<204) == [
@@ -79,7 +79,7 @@ struct FailureRecordTests {
         try await f.join("w")
         try await f.finish(try await f.claim("w", 1)[0].job, "w", .httpError)
         #expect((500...600).contains(try await f.redis("TTL", f.keys.records("b")).int ?? 0))
-        #expect(try await f.queue.remove(batch: "b") == .removed)
+        #expect(try await f.queue.batches.remove(batch: "b") == .removed)
         #expect(try await f.redis("EXISTS", f.keys.records("b")).int == 0)
     }
 
@@ -91,13 +91,13 @@ struct FailureRecordTests {
         let f = try await QueueFixture()
         try await f.open(fields: [("details", "0"), ("total", String(total))])
         let every = total / 250_000
-        var reports: [PrefetchQueue.Report] = []
+        var reports: [QueueReports.Report] = []
         for base in stride(from: 0, to: total, by: 256) {
             let count = min(256, total - base)
             let positions = (0..<count).filter { (base + $0) % every == 0 }
             guard !positions.isEmpty else { continue }
             let settled = positions.map { position in
-                var item = PrefetchQueue.Settled(position: position, outcome: .httpError)
+                var item = QueueReports.Settled(position: position, outcome: .httpError)
                 // Neighbours differ, so that no entry has two.
                 item.failure = FailureDetail(
                     line: 1, url: "", outcome: .httpError, httpStatus: 400 + (base + position) / every % 100,
@@ -105,16 +105,16 @@ struct FailureRecordTests {
                 return item
             }
             reports.append(
-                PrefetchQueue.Report(
+                QueueReports.Report(
                     job: "b:\(base):\(count)", batch: BatchIdentity(id: "b", nonce: "b"), base: base, count: count,
                     isFinal: false, settled: settled,
                     keepDetails: 0))
             if reports.count == 512 {
-                _ = try await f.queue.report(reports, worker: "w")
+                _ = try await f.queue.reports.send(reports, worker: "w")
                 reports = []
             }
         }
-        _ = try await f.queue.report(reports, worker: "w")
+        _ = try await f.queue.reports.send(reports, worker: "w")
         #expect(try await f.field("skipped", of: "b") == "250000")
         let bytes = try #require(
             try await f.redis("MEMORY", "USAGE", f.keys.records("b"), "SAMPLES", "0").int)
@@ -127,7 +127,7 @@ struct FailureRecordTests {
     @Test("A run of failures that ended alike takes nine bytes, and every record of it is read")
     func runs() {
         let settled = (0..<256).map { position in
-            var item = PrefetchQueue.Settled(position: position, outcome: .httpError)
+            var item = QueueReports.Settled(position: position, outcome: .httpError)
             item.failure = FailureDetail(
                 line: 1, url: "", outcome: .httpError, httpStatus: position == 128 ? 500 : 404, detail: "")
             return item
@@ -135,7 +135,7 @@ struct FailureRecordTests {
         let entries = FailureRecord.entries(of: settled.reversed())
         #expect(
             entries == [0, 127, 1, 148, 0, 128, 128, 1, 244, 0, 129, 255, 1, 148, 0])
-        var hit = PrefetchQueue.Settled(position: 7, outcome: .hit)
+        var hit = QueueReports.Settled(position: 7, outcome: .hit)
         #expect(FailureRecord.entries(of: [hit]) == [])
         hit.outcome = .blacklisted
         #expect(FailureRecord.entries(of: [hit]) == [7, 7, 0, 0, 0])

@@ -11,7 +11,7 @@ struct FeedingTests {
     func open() async throws {
         let f = try await QueueFixture()
         func open(_ nonce: String, exactly: Bool = false) async throws -> String? {
-            try await f.queue.open(id: "urls-1", nonce: nonce, exactly: exactly, fields: [("keep", "60")])
+            try await f.queue.batches.open(id: "urls-1", nonce: nonce, exactly: exactly, fields: [("keep", "60")])
         }
         #expect(try await open("a") == "urls-1")
         #expect(try await open("b") == "urls-1.2")
@@ -19,8 +19,8 @@ struct FeedingTests {
         #expect(try await open("b") == "urls-1.2")
         #expect(try await open("a", exactly: true) == "urls-1")
         #expect(try await open("d", exactly: true) == nil)
-        #expect(try await f.queue.batches() == ["urls-1", "urls-1.2", "urls-1.3"])
-        #expect(try await f.queue.runningBatches() == ["urls-1", "urls-1.2", "urls-1.3"])
+        #expect(try await f.queue.catalog.ids() == ["urls-1", "urls-1.2", "urls-1.3"])
+        #expect(try await f.queue.catalog.running() == ["urls-1", "urls-1.2", "urls-1.3"])
         #expect(try await f.field("keep", of: "urls-1.2") == "60")
         #expect(try await f.findings("urls-1", "urls-1.2") == [])
     }
@@ -30,8 +30,8 @@ struct FeedingTests {
         arguments: ["batches", "running", "deadlines", "slots", "b:new:lists", "ready:normal"])
     func openWritesAllOrNothing(name: String) async throws {
         let f = try await QueueFixture()
-        func open(_ id: String) async throws -> PrefetchQueue.Opened? {
-            try await f.queue.open(
+        func open(_ id: String) async throws -> QueueBatches.Opened? {
+            try await f.queue.batches.open(
                 id: id, nonce: id, exactly: true, slot: "s",
                 fields: [
                     ("limit", "60000"), ("open", "1"), ("list", "/l"), ("total", "1"), ("lines", "1"), ("hash", "h"),
@@ -58,9 +58,9 @@ struct FeedingTests {
         #expect(try await state() == before)
         try await f.redis("DEL", key)
         if isThere { try await f.redis("RENAME", key + ":saved", key) }
-        #expect(try await open("new") == PrefetchQueue.Opened(id: "new", replaced: "old"))
+        #expect(try await open("new") == QueueBatches.Opened(id: "new", replaced: "old"))
         #expect(try await f.field("state", of: "old") == "cancelled")
-        #expect(try await Set(f.queue.batches()) == ["old", "new"])
+        #expect(try await Set(f.queue.catalog.ids()) == ["old", "new"])
     }
 
     @Test("PUSH takes jobs at its offset only, rings once, and a repeated push changes nothing")
@@ -100,7 +100,7 @@ struct FeedingTests {
         try await f.fill(sizes: [1])
         #expect(try await f.push(sizes: [1]) == .at(1))
         #expect(try await f.push(offset: 1, sizes: [1]) == .closed("sealed"))
-        #expect(try await f.queue.cancel(batch: "b") == "running")
+        #expect(try await f.queue.batches.cancel(batch: "b") == "running")
         #expect(try await f.push(offset: 1, sizes: [1]) == .closed("cancelled"))
         #expect(try await f.redis("EXISTS", f.keys.jobs("b"), f.keys.bell).int == 0)
         #expect(try await f.findings("b") == [])
@@ -109,23 +109,23 @@ struct FeedingTests {
     @Test("SEAL wants the pushed number, may be repeated, and completes an empty batch")
     func seal() async throws {
         let f = try await QueueFixture()
-        #expect(try await f.queue.seal(batch: "b", total: 0) == .closed("gone"))
+        #expect(try await f.queue.batches.seal(batch: "b", total: 0) == .closed("gone"))
         try await f.open()
         try await f.push(sizes: [2])
-        #expect(try await f.queue.seal(batch: "b", total: 3) == .at(2))
+        #expect(try await f.queue.batches.seal(batch: "b", total: 3) == .at(2))
         #expect(try await f.field("sealed", of: "b") == "0")
-        #expect(try await f.queue.seal(batch: "b", total: 2) == .pushed(2))
-        #expect(try await f.queue.seal(batch: "b", total: 2) == .pushed(2))
+        #expect(try await f.queue.batches.seal(batch: "b", total: 2) == .pushed(2))
+        #expect(try await f.queue.batches.seal(batch: "b", total: 2) == .pushed(2))
         #expect(try await f.field("state", of: "b") == "running")
         try await f.open("empty")
-        #expect(try await f.queue.seal(batch: "empty", total: 0) == .pushed(0))
+        #expect(try await f.queue.batches.seal(batch: "empty", total: 0) == .pushed(0))
         #expect(try await f.field("state", of: "empty") == "done")
         let ended = try await f.field("ended", of: "empty")
-        #expect(try await f.queue.seal(batch: "empty", total: 0) == .pushed(0))
+        #expect(try await f.queue.batches.seal(batch: "empty", total: 0) == .pushed(0))
         #expect(try await f.field("ended", of: "empty") == ended)
         try await f.open("cancelled")
-        _ = try await f.queue.cancel(batch: "cancelled")
-        #expect(try await f.queue.seal(batch: "cancelled", total: 0) == .closed("cancelled"))
+        _ = try await f.queue.batches.cancel(batch: "cancelled")
+        #expect(try await f.queue.batches.seal(batch: "cancelled", total: 0) == .closed("cancelled"))
         #expect(try await f.findings("b", "empty", "cancelled") == [])
     }
 
@@ -139,7 +139,7 @@ struct FeedingTests {
         #expect(try await f.finish(claim.job, "w") == 2)
         #expect(try await f.field("state", of: "b") == "running")
         #expect(try await f.findings("b") == [])
-        _ = try await f.queue.seal(batch: "b", total: 2)
+        _ = try await f.queue.batches.seal(batch: "b", total: 2)
         #expect(try await f.field("state", of: "b") == "done")
         #expect(try await f.findings("b") == [])
     }
@@ -150,13 +150,13 @@ struct FeedingTests {
         try await f.fill(sizes: [2, 2], fields: [("total", "4")])
         try await f.join("w")
         let claim = try #require(try await f.claim("w", 1).first)
-        _ = try await f.queue.report([QueueFixture.report(claim.job, [.hit], isFinal: false)], worker: "w")
-        #expect(try await f.queue.cancel(batch: "b") == "running")
-        #expect(try await f.queue.cancel(batch: "b") == "cancelled")
-        #expect(try await f.queue.cancel(batch: "none") == nil)
+        _ = try await f.queue.reports.send([QueueFixture.report(claim.job, [.hit], isFinal: false)], worker: "w")
+        #expect(try await f.queue.batches.cancel(batch: "b") == "running")
+        #expect(try await f.queue.batches.cancel(batch: "b") == "cancelled")
+        #expect(try await f.queue.batches.cancel(batch: "none") == nil)
         #expect(try await f.finish(claim.job, "w") == nil)
         #expect(try await f.claim("w", 2).isEmpty)
-        let status = try #require(try await f.queue.status(of: "b"))
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.state == .cancelled && status.counts.finished == 4 && status.counts[.cancelled] == 3)
         #expect(status.didFinish == (1, 3))
         #expect(try await f.redis("EXISTS", f.keys.jobs("b"), f.keys.tries("b"), f.keys.bell).int == 0)
@@ -170,9 +170,13 @@ struct FeedingTests {
         try await f.join("w")
         let claims = try await f.claim("w", 1, count: 2)
         try await f.finish(claims[0].job, "w", .badImage)
-        try await f.queue.noteRefusal(batch: "b", host: "10.0.0.1", message: "private")
+        try await f.queue.reports.noteRefusal(batch: "b", host: "10.0.0.1", message: "private")
         #expect(try await f.redis("TTL", f.keys.batch("b")).int == -1)
-        if ending == "done" { try await f.finish(claims[1].job, "w") } else { _ = try await f.queue.cancel(batch: "b") }
+        if ending == "done" {
+            try await f.finish(claims[1].job, "w")
+        } else {
+            _ = try await f.queue.batches.cancel(batch: "b")
+        }
         let kept = try await f.redis("KEYS", f.keys.batch("b") + "*").array?.compactMap(\.string).sorted() ?? []
         #expect(
             kept
@@ -182,7 +186,7 @@ struct FeedingTests {
                 ].sorted())
         for key in kept { #expect((599...600).contains(try await f.redis("TTL", key).int ?? 0), "\(key)") }
         try await f.redis("DEL", f.keys.batch("b"))
-        #expect(try await f.queue.batches() == [])
+        #expect(try await f.queue.catalog.ids() == [])
     }
 
     @Test("A full Redis refuses PUSH and OPEN, and still drains")
@@ -191,29 +195,29 @@ struct FeedingTests {
         let connection = RedisConnection(try RedisConfiguration(url: server.url), name: "test")
         let queue = PrefetchQueue(connection: connection, patience: .zero)
         let jobs = QueueFixture.jobs("b", sizes: [2, 2])
-        _ = try await queue.open(id: "b", nonce: "1", exactly: true, fields: [("total", "4")])
-        _ = try await queue.push(batch: "b", offset: 0, window: "all", count: 2, jobs: [jobs[0].encoded()])
+        _ = try await queue.batches.open(id: "b", nonce: "1", exactly: true, fields: [("total", "4")])
+        _ = try await queue.batches.push(batch: "b", offset: 0, window: "all", count: 2, jobs: [jobs[0].encoded()])
         try await connection.command(["CONFIG", "SET", "maxmemory", "1"])
         await #expect {
-            try await queue.push(batch: "b", offset: 2, window: "all", count: 2, jobs: [jobs[1].encoded()])
+            try await queue.batches.push(batch: "b", offset: 2, window: "all", count: 2, jobs: [jobs[1].encoded()])
         } throws: {
             ($0 as? RedisError)?.code == .outOfMemory
         }
-        #expect(try await queue.join(worker: "w", lease: 60_000, about: []))
+        #expect(try await queue.workers.join(worker: "w", lease: 60_000, about: []))
         #expect(
-            try await queue.beat(
+            try await queue.workers.beat(
                 worker: "w", lease: 60_000, trouble: false, batches: [BatchIdentity(id: "b", nonce: "1")], about: [])?
                 .batches
                 == [.init(state: "running")])
-        guard case .claimed(let claims) = try await queue.claim(worker: "w", sequence: 1, count: 1, lease: 60_000)
+        guard case .claimed(let claims) = try await queue.jobs.claim(worker: "w", sequence: 1, count: 1, lease: 60_000)
         else {
             Issue.record("lost")
             return
         }
         #expect(claims.map(\.job) == [jobs[0]])
         let report = QueueFixture.report(jobs[0], [.downloaded, .badImage], nonce: "1")
-        _ = try await queue.report([report], worker: "w")
-        #expect(try await queue.status(of: "b")?.counts.finished == 2)
+        _ = try await queue.reports.send([report], worker: "w")
+        #expect(try await queue.batches.status(of: "b")?.counts.finished == 2)
         #expect(try await BatchCheck(queue: queue, batch: "b").run() == [])
     }
 }

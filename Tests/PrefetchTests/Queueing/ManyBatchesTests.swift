@@ -27,37 +27,39 @@ struct ManyBatchesTests {
             let id = "b\(number)"
             let sizes = Array(repeating: 2, count: number % 4)
             let priority = ["high", "normal", "low"][number % 3]
-            _ = try await queue.open(
+            _ = try await queue.batches.open(
                 id: id, nonce: id, exactly: true, fields: [("priority", priority), ("details", "10")])
             if !sizes.isEmpty {
-                _ = try await queue.push(
+                _ = try await queue.batches.push(
                     batch: id, offset: 0, window: "all", count: sizes.reduce(0, +),
                     jobs: QueueFixture.jobs(id, sizes: sizes).map { $0.encoded() })
             }
-            _ = try await queue.seal(batch: id, total: sizes.reduce(0, +))
+            _ = try await queue.batches.seal(batch: id, total: sizes.reduce(0, +))
             urls += sizes.reduce(0, +)
         }
-        let ready = try await queue.runningBatches().count
+        let ready = try await queue.catalog.running().count
         #expect(ready == count * 3 / 4)
         let before = (removals: try await calls("lrem", queue), ends: try await calls("srem", queue))
         var finished = 0
         var sequences = [0, 0, 0]
-        for worker in 0..<3 { #expect(try await queue.join(worker: "w\(worker)", lease: 60_000, about: [])) }
-        while try await !queue.runningBatches().isEmpty {
+        for worker in 0..<3 { #expect(try await queue.workers.join(worker: "w\(worker)", lease: 60_000, about: [])) }
+        while try await !queue.catalog.running().isEmpty {
             for worker in 0..<3 {
                 sequences[worker] += 1
-                let result = try await queue.claim(
+                let result = try await queue.jobs.claim(
                     worker: "w\(worker)", sequence: sequences[worker], count: 8, lease: 60_000)
                 guard case .claimed(let claims) = result else { continue }
                 let reports = claims.map {
                     QueueFixture.report($0.job, Array(repeating: .hit, count: $0.job.entries.count))
                 }
                 guard !reports.isEmpty else { continue }
-                finished += try await queue.report(reports, worker: "w\(worker)").reduce(0) { $0 + ($1?.count ?? 0) }
+                finished += try await queue.reports.send(reports, worker: "w\(worker)").reduce(0) {
+                    $0 + ($1?.count ?? 0)
+                }
             }
         }
         #expect(finished == urls)
-        let statuses = try await queue.statuses(of: try await queue.batches())
+        let statuses = try await queue.batches.statuses(of: try await queue.catalog.ids())
         #expect(statuses.count == count)
         #expect(statuses.allSatisfy { $0.state == .done && $0.counts.finished == $0.total })
         // One LREM for each batch, in the one list that has it: from its end, so it looks at one element.

@@ -17,11 +17,11 @@ struct OpenBatchModelTests {
         }
         try await model.finish()
         try await model.check("the end of seed \(seed)")
-        let status = try #require(try await model.fixture.queue.status(of: "b"))
+        let status = try #require(try await model.fixture.queue.batches.status(of: "b"))
         #expect(status.state == .done && status.counts.finished == status.total, "seed \(seed)")
         #expect(model.ended.count == status.total, "seed \(seed)")
         // The batch is its lists one after the other, each once.
-        let segments = try await model.fixture.queue.lists(of: "b")
+        let segments = try await model.fixture.queue.lists.segments(of: "b")
         #expect(Set(segments.map(\.hash)).count == segments.count, "seed \(seed)")
         #expect(Set(segments.map(\.hash)) == model.added, "seed \(seed)")
         var expected: [String] = []
@@ -70,7 +70,7 @@ private struct OpenBatchModel {
         case ..<60: try await append(Int.random(in: 0..<2, using: &random))
         case ..<70: die(Int.random(in: 0..<2, using: &random))
         case ..<98: try await work()
-        default: if chance(10) { _ = try await fixture.queue.close(batch: "b") }
+        default: if chance(10) { _ = try await fixture.queue.lists.close(batch: "b") }
         }
     }
 
@@ -81,9 +81,9 @@ private struct OpenBatchModel {
             var list = URLList(path: "/\(name)", total: sizes[name] ?? 0, hash: name)
             list.lines = 2 * list.total
             let nonce = "n\(UInt64.random(in: 0...UInt64.max, using: &random))"
-            let result = try await fixture.queue.append(list, to: "b", nonce: nonce, host: "h")
+            let result = try await fixture.queue.lists.append(list, to: "b", nonce: nonce, host: "h")
             if chance(30) {
-                let again = try await fixture.queue.append(list, to: "b", nonce: nonce, host: "h")
+                let again = try await fixture.queue.lists.append(list, to: "b", nonce: nonce, host: "h")
                 if case .listed(let segment, _, let pushed) = result {
                     #expect(again == .listed(segment, isNew: false, pushed: pushed))
                 } else {
@@ -118,7 +118,7 @@ private struct OpenBatchModel {
                 return .init(line: segment.line + 2 * at + 1, url: "http://\(segment.hash)/\(at)")
             })
         for _ in 0...(chance(30) ? 1 : 0) {
-            let result = try await fixture.queue.push(
+            let result = try await fixture.queue.batches.push(
                 batch: "b", offset: from, window: "4", count: count, of: segment, jobs: [job.encoded()])
             switch result {
             case .pushed(let pushed): appenders[index].offset = pushed
@@ -154,7 +154,7 @@ private struct OpenBatchModel {
             for index in appenders.indices { try await append(index) }
             try await work()
             guard appenders.allSatisfy({ $0.names.isEmpty }) else { continue }
-            _ = try await fixture.queue.close(batch: "b")
+            _ = try await fixture.queue.lists.close(batch: "b")
             if try await fixture.field("state", of: "b") == "done" { return }
         }
         Issue.record("not finished")

@@ -18,10 +18,10 @@ struct PausingTests {
         try await f.join("w")
         let taken = try await f.claim("w", 1)[0].job
         #expect(taken.batch == "a")
-        #expect(try await f.queue.pause(.batch("a")) == .done(isNew: true))
-        #expect(try await f.queue.pause(.batch("a")) == .done(isNew: false))
-        #expect(try await f.queue.status(of: "a")?.isPaused == true)
-        try await f.queue.release(worker: "w", jobs: [taken.claimName], leaving: false)
+        #expect(try await f.queue.control.pause(.batch("a")) == .done(isNew: true))
+        #expect(try await f.queue.control.pause(.batch("a")) == .done(isNew: false))
+        #expect(try await f.queue.batches.status(of: "a")?.isPaused == true)
+        try await f.queue.jobs.release(worker: "w", jobs: [taken.claimName], leaving: false)
         // Its feeder goes on up to the window.
         #expect(try await f.push("a", offset: 2, sizes: [1], window: "3") == .pushed(3))
         #expect(try await f.push("a", offset: 3, sizes: [1], window: "3") == .full)
@@ -29,10 +29,10 @@ struct PausingTests {
         #expect(try await f.claim("w", 2, count: 9).map(\.job.batch) == ["b", "b"])
         #expect(try await f.claim("w", 3, count: 9).isEmpty)
         #expect(try await rings(f) == 0)
-        #expect(try await f.queue.runningBatches() == ["a", "b"])
-        #expect(try await f.queue.resume(.batch("a")) == .done(isNew: true))
-        #expect(try await f.queue.resume(.batch("a")) == .done(isNew: false))
-        #expect(try await f.queue.status(of: "a")?.isPaused == false)
+        #expect(try await f.queue.catalog.running() == ["a", "b"])
+        #expect(try await f.queue.control.resume(.batch("a")) == .done(isNew: true))
+        #expect(try await f.queue.control.resume(.batch("a")) == .done(isNew: false))
+        #expect(try await f.queue.batches.status(of: "a")?.isPaused == false)
         #expect(try await rings(f) == 1)
         // What came back goes first, and nobody is blamed.
         let claims = try await f.claim("w", 4, count: 9)
@@ -44,8 +44,8 @@ struct PausingTests {
     func emptyBatch() async throws {
         let f = try await QueueFixture()
         try await f.open("a")
-        #expect(try await f.queue.pause(.batch("a")) == .done(isNew: true))
-        #expect(try await f.queue.resume(.batch("a")) == .done(isNew: true))
+        #expect(try await f.queue.control.pause(.batch("a")) == .done(isNew: true))
+        #expect(try await f.queue.control.resume(.batch("a")) == .done(isNew: true))
         #expect(try await rings(f) == 0)
         #expect(try await f.findings("a") == [])
     }
@@ -56,27 +56,27 @@ struct PausingTests {
         try await f.join("w")
         try await f.fill("done", sizes: [1])
         let job = try await f.claim("w", 1)[0].job
-        _ = try await f.queue.pause(.batch("done"))
+        _ = try await f.queue.control.pause(.batch("done"))
         try await f.finish(job, "w")
         try await f.open("sealed")
-        _ = try await f.queue.pause(.batch("sealed"))
-        #expect(try await f.queue.seal(batch: "sealed", total: 0) == .pushed(0))
+        _ = try await f.queue.control.pause(.batch("sealed"))
+        #expect(try await f.queue.batches.seal(batch: "sealed", total: 0) == .pushed(0))
         try await f.fill("cancelled", sizes: [1, 1])
-        _ = try await f.queue.pause(.batch("cancelled"))
-        #expect(try await f.queue.cancel(batch: "cancelled") == "running")
+        _ = try await f.queue.control.pause(.batch("cancelled"))
+        #expect(try await f.queue.batches.cancel(batch: "cancelled") == "running")
         for (batch, state) in [("done", "done"), ("sealed", "done"), ("cancelled", "cancelled")] {
-            let status = try #require(try await f.queue.status(of: batch))
+            let status = try #require(try await f.queue.batches.status(of: batch))
             #expect(status.state.rawValue == state && !status.isPaused && !status.isHeld)
-            #expect(try await f.queue.pause(.batch(batch)) == .over(state))
-            #expect(try await f.queue.resume(.batch(batch)) == .over(state))
+            #expect(try await f.queue.control.pause(.batch(batch)) == .over(state))
+            #expect(try await f.queue.control.resume(.batch(batch)) == .over(state))
             #expect(
-                try await f.queue.reprioritise(batch: batch, priority: .high, order: nil) == .over(state))
+                try await f.queue.control.reprioritise(batch: batch, priority: .high, order: nil) == .over(state))
         }
-        #expect(try await f.queue.pause(.batch("none")) == .gone)
-        #expect(try await f.queue.resume(.batch("none")) == .gone)
-        #expect(try await f.queue.reprioritise(batch: "none", priority: .high, order: nil) == .gone)
+        #expect(try await f.queue.control.pause(.batch("none")) == .gone)
+        #expect(try await f.queue.control.resume(.batch("none")) == .gone)
+        #expect(try await f.queue.control.reprioritise(batch: "none", priority: .high, order: nil) == .gone)
         #expect(try await f.redis("EXISTS", f.keys.batch("none")).int == 0)
-        #expect(try await f.queue.runningBatches() == [])
+        #expect(try await f.queue.catalog.running() == [])
         #expect(try await f.findings("done", "sealed", "cancelled") == [])
     }
 
@@ -87,32 +87,32 @@ struct PausingTests {
         try await f.open("a")
         try await f.push("a", sizes: [1, 1])
         let claims = try await f.claim("w", 1)
-        #expect(try await f.queue.pause(.queue) == .done(isNew: true))
-        #expect(try await f.queue.pause(.queue) == .done(isNew: false))
-        #expect(try await f.queue.queueOrders().isPaused)
+        #expect(try await f.queue.control.pause(.queue) == .done(isNew: true))
+        #expect(try await f.queue.control.pause(.queue) == .done(isNew: false))
+        #expect(try await f.queue.control.orders().isPaused)
         #expect(try await rings(f) == 0)
         #expect(try await f.claim("w", 1) == claims)
         #expect(try await f.claim("w", 2, count: 9).isEmpty)
-        try await f.queue.release(worker: "w", jobs: [claims[0].name], leaving: false)
+        try await f.queue.jobs.release(worker: "w", jobs: [claims[0].name], leaving: false)
         try await f.open("b", priority: .high)
         try await f.push("b", sizes: [1])
-        _ = try await f.queue.pause(.batch("b"))
-        _ = try await f.queue.resume(.batch("b"))
-        _ = try await f.queue.reprioritise(batch: "b", priority: .low, order: nil)
+        _ = try await f.queue.control.pause(.batch("b"))
+        _ = try await f.queue.control.resume(.batch("b"))
+        _ = try await f.queue.control.reprioritise(batch: "b", priority: .low, order: nil)
         #expect(try await rings(f) == 0)
         #expect(try await f.claim("w", 2, count: 9).isEmpty)
-        let status = try #require(try await f.queue.status(of: "b"))
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.isQueuePaused && !status.isPaused && status.isHeld)
         #expect(try await f.findings("a", "b") == [])
         // Who comes to a paused queue gets nothing either.
         try await f.join("v")
         #expect(try await f.claim("v", 1, count: 9).isEmpty)
-        #expect(try await f.queue.resume(.queue) == .done(isNew: true))
+        #expect(try await f.queue.control.resume(.queue) == .done(isNew: true))
         #expect(try await rings(f) == 1)
-        #expect(try await f.queue.resume(.queue) == .done(isNew: false))
+        #expect(try await f.queue.control.resume(.queue) == .done(isNew: false))
         #expect(try await rings(f) == 1)
         #expect(try await f.claim("v", 2, count: 9).count == 3)
-        #expect(try await f.queue.resume(.queue) == .done(isNew: false))
+        #expect(try await f.queue.control.resume(.queue) == .done(isNew: false))
         #expect(try await rings(f) == 0)
         #expect(try await f.findings("a", "b") == [])
     }
@@ -124,21 +124,21 @@ struct PausingTests {
         try await f.open("a")
         try await f.push("a", sizes: [1, 1, 1])
         let claims = try await f.claim("w", 1)
-        #expect(try await f.queue.pause(.worker("none")) == .gone)
-        #expect(try await f.queue.pause(.worker("w")) == .done(isNew: true))
-        #expect(try await f.queue.pause(.worker("w")) == .done(isNew: false))
+        #expect(try await f.queue.control.pause(.worker("none")) == .gone)
+        #expect(try await f.queue.control.pause(.worker("w")) == .done(isNew: true))
+        #expect(try await f.queue.control.pause(.worker("w")) == .done(isNew: false))
         #expect(try await f.claim("w", 1) == claims)
-        #expect(try await f.queue.claim(worker: "w", sequence: 2, count: 1, lease: 60_000) == .paused)
-        func beat(_ worker: String) async throws -> PrefetchQueue.WorkerOrders? {
-            try await f.queue.beat(
+        #expect(try await f.queue.jobs.claim(worker: "w", sequence: 2, count: 1, lease: 60_000) == .paused)
+        func beat(_ worker: String) async throws -> QueueWorkers.WorkerOrders? {
+            try await f.queue.workers.beat(
                 worker: worker, lease: 60_000, trouble: false, batches: [BatchIdentity(id: "a", nonce: "a")], about: [])
         }
         #expect(try await beat("w") == .init(isWorkerPaused: true, batches: [.init(state: "running")]))
         #expect(try await beat("v")?.isWorkerPaused == false)
         #expect(try await f.claim("v", 1, count: 9).count == 2)
-        #expect(try await f.queue.workerRecords().records.map(\.report.isPaused) == [false, true])
-        #expect(try await f.queue.resume(.worker("w")) == .done(isNew: true))
-        #expect(try await f.queue.resume(.worker("w")) == .done(isNew: false))
+        #expect(try await f.queue.workerRecords.all().records.map(\.report.isPaused) == [false, true])
+        #expect(try await f.queue.control.resume(.worker("w")) == .done(isNew: true))
+        #expect(try await f.queue.control.resume(.worker("w")) == .done(isNew: false))
         #expect(try await beat("w")?.isWorkerPaused == false)
         #expect(try await f.claim("w", 2).isEmpty)
         #expect(try await f.redis("EXISTS", f.keys.worker("none")).int == 0)
@@ -150,33 +150,33 @@ struct PausingTests {
         try await f.join("w", "v")
         try await f.open("a")
         try await f.open("b")
-        _ = try await f.queue.pause(.batch("b"))
-        _ = try await f.queue.pause(.queue)
-        func beat(_ worker: String) async throws -> PrefetchQueue.WorkerOrders? {
-            try await f.queue.beat(
+        _ = try await f.queue.control.pause(.batch("b"))
+        _ = try await f.queue.control.pause(.queue)
+        func beat(_ worker: String) async throws -> QueueWorkers.WorkerOrders? {
+            try await f.queue.workers.beat(
                 worker: worker, lease: 60_000, trouble: false,
                 batches: ["a", "b", "c"].map { BatchIdentity(id: $0, nonce: $0) }, about: [("in_flight", "1")])
         }
-        let batches: [PrefetchQueue.WorkerOrders.Batch] = [
+        let batches: [QueueWorkers.WorkerOrders.Batch] = [
             .init(state: "running"), .init(state: "running", isPaused: true), .init(state: "gone"),
         ]
         #expect(try await beat("w") == .init(isQueuePaused: true, batches: batches))
-        #expect(try await f.queue.setConcurrency(8, worker: nil) == 2)
-        #expect(try await f.queue.setConcurrency(64, worker: "w") == 1)
-        #expect(try await f.queue.setConcurrency(64, worker: "none") == 0)
+        #expect(try await f.queue.control.setConcurrency(8, worker: nil) == 2)
+        #expect(try await f.queue.control.setConcurrency(64, worker: "w") == 1)
+        #expect(try await f.queue.control.setConcurrency(64, worker: "none") == 0)
         #expect(
             try await beat("w")
                 == .init(isQueuePaused: true, ownConcurrency: 64, queueConcurrency: 8, batches: batches))
         #expect(try await beat("v")?.ownConcurrency == nil)
-        #expect(try await f.queue.queueOrders() == .init(isPaused: true, concurrency: 8))
+        #expect(try await f.queue.control.orders() == .init(isPaused: true, concurrency: 8))
         // One goes back to what all were told; what is said to all afterwards is for all.
-        #expect(try await f.queue.setConcurrency(nil, worker: "w") == 1)
+        #expect(try await f.queue.control.setConcurrency(nil, worker: "w") == 1)
         #expect(try await beat("w")?.ownConcurrency == nil)
-        #expect(try await f.queue.setConcurrency(64, worker: "w") == 1)
-        #expect(try await f.queue.setConcurrency(4, worker: nil) == 2)
+        #expect(try await f.queue.control.setConcurrency(64, worker: "w") == 1)
+        #expect(try await f.queue.control.setConcurrency(4, worker: nil) == 2)
         #expect(try await beat("w")?.ownConcurrency == nil)
         #expect(try await beat("w")?.queueConcurrency == 4)
-        #expect(try await f.queue.setConcurrency(nil, worker: nil) == 2)
+        #expect(try await f.queue.control.setConcurrency(nil, worker: nil) == 2)
         #expect(try await beat("w") == .init(isQueuePaused: true, batches: batches))
         #expect(try await f.redis("EXISTS", f.keys.concurrency, f.keys.worker("none")).int == 0)
     }
@@ -194,36 +194,39 @@ struct PausingTests {
             }
             return counts
         }
-        typealias Precedence = PrefetchQueue.Precedence
+        typealias Precedence = QueueControl.Precedence
         let normal = Precedence(priority: .normal, order: .fifo)
         let low = Precedence(priority: .low, order: .fifo)
         #expect(
-            try await f.queue.reprioritise(batch: "a", priority: .low, order: nil) == .changed(from: normal, to: low))
+            try await f.queue.control.reprioritise(batch: "a", priority: .low, order: nil)
+                == .changed(from: normal, to: low))
         #expect(try await lists() == [0, 0, 1])
-        #expect(try await f.queue.reprioritise(batch: "a", priority: .low, order: nil) == .changed(from: low, to: low))
+        #expect(
+            try await f.queue.control.reprioritise(batch: "a", priority: .low, order: nil)
+                == .changed(from: low, to: low))
         #expect(try await lists() == [0, 0, 1])
         #expect(try await rings(f) == 1)
         // Two that ask at once.
         try await withThrowingTaskGroup(of: Void.self) { group in
             for priority in [PrefetchPriority.high, .normal, .high, .low, .high] {
-                group.addTask { _ = try await f.queue.reprioritise(batch: "a", priority: priority, order: nil) }
+                group.addTask { _ = try await f.queue.control.reprioritise(batch: "a", priority: priority, order: nil) }
             }
             try await group.waitForAll()
         }
         #expect(try await lists().reduce(0, +) == 1)
-        _ = try await f.queue.reprioritise(batch: "a", priority: .high, order: .lifo)
+        _ = try await f.queue.control.reprioritise(batch: "a", priority: .high, order: .lifo)
         #expect(try await lists() == [1, 0, 0])
         #expect(try await f.claim("w", 1, count: 2).map(\.job.base) == [3, 2])
-        _ = try await f.queue.reprioritise(batch: "a", priority: nil, order: .fifo)
+        _ = try await f.queue.control.reprioritise(batch: "a", priority: nil, order: .fifo)
         #expect(try await f.claim("w", 2).map(\.job.base) == [0])
         // A paused one moves too, and is ready nowhere.
-        _ = try await f.queue.pause(.batch("a"))
-        _ = try await f.queue.reprioritise(batch: "a", priority: .normal, order: nil)
+        _ = try await f.queue.control.pause(.batch("a"))
+        _ = try await f.queue.control.reprioritise(batch: "a", priority: .normal, order: nil)
         #expect(try await lists() == [0, 0, 0])
-        _ = try await f.queue.resume(.batch("a"))
+        _ = try await f.queue.control.resume(.batch("a"))
         #expect(try await lists() == [0, 1, 0])
         #expect(try await f.claim("w", 3, count: 9).count == 1)
-        _ = try await f.queue.reprioritise(batch: "a", priority: .low, order: nil)
+        _ = try await f.queue.control.reprioritise(batch: "a", priority: .low, order: nil)
         #expect(try await lists() == [0, 0, 0])
         #expect(try await rings(f) == 0)
         #expect(try await f.findings("a") == [])
@@ -234,7 +237,7 @@ struct PausingTests {
         let f = try await QueueFixture()
         func failure(_ name: String) async -> PrefetchError? {
             do throws(PrefetchError) {
-                _ = try await f.queue.resolveWorker(name)
+                _ = try await f.queue.workerRecords.resolve(name)
                 return nil
             } catch {
                 return error
@@ -242,9 +245,9 @@ struct PausingTests {
         }
         #expect(await failure("x")?.hint == "no worker is there now")
         try await f.join("host:1", "host:12", "other:3", "gone:4")
-        try await f.queue.release(worker: "gone:4", leaving: true)
-        #expect(try await f.queue.resolveWorker("host:1") == "host:1")
-        #expect(try await f.queue.resolveWorker("o") == "other:3")
+        try await f.queue.jobs.release(worker: "gone:4", leaving: true)
+        #expect(try await f.queue.workerRecords.resolve("host:1") == "host:1")
+        #expect(try await f.queue.workerRecords.resolve("o") == "other:3")
         let several = try #require(await failure("host"))
         #expect(several.kind == .notFound && several.hint == "give more of it: host:1, host:12")
         let none = try #require(await failure("x"))

@@ -36,7 +36,7 @@ struct QueueFixture {
         _ id: String = "b", priority: PrefetchPriority = .normal, fields: [(String, String)] = []
     ) async throws -> String {
         let all = [("priority", priority.rawValue), ("details", "1000")] + fields
-        return try #require(try await queue.open(id: id, nonce: id, exactly: true, fields: all))
+        return try #require(try await queue.batches.open(id: id, nonce: id, exactly: true, fields: all))
     }
 
     /// Jobs with consecutive URLs, beginning at an index.
@@ -54,8 +54,8 @@ struct QueueFixture {
     @discardableResult
     func push(
         _ batch: String = "b", offset: Int = 0, sizes: [Int], window: String = "all"
-    ) async throws -> PrefetchQueue.PushResult {
-        try await queue.push(
+    ) async throws -> QueueBatches.PushResult {
+        try await queue.batches.push(
             batch: batch, offset: offset, window: window, count: sizes.reduce(0, +),
             jobs: Self.jobs(batch, from: offset, sizes: sizes).map { $0.encoded() })
     }
@@ -64,11 +64,11 @@ struct QueueFixture {
     func fill(_ batch: String = "b", sizes: [Int], fields: [(String, String)] = []) async throws {
         try await open(batch, fields: fields)
         try await push(batch, sizes: sizes)
-        _ = try await queue.seal(batch: batch, total: sizes.reduce(0, +))
+        _ = try await queue.batches.seal(batch: batch, total: sizes.reduce(0, +))
     }
 
     func join(_ workers: String...) async throws {
-        for worker in workers { #expect(try await queue.join(worker: worker, lease: 60_000, about: [])) }
+        for worker in workers { #expect(try await queue.workers.join(worker: worker, lease: 60_000, about: [])) }
     }
 
     /// The lease of a worker ran out a while ago.
@@ -76,9 +76,9 @@ struct QueueFixture {
         try await redis("ZADD", keys.workers, "XX", "1", worker)
     }
 
-    func claim(_ worker: String, _ sequence: Int, count: Int = 1) async throws -> [PrefetchQueue.Claim] {
+    func claim(_ worker: String, _ sequence: Int, count: Int = 1) async throws -> [QueueJobs.Claim] {
         guard
-            case .claimed(let claims) = try await queue.claim(
+            case .claimed(let claims) = try await queue.jobs.claim(
                 worker: worker, sequence: sequence, count: count, lease: 60_000)
         else {
             Issue.record("\(worker) is lost")
@@ -91,11 +91,11 @@ struct QueueFixture {
     static func report(
         _ job: PrefetchJob, _ outcomes: [PrefetchOutcome?], isFinal: Bool = true, keepDetails: Int = 1000,
         nonce: String? = nil,
-        change: (inout PrefetchQueue.Settled) -> Void = { _ in }
-    ) -> PrefetchQueue.Report {
+        change: (inout QueueReports.Settled) -> Void = { _ in }
+    ) -> QueueReports.Report {
         let settled = outcomes.enumerated().compactMap { position, outcome in
             outcome.map { outcome in
-                var item = PrefetchQueue.Settled(position: position, outcome: outcome)
+                var item = QueueReports.Settled(position: position, outcome: outcome)
                 if outcome == .downloaded { item.bytes = 100 }
                 if outcome.isSkipped {
                     item.failure = FailureDetail(
@@ -108,7 +108,7 @@ struct QueueFixture {
                 return item
             }
         }
-        return PrefetchQueue.Report(
+        return QueueReports.Report(
             job: job.name, batch: BatchIdentity(id: job.batch, nonce: nonce ?? job.batch), base: job.base,
             count: job.entries.count, isFinal: isFinal,
             settled: settled,
@@ -119,7 +119,7 @@ struct QueueFixture {
     @discardableResult
     func finish(_ job: PrefetchJob, _ worker: String, _ outcome: PrefetchOutcome = .downloaded) async throws -> Int? {
         let report = Self.report(job, Array(repeating: outcome, count: job.entries.count))
-        return try await queue.report([report.current(in: queue)], worker: worker)[0]?.count
+        return try await queue.reports.send([report.current(in: queue)], worker: worker)[0]?.count
     }
 
     /// What does not agree in these batches.
@@ -132,11 +132,11 @@ struct QueueFixture {
     }
 }
 
-extension PrefetchQueue.Report {
+extension QueueReports.Report {
     /// The same of the batch that has its name now.
     func current(in queue: PrefetchQueue) async throws -> Self {
         var report = self
-        report.batch.nonce = try await queue.status(of: batch.id)?.nonce ?? ""
+        report.batch.nonce = try await queue.batches.status(of: batch.id)?.nonce ?? ""
         return report
     }
 }
@@ -146,8 +146,20 @@ extension PrefetchJob {
     var claimName: String { "\(name)@\(batch)" }
 
     /// The same as a claim.
-    var claim: PrefetchQueue.Claim {
-        PrefetchQueue.Claim(
+    var claim: QueueJobs.Claim {
+        QueueJobs.Claim(
             job: self, nonce: batch, outcomes: Array(repeating: 0, count: entries.count), deliveries: 0, marks: 0)
+    }
+}
+
+extension QueueLists {
+    /// Adds a list that was read.
+    @discardableResult
+    func append(
+        _ list: URLList, to batch: String, nonce: String, host: String, again: Bool = false
+    ) async throws(RedisError) -> AppendResult {
+        try await append(
+            hash: list.hash, total: list.total, lines: list.lines, path: list.absolutePath, to: batch, nonce: nonce,
+            host: host, again: again)
     }
 }

@@ -18,12 +18,12 @@ struct QueueModelTests {
         try await model.drain()
         try await model.check("the end of seed \(seed)")
         for feed in model.feeds {
-            let status = try #require(try await model.fixture.queue.status(of: feed.batch))
+            let status = try #require(try await model.fixture.queue.batches.status(of: feed.batch))
             #expect(status.state == .done && status.counts.finished == feed.total, "seed \(seed)")
-            let codes = try await model.fixture.queue.outcomes(of: feed.batch, range: 0..<feed.total)
+            let codes = try await model.fixture.queue.results.outcomes(of: feed.batch, range: 0..<feed.total)
             #expect(codes == (0..<feed.total).map { model.settled[feed.batch]?[$0]?.rawValue ?? 0 }, "seed \(seed)")
         }
-        let status = try #require(try await model.fixture.queue.status(of: "cancelled"))
+        let status = try #require(try await model.fixture.queue.batches.status(of: "cancelled"))
         #expect(status.counts.finished == status.total, "seed \(seed)")
         #expect(try await model.fixture.redis("EXISTS", model.fixture.keys.bell).int == 0, "seed \(seed)")
         #expect(try await model.fixture.redis("EXISTS", model.fixture.keys.dead).int == 0, "seed \(seed)")
@@ -93,19 +93,19 @@ private struct QueueModel {
             try await report(&worker)
             workers[index] = worker
         case ..<76: try await die(index)
-        case ..<84: _ = try await fixture.queue.reap(most: Int.random(in: 1...3, using: &random))
+        case ..<84: _ = try await fixture.queue.workers.reap(most: Int.random(in: 1...3, using: &random))
         case ..<88: try await release(index)
         case ..<92: try await split(index)
         case ..<94:
             let job = chance(50) ? workers[index].jobs.first?.claimName : nil
-            try await fixture.queue.mark(worker: workers[index].name, claim: job)
+            try await fixture.queue.jobs.mark(worker: workers[index].name, claim: job)
         case ..<96:
             let trouble = chance(20)
-            _ = try await fixture.queue.beat(
+            _ = try await fixture.queue.workers.beat(
                 worker: workers[index].name, lease: 60_000, trouble: trouble,
                 batches: [BatchIdentity(id: "a", nonce: "a")], about: [])
         case ..<97: try await fixture.redis("DEL", fixture.keys.hold)
-        case ..<98: _ = try await chance(50) ? fixture.queue.cancel(batch: "cancelled") : nil
+        case ..<98: _ = try await chance(50) ? fixture.queue.batches.cancel(batch: "cancelled") : nil
         case ..<99: try await control()
         default: try await haunt()
         }
@@ -114,14 +114,14 @@ private struct QueueModel {
     /// Somebody pauses, resumes, or changes a batch's turn.
     private mutating func control() async throws {
         let batch = ["a", "b", "cancelled"].randomElement(using: &random) ?? "a"
-        let target: PrefetchQueue.PauseTarget =
+        let target: QueueControl.PauseTarget =
             chance(50) ? .batch(batch) : chance(50) ? .queue : .worker(workers[0].name)
         for _ in 0...(chance(30) ? 1 : 0) {
             switch Int.random(in: 0..<3, using: &random) {
-            case 0: _ = try await fixture.queue.pause(target)
-            case 1: _ = try await fixture.queue.resume(target)
+            case 0: _ = try await fixture.queue.control.pause(target)
+            case 1: _ = try await fixture.queue.control.resume(target)
             default:
-                _ = try await fixture.queue.reprioritise(
+                _ = try await fixture.queue.control.reprioritise(
                     batch: batch, priority: PrefetchPriority.allCases.randomElement(using: &random),
                     order: chance(50) ? PrefetchOrder.allCases.randomElement(using: &random) : nil)
             }
@@ -137,14 +137,16 @@ private struct QueueModel {
             #expect(result == .at(feed.pushed) || result == .closed("cancelled") || result == .closed("done"))
         }
         if feed.next == feed.jobs.count {
-            for _ in 0...(chance(30) ? 1 : 0) { _ = try await fixture.queue.seal(batch: feed.batch, total: feed.total) }
+            for _ in 0...(chance(30) ? 1 : 0) {
+                _ = try await fixture.queue.batches.seal(batch: feed.batch, total: feed.total)
+            }
             return
         }
         let end = min(feed.jobs.count, feed.next + Int.random(in: 1...3, using: &random))
         let jobs = feed.jobs[feed.next..<end]
         let count = jobs.reduce(0) { $0 + $1.entries.count }
-        func push() async throws -> PrefetchQueue.PushResult {
-            try await fixture.queue.push(
+        func push() async throws -> QueueBatches.PushResult {
+            try await fixture.queue.batches.push(
                 batch: feed.batch, offset: feed.pushed, window: all ? "all" : "6", count: count,
                 jobs: jobs.map { $0.encoded() })
         }
@@ -162,7 +164,7 @@ private struct QueueModel {
     private mutating func claim(_ index: Int, count: Int? = nil) async throws {
         workers[index].sequence += 1
         let count = count ?? Int.random(in: 1...3, using: &random)
-        let result = try await fixture.queue.claim(
+        let result = try await fixture.queue.jobs.claim(
             worker: workers[index].name, sequence: workers[index].sequence, count: count, lease: 60_000)
         if result == .paused { return }
         let first = try await fixture.claim(workers[index].name, workers[index].sequence, count: count)
@@ -182,7 +184,8 @@ private struct QueueModel {
             isFinal || chance(40) ? PrefetchOutcome.allCases.randomElement(using: &random) : nil
         }
         let report = QueueFixture.report(job, outcomes, isFinal: isFinal)
-        let results = try await fixture.queue.report(chance(30) ? [report, report] : [report], worker: worker.name)
+        let results = try await fixture.queue.reports.send(
+            chance(30) ? [report, report] : [report], worker: worker.name)
         for item in results[0] ?? [] {
             let known = settled[job.batch, default: [:]].updateValue(item.outcome, forKey: job.base + item.position)
             #expect(known == nil, "\(job.batch) \(job.base + item.position) was settled twice")
@@ -202,7 +205,7 @@ private struct QueueModel {
     private mutating func haunt() async throws {
         guard let index = ghosts.indices.randomElement(using: &random) else { return }
         if chance(30) {
-            _ = try await fixture.queue.beat(
+            _ = try await fixture.queue.workers.beat(
                 worker: ghosts[index].name, lease: 60_000, trouble: false, batches: [], about: [])
         }
         var ghost = ghosts[index]
@@ -214,7 +217,7 @@ private struct QueueModel {
         let leaving = chance(30)
         let job = workers[index].jobs.randomElement(using: &random)
         for _ in 0...(chance(30) ? 1 : 0) {
-            try await fixture.queue.release(
+            try await fixture.queue.jobs.release(
                 worker: workers[index].name, jobs: leaving ? [] : job.map { [$0.claimName] } ?? ["none"],
                 leaving: leaving)
         }
@@ -225,21 +228,21 @@ private struct QueueModel {
         guard let job = workers[index].jobs.first(where: { $0.entries.count > 1 }) else { return }
         let parts = job.split(into: Int.random(in: 2...8, using: &random))
         for _ in 0...(chance(30) ? 1 : 0) {
-            try await fixture.queue.split(worker: workers[index].name, claim: job.claim, into: parts)
+            try await fixture.queue.jobs.split(worker: workers[index].name, claim: job.claim, into: parts)
         }
         workers[index].jobs.removeAll { $0 == job }
     }
 
     /// Everybody finishes what they have, the dead are reaped, the lists are fed to their end.
     mutating func drain() async throws {
-        _ = try await fixture.queue.cancel(batch: "cancelled")
+        _ = try await fixture.queue.batches.cancel(batch: "cancelled")
         try await fixture.redis("DEL", fixture.keys.hold)
-        for target in [.queue, .batch("a"), .batch("b")] + workers.map({ PrefetchQueue.PauseTarget.worker($0.name) }) {
-            _ = try await fixture.queue.resume(target)
+        for target in [.queue, .batch("a"), .batch("b")] + workers.map({ QueueControl.PauseTarget.worker($0.name) }) {
+            _ = try await fixture.queue.control.resume(target)
         }
         for ghost in ghosts { try await fixture.expire(ghost.name) }
         for _ in 0..<2000 {
-            while try await fixture.queue.reap(most: 5) != .nobody {}
+            while try await fixture.queue.workers.reap(most: 5) != .nobody {}
             try await feed(all: true)
             for index in workers.indices {
                 try await claim(index, count: 4)
@@ -247,7 +250,7 @@ private struct QueueModel {
                 while !worker.jobs.isEmpty { try await report(&worker, everything: true) }
                 workers[index] = worker
             }
-            if try await fixture.queue.runningBatches().isEmpty { return }
+            if try await fixture.queue.catalog.running().isEmpty { return }
         }
         Issue.record("not drained")
     }

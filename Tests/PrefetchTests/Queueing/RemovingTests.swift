@@ -8,7 +8,7 @@ import WebImage
 @Suite("Removing batches", .timeLimit(.minutes(1)))
 struct RemovingTests {
     private func keys(_ f: QueueFixture, of batch: String) async throws -> [String] {
-        let all = try await f.redis("KEYS", "prefetch:{\(f.queue.queueName)}:*").array ?? []
+        let all = try await f.redis("KEYS", "prefetch:{\(f.queue.catalog.queueName)}:*").array ?? []
         return all.compactMap(\.string).filter { $0.contains(":\(batch)") }.sorted()
     }
 
@@ -21,23 +21,23 @@ struct RemovingTests {
             for claim in try await f.claim("w", sequence) {
                 try await f.finish(claim.job, "w", sequence < 3 ? .httpError : .downloaded)
             }
-            try await f.queue.noteRefusal(batch: "xa", host: "h", message: "m")
+            try await f.queue.reports.noteRefusal(batch: "xa", host: "h", message: "m")
         }
         // A batch gives its slot back when it ends; one that was left over goes with its batch.
-        try await f.redis("HSET", "prefetch:{\(f.queue.queueName)}:slots", "home", "xb")
+        try await f.redis("HSET", "prefetch:{\(f.queue.catalog.queueName)}:slots", "home", "xb")
         #expect(try await keys(f, of: "xa").count == 6)
         let before = try await keys(f, of: "xb")
-        #expect(try await f.queue.remove(batch: "xa") == .removed)
+        #expect(try await f.queue.batches.remove(batch: "xa") == .removed)
         #expect(try await keys(f, of: "xa") == [])
         #expect(try await keys(f, of: "xb") == before)
-        #expect(try await f.queue.batches() == ["xb"])
+        #expect(try await f.queue.catalog.ids() == ["xb"])
         // The slot is the other's.
-        #expect(try await f.redis("HGET", "prefetch:{\(f.queue.queueName)}:slots", "home").string == "xb")
+        #expect(try await f.redis("HGET", "prefetch:{\(f.queue.catalog.queueName)}:slots", "home").string == "xb")
         #expect(try await f.findings("xb") == [])
         // A lost reply: again.
-        #expect(try await f.queue.remove(batch: "xa") == .gone)
-        #expect(try await f.queue.remove(batch: "xb") == .removed)
-        #expect(try await f.redis("HLEN", "prefetch:{\(f.queue.queueName)}:slots").int == 0)
+        #expect(try await f.queue.batches.remove(batch: "xa") == .gone)
+        #expect(try await f.queue.batches.remove(batch: "xb") == .removed)
+        #expect(try await f.redis("HLEN", "prefetch:{\(f.queue.catalog.queueName)}:slots").int == 0)
     }
 
     @Test("What is left of a batch whose hash somebody deleted goes too")
@@ -45,30 +45,30 @@ struct RemovingTests {
         let f = try await QueueFixture()
         try await f.fill("xa", sizes: [1, 2])
         try await f.redis("DEL", f.keys.batch("xa"))
-        #expect(try await f.queue.remove(batch: "xa") == .gone)
+        #expect(try await f.queue.batches.remove(batch: "xa") == .gone)
         #expect(try await keys(f, of: "xa") == [])
         #expect(try await f.redis("LLEN", f.keys.bell).int == 0)
-        #expect(try await f.queue.runningBatches() == [])
+        #expect(try await f.queue.catalog.running() == [])
     }
 
     @Test("A running batch stays, and one that was retried stays for as long as its retry")
     func refused() async throws {
         let f = try await QueueFixture()
         try await f.fill("xa", sizes: [1])
-        #expect(try await f.queue.remove(batch: "xa") == .running)
+        #expect(try await f.queue.batches.remove(batch: "xa") == .running)
         try await f.join("w")
         let job = try await f.claim("w", 1)[0].job
         try await f.finish(job, "w", .timeout)
-        let status = try #require(try await f.queue.status(of: "xa"))
-        #expect(try await f.queue.retry(of: status, root: "xa", host: "h", nonce: "n") == "xa.2")
-        #expect(try await f.queue.remove(batch: "xa") == .retriedBy("xa.2"))
-        #expect(try await f.queue.remove(batch: "xa.2") == .running)
-        _ = try await f.queue.cancel(batch: "xa.2")
-        #expect(try await f.queue.remove(batch: "xa") == .retriedBy("xa.2"))
-        #expect(try await f.queue.remove(batch: "xa.2") == .removed)
+        let status = try #require(try await f.queue.batches.status(of: "xa"))
+        #expect(try await f.queue.batches.retry(of: status, root: "xa", host: "h", nonce: "n") == "xa.2")
+        #expect(try await f.queue.batches.remove(batch: "xa") == .retriedBy("xa.2"))
+        #expect(try await f.queue.batches.remove(batch: "xa.2") == .running)
+        _ = try await f.queue.batches.cancel(batch: "xa.2")
+        #expect(try await f.queue.batches.remove(batch: "xa") == .retriedBy("xa.2"))
+        #expect(try await f.queue.batches.remove(batch: "xa.2") == .removed)
         #expect(try await f.field("retried_by", of: "xa") == nil)
         #expect(try await f.findings("xa") == [])
-        #expect(try await f.queue.remove(batch: "xa") == .removed)
+        #expect(try await f.queue.batches.remove(batch: "xa") == .removed)
         #expect(try await keys(f, of: "xa") == [])
     }
 }

@@ -13,18 +13,18 @@ struct ReportingTests {
         try await f.join("w", "v")
         let job = try await f.claim("w", 1)[0].job
         let part = QueueFixture.report(job, [.downloaded, nil, .badImage], isFinal: false)
-        let first = try await f.queue.report([part, part], worker: "w")
+        let first = try await f.queue.reports.send([part, part], worker: "w")
         #expect(first[0]?.map(\.position) == [0, 2] && first[0]?.map(\.outcome) == [.downloaded, .badImage])
         #expect(first[1]?.isEmpty == true)
         // Somebody else who has the job too, as after a reap: settles what is left, changes nothing else.
         let rest = QueueFixture.report(job, [.hit, .hit, .hit, .downloaded])
-        #expect(try await f.queue.report([rest], worker: "v")[0]?.map(\.position) == [1, 3])
-        #expect(try await f.queue.outcomes(of: "b", range: 0..<6) == [1, 2, 10, 1, 0, 0])
-        let status = try #require(try await f.queue.status(of: "b"))
+        #expect(try await f.queue.reports.send([rest], worker: "v")[0]?.map(\.position) == [1, 3])
+        #expect(try await f.queue.results.outcomes(of: "b", range: 0..<6) == [1, 2, 10, 1, 0, 0])
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.state == .done && status.counts.finished == 4 && status.counts.skipped == 1)
         #expect(status.counts[.downloaded] == 2 && status.counts[.hit] == 1 && status.counts[.badImage] == 1)
         #expect(status.counts.bytes == 200)
-        let workers = try await f.queue.workerCounts(of: "b")
+        let workers = try await f.queue.results.workerCounts(of: "b")
         #expect(workers["w"]?.finished == 2 && workers["w"]?.bytes == 100)
         #expect(workers["v"]?.finished == 2 && workers["v"]?.bytes == 100)
         #expect(try await f.findings("b") == [])
@@ -37,7 +37,7 @@ struct ReportingTests {
         try await f.join("w")
         let job = try await f.claim("w", 1)[0].job
         #expect(try await f.finish(job, "w", outcome) == 256)
-        let status = try #require(try await f.queue.status(of: "b"))
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.counts[outcome] == 256 && status.counts.skipped == (outcome.isSkipped ? 256 : 0))
         #expect(try await f.findings("b") == [])
     }
@@ -51,17 +51,17 @@ struct ReportingTests {
         try await f.join("w", "v")
         let claims = try await f.claim("w", 1, count: 32)
         #expect(claims.count == 23)
-        _ = try await f.queue.cancel(batch: "c")
+        _ = try await f.queue.batches.cancel(batch: "c")
         // The first job of `a` has an outcome already, the last one keeps an open URL.
         let early = try #require(claims.first { $0.job.name == "a:0:3" }).job
-        _ = try await f.queue.report([QueueFixture.report(early, [nil, .timeout], isFinal: false)], worker: "v")
+        _ = try await f.queue.reports.send([QueueFixture.report(early, [nil, .timeout], isFinal: false)], worker: "v")
         let reports = claims.map { claim in
             var outcomes = [PrefetchOutcome?](repeating: .downloaded, count: claim.job.entries.count)
             if claim.job.batch == "b" { outcomes[1] = .badImage }
             if claim.job.name == "a:57:3" { outcomes[2] = nil }
             return QueueFixture.report(claim.job, outcomes) { if $0.outcome == .badImage { $0.list = "http://h/bad" } }
         }
-        let first = try await f.queue.report(reports, worker: "w")
+        let first = try await f.queue.reports.send(reports, worker: "w")
         for (claim, first) in zip(claims, first) {
             switch claim.job.name {
             case "a:0:3": #expect(first?.map(\.position) == [0, 2])
@@ -70,14 +70,14 @@ struct ReportingTests {
             default: #expect(first?.map(\.position) == Array(0..<claim.job.entries.count))
             }
         }
-        let again = try await f.queue.report(reports, worker: "w")
+        let again = try await f.queue.reports.send(reports, worker: "w")
         #expect(zip(claims, again).allSatisfy { $0.job.batch != "a" ? $1 == nil : $1?.isEmpty == true })
-        let a = try #require(try await f.queue.status(of: "a"))
+        let a = try #require(try await f.queue.batches.status(of: "a"))
         #expect(a.state == .running && a.counts.finished == 59 && a.counts.skipped == 1 && a.counts.bytes == 5800)
-        let b = try #require(try await f.queue.status(of: "b"))
+        let b = try #require(try await f.queue.batches.status(of: "b"))
         #expect(b.state == .done && b.counts.finished == 258 && b.counts.skipped == 2 && b.counts.bytes == 25_600)
-        #expect(try await f.queue.workerCounts(of: "a")["w"]?.finished == 58)
-        let listed = try await f.queue.listed(["http://h/bad", "http://h/good"], timeToLive: 0)
+        #expect(try await f.queue.results.workerCounts(of: "a")["w"]?.finished == 58)
+        let listed = try await f.queue.failedURLs.listed(["http://h/bad", "http://h/good"], timeToLive: 0)
         #expect(listed.keys.sorted() == [0] && listed[0]?.count == 2)
         // What it has not is somebody else's: the open URL's job is on the list again, no other.
         #expect(
@@ -95,9 +95,9 @@ struct ReportingTests {
         var report = QueueFixture.report(job, [.downloaded, nil, .downloaded], isFinal: false)
         report.settled[0].bytes = 3_000_000_000
         report.settled[1].bytes = 7
-        _ = try await f.queue.report([report], worker: "w")
+        _ = try await f.queue.reports.send([report], worker: "w")
         report.settled[0].bytes = 9
-        _ = try await f.queue.report([report], worker: "w")
+        _ = try await f.queue.reports.send([report], worker: "w")
         #expect(try await f.field("bytes", of: "b") == "3000000007")
         #expect(try await f.findings("b") == [])
     }
@@ -114,8 +114,8 @@ struct ReportingTests {
         let again = QueueFixture.report(job, [.httpError, .httpError], keepDetails: 1000) {
             $0.failure?.detail = "late"
         }
-        _ = try await f.queue.report([report, again], worker: "w")
-        let details = try await f.queue.details(of: "b", indices: [0, 1, 2, 3])
+        _ = try await f.queue.reports.send([report, again], worker: "w")
+        let details = try await f.queue.results.details(of: "b", indices: [0, 1, 2, 3])
         #expect(details.keys.sorted() == [1, 2])
         #expect(
             details[1]
@@ -140,15 +140,15 @@ struct ReportingTests {
         let late = QueueFixture.report(jobs[0], [.hit, .badImage], isFinal: false) {
             if $0.position == 0 { $0.unlist = "http://x/" } else { $0.list = "kept2" }
         }
-        _ = try await f.queue.report([first, late, first], worker: "w")
+        _ = try await f.queue.reports.send([first, late, first], worker: "w")
         #expect(
             try await f.redis("SMEMBERS", f.keys.failed).array?.compactMap(\.string).sorted() == ["http://x/", "kept"])
-        let entry = try #require(try await f.queue.listed(["http://x/"], timeToLive: 60)[0])
+        let entry = try #require(try await f.queue.failedURLs.listed(["http://x/"], timeToLive: 60)[0])
         #expect(entry.count == 1 && entry.httpStatus == 404 && entry.outcome == .httpError && entry.batch == "b")
         #expect(entry.first == entry.last && entry.first > 0 && entry.detail == "no")
         let other = QueueFixture.report(jobs[1], [.badImage]) { $0.list = "http://x/" }
-        _ = try await f.queue.report([other], worker: "w")
-        let twice = try #require(try await f.queue.listed(["http://x/"], timeToLive: 60)[0])
+        _ = try await f.queue.reports.send([other], worker: "w")
+        let twice = try #require(try await f.queue.failedURLs.listed(["http://x/"], timeToLive: 60)[0])
         #expect(twice.count == 2 && twice.first == entry.first && twice.outcome == .badImage && twice.batch == "c")
         #expect(try await f.findings("b", "c") == [])
     }
@@ -166,7 +166,7 @@ struct ReportingTests {
         let ended = try await f.field("ended", of: "b")
         #expect(try await f.finish(jobs[1], "w") == nil)
         #expect(try await f.field("ended", of: "b") == ended)
-        #expect(try await f.queue.runningBatches().isEmpty)
+        #expect(try await f.queue.catalog.running().isEmpty)
         #expect(
             try await f.redis("HKEYS", f.keys.owned(by: "w")).array?.compactMap(\.string).sorted() == ["#jobs", "#seq"])
         #expect(try await f.findings("b") == [])
@@ -179,10 +179,10 @@ struct ReportingTests {
         try await f.join("w", "v")
         let job = try await f.claim("w", 1)[0].job
         try await f.expire("w")
-        #expect(try await f.queue.reap() == .reaped(worker: "w", jobs: 1))
+        #expect(try await f.queue.workers.reap() == .reaped(worker: "w", jobs: 1))
         #expect(try await f.finish(job, "w", .downloaded) == 2)
         #expect(try await f.field("state", of: "b") == "done")
-        #expect(try await f.queue.workerCounts(of: "b")["w"]?.finished == 2)
+        #expect(try await f.queue.results.workerCounts(of: "b")["w"]?.finished == 2)
         #expect(try await f.claim("v", 1).isEmpty)
         #expect(try await f.redis("EXISTS", f.keys.bell, f.keys.jobs("b")).int == 0)
         #expect(try await f.findings("b") == [])
@@ -200,10 +200,10 @@ struct ReportingTests {
     func refusals() async throws {
         let f = try await QueueFixture()
         try await f.open()
-        try await f.queue.noteRefusal(batch: "b", host: "10.0.0.2", message: "first")
-        try await f.queue.noteRefusal(batch: "b", host: "10.0.0.2", message: "second")
-        try await f.queue.noteRefusal(batch: "b", host: "10.0.0.1", message: "other")
-        let found = try await f.queue.refusals(of: "b")
+        try await f.queue.reports.noteRefusal(batch: "b", host: "10.0.0.2", message: "first")
+        try await f.queue.reports.noteRefusal(batch: "b", host: "10.0.0.2", message: "second")
+        try await f.queue.reports.noteRefusal(batch: "b", host: "10.0.0.1", message: "other")
+        let found = try await f.queue.reports.refusals(of: "b")
         #expect(found.map(\.host) == ["10.0.0.1", "10.0.0.2"] && found.map(\.message) == ["other", "first"])
     }
 }

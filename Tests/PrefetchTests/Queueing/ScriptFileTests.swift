@@ -23,7 +23,7 @@ struct ScriptFileTests {
         let flags = ["#!lua", "#!lua flags=allow-oom", "#!lua flags=allow-oom,no-writes"]
         for name in names {
             let file = try Data(contentsOf: Self.sources.appending(path: "Scripts/\(name).lua"))
-            let script = PrefetchQueue.script(Array(file))
+            let script = QueueScript.script(Array(file))
             let lines = script.source.split(separator: "\n", omittingEmptySubsequences: false)
             #expect(script.name == name)
             #expect(flags.contains(String(lines[0])), "\(name)")

@@ -15,7 +15,7 @@ struct TallyTests {
         let report = QueueFixture.report(job, outcomes, isFinal: false) { item in
             if item.outcome == .httpError { item.failure?.httpStatus = status }
         }
-        guard let first = try await f.queue.report([report], worker: "w")[0] else { return }
+        guard let first = try await f.queue.reports.send([report], worker: "w")[0] else { return }
         let positions = first.map(\.position)
         tally.add(report.settled.filter { positions.contains($0.position) }, of: job)
     }
@@ -29,8 +29,8 @@ struct TallyTests {
         var tally = HostTally()
         for _ in 0..<3 { try await report(f, job, [.downloaded, .httpError, .httpError], into: &tally) }
         try await report(f, job, [nil, nil, nil, .httpError, .hit], status: 503, into: &tally)
-        for _ in 0..<3 { try await f.queue.tally(tally, worker: "w", token: "one") }
-        let look = try #require(try await f.queue.look(at: "b"))
+        for _ in 0..<3 { try await f.queue.hosts.tally(tally, worker: "w", token: "one") }
+        let look = try #require(try await f.queue.views.look(at: "b"))
         #expect(look.httpStatuses == [404: 2, 503: 1])
         #expect(look.hosts == ["h": BatchLook.Host(finished: 4, skipped: 3, bytes: 100)])
         #expect(
@@ -40,19 +40,20 @@ struct TallyTests {
         // The batch ends before its last tally comes, which is counted all the same and leaves Redis with the rest.
         tally = HostTally()
         try await report(f, job, [nil, nil, nil, nil, nil, .timeout], into: &tally)
-        #expect(try await f.queue.status(of: "b")?.state == .done)
+        #expect(try await f.queue.batches.status(of: "b")?.state == .done)
         try await f.redis("DEL", f.keys.hosts("b"))
-        try await f.queue.tally(tally, worker: "w", token: "two")
-        #expect(try await f.queue.look(at: "b")?.hosts == ["h": BatchLook.Host(finished: 1, skipped: 1, bytes: 0)])
+        try await f.queue.hosts.tally(tally, worker: "w", token: "two")
+        #expect(
+            try await f.queue.views.look(at: "b")?.hosts == ["h": BatchLook.Host(finished: 1, skipped: 1, bytes: 0)])
         #expect((1...600).contains(try await f.redis("TTL", f.keys.hosts("b")).int ?? 0))
         #expect(try await f.findings("b") == [])
         // With the batch it goes, and does not come back.
-        #expect(try await f.queue.remove(batch: "b") == .removed)
-        try await f.queue.tally(tally, worker: "w", token: "three")
+        #expect(try await f.queue.batches.remove(batch: "b") == .removed)
+        try await f.queue.hosts.tally(tally, worker: "w", token: "three")
         #expect(try await f.redis("EXISTS", f.keys.hosts("b"), f.keys.batch("b")).int == 0)
-        #expect(try await f.queue.look(at: "b") == nil)
+        #expect(try await f.queue.views.look(at: "b") == nil)
         // Of a worker nobody knows nothing is counted, and it is not made known by it.
-        try await f.queue.tally(tally, worker: "nobody", token: "one")
+        try await f.queue.hosts.tally(tally, worker: "nobody", token: "one")
         #expect(try await f.redis("EXISTS", f.keys.worker("nobody")).int == 0)
     }
 
@@ -73,7 +74,7 @@ struct TallyTests {
             var tally = HostTally()
             for position in positions {
                 let outcome: PrefetchOutcome = [.downloaded, .notModified, .httpError, .hit][position % 4]
-                var item = PrefetchQueue.Settled(position: position, outcome: outcome)
+                var item = QueueReports.Settled(position: position, outcome: outcome)
                 if outcome != .hit {
                     var timing = Self.quick
                     timing.total *= Double(position + 1)
@@ -86,16 +87,16 @@ struct TallyTests {
                 }
                 tally.add([item], of: job)
             }
-            for _ in 0..<2 { try await f.queue.tally(tally, worker: worker, token: "one") }
+            for _ in 0..<2 { try await f.queue.hosts.tally(tally, worker: worker, token: "one") }
         }
-        let found = try #require(try await f.queue.look(at: "b")).status.fetches
+        let found = try #require(try await f.queue.views.look(at: "b")).status.fetches
         #expect(found == expected)
         #expect(found.formats == [.jpeg: 1, .png: 1] && found.sizes == [1, 1, 0, 0, 0, 0])
         // Of positions 0, 1, 4 and 5: tries 1, 2, 2, 3; of the two failures 3 and 1.
         #expect(found.goodTries == 4 && found.failedTries == 0 + 1 + 1 + 2 + 3 + 1)
         #expect(found.durations.total == 4 && found.durations.sum == 20_000 * (1 + 2 + 5 + 6) && found.reused == 1)
         #expect(found.mean(.nameLookup) == 0.001 && found.mean(.tls) == 0)
-        #expect(try await f.queue.status(of: "b")?.fetches == expected)
+        #expect(try await f.queue.batches.status(of: "b")?.fetches == expected)
         #expect(try await f.findings("b").isEmpty)
     }
 
@@ -127,7 +128,7 @@ struct TallyTests {
         try await f.fill(sizes: [1])
         try await f.join("w")
         let before = try await f.redis("HGETALL", f.keys.batch("b")).fields?.compactMapValues(\.string)
-        try await f.queue.tally([("b", line + "\n")], worker: "w", token: "one")
+        try await f.queue.hosts.tally([("b", line + "\n")], worker: "w", token: "one")
         #expect(try await f.redis("HGETALL", f.keys.batch("b")).fields?.compactMapValues(\.string) == before)
     }
 
@@ -139,7 +140,7 @@ struct TallyTests {
         let report = QueueFixture.report(job, outcomes)
         tally.add(report.settled, of: job)
         #expect(tally.isEmpty && tally.encoded.isEmpty)
-        tally.add([PrefetchQueue.Settled(position: 0, outcome: .mismatch)], of: job)
+        tally.add([QueueReports.Settled(position: 0, outcome: .mismatch)], of: job)
         #expect(tally.encoded.map(\.lines) == ["h 1 1 0\n"])
     }
 
@@ -152,7 +153,7 @@ struct TallyTests {
         let entries = urls.enumerated().map { PrefetchJob.Entry(line: $0 + 1, url: $1) }
         var tally = HostTally()
         tally.add(
-            urls.indices.map { PrefetchQueue.Settled(position: $0, outcome: .dns) },
+            urls.indices.map { QueueReports.Settled(position: $0, outcome: .dns) },
             of: PrefetchJob(batch: "b", base: 0, entries: entries))
         #expect(tally.encoded.map(\.lines) == ["h 6 6 0\nh:80 1 1 0\nhello 1 1 0\n"])
     }
@@ -171,14 +172,14 @@ struct TallyTests {
         }
         try await f.redis("SET", f.keys.hosts("b"), "mine")
         for host in 0..<250 { try await f.redis("HSET", f.keys.hosts("c"), "x\(host)", "1 0 0") }
-        try await f.queue.tally(tally, worker: "w", token: "one")
+        try await f.queue.hosts.tally(tally, worker: "w", token: "one")
         #expect(try await f.redis("GET", f.keys.hosts("b")).string == "mine")
         #expect(try await f.redis("HLEN", f.keys.hosts("c")).int == 256)
         #expect(tally.encoded.map { $0.lines.split(separator: "\n").count } == [32, 32])
         try await f.redis("DEL", f.keys.hosts("b"))
-        try await f.queue.tally(tally, worker: "w", token: "two")
+        try await f.queue.hosts.tally(tally, worker: "w", token: "two")
         #expect(try await f.redis("HLEN", f.keys.hosts("b")).int == 32)
-        #expect(try await f.queue.status(of: "b")?.counts.finished == 99)
+        #expect(try await f.queue.batches.status(of: "b")?.counts.finished == 99)
     }
 
     @Test("A worker tells what it asked of hosts with its signs of life and as it leaves, and nothing of hits")
@@ -196,7 +197,7 @@ struct TallyTests {
             $0.name = "first"
             $0.maxConcurrentDownloads = 2
         }.run()
-        let look = try #require(try await queue.look(at: first))
+        let look = try #require(try await queue.views.look(at: first))
         let host = try #require(HostTally.host(of: urls[0]))
         #expect(look.hosts == [host: BatchLook.Host(finished: 30, skipped: 10, bytes: counts.bytes)])
         #expect(look.httpStatuses == [404: 10] && look.status.counts == counts)
@@ -210,8 +211,8 @@ struct TallyTests {
         let second = try await f.submit(urls, to: queue, jobSize: 4)
         let again = try await f.worker { $0.name = "second" }.run()
         #expect(again[.hit] == 20 && again[.blacklisted] == 10)
-        #expect(try await queue.look(at: second)?.hosts == [:])
-        let told = try await queue.read(
+        #expect(try await queue.views.look(at: second)?.hosts == [:])
+        let told = try await queue.redis.read(
             ["first", "second"].map { ["HEXISTS", RedisArgument(queue.keys.worker($0)), "tallied"] })
         #expect(told.map(\.int) == [1, 0])
     }
@@ -237,9 +238,9 @@ struct TallyTests {
             try await f.redis("HSET", f.keys.batch(id), "finished", String(total), "o1", String(total))
             try await f.redis("HSET", f.keys.workerCounts(id), "w:1", String(total))
             // Private to this test: the server is shared, so commands are counted by the one script that runs.
-            _ = try await f.queue.look(at: id)
+            _ = try await f.queue.views.look(at: id)
             let began = ContinuousClock.now
-            let look = try #require(try await f.queue.look(at: id))
+            let look = try #require(try await f.queue.views.look(at: id))
             let took = ContinuousClock.now - began
             #expect(look.status.total == total && look.counts["w"]?.finished == total)
             costs.append(Int(took / .microseconds(1)))

@@ -24,7 +24,7 @@ struct BatchRepairTests {
             for start in stride(from: 0, to: sizes.count, by: 500) {
                 try await f.push(offset: start * size, sizes: Array(sizes[start..<min(start + 500, sizes.count)]))
             }
-            if sealed { _ = try await f.queue.seal(batch: "b", total: count) }
+            if sealed { _ = try await f.queue.batches.seal(batch: "b", total: count) }
         }
 
         /// Repairs, and returns what it said.
@@ -133,7 +133,7 @@ struct BatchRepairTests {
         let f = plant.f
         try await f.join("w", "v")
         let jobs = try await f.claim("w", 1, count: 2).map(\.job)
-        _ = try await f.queue.report(
+        _ = try await f.queue.reports.send(
             [QueueFixture.report(jobs[0], [.downloaded, .badImage], isFinal: false)], worker: "w")
         #expect(try await plant.findings() == [])
         for command in damage.commands {
@@ -148,9 +148,9 @@ struct BatchRepairTests {
         for job in jobs { try await f.finish(job, "w") }
         try await plant.finish()
         #expect(try await plant.findings() == [])
-        let status = try #require(try await f.queue.status(of: "b"))
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.state == .done && status.counts.finished == 6 && status.total == 6)
-        let sum = try await f.queue.workerCounts(of: "b").values.reduce(into: PrefetchCounts()) { $0 += $1 }
+        let sum = try await f.queue.results.workerCounts(of: "b").values.reduce(into: PrefetchCounts()) { $0 += $1 }
         #expect(sum == status.counts)
     }
 
@@ -161,7 +161,8 @@ struct BatchRepairTests {
         try await f.join("w")
         let claims = try await f.claim("w", 1, count: 3)
         try await f.finish(claims[0].job, "w")
-        _ = try await f.queue.report([QueueFixture.report(claims[2].job, [nil, .hit], isFinal: false)], worker: "w")
+        _ = try await f.queue.reports.send(
+            [QueueFixture.report(claims[2].job, [nil, .hit], isFinal: false)], worker: "w")
         // 0-1 ended, 2-3 and 4 with w (5 ended), 6-19 wait; 8-13 and 18-19 get lost, and so does the claim of 4.
         for job in QueueFixture.jobs("b", sizes: Array(repeating: 2, count: 10))
         where [8, 10, 12, 18].contains(job.base) {
@@ -198,20 +199,20 @@ struct BatchRepairTests {
     func exclusive() async throws {
         let plant = try await Plant(count: 6)
         let f = plant.f
-        #expect(try await f.queue.takeForRepair("b", token: "a") == .taken)
-        #expect(try await f.queue.takeForRepair("b", token: "a") == .taken)
+        #expect(try await f.queue.mending.take("b", token: "a") == .taken)
+        #expect(try await f.queue.mending.take("b", token: "a") == .taken)
         await #expect { try await plant.repair() } throws: { ($0 as? PrefetchError)?.kind == .stopped }
-        #expect(try await f.queue.holdForRepair("b", token: "a", begins: true) == 6)
-        #expect(try await f.queue.holdForRepair("b", token: "b", begins: true) == nil)
+        #expect(try await f.queue.mending.hold("b", token: "a", begins: true) == 6)
+        #expect(try await f.queue.mending.hold("b", token: "b", begins: true) == nil)
         try await f.join("w")
         #expect(try await f.claim("w", 1).isEmpty)
         #expect(try await plant.findings() == [])
-        #expect(try await f.queue.reap() == .nobody)
+        #expect(try await f.queue.workers.reap() == .nobody)
         #expect(try await f.claim("w", 2).isEmpty)
         try await f.redis("HSET", f.keys.held, "b", "1")
-        #expect(try await f.queue.reap() == .nobody)
+        #expect(try await f.queue.workers.reap() == .nobody)
         #expect(try await f.claim("w", 3).count == 1)
-        #expect(try await f.queue.holdForRepair("b", token: "a", begins: false) == nil)
+        #expect(try await f.queue.mending.hold("b", token: "a", begins: false) == nil)
         try await f.redis("HSET", f.keys.batch("b"), "repair", "a 1")
         try await plant.repair()
         #expect(try await plant.findings() == [])
@@ -227,7 +228,8 @@ struct BatchRepairTests {
         guard case .unix(let path) = f.queue.connection.configuration.endpoint else { throw CancellationError() }
         let proxy = FaultProxy(target: path)
         let other = PrefetchQueue(
-            connection: RedisConnection(try RedisConfiguration(url: proxy.url), name: "test"), name: f.queue.queueName)
+            connection: RedisConnection(try RedisConfiguration(url: proxy.url), name: "test"),
+            name: f.queue.catalog.queueName)
         func repair() async throws { _ = try await BatchRepair(queue: other, batch: "b") { _ in }.run() }
         // So that every script is loaded, and a call is one EVALSHA.
         try await repair()
@@ -280,14 +282,14 @@ struct BatchRepairTests {
     func overtaken() async throws {
         let plant = try await Plant(count: 6)
         let f = plant.f
-        #expect(try await f.queue.takeForRepair("b", token: "a") == .taken)
+        #expect(try await f.queue.mending.take("b", token: "a") == .taken)
         try await f.redis("HSET", f.keys.batch("b"), "repair", "a 1")
-        #expect(try await f.queue.takeForRepair("b", token: "b") == .taken)
-        #expect(try await f.queue.holdForRepair("b", token: "b", begins: true) == 6)
-        #expect(try await f.queue.finishRepair("b", token: "a") == ("running", 0))
-        #expect(try await f.queue.holdForRepair("b", token: "b", begins: false) == 6)
-        #expect(try await f.queue.finishRepair("b", token: "b") == ("running", 0))
-        #expect(try await f.queue.finishRepair("b", token: "b") == ("running", 0))
+        #expect(try await f.queue.mending.take("b", token: "b") == .taken)
+        #expect(try await f.queue.mending.hold("b", token: "b", begins: true) == 6)
+        #expect(try await f.queue.mending.finish("b", token: "a") == ("running", 0))
+        #expect(try await f.queue.mending.hold("b", token: "b", begins: false) == 6)
+        #expect(try await f.queue.mending.finish("b", token: "b") == ("running", 0))
+        #expect(try await f.queue.mending.finish("b", token: "b") == ("running", 0))
         #expect(try await plant.findings() == [])
     }
 
@@ -303,21 +305,21 @@ struct BatchRepairTests {
         }
         for _ in 0..<20 { try await work() }
         try await f.redis("HSET", f.keys.batch("b"), "finished", "7", "o2", "11")
-        #expect(try await f.queue.takeForRepair("b", token: "t") == .taken)
+        #expect(try await f.queue.mending.take("b", token: "t") == .taken)
         // Between any two pieces workers go on, with URLs on both sides of what is counted already; and a reply is lost.
         for from in stride(from: 0, to: 196_608, by: 65_536) {
-            _ = try await f.queue.recountPiece("b", token: "t", from: from, limit: 140_000)
+            _ = try await f.queue.mending.recountPiece("b", token: "t", from: from, limit: 140_000)
             #expect(
-                try await f.queue.recountPiece("b", token: "t", from: from, limit: 140_000).first
+                try await f.queue.mending.recountPiece("b", token: "t", from: from, limit: 140_000).first
                     == (from == 0 ? "OK" : "AT"))
             try await work()
             let late = QueueFixture.jobs("b", from: 139_000 - from, sizes: [200])[0]
             try await f.finish(late, "stale", .hit)
         }
-        let changes = try await f.queue.tally("b", token: "t")
+        let changes = try await f.queue.mending.tally("b", token: "t")
         #expect(changes.contains { $0.name == "finished" } && changes.contains { $0.name == "o2" })
-        #expect(try await f.queue.tally("b", token: "t").isEmpty)
-        _ = try await f.queue.finishRepair("b", token: "t")
+        #expect(try await f.queue.mending.tally("b", token: "t").isEmpty)
+        _ = try await f.queue.mending.finish("b", token: "t")
         #expect(try await f.findings("b").filter { !$0.contains("in no job") && !$0.contains("several") } == [])
     }
 
@@ -334,21 +336,21 @@ struct BatchRepairTests {
                     var (life, sequence) = (0, 0)
                     while !isOver.isOpen {
                         let worker = "w\(number).\(life)"
-                        if sequence == 0 { _ = try await queue.join(worker: worker, lease: 60_000, about: []) }
+                        if sequence == 0 { _ = try await queue.workers.join(worker: worker, lease: 60_000, about: []) }
                         sequence += 1
                         guard
-                            case .claimed(let claims) = try await queue.claim(
+                            case .claimed(let claims) = try await queue.jobs.claim(
                                 worker: worker, sequence: sequence, count: 2, lease: 60_000)
                         else { continue }
                         let isDead = Int.random(in: 0..<10, using: &random) == 0
                         if isDead {
-                            _ = try await queue.reap(worker: worker)
+                            _ = try await queue.workers.reap(worker: worker)
                             (life, sequence) = (life + 1, 0)
                         }
                         // A dead one reports late, now and then.
                         for claim in claims where !isDead || Bool.random(using: &random) {
                             let outcomes = claim.job.entries.map { _ in PrefetchOutcome.hit }
-                            _ = try await queue.report([QueueFixture.report(claim.job, outcomes)], worker: worker)
+                            _ = try await queue.reports.send([QueueFixture.report(claim.job, outcomes)], worker: worker)
                         }
                         if claims.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
                     }
@@ -366,7 +368,7 @@ struct BatchRepairTests {
             try await group.waitForAll()
         }
         #expect(try await plant.findings() == [])
-        #expect(try await f.queue.status(of: "b")?.counts.finished == 3000)
+        #expect(try await f.queue.batches.status(of: "b")?.counts.finished == 3000)
     }
 }
 
@@ -374,6 +376,6 @@ extension QueueFixture {
     /// The same queue over another connection.
     func queueOfItsOwn() async throws -> PrefetchQueue {
         PrefetchQueue(
-            connection: RedisConnection(queue.connection.configuration, name: "test"), name: queue.queueName)
+            connection: RedisConnection(queue.connection.configuration, name: "test"), name: queue.catalog.queueName)
     }
 }

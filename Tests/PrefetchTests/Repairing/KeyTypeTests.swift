@@ -77,7 +77,7 @@ struct KeyTypeTests {
         let f = plant.f
         try await f.join("b", "v")
         let jobs = try await f.claim("b", 1, count: 2).map(\.job)
-        _ = try await f.queue.report(
+        _ = try await f.queue.reports.send(
             [QueueFixture.report(jobs[0], [.downloaded, .badImage], isFinal: false)], worker: "b")
         try await f.redis("HSET", f.keys.batch("b"), "deadline", "9000000000000")
         try await f.redis("ZADD", f.keys.deadlines, "9000000000000", "b")
@@ -106,12 +106,12 @@ struct KeyTypeTests {
         if isHash { return }
         #expect(try await plant.findings() == [], "\(said)")
         #expect(try await plant.repair() == [])
-        #expect(try await f.queue.batches() == ["b"])
+        #expect(try await f.queue.catalog.ids() == ["b"])
         #expect(try await f.redis("ZSCORE", f.keys.deadlines, "b").string == "9000000000000")
         for job in jobs { try await f.finish(job, "b") }
         try await plant.finish()
         #expect(try await plant.findings() == [])
-        #expect(try await f.queue.status(of: "b")?.counts.finished == 6)
+        #expect(try await f.queue.batches.status(of: "b")?.counts.finished == 6)
     }
 
     @Test("The record of a worker that has no claims, or is gone, is looked at too")
@@ -151,7 +151,7 @@ struct KeyTypeTests {
     func pausesAndDeadlines() async throws {
         let plant = try await BatchRepairTests.Plant(count: 2)
         let f = plant.f
-        _ = try await f.queue.pause(.queue)
+        _ = try await f.queue.control.pause(.queue)
         #expect(try await plant.findings() == [])
         #expect(try await plant.repair() == [])
         #expect(try await f.redis("EXISTS", f.keys.bell).int == 0)
@@ -159,7 +159,7 @@ struct KeyTypeTests {
         #expect(try await plant.findings().first?.hasSuffix("a batch is ready and the queue is paused") == true)
         try await plant.repair()
         #expect(try await f.redis("EXISTS", f.keys.bell).int == 0)
-        _ = try await f.queue.resume(.queue)
+        _ = try await f.queue.control.resume(.queue)
         try await plant.finish()
         try await f.redis("ZADD", f.keys.deadlines, "1", "b")
         #expect(try await plant.findings() == ["I3 it is over, and its deadline is left"])

@@ -58,8 +58,8 @@ struct BoundedFeedingTests {
         // What the allocator of Redis makes a MiB of.
         let mebibyte = [UInt8](repeating: 120, count: 1_000_000)
         try await f.open(fields: [("total", "100")])
-        func push(_ offset: Int, _ jobs: [[UInt8]], window: String = "auto") async throws -> PrefetchQueue.PushResult {
-            try await f.queue.push(batch: "b", offset: offset, window: window, count: jobs.count, jobs: jobs)
+        func push(_ offset: Int, _ jobs: [[UInt8]], window: String = "auto") async throws -> QueueBatches.PushResult {
+            try await f.queue.batches.push(batch: "b", offset: offset, window: window, count: jobs.count, jobs: jobs)
         }
         var count = 0
         while try await push(count, [mebibyte]) == .pushed(count + 1), count < 99 { count += 1 }
@@ -67,8 +67,10 @@ struct BoundedFeedingTests {
         // Whoever asks for room is told the same, and so is a repair; a window of jobs is bounded in bytes too.
         #expect(try await push(count, []) == .full)
         #expect(try await push(count, [mebibyte], window: "64") == .full)
-        #expect(try await f.queue.takeForRepair("b", token: "t") == .taken)
-        #expect(try await f.queue.refill("b", token: "t", upTo: 1, jobs: QueueFixture.jobs("b", sizes: [1])) == .full)
+        #expect(try await f.queue.mending.take("b", token: "t") == .taken)
+        #expect(
+            try await f.queue.mending.refill("b", token: "t", upTo: 1, jobs: QueueFixture.jobs("b", sizes: [1]))
+                == .full)
         // Whatever took a job, and however: what is left counts.
         try await f.redis("RPOP", f.keys.jobs("b"), "2")
         #expect(try await push(count, [mebibyte]) == .pushed(25))
@@ -123,16 +125,16 @@ struct BoundedFeedingTests {
         // All scripts it needs are there, and Lua's heap is as large as a full push makes it; the connection of that has gone.
         let warm = PrefetchQueue(
             connection: RedisConnection(try RedisConfiguration(url: server.url), name: "warm"), name: "warm")
-        _ = try await warm.open(id: "b", nonce: "b", exactly: true, fields: [("total", "9999")])
+        _ = try await warm.batches.open(id: "b", nonce: "b", exactly: true, fields: [("total", "9999")])
         let jobs = (0..<64).map { _ in [UInt8](repeating: .random(in: 65...90), count: 4_400) }
         for offset in 0..<8 {
-            _ = try await warm.push(batch: "b", offset: 64 * offset, window: "all", count: 64, jobs: jobs)
+            _ = try await warm.batches.push(batch: "b", offset: 64 * offset, window: "all", count: 64, jobs: jobs)
             try await admin.command(["DEL", RedisArgument(warm.keys.jobs("b"))])
         }
         await warm.connection.close()
         while try await admin.command(["CLIENT", "LIST"]).string?.contains("name=warm") == true { await Task.yield() }
-        _ = try await queue.noteFull(batch: "b")
-        _ = try await queue.seal(batch: "b", total: 1)
+        _ = try await queue.batches.noteFull(batch: "b")
+        _ = try await queue.batches.seal(batch: "b", total: 1)
         let used = try await admin.serverFacts().usedMemory
         try await admin.command(["CONFIG", "SET", "maxmemory", RedisArgument(used + 120_000)])
         let isOver = Locked(false)
@@ -162,7 +164,7 @@ struct BoundedFeedingTests {
         // Each began where the one before had ended, and none was larger than there was room for.
         let steps = zip([0] + pushes.withLock { $0 }, pushes.withLock { $0 }).map { $1 - $0 }
         #expect(steps.reduce(0, +) == 2_000 && steps.allSatisfy { $0 > 0 && $0 < 512 }, "\(steps)")
-        #expect(try await queue.status(of: "b")?.isSealed == true)
+        #expect(try await queue.batches.status(of: "b")?.isSealed == true)
     }
 
     @Test("A feeder whose window is full has read what it pushed, one push and one buffer, and no more of the list")

@@ -46,7 +46,7 @@ struct ListAppenderTests {
 
     /// What the batch has to be: its lists one after the other.
     private func expected(_ f: QueueFixture) async throws -> [String] {
-        try await f.queue.lists(of: "b").flatMap { segment in
+        try await f.queue.lists.segments(of: "b").flatMap { segment in
             let name = segment.path.split(separator: "/").last ?? ""
             return (0..<segment.total).map { "\(segment.line + 3 * $0 + 3) http://\(name)/\($0)" }
         }
@@ -82,7 +82,7 @@ struct ListAppenderTests {
             }
             try await group.waitForAll()
         }
-        #expect(try await f.queue.close(batch: "b") == .pushed(total))
+        #expect(try await f.queue.lists.close(batch: "b") == .pushed(total))
         let found = try await seen
         let expected = try await expected(f)
         #expect((0..<total).map { found[$0] ?? "none" } == expected, "sizes \(sizes)")
@@ -99,7 +99,7 @@ struct ListAppenderTests {
         #expect(added.isNew && !added.wasFed)
         // It had pushed a part when it died.
         let jobs = QueueFixture.jobs("b", sizes: [1])
-        _ = try await f.queue.push(
+        _ = try await f.queue.batches.push(
             batch: "b", offset: 0, window: "all", count: 1, of: added.segment,
             jobs: [PrefetchJob(batch: "b", base: 0, entries: [.init(line: 3, url: "http://dead/0")]).encoded()])
         #expect(jobs.count == 1)
@@ -109,7 +109,7 @@ struct ListAppenderTests {
         #expect(try await f.field("pushed", of: "b") == "320")
         let found = try await work(f, 320)
         #expect(try await expected(f) == (0..<320).map { found[$0] ?? "none" })
-        #expect(try await f.queue.close(batch: "b") == .pushed(320))
+        #expect(try await f.queue.lists.close(batch: "b") == .pushed(320))
         #expect(try await f.findings("b") == [])
     }
 
@@ -146,7 +146,7 @@ struct ListAppenderTests {
         let f = try await QueueFixture()
         try await open(f)
         _ = try await ListAppender(queue: f.queue, batch: "b", list: try list("a", 100)).add()
-        #expect(try await f.queue.close(batch: "b") == .at(0))
+        #expect(try await f.queue.lists.close(batch: "b") == .at(0))
         #expect(try await feeder(f, nil, silence: 0).feed(to: nil) == .sealed)
         #expect(try await f.field("sealed", of: "b") == "1")
         _ = try await work(f, 100)
@@ -174,9 +174,9 @@ struct ListAppenderTests {
         try await ListAppender(queue: f.queue, batch: "b", list: other).feed(first)
         let found = try await work(f, 210)
         try await feeding.value
-        #expect(try await f.queue.lists(of: "b").map(\.base) == [0, 10])
+        #expect(try await f.queue.lists.segments(of: "b").map(\.base) == [0, 10])
         #expect(try await expected(f) == (0..<210).map { found[$0] ?? "none" })
-        #expect(try await f.queue.close(batch: "b") == .pushed(210))
+        #expect(try await f.queue.lists.close(batch: "b") == .pushed(210))
         #expect(try await f.findings("b") == [])
     }
 
@@ -209,7 +209,7 @@ struct ListAppenderTests {
         let list = try list("a", 3)
         try await f.open("one")
         try await f.open("ended", fields: [("open", "1"), ("total", "0"), ("lines", "0")])
-        _ = try await f.queue.cancel(batch: "ended")
+        _ = try await f.queue.batches.cancel(batch: "ended")
         await #expect {
             try await ListAppender(queue: f.queue, batch: batch, list: list).add()
         } throws: { error in
@@ -228,7 +228,7 @@ struct ListAppenderTests {
             try await appender.feed(try await appender.add())
         }
         let found = try await work(f, 9, as: .badImage)
-        let status = try #require(try await f.queue.status(of: "b"))
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         let late = ListAppender(queue: f.queue, batch: "b", list: try list("late", 3))
         try await late.feed(try await late.add())
         let entries = try await BatchEntries(of: status, queue: f.queue)
@@ -271,7 +271,7 @@ struct ListAppenderTests {
         moved.write(folder.read("a") ?? [], to: "a")
         moved.write(folder.read("b") ?? [], to: "b")
         folder.write(Array("http://h/1\n".utf8), to: "b")
-        let status = try #require(try await f.queue.status(of: "b"))
+        let status = try #require(try await f.queue.batches.status(of: "b"))
         func count(_ path: String?) async throws -> Int {
             var count = 0
             try await BatchEntries(of: status, queue: f.queue, listPath: path).forEach { _ throws(PrefetchError) in

@@ -161,7 +161,7 @@ struct ListFeederTests {
         let list = try list(10)
         #expect(try await ListFeeder(queue: f.queue, list: list, batch: "b").feed() == .closed("gone"))
         try await f.open(fields: [("total", "10")])
-        _ = try await f.queue.cancel(batch: "b")
+        _ = try await f.queue.batches.cancel(batch: "b")
         #expect(try await ListFeeder(queue: f.queue, list: list, batch: "b").feed() == .closed("cancelled"))
     }
 }

@@ -12,14 +12,14 @@ struct BatchNameTests {
     private func open(_ f: QueueFixture, nonce: String, sizes: [Int] = [1, 1, 1]) async throws {
         let total = sizes.reduce(0, +)
         let fields = [("details", "1000"), ("total", String(total))]
-        #expect(try await f.queue.open(id: "same", nonce: nonce, exactly: true, fields: fields) == "same")
+        #expect(try await f.queue.batches.open(id: "same", nonce: nonce, exactly: true, fields: fields) == "same")
         try await f.push("same", sizes: sizes)
-        _ = try await f.queue.seal(batch: "same", total: total)
+        _ = try await f.queue.batches.seal(batch: "same", total: total)
     }
 
     private func end(_ f: QueueFixture) async throws {
-        #expect(try await f.queue.cancel(batch: "same") == "running")
-        #expect(try await f.queue.remove(batch: "same") == .removed)
+        #expect(try await f.queue.batches.cancel(batch: "same") == "running")
+        #expect(try await f.queue.batches.remove(batch: "same") == .removed)
     }
 
     @Test("A report of the earlier batch settles nothing of the later one, and takes no job of it")
@@ -35,15 +35,15 @@ struct BatchNameTests {
         #expect(new.map(\.job) == [old[0].job])
         for claim in old {
             let report = QueueFixture.report(claim.job, [.httpError], nonce: "first") { $0.list = "http://h/listed" }
-            #expect(try await f.queue.report([report], worker: "w")[0] == nil)
+            #expect(try await f.queue.reports.send([report], worker: "w")[0] == nil)
         }
         #expect(try await f.field("finished", of: "same") == "0")
-        #expect(try await f.queue.failedURLCount() == 0)
+        #expect(try await f.queue.failedURLs.count() == 0)
         #expect(try await f.findings("same") == [])
         let claims = try await f.claim("v", 1, count: 3)
         for (claim, worker) in claims.map({ ($0, "v") }) + [(new[0], "w")] {
             let report = QueueFixture.report(claim.job, [.hit], nonce: "second")
-            #expect(try await f.queue.report([report], worker: worker)[0]?.count == 1)
+            #expect(try await f.queue.reports.send([report], worker: worker)[0]?.count == 1)
         }
         #expect(try await f.field("state", of: "same") == "done")
         #expect(try await f.findings("same") == [])
@@ -61,9 +61,9 @@ struct BatchNameTests {
         switch how {
         case "reap":
             try await f.expire("w")
-            while try await f.queue.reap() != .nobody {}
-        case "release": try await f.queue.release(worker: "w", jobs: old.map(\.name), leaving: false)
-        default: _ = try await f.queue.keep(worker: "w", jobs: [])
+            while try await f.queue.workers.reap() != .nobody {}
+        case "release": try await f.queue.jobs.release(worker: "w", jobs: old.map(\.name), leaving: false)
+        default: _ = try await f.queue.jobs.keep(worker: "w", jobs: [])
         }
         #expect(try await f.redis("LLEN", f.keys.jobs("same")).int == 2)
         #expect(try await f.findings("same") == [])
@@ -78,9 +78,9 @@ struct BatchNameTests {
         try await end(f)
         try await open(f, nonce: "second", sizes: [4])
         #expect(try await f.findings("same") == [])
-        let status = try #require(try await f.queue.status(of: "same"))
-        #expect(try await f.queue.oldestOpenURLs(of: status).allSatisfy { $0.state == .queued })
-        try await f.queue.split(worker: "w", claim: old, into: old.job.split(into: 2))
+        let status = try #require(try await f.queue.batches.status(of: "same"))
+        #expect(try await f.queue.openURLs.oldest(of: status).allSatisfy { $0.state == .queued })
+        try await f.queue.jobs.split(worker: "w", claim: old, into: old.job.split(into: 2))
         #expect(try await f.redis("LLEN", f.keys.jobs("same")).int == 1)
         #expect(try await f.redis("EXISTS", f.keys.tries("same")).int == 0)
         #expect(try await f.findings("same") == [])
@@ -92,7 +92,8 @@ struct BatchNameTests {
         try await f.join("w")
         try await open(f, nonce: "second")
         let batches = [BatchIdentity(id: "same", nonce: "first"), BatchIdentity(id: "same", nonce: "second")]
-        let orders = try await f.queue.beat(worker: "w", lease: 60_000, trouble: false, batches: batches, about: [])
+        let orders = try await f.queue.workers.beat(
+            worker: "w", lease: 60_000, trouble: false, batches: batches, about: [])
         #expect(orders?.batches.map(\.state) == ["gone", "running"])
     }
 
@@ -108,25 +109,27 @@ struct BatchNameTests {
         func run(_ validate: String, nonce: String) async throws -> PrefetchCounts {
             var options = BatchOptions()
             options.validate = validate
-            let id = try await queue.open(
+            let id = try await queue.batches.open(
                 id: "same", nonce: nonce, exactly: true, fields: [("total", "4"), ("options", options.encoded)])
             #expect(id == "same")
             #expect(try await ListFeeder(queue: queue, list: list, batch: "same").feed() == .sealed)
-            while try await queue.status(of: "same")?.state != .done { try await Task.sleep(for: .milliseconds(5)) }
-            return try #require(try await queue.status(of: "same")).counts
+            while try await queue.batches.status(of: "same")?.state != .done {
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            return try #require(try await queue.batches.status(of: "same")).counts
         }
         let worker = try fixture.worker { $0.burst = false }
         let running = Task { try await worker.run() }
         let first = try await run("none", nonce: "first")
         #expect(first[.downloaded] == 3 && first[.httpError] == 1)
-        #expect(try await queue.remove(batch: "same") == .removed)
-        try await queue.removeAllFailedURLs()
+        #expect(try await queue.batches.remove(batch: "same") == .removed)
+        try await queue.failedURLs.removeAll()
         fixture.origin.route("/0", OriginResponse(body: GeneratedImage.png(seed: 1, width: 9, height: 9)))
         // What was stored unverified is no image: the later batch says to look.
         let second = try await run("decode", nonce: "second")
         #expect(second[.downloaded] == 1 && second[.badImage] == 3)
         // Entries of the earlier batches of this name are no outcome of this one.
-        #expect(try await queue.remove(batch: "same") == .removed)
+        #expect(try await queue.batches.remove(batch: "same") == .removed)
         let third = try await run("decode", nonce: "third")
         #expect(third[.hit] == 1 && third[.blacklisted] == 3)
         worker.drain()

@@ -45,8 +45,8 @@ struct ClusterWorkerTests {
                 for path in parts[1].held.prefix(5) { fixture.origin.release(path) }
                 let error = await #expect(throws: RedisError.self) {
                     var impatient = parts[1].queue
-                    impatient.patience = .milliseconds(10)
-                    _ = try await impatient.claim(worker: "w", sequence: 1, count: 1, lease: 1000)
+                    impatient.redis.patience = .milliseconds(10)
+                    _ = try await impatient.jobs.claim(worker: "w", sequence: 1, count: 1, lease: 1000)
                 }
                 #expect(error?.replyCode == "ASK")
             }
@@ -92,8 +92,8 @@ struct ClusterWorkerTests {
             for path in part.held.prefix(5) { fixture.origin.release(path) }
             let error = await #expect(throws: RedisError.self) {
                 var impatient = part.queue
-                impatient.patience = .milliseconds(10)
-                _ = try await impatient.claim(worker: "w", sequence: 1, count: 1, lease: 1000)
+                impatient.redis.patience = .milliseconds(10)
+                _ = try await impatient.jobs.claim(worker: "w", sequence: 1, count: 1, lease: 1000)
             }
             #expect(error?.replyCode == "READONLY")
             #expect(symlink(second.socketPath, address + ".new") == 0 && rename(address + ".new", address) == 0)
@@ -119,22 +119,24 @@ struct ClusterWorkerTests {
             urls.append(fixture.origin.url(path))
         }
         var queue = try fixture.queue(name, at: url)
-        queue.patience = .seconds(30)
+        queue.redis.patience = .seconds(30)
         let id = try await fixture.submit(urls, to: queue, jobSize: 5)
         return Part(queue: queue, name: name, batch: id, held: held)
     }
 
     private func until(_ part: Part, finished: Int) async throws {
-        while try await part.queue.status(of: part.batch)?.counts.finished ?? 0 < finished {
+        while try await part.queue.batches.status(of: part.batch)?.counts.finished ?? 0 < finished {
             try await Task.sleep(for: .milliseconds(10))
         }
     }
 
     private func check(_ part: Part) async throws {
-        let status = try #require(try await part.queue.status(of: part.batch))
+        let status = try #require(try await part.queue.batches.status(of: part.batch))
         #expect(status.state == .done && status.counts.finished == 60)
         #expect(status.counts[.downloaded] == 50 && status.counts[.httpError] == 10)
-        let sum = try await part.queue.workerCounts(of: part.batch).values.reduce(into: PrefetchCounts()) { $0 += $1 }
+        let sum = try await part.queue.results.workerCounts(of: part.batch).values.reduce(into: PrefetchCounts()) {
+            $0 += $1
+        }
         #expect(sum == status.counts)
         #expect(try await BatchCheck(queue: part.queue, batch: part.batch).run().map(\.message) == [])
     }

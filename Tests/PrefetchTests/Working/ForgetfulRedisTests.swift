@@ -25,14 +25,14 @@ struct ForgetfulRedisTests {
         await fixture.origin.waitForRequests(3)
         let file = "appendonlydir/appendonly.aof.1.incr.aof"
         let remembered = try #require(fixture.redis.directory.read(file)?.count)
-        try #require(try await queue.status(of: id)?.counts.finished == 0)
-        try await until { try await queue.status(of: id)?.state == .done }
+        try #require(try await queue.batches.status(of: id)?.counts.finished == 0)
+        try await until { try await queue.batches.status(of: id)?.state == .done }
 
         await fixture.redis.kill9()
         #expect(truncate(fixture.redis.directory.path(file), off_t(remembered)) == 0)
         try await fixture.redis.start()
-        try await until { try await queue.status(of: id)?.state == .done }
-        #expect(try await queue.status(of: id)?.counts[.hit] == 3)
+        try await until { try await queue.batches.status(of: id)?.state == .done }
+        #expect(try await queue.batches.status(of: id)?.counts[.hit] == 3)
         #expect(try await BatchCheck(queue: queue, batch: id).run() == [])
         worker.drain()
         _ = try await run.value
@@ -48,7 +48,7 @@ struct ForgetfulRedisTests {
         func open(_ urls: [String], nonce: String) async throws {
             fixture.folder.write(Array((urls.joined(separator: "\n") + "\n").utf8), to: nonce + ".txt")
             let list = try URLList(path: fixture.folder.path(nonce + ".txt"))
-            let id = try await queue.open(
+            let id = try await queue.batches.open(
                 id: "same", nonce: nonce, exactly: true, fields: [("total", String(list.total))])
             #expect(id == "same")
             #expect(try await ListFeeder(queue: queue, list: list, batch: "same").feed() == .sealed)
@@ -57,17 +57,18 @@ struct ForgetfulRedisTests {
         let worker = try fixture.worker { $0.burst = false }
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(1, to: "/held")
-        #expect(try await queue.cancel(batch: "same") == "running")
+        #expect(try await queue.batches.cancel(batch: "same") == "running")
         // It has heard of the end, and let go of the transfer.
         try await until {
-            let name = try await queue.workers().first ?? ""
-            let held = try await queue.read([["HKEYS", RedisArgument(queue.keys.owned(by: name))]])[0].array ?? []
+            let name = try await queue.workers.names().first ?? ""
+            let held =
+                try await queue.redis.read([["HKEYS", RedisArgument(queue.keys.owned(by: name))]])[0].array ?? []
             return held.allSatisfy { $0.string?.hasPrefix("#") == true }
         }
-        #expect(try await queue.remove(batch: "same") == .removed)
+        #expect(try await queue.batches.remove(batch: "same") == .removed)
         try await open((0..<3).map { fixture.origin.url("/\($0).png") }, nonce: "second")
-        try await until { try await queue.status(of: "same")?.state == .done }
-        #expect(try await queue.status(of: "same")?.counts[.downloaded] == 3)
+        try await until { try await queue.batches.status(of: "same")?.state == .done }
+        #expect(try await queue.batches.status(of: "same")?.counts[.downloaded] == 3)
         worker.drain()
         _ = try await run.value
     }
@@ -80,14 +81,14 @@ struct ForgetfulRedisTests {
         let jobs = try await f.claim("w", 1, count: 2).map(\.job)
         // The outcome of the first URL was reported before, and is gone.
         let report = QueueFixture.report(jobs[0], [nil, .hit, .badImage])
-        #expect(try await f.queue.report([report], worker: "w")[0]?.map(\.position) == [1, 2])
+        #expect(try await f.queue.reports.send([report], worker: "w")[0]?.map(\.position) == [1, 2])
         #expect(try await f.findings("b") == [])
-        #expect(try await f.queue.report([report], worker: "w")[0]?.isEmpty == true)
+        #expect(try await f.queue.reports.send([report], worker: "w")[0]?.isEmpty == true)
         #expect(try await f.findings("b") == [])
         try await f.finish(jobs[1], "w")
         let claims = try await f.claim("v", 1, count: 3)
         #expect(claims.map(\.job) == [jobs[0]] && claims[0].outcomes == [0, 2, 10] && claims[0].deliveries == 0)
-        _ = try await f.queue.report([QueueFixture.report(jobs[0], [.hit])], worker: "v")
+        _ = try await f.queue.reports.send([QueueFixture.report(jobs[0], [.hit])], worker: "v")
         #expect(try await f.field("state", of: "b") == "done")
         #expect(try await f.findings("b") == [])
     }
@@ -106,8 +107,8 @@ struct ForgetfulRedisTests {
         let script = Task { try await other.command(["EVAL", RedisArgument(work), "0"]) }
         let look = RedisConnection(configuration, name: "look")
         try await until { try await look.pipeline([["GET", "x"]])[0].error?.code == "BUSY" }
-        #expect(try await queue.status(of: "none") == nil)
-        #expect(try await queue.runningBatches() == [])
+        #expect(try await queue.batches.status(of: "none") == nil)
+        #expect(try await queue.catalog.running() == [])
         _ = try await script.value
     }
 
@@ -117,16 +118,16 @@ struct ForgetfulRedisTests {
         try await f.fill(sizes: [1, 1, 1])
         try await f.join("w", "v")
         let jobs = try await f.claim("w", 1, count: 3).map(\.job)
-        try await f.queue.mark(worker: "w", claim: jobs[0].claimName)
-        #expect(try await f.queue.keep(worker: "w", jobs: jobs.map(\.claimName)) == 0)
+        try await f.queue.jobs.mark(worker: "w", claim: jobs[0].claimName)
+        #expect(try await f.queue.jobs.keep(worker: "w", jobs: jobs.map(\.claimName)) == 0)
         #expect(try await f.redis("HGET", f.keys.owned(by: "w"), "#mark").string == jobs[0].claimName)
-        #expect(try await f.queue.keep(worker: "w", jobs: [jobs[1].claimName, "b:7:1"]) == 2)
-        #expect(try await f.queue.keep(worker: "w", jobs: [jobs[1].claimName]) == 0)
+        #expect(try await f.queue.jobs.keep(worker: "w", jobs: [jobs[1].claimName, "b:7:1"]) == 2)
+        #expect(try await f.queue.jobs.keep(worker: "w", jobs: [jobs[1].claimName]) == 0)
         #expect(try await f.redis("HEXISTS", f.keys.owned(by: "w"), "#mark").int == 0)
         #expect(try await f.findings("b") == [])
         let claims = try await f.claim("v", 1, count: 3)
         #expect(Set(claims.map(\.job.name)) == ["b:0:1", "b:2:1"] && claims.map(\.deliveries) == [0, 0])
-        #expect(try await f.queue.keep(worker: "nobody", jobs: []) == nil)
+        #expect(try await f.queue.jobs.keep(worker: "nobody", jobs: []) == nil)
         #expect(try await f.findings("b") == [])
     }
 }

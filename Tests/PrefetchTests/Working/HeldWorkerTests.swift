@@ -41,10 +41,10 @@ struct HeldWorkerTests {
         let call = calls.begin()
         // A lease and more: nobody is told of that.
         try await Task.sleep(for: .milliseconds(1800))
-        #expect(try await queue.workers() == ["held"])
+        #expect(try await queue.workers.names() == ["held"])
         #expect(log.withLock { $0 }.count == 1)
         func record() async throws -> WorkerRecord? {
-            try await queue.workerRecords().records.first { $0.id == "held" }
+            try await queue.workerRecords.all().records.first { $0.id == "held" }
         }
         while try await record()?.report.held == nil { try await Task.sleep(for: .milliseconds(20)) }
         let held = try #require(try await record())
@@ -57,16 +57,16 @@ struct HeldWorkerTests {
         fixture.origin.setFallback { _ in OriginResponse(body: picture) }
         let other = try fixture.worker(cache: "other") { ($0.lease, $0.name) = (1000, "other") }
         _ = try await other.run()
-        let status = try #require(try await queue.status(of: id))
+        let status = try #require(try await queue.batches.status(of: id))
         #expect(status.state == .done && status.counts[.downloaded] == 64)
         #expect(try await queue.deaths(of: id) == 0)
         // It claims nothing, and stays registered.
         let next = try await fixture.submit(
             (0..<8).map { fixture.origin.url("/\($0).png") }, to: queue, jobSize: 8)
         try await Task.sleep(for: .milliseconds(500))
-        #expect(try await queue.status(of: next)?.counts.finished == 0)
+        #expect(try await queue.batches.status(of: next)?.counts.finished == 0)
         calls.end(call)
-        while try await queue.status(of: next)?.state != .done {
+        while try await queue.batches.status(of: next)?.state != .done {
             try await Task.sleep(for: .milliseconds(20))
         }
         while try await record()?.report.held != nil { try await Task.sleep(for: .milliseconds(20)) }
@@ -84,12 +84,12 @@ struct HeldWorkerTests {
 extension PrefetchQueue {
     /// How many jobs a worker has.
     fileprivate func held(by worker: String) async throws -> Int {
-        let reply = try await read([["HKEYS", RedisArgument(keys.owned(by: worker))]])[0].get()
+        let reply = try await redis.read([["HKEYS", RedisArgument(keys.owned(by: worker))]])[0].get()
         return (reply.array ?? []).compactMap(\.string).count { !$0.hasPrefix("#") }
     }
 
     /// How many jobs of a batch count a death.
     fileprivate func deaths(of batch: String) async throws -> Int {
-        try await read([["HLEN", RedisArgument(keys.tries(batch))]])[0].get().int ?? -1
+        try await redis.read([["HLEN", RedisArgument(keys.tries(batch))]])[0].get().int ?? -1
     }
 }

@@ -31,7 +31,7 @@ struct HostRateTests {
         await fixture.origin.waitForRequests(50)
         workers[0].stop()
         await runs.value
-        #expect(try await queue.status(of: id)?.state == .done)
+        #expect(try await queue.batches.status(of: id)?.state == .done)
         let times = fixture.origin.requests.map(\.time)
         // What the one that was stopped had begun may have come twice.
         #expect(times.count >= 120)
@@ -47,18 +47,18 @@ struct HostRateTests {
         let wish = HostWish(host: "a.test", count: 5, rate: 20)
         // Nothing is given within two seconds of the server's start: what it forgot may be in use.
         var first: [HostReservation?] = [nil]
-        while first[0] == nil { first = try await queue.reserve([wish]) }
+        while first[0] == nil { first = try await queue.hosts.reserve([wish]) }
         var last = try #require(first[0])
         #expect(last.count == 5)
         var total = 5
         for _ in 0..<10 {
-            guard let next = try await queue.reserve([wish])[0] else { break }
+            guard let next = try await queue.hosts.reserve([wish])[0] else { break }
             #expect(abs(next.first - (last.first + 5 * last.interval)) < 0.05)
             total += next.count
             last = next
         }
         #expect((19...22).contains(total))
-        let other = try await queue.reserve([wish, HostWish(host: "b.test", count: 1, rate: 0.1)])
+        let other = try await queue.hosts.reserve([wish, HostWish(host: "b.test", count: 1, rate: 0.1)])
         #expect(other[0] == nil && other[1]?.count == 1)
         #expect(try await queue.connection.command(["PTTL", RedisArgument(queue.keys.rate("b.test"))]).int ?? 0 > 0)
     }
@@ -77,8 +77,8 @@ struct HostRateTests {
             })
         }
         let run = Task { try await workers[0].run() }
-        while try await queue.troubledHosts().isEmpty { try await Task.sleep(for: .milliseconds(5)) }
-        let trouble = try #require(try await queue.troubledHosts().first)
+        while try await queue.hosts.troubled().isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+        let trouble = try #require(try await queue.hosts.troubled().first)
         #expect(trouble.host == "127.0.0.1:\(closed.port)" && trouble.state == .silent && trouble.failures >= 4)
         #expect(try await QueueHealth.read(queue).hosts.map(\.host) == [trouble.host])
         let second = Task { try await workers[1].run() }
@@ -86,10 +86,10 @@ struct HostRateTests {
         let other = try await fixture.submit([url], to: queue)
         _ = try await (run.value, second.value)
         for id in [first, other] {
-            let status = try #require(try await queue.status(of: id))
+            let status = try #require(try await queue.batches.status(of: id))
             #expect(status.state == .done && status.counts[.connect] == status.total)
         }
-        let detail = try await queue.details(of: first, indices: Array(0..<30)).values.map(\.detail)
+        let detail = try await queue.results.details(of: first, indices: Array(0..<30)).values.map(\.detail)
         #expect(detail.contains { $0.contains("the host has given no answer for") })
     }
 }

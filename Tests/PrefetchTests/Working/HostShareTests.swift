@@ -11,13 +11,13 @@ struct HostShareTests {
     private let host = "pictures.test"
 
     private func joined(_ names: [String], _ queue: PrefetchQueue) async throws {
-        for name in names { #expect(try await queue.join(worker: name, lease: 15_000, about: [])) }
+        for name in names { #expect(try await queue.workers.join(worker: name, lease: 15_000, about: [])) }
     }
 
     private func share(
         _ queue: PrefetchQueue, _ worker: String, running: Int, wanted: Int, limit: Int = 6
     ) async throws -> Int? {
-        try await queue.share(
+        try await queue.hosts.share(
             [HostShareWish(host: host, limit: limit, running: running, wanted: wanted)], worker: worker)[0]
     }
 
@@ -70,7 +70,7 @@ struct HostShareTests {
             }
         }
         #expect(granted == [1, 1, 1, 1, 1, 1, 0, 0, 0])
-        try await queue.release(worker: "w0", leaving: true)
+        try await queue.jobs.release(worker: "w0", leaving: true)
         #expect(try await share(queue, "w8", running: 0, wanted: 5) == 1)
     }
 
@@ -107,7 +107,7 @@ struct HostShareTests {
         }
         await runs.value
         #expect(fixture.origin.maxConcurrentRequestsSeen == 6)
-        let status = try #require(try await queue.status(of: id))
+        let status = try #require(try await queue.batches.status(of: id))
         #expect(status.state == .done && status.counts[.downloaded] == 60, "\(status.counts)")
     }
 }

@@ -29,10 +29,10 @@ struct IdleWorkerTests {
             for number in 0..<5 {
                 try await untilBlocked(3, queue)
                 let id = try await fixture.submit(["http://127.0.0.1:9/\(number)"], to: queue, options: options)
-                var status = try #require(try await queue.status(of: id))
+                var status = try #require(try await queue.batches.status(of: id))
                 while status.state == .running {
                     try await Task.sleep(for: .milliseconds(2))
-                    status = try #require(try await queue.status(of: id))
+                    status = try #require(try await queue.batches.status(of: id))
                 }
                 #expect(status.counts[.notCached] == 1)
                 // The look at the bell lasts 5 s, and all three had just begun theirs.
@@ -68,7 +68,9 @@ struct IdleWorkerTests {
             try await untilBlocked(3, queue)
             let urls = (0..<96).map { fixture.origin.url("/\($0).png") }
             let id = try await fixture.submit(urls, to: queue)
-            while try await queue.status(of: id)?.state == .running { try await Task.sleep(for: .milliseconds(2)) }
+            while try await queue.batches.status(of: id)?.state == .running {
+                try await Task.sleep(for: .milliseconds(2))
+            }
             for worker in workers { worker.drain() }
             let counts = try await group.reduce(into: [PrefetchCounts]()) { $0.append($1) }
             #expect(counts.reduce(0) { $0 + $1.finished } == 96)

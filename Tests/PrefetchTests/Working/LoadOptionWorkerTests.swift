@@ -19,7 +19,7 @@ struct LoadOptionWorkerTests {
     }
 
     private func outcomes(_ id: String, _ queue: PrefetchQueue, _ count: Int) async throws -> [String] {
-        try await queue.outcomes(of: id, range: 0..<count).map { PrefetchOutcome(rawValue: $0)?.name ?? "open" }
+        try await queue.results.outcomes(of: id, range: 0..<count).map { PrefetchOutcome(rawValue: $0)?.name ?? "open" }
     }
 
     @Test("refreshCached asks for each URL again; 304 is notModified, and fresh is a hit where that is honoured")
@@ -67,7 +67,9 @@ struct LoadOptionWorkerTests {
             let first = fixture.origin.requestCount()
             let urls = (0..<3).map { fixture.origin.url("/\($0)\(round)") }
             let id = try await fixture.submit(urls, to: queue, options: options)
-            while try await queue.status(of: id)?.state == .running { try await Task.sleep(for: .milliseconds(5)) }
+            while try await queue.batches.status(of: id)?.state == .running {
+                try await Task.sleep(for: .milliseconds(5))
+            }
             cookies.append(fixture.origin.requests.dropFirst(first).map { $0.header("Cookie") })
         }
         #expect(cookies == [[nil, "sid=1", "sid=1"], [nil, "sid=2", "sid=2"]])
@@ -162,8 +164,8 @@ struct LoadOptionWorkerTests {
         var options = BatchOptions()
         options.options = .queryDiskSync
         let all = try await submit(urls, options)
-        #expect(try await queue.status(of: all)?.state == .done)
-        #expect(try await queue.status(of: all)?.counts[.hit] == 10)
+        #expect(try await queue.batches.status(of: all)?.state == .done)
+        #expect(try await queue.batches.status(of: all)?.counts[.hit] == 10)
         // Single lines may ask for it; the others wait for a worker.
         let some = try await submit(
             urls.prefix(4).enumerated().map { index, url in
@@ -171,12 +173,12 @@ struct LoadOptionWorkerTests {
             }, BatchOptions())
         #expect(try await outcomes(some, queue, 4) == ["hit", "open", "hit", "open"])
         _ = try await fixture.worker().run()
-        #expect(try await queue.status(of: some)?.counts[.hit] == 4)
+        #expect(try await queue.batches.status(of: some)?.counts[.hit] == 4)
         #expect(try await BatchCheck(queue: queue, batch: some).run().isEmpty)
         #expect(try await BatchCheck(queue: queue, batch: all).run().isEmpty)
         // Where the failed URLs come first, so they do here.
         options.blacklist = "sd3"
         let strict = try await submit(urls, options)
-        #expect(try await queue.status(of: strict)?.counts[.hit] == 0)
+        #expect(try await queue.batches.status(of: strict)?.counts[.hit] == 0)
     }
 }

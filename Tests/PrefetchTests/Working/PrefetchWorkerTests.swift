@@ -30,7 +30,7 @@ struct PrefetchWorkerTests {
             for worker in workers { group.addTask { try await worker.run() } }
             return try await group.reduce(into: PrefetchCounts()) { $0 += $1 }
         }
-        let status = try #require(try await queue.status(of: id))
+        let status = try #require(try await queue.batches.status(of: id))
         #expect(status.state == .done)
         #expect(status.counts == own)
         #expect(status.counts.finished == urls.count)
@@ -45,16 +45,16 @@ struct PrefetchWorkerTests {
             $0 + GeneratedImage.jpeg(seed: UInt64($1), width: 64, height: 48).count
         }
         #expect(status.counts == expected)
-        let sum = try await queue.workerCounts(of: id).values.reduce(into: PrefetchCounts()) { $0 += $1 }
+        let sum = try await queue.results.workerCounts(of: id).values.reduce(into: PrefetchCounts()) { $0 += $1 }
         #expect(sum == expected)
         // One transfer serves every entry of an image. A failure is known to the other workers only with its report, so each of
         // them may have asked for the one failing duplicate once.
         #expect((0..<60).allSatisfy { fixture.origin.requestCount("/\($0).jpg") == 1 })
         #expect((1...3).contains(fixture.origin.requestCount("/missing0.jpg")))
-        let failed = try await queue.read([["SMEMBERS", RedisArgument(queue.keys.failed)]])[0].array ?? []
+        let failed = try await queue.redis.read([["SMEMBERS", RedisArgument(queue.keys.failed)]])[0].array ?? []
         let listed = (0..<10).map { fixture.origin.url("/missing\($0).jpg") } + [fixture.origin.url("/page.jpg")]
         #expect(Set(failed.compactMap(\.string)) == Set(listed))
-        #expect(try await queue.workers().isEmpty)
+        #expect(try await queue.workers.names().isEmpty)
     }
 
     @Test func aSecondBatchHitsWhatIsThereAndAsksNobodyForListedURLs() async throws {
@@ -79,7 +79,7 @@ struct PrefetchWorkerTests {
         let third = try await fixture.worker().run()
         #expect(third[.hit] == 1)
         #expect(third[.downloaded] == 1)
-        #expect(try await queue.read([["SCARD", RedisArgument(queue.keys.failed)]])[0].int == 0)
+        #expect(try await queue.redis.read([["SCARD", RedisArgument(queue.keys.failed)]])[0].int == 0)
     }
 
     @Test func aJobThatEndedThreeWorkersIsSplitAndItsNeighboursFinish() async throws {
@@ -88,10 +88,10 @@ struct PrefetchWorkerTests {
         let urls = (0..<40).map { fixture.origin.url("/\($0).png") }
         let queue = try fixture.queue()
         let id = try await fixture.submit(urls, to: queue, jobSize: 40)
-        _ = try await queue.read([["HSET", RedisArgument(queue.keys.tries(id)), "\(id):0:40", "3"]])
+        _ = try await queue.redis.read([["HSET", RedisArgument(queue.keys.tries(id)), "\(id):0:40", "3"]])
         let counts = try await fixture.worker().run()
         #expect(counts[.downloaded] == 40)
-        #expect(try await queue.status(of: id)?.state == .done)
+        #expect(try await queue.batches.status(of: id)?.state == .done)
         #expect(try await BatchCheck(queue: queue, batch: id).run() == [])
     }
 
@@ -103,17 +103,19 @@ struct PrefetchWorkerTests {
         let id = try await fixture.submit(urls, to: queue, jobSize: 1)
         // One is only suspect: it runs alone, and its report clears it. The other has been marked three times.
         let tries = RedisArgument(queue.keys.tries(id))
-        _ = try await queue.read([
+        _ = try await queue.redis.read([
             ["HSET", tries, "\(id):0:1", "3"], ["HSET", tries, "\(id):1:1", "6", "\(id):1:1!", "3"],
         ])
         let counts = try await fixture.worker().run()
         #expect(counts[.downloaded] == 2)
         #expect(counts[.poison] == 1)
         #expect(fixture.origin.requestCount("/1.png") == 0)
-        let detail = try await queue.details(of: id, indices: [1])[1]
+        let detail = try await queue.results.details(of: id, indices: [1])[1]
         #expect(detail?.outcome == .poison)
         #expect(detail?.detail == "its bytes ended 3 workers")
-        let listed = try await queue.read([["SISMEMBER", RedisArgument(queue.keys.failed), RedisArgument(urls[1])]])
+        let listed = try await queue.redis.read([
+            ["SISMEMBER", RedisArgument(queue.keys.failed), RedisArgument(urls[1])]
+        ])
         #expect(listed[0].int == 1)
     }
 
@@ -128,18 +130,18 @@ struct PrefetchWorkerTests {
         let suspects = try await fixture.submit(silent.map { fixture.origin.url($0) }, to: queue, jobSize: 1)
         for number in silent.indices {
             let tries = RedisArgument(queue.keys.tries(suspects))
-            _ = try await queue.read([["HSET", tries, RedisArgument("\(suspects):\(number):1"), "3"]])
+            _ = try await queue.redis.read([["HSET", tries, RedisArgument("\(suspects):\(number):1"), "3"]])
         }
         let run = Task { try await fixture.worker().run() }
         for path in silent { await fixture.origin.waitForRequests(1, to: path) }
         // All three are under way, and another batch goes past them.
         let other = try await fixture.submit((0..<40).map { fixture.origin.url("/\($0).png") }, to: queue)
-        #expect(try await becomes { try await queue.status(of: other)?.state == .done })
-        #expect(try await queue.status(of: suspects)?.counts.finished == 0)
+        #expect(try await becomes { try await queue.batches.status(of: other)?.state == .done })
+        #expect(try await queue.batches.status(of: suspects)?.counts.finished == 0)
         for path in silent { fixture.origin.release(path) }
         let counts = try await run.value
         #expect(counts.finished == 43 && counts.skipped == 0)
-        let marks = try await queue.read([["HVALS", RedisArgument(queue.keys.tries(suspects))]])
+        let marks = try await queue.redis.read([["HVALS", RedisArgument(queue.keys.tries(suspects))]])
         #expect(marks[0].array?.isEmpty != false)
     }
 
@@ -162,7 +164,7 @@ struct PrefetchWorkerTests {
         await fixture.redis.kill9()
         try await fixture.redis.restart()
         _ = try await runs.value
-        let status = try #require(try await queue.status(of: id))
+        let status = try #require(try await queue.batches.status(of: id))
         #expect(status.state == .done)
         #expect(status.counts.finished == 1500)
         #expect(status.counts.skipped == 0)
@@ -180,14 +182,14 @@ struct PrefetchWorkerTests {
         let worker = try fixture.worker()
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(1, to: "/slow")
-        #expect(try await queue.cancel(batch: slow) == "running")
+        #expect(try await queue.batches.cancel(batch: slow) == "running")
         let counts = try await run.value
         #expect(counts.finished == 20)
-        let status = try #require(try await queue.status(of: slow))
+        let status = try #require(try await queue.batches.status(of: slow))
         #expect(status.state == .cancelled)
         #expect(status.counts[.cancelled] == 1)
         #expect(status.counts.finished == 1)
-        #expect(try await queue.status(of: other)?.state == .done)
+        #expect(try await queue.batches.status(of: other)?.state == .done)
     }
 
     @Test(.enabled(if: LoopFileSystem.isPermitted, "nothing can be mounted here"))
@@ -207,11 +209,11 @@ struct PrefetchWorkerTests {
         defer { umount2(images, Int32(MNT_DETACH)) }
         let run = Task { try await worker.run() }
         await paused.wait()
-        #expect(try await queue.status(of: id)?.counts.finished == 0)
+        #expect(try await queue.batches.status(of: id)?.counts.finished == 0)
         #expect(umount2(images, 0) == 0)
         let counts = try await run.value
         #expect(counts[.downloaded] == 10)
         #expect(counts.skipped == 0)
-        #expect(try await queue.read([["EXISTS", RedisArgument(queue.keys.failed)]])[0].int == 0)
+        #expect(try await queue.redis.read([["EXISTS", RedisArgument(queue.keys.failed)]])[0].int == 0)
     }
 }

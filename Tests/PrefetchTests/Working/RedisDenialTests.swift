@@ -27,7 +27,7 @@ struct RedisDenialTests {
             })
         _ = try await worker.run()
         var endings: [String: Ending] = [:]
-        for failure in try await queue.details(of: batch, indices: Array(urls.indices)).values {
+        for failure in try await queue.results.details(of: batch, indices: Array(urls.indices)).values {
             endings[failure.url] = Ending(outcome: failure.outcome, detail: failure.detail)
         }
         return endings
@@ -93,8 +93,8 @@ struct RedisDenialTests {
         let second = try await fixture.submit([url], to: queue)
         fixture.origin.release("/held.png")
         #expect(try await counts.finished == 2)
-        #expect(try await queue.details(of: first, indices: [0]).isEmpty)
-        let failure = try #require(try await queue.details(of: second, indices: [0])[0])
+        #expect(try await queue.results.details(of: first, indices: [0]).isEmpty)
+        let failure = try #require(try await queue.results.details(of: second, indices: [0])[0])
         #expect(failure.outcome == .refused && failure.detail.hasSuffix("is the queue's Redis"))
         #expect(!cluster.servers[new].log.contains("SECURITY"))
     }

@@ -35,7 +35,7 @@ struct RefusedReportTests {
         #expect(ContinuousClock.now - began > .milliseconds(2_900))
         let said = complaints.withLock { $0 }
         #expect(said.count == 1 && said[0].contains("refuses reports of \(id)") && said[0].contains("upstream failure"))
-        let status = try #require(try await queue.status(of: id))
+        let status = try #require(try await queue.batches.status(of: id))
         #expect(status.state == .done && status.counts[.downloaded] == 3)
         #expect(try await BatchCheck(queue: queue, batch: id).run() == [])
         #expect((0..<3).allSatisfy { fixture.origin.requestCount("/\($0)") == 1 })
@@ -57,13 +57,13 @@ struct RefusedReportTests {
         try await queue.connection.command(["SET", RedisArgument(queue.keys.workerCounts(broken)), "x"])
         fixture.origin.release("/held")
         let other = try await fixture.submit((3..<6).map { fixture.origin.url("/\($0)") }, to: queue, jobSize: 1)
-        try await until { try await queue.status(of: other)?.state == .done }
+        try await until { try await queue.batches.status(of: other)?.state == .done }
         let field = [RedisArgument("HGET"), RedisArgument(queue.keys.batch(broken)), "broken"]
         try await until { try await queue.connection.command(field).string?.hasPrefix("WRONGTYPE") == true }
 
         #expect(try await BatchRepair(queue: queue, batch: broken) { _ in }.run())
-        try await until { try await queue.status(of: broken)?.state == .done }
-        #expect(try await queue.status(of: broken)?.counts[.downloaded] == 3)
+        try await until { try await queue.batches.status(of: broken)?.state == .done }
+        #expect(try await queue.batches.status(of: broken)?.counts[.downloaded] == 3)
         #expect(try await BatchCheck(queue: queue, batch: broken).run() == [])
         #expect(fixture.origin.requestCount() == 6)
         worker.drain()
@@ -78,7 +78,7 @@ struct RefusedReportTests {
         try await f.redis("SET", f.keys.failed, "x")
         let job = try await f.claim("w", 1)[0].job
         let report = QueueFixture.report(job, [.httpError]) { $0.list = "http://h/b/0" }
-        #expect(try await f.queue.report([report], worker: "w")[0]?.count == 1)
+        #expect(try await f.queue.reports.send([report], worker: "w")[0]?.count == 1)
         #expect(try await f.field("state", of: "b") == "done")
     }
 
@@ -90,11 +90,11 @@ struct RefusedReportTests {
         let job = try await f.claim("w", 1)[0].job
         try await f.redis("SET", "\(f.keys.batch("b")):\(key)", "x")
         let report = QueueFixture.report(job, [.httpError])
-        #expect(try await f.queue.report([report], worker: "w")[0] == nil)
+        #expect(try await f.queue.reports.send([report], worker: "w")[0] == nil)
         #expect(try await f.redis("GET", f.keys.outcomes("b")).isNull)
         #expect(try await f.field("finished", of: "b") == "0")
         try await f.redis("DEL", "\(f.keys.batch("b")):\(key)")
-        #expect(try await f.queue.report([report], worker: "w")[0]?.count == 1)
+        #expect(try await f.queue.reports.send([report], worker: "w")[0]?.count == 1)
         #expect(try await f.field("state", of: "b") == "done")
     }
 
@@ -113,15 +113,15 @@ struct RefusedReportTests {
         try await f.redis("DEL", f.keys.ready(.normal))
         try await f.redis("SET", f.keys.ready(.normal), "x")
         try await f.redis("ZADD", f.keys.deadlines, "XX", "1", "late")
-        try await f.queue.endDue()
+        try await f.queue.batches.endDue()
         #expect(try await f.field("state", of: "late") == "running")
         let report = QueueFixture.report(job, [.hit])
-        #expect(try await f.queue.report([report], worker: "w")[0] == nil)
+        #expect(try await f.queue.reports.send([report], worker: "w")[0] == nil)
         try await f.redis("DEL", f.keys.ready(.normal))
-        #expect(try await f.queue.report([report], worker: "w")[0]?.isEmpty == true)
+        #expect(try await f.queue.reports.send([report], worker: "w")[0]?.isEmpty == true)
         #expect(try await f.field("state", of: "b") == "done")
         try await until {
-            try await f.queue.endDue()
+            try await f.queue.batches.endDue()
             return try await f.field("state", of: "late") == "cancelled"
         }
     }
@@ -134,9 +134,10 @@ struct RefusedReportTests {
         try await f.join("w")
         try await f.redis("DEL", f.keys.batch("a"))
         try await f.redis("SET", f.keys.batch("a"), "x")
-        _ = try await f.queue.cancel(batch: "b")
+        _ = try await f.queue.batches.cancel(batch: "b")
         let batches = ["a", "b"].map { BatchIdentity(id: $0, nonce: $0) }
-        let orders = try await f.queue.beat(worker: "w", lease: 60_000, trouble: false, batches: batches, about: [])
+        let orders = try await f.queue.workers.beat(
+            worker: "w", lease: 60_000, trouble: false, batches: batches, about: [])
         #expect(orders?.batches.map(\.state) == ["running", "cancelled"])
     }
 
@@ -147,8 +148,8 @@ struct RefusedReportTests {
         try await f.join("w", "v")
         let claims = try await f.claim("w", 1, count: 2)
         func beat(_ sequence: Int, _ names: [String]) async throws {
-            let known = PrefetchQueue.KnownClaims(sequence: sequence, names: names)
-            let orders = try await f.queue.beat(
+            let known = QueueWorkers.KnownClaims(sequence: sequence, names: names)
+            let orders = try await f.queue.workers.beat(
                 worker: "w", lease: 60_000, trouble: false, batches: [], claims: known, about: [])
             #expect(orders != nil)
         }
@@ -170,7 +171,7 @@ struct RefusedReportTests {
         #expect(try await f.claim("v", 1, count: 3).map(\.job.name) == ["b:1:1", "b:2:1"])
         // One that says nothing of what it has is not held to it.
         for _ in 0..<2 {
-            _ = try await f.queue.beat(worker: "w", lease: 60_000, trouble: false, batches: [], about: [])
+            _ = try await f.queue.workers.beat(worker: "w", lease: 60_000, trouble: false, batches: [], about: [])
         }
         #expect(try await f.redis("HEXISTS", f.keys.owned(by: "w"), claims[0].name).int == 1)
         #expect(try await f.findings("b") == [])

@@ -38,7 +38,7 @@ struct SharedSiteTests {
         }
         let shares = await counts(of: workers)
         #expect(shares.reduce(0, +) == 90, "\(shares)")
-        let status = try #require(try await queue.status(of: id))
+        let status = try #require(try await queue.batches.status(of: id))
         #expect(status.counts[.refused] == (isReadable ? 30 : 90) && status.counts.finished == 90)
         // Who could not read it has tried as often as for an image.
         let asked = isReadable ? 1 : 3
@@ -46,7 +46,7 @@ struct SharedSiteTests {
         #expect(fixture.origin.requests.allSatisfy { !$0.path.hasPrefix("/private/") })
         let later = try await fixture.submit([fixture.origin.url("/private/x.png")], to: queue)
         _ = try await fixture.worker(downloads: { $0.asksRobots = true }).run()
-        #expect(try await queue.status(of: later)?.counts[.refused] == 1)
+        #expect(try await queue.batches.status(of: later)?.counts[.refused] == 1)
         #expect(fixture.origin.requestCount("/robots.txt") == asked)
         let site = "http://127.0.0.1:\(fixture.origin.port)"
         let key = queue.keys.robots(site, agent: "prefetch")
@@ -60,23 +60,23 @@ struct SharedSiteTests {
         let queue = try fixture.queue()
         let site = RobotsSite(site: "https://a.test:443", agent: "Prefetch")
         let other = RobotsSite(site: "https://b.test:443", agent: "Prefetch")
-        #expect(try await queue.robots(of: [site], worker: "a") == [.ask])
-        #expect(try await queue.robots(of: [site, other], worker: "b") == [.wait, .ask])
+        #expect(try await queue.hosts.robots(of: [site], worker: "a") == [.ask])
+        #expect(try await queue.hosts.robots(of: [site, other], worker: "b") == [.wait, .ask])
         // A reply that was lost is asked for again.
-        #expect(try await queue.robots(of: [site, other], worker: "a") == [.ask, .wait])
-        try await queue.noteRobots([RobotsNote(site: site, text: "", lifetime: 0)])
-        #expect(try await queue.robots(of: [site], worker: "b") == [.ask])
-        try await queue.noteRobots([RobotsNote(site: site, text: "!HTTP 500", lifetime: 60)])
-        guard case .known(let text, let remaining) = try await queue.robots(of: [site], worker: "a")[0] else {
+        #expect(try await queue.hosts.robots(of: [site, other], worker: "a") == [.ask, .wait])
+        try await queue.hosts.noteRobots([RobotsNote(site: site, text: "", lifetime: 0)])
+        #expect(try await queue.hosts.robots(of: [site], worker: "b") == [.ask])
+        try await queue.hosts.noteRobots([RobotsNote(site: site, text: "!HTTP 500", lifetime: 60)])
+        guard case .known(let text, let remaining) = try await queue.hosts.robots(of: [site], worker: "a")[0] else {
             Issue.record("it is not known")
             return
         }
         #expect(text == "!HTTP 500" && remaining > 50 && remaining <= 60)
         // Who found nothing in the end takes nothing away from those that did.
-        try await queue.noteRobots([RobotsNote(site: site, text: "", lifetime: 0)])
-        #expect(try await queue.robots(of: [site], worker: "c") != [.ask])
+        try await queue.hosts.noteRobots([RobotsNote(site: site, text: "", lifetime: 0)])
+        #expect(try await queue.hosts.robots(of: [site], worker: "c") != [.ask])
         // Another program has rules of its own.
-        #expect(try await queue.robots(of: [RobotsSite(site: site.site, agent: "other")], worker: "c") == [.ask])
+        #expect(try await queue.hosts.robots(of: [RobotsSite(site: site.site, agent: "other")], worker: "c") == [.ask])
     }
 
     @Test("Several workers together take no more bytes a second than the queue may")
@@ -96,7 +96,7 @@ struct SharedSiteTests {
         }
         let began = ContinuousClock.now
         let shares = await counts(of: workers)
-        #expect(try await queue.status(of: id)?.counts[.downloaded] == count)
+        #expect(try await queue.batches.status(of: id)?.counts[.downloaded] == count)
         #expect(shares.filter { $0 > 0 }.count >= 2, "\(shares)")
         // A buffer of each may come before its pieces do.
         let least = Double(count * large.count - 3 * (64 << 10)) / Double(rate)
@@ -122,8 +122,8 @@ struct SharedSiteTests {
             (0..<8).map { fixture.origin.url("/fast/\($0).png") } + (0..<24).map { fixture.origin.url("/a/\($0).png") }
         _ = try await fixture.submit(urls, to: queue, jobSize: 64)
         let run = Task { try await first.run() }
-        while try await queue.troubledHosts().isEmpty { try await Task.sleep(for: .milliseconds(5)) }
-        let host = try #require(try await queue.troubledHosts().first)
+        while try await queue.hosts.troubled().isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+        let host = try #require(try await queue.hosts.troubled().first)
         #expect(host.state == .slow && (2...6).contains(host.failures), "\(host)")
         #expect(host.reason.hasPrefix("first bytes after "))
         let other = Task { try await second.run() }

@@ -28,7 +28,7 @@ struct WorkerControlTests {
     }
 
     private func waitingJobs(_ queue: PrefetchQueue, _ id: String) async throws -> Int {
-        try await queue.read([["LLEN", RedisArgument(queue.keys.jobs(id))]])[0].int ?? 0
+        try await queue.redis.read([["LLEN", RedisArgument(queue.keys.jobs(id))]])[0].int ?? 0
     }
 
     @Test(
@@ -43,23 +43,23 @@ struct WorkerControlTests {
         let worker = try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 4 }
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(4)
-        #expect(try await queue.pause(.batch(id)) == .done(isNew: true))
+        #expect(try await queue.control.pause(.batch(id)) == .done(isNew: true))
         // All jobs are on the list again, those included whose first URLs are in flight.
         #expect(try await becomes { try await waitingJobs(queue, id) == 6 })
         #expect(fixture.origin.requestCount() == 4)
         #expect(try await BatchCheck(queue: queue, batch: id).run() == [])
         open(fixture.origin, isOpen)
-        #expect(try await becomes { try await queue.status(of: id)?.counts[.downloaded] == 4 })
-        #expect(try await queue.status(of: id)?.counts.finished == 4)
+        #expect(try await becomes { try await queue.batches.status(of: id)?.counts[.downloaded] == 4 })
+        #expect(try await queue.batches.status(of: id)?.counts.finished == 4)
         #expect(fixture.origin.requestCount() == 4)
-        #expect(try await queue.read([["EXISTS", RedisArgument(queue.keys.tries(id))]])[0].int == 0)
+        #expect(try await queue.redis.read([["EXISTS", RedisArgument(queue.keys.tries(id))]])[0].int == 0)
         // A burst worker stays while the batch is unfinished.
-        #expect(try await queue.workers().count == 1)
-        #expect(try await queue.resume(.batch(id)) == .done(isNew: true))
+        #expect(try await queue.workers.names().count == 1)
+        #expect(try await queue.control.resume(.batch(id)) == .done(isNew: true))
         let counts = try await run.value
         #expect(counts[.downloaded] == 60 && counts.finished == 60)
         #expect(fixture.origin.requestCount() == 60)
-        #expect(try await queue.status(of: id)?.state == .done)
+        #expect(try await queue.batches.status(of: id)?.state == .done)
         #expect(try await BatchCheck(queue: queue, batch: id).run() == [])
     }
 
@@ -80,16 +80,16 @@ struct WorkerControlTests {
         let worker = try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 2 }
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(2)
-        _ = try await queue.pause(.batch(id))
+        _ = try await queue.control.pause(.batch(id))
         #expect(try await becomes { try await waitingJobs(queue, id) == 1 })
         // Room for others beside the two that hang.
-        #expect(try await queue.setConcurrency(8, worker: nil) == 1)
-        _ = try await queue.resume(.batch(id))
-        #expect(try await becomes { try await queue.status(of: id)?.counts.finished == 28 })
+        #expect(try await queue.control.setConcurrency(8, worker: nil) == 1)
+        _ = try await queue.control.resume(.batch(id))
+        #expect(try await becomes { try await queue.batches.status(of: id)?.counts.finished == 28 })
         for path in isHeld.withLock({ $0 }) { fixture.origin.release(path) }
         #expect(try await run.value.finished == 30)
         #expect(fixture.origin.requestCount() == 30)
-        #expect(try await queue.status(of: id)?.state == .done)
+        #expect(try await queue.batches.status(of: id)?.state == .done)
     }
 
     @Test("A paused queue holds its workers, also one that comes later; cancelling and completing go on")
@@ -102,21 +102,21 @@ struct WorkerControlTests {
         let workers = try (0..<2).map { _ in try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 3 } }
         let first = Task { try await workers[0].run() }
         await fixture.origin.waitForRequests(3)
-        #expect(try await queue.pause(.queue) == .done(isNew: true))
+        #expect(try await queue.control.pause(.queue) == .done(isNew: true))
         let second = Task { try await workers[1].run() }
-        #expect(try await becomes { try await queue.workers().count == 2 })
+        #expect(try await becomes { try await queue.workers.names().count == 2 })
         #expect(try await becomes { try await waitingJobs(queue, one) + waitingJobs(queue, other) >= 19 })
         open(fixture.origin, isOpen)
         #expect(
             try await becomes {
-                try await queue.statuses(of: [one, other]).reduce(0) { $0 + $1.counts.finished } == 3
+                try await queue.batches.statuses(of: [one, other]).reduce(0) { $0 + $1.counts.finished } == 3
             })
-        #expect(try await queue.cancel(batch: other) == "running")
+        #expect(try await queue.batches.cancel(batch: other) == "running")
         #expect(fixture.origin.requestCount() == 3)
         for batch in [one, other] { #expect(try await BatchCheck(queue: queue, batch: batch).run() == []) }
-        #expect(try await queue.resume(.queue) == .done(isNew: true))
+        #expect(try await queue.control.resume(.queue) == .done(isNew: true))
         let (a, b) = (try await first.value, try await second.value)
-        #expect(try await queue.status(of: one)?.counts.finished == 20)
+        #expect(try await queue.batches.status(of: one)?.counts.finished == 20)
         #expect(a.finished + b.finished >= 20)
         #expect(fixture.origin.requests.count { $0.path.hasPrefix("/a") } == 20)
     }
@@ -134,20 +134,20 @@ struct WorkerControlTests {
         }
         let run = Task { try await paused.run() }
         await fixture.origin.waitForRequests(2)
-        let name = try #require(try await queue.workers().first)
-        #expect(try await queue.pause(.worker(name)) == .done(isNew: true))
+        let name = try #require(try await queue.workers.names().first)
+        #expect(try await queue.control.pause(.worker(name)) == .done(isNew: true))
         #expect(try await becomes { try await waitingJobs(queue, id) == 2 })
         #expect(halts.withLock { $0 } == [true])
         // The other one does all but the two that hang, whose files it waits for.
         isOpen.withLock { $0 = true }
         let other = try fixture.worker()
         let second = Task { try await other.run() }
-        #expect(try await becomes { try await queue.status(of: id)?.counts.finished == 38 })
+        #expect(try await becomes { try await queue.batches.status(of: id)?.counts.finished == 38 })
         open(fixture.origin, isOpen)
         let counts = (try await run.value, try await second.value)
         #expect(counts.0.finished + counts.1.finished == 40 && counts.1.finished >= 38)
         #expect(fixture.origin.requestCount() == 40)
-        let status = try #require(try await queue.status(of: id))
+        let status = try #require(try await queue.batches.status(of: id))
         #expect(status.state == .done && status.counts[.downloaded] + status.counts[.hit] == 40)
     }
 
@@ -160,14 +160,14 @@ struct WorkerControlTests {
             $0.burst = false
         }
         let run = Task { try await worker.run() }
-        #expect(try await becomes { try await queue.workers().count == 1 })
-        let name = try #require(try await queue.workers().first)
-        _ = try await queue.setConcurrency(3, worker: name)
-        _ = try await queue.pause(.worker(name))
+        #expect(try await becomes { try await queue.workers.names().count == 1 })
+        let name = try #require(try await queue.workers.names().first)
+        _ = try await queue.control.setConcurrency(3, worker: name)
+        _ = try await queue.control.pause(.worker(name))
         #expect(await becomes { worker.context.registration.orders.isWorkerPaused })
-        _ = try await queue.reap(worker: name)
-        #expect(try await becomes { try await queue.workers().contains { $0 != name } })
-        let report = try #require(try await queue.workerReports().first).report
+        _ = try await queue.workers.reap(worker: name)
+        #expect(try await becomes { try await queue.workers.names().contains { $0 != name } })
+        let report = try #require(try await queue.workers.reports().first).report
         #expect(report.isPaused && report.wantedConcurrency == 3)
         worker.drain()
         _ = try await run.value
@@ -186,22 +186,23 @@ struct WorkerControlTests {
         let worker = try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 3 }
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(3)
-        #expect(try await becomes { try await queue.workerRecords().records[0].report.maxConcurrentDownloads == 3 })
-        #expect(try await queue.setConcurrency(70, worker: nil) == 1)
+        #expect(try await becomes { try await queue.workerRecords.all().records[0].report.maxConcurrentDownloads == 3 })
+        #expect(try await queue.control.setConcurrency(70, worker: nil) == 1)
         #expect(await becomes { fixture.origin.currentRequestCount == 70 })
         #expect(worker.context.slots.limit == 280)
-        #expect(try await becomes { try await queue.workerRecords().records[0].report.maxConcurrentDownloads == 70 })
-        let name = try #require(try await queue.workers().first)
-        #expect(try await queue.setConcurrency(2, worker: name) == 1)
+        #expect(
+            try await becomes { try await queue.workerRecords.all().records[0].report.maxConcurrentDownloads == 70 })
+        let name = try #require(try await queue.workers.names().first)
+        #expect(try await queue.control.setConcurrency(2, worker: name) == 1)
         #expect(await becomes { await worker.concurrency == 2 })
         let before = fixture.origin.requestCount()
         #expect(before == 70)
         for path in fixture.origin.requests.prefix(69).map(\.path) { fixture.origin.release(path) }
         // One of the old ones hangs, and one new one beside it.
         #expect(await becomes { fixture.origin.requestCount() == 71 })
-        #expect(try await becomes { try await queue.status(of: id)?.counts.finished == 69 })
+        #expect(try await becomes { try await queue.batches.status(of: id)?.counts.finished == 69 })
         #expect(fixture.origin.currentRequestCount == 2)
-        #expect(try await queue.setConcurrency(nil, worker: nil) == 1)
+        #expect(try await queue.control.setConcurrency(nil, worker: nil) == 1)
         #expect(await becomes { fixture.origin.currentRequestCount == 3 })
         open(fixture.origin, isOpen)
         #expect(try await run.value[.downloaded] == 400)

@@ -41,7 +41,7 @@ struct WorkerFaultTests {
             return sum
         }
         #expect(proxy.triggered > 5)
-        let status = try #require(try await queue.status(of: id))
+        let status = try #require(try await queue.batches.status(of: id))
         #expect(status.state == .done && status.counts.finished == 300)
         #expect(status.counts[.downloaded] + status.counts[.hit] == 300)
         // What a worker knows of itself may lack a report whose reply was lost; the batch lacks nothing.
@@ -76,17 +76,17 @@ struct WorkerFaultTests {
         let hang = Task { await hung.context.manager.downloader.hang(hangs, until: release) }
         await hangs.wait()
         let began = ContinuousClock.now
-        while try await queue.workers().count > 1 { try await Task.sleep(for: .milliseconds(10)) }
+        while try await queue.workers.names().count > 1 { try await Task.sleep(for: .milliseconds(10)) }
         // Its lease, and a look of the other's that comes every third of one; and a busy machine.
         #expect(ContinuousClock.now - began < .seconds(10))
-        while try await queue.status(of: id)?.state != .done { try await Task.sleep(for: .milliseconds(10)) }
+        while try await queue.batches.status(of: id)?.state != .done { try await Task.sleep(for: .milliseconds(10)) }
         #expect(!lost.isOpen)
         release.signal()
         await hang.value
         let counts = try await runs.value
         #expect(lost.isOpen)
         #expect(counts.finished == 400)
-        #expect(try await queue.status(of: id)?.counts == counts)
+        #expect(try await queue.batches.status(of: id)?.counts == counts)
         #expect(try await BatchCheck(queue: queue, batch: id).run() == [])
     }
 
@@ -137,7 +137,7 @@ struct WorkerFaultTests {
         let lines = said.withLock { $0 }
         #expect(lines.count == 2 && lines.last == "joined", "\(lines)")
         #expect(lines.first?.contains("to register a worker (Redis replied: ERR upstream failure)") == true, "\(lines)")
-        #expect(try await queue.status(of: id)?.state == .done)
+        #expect(try await queue.batches.status(of: id)?.state == .done)
         #expect(try await BatchCheck(queue: queue, batch: id).run() == [])
     }
 
@@ -170,9 +170,9 @@ struct WorkerFaultTests {
         let worker = try fixture.worker(at: proxy.url)
         #expect(try await worker.run()[.downloaded] == 1)
         #expect(proxy.triggered > 0)
-        #expect(try await queue.status(of: id)?.state == .done)
-        #expect(try await queue.workers() == [])
-        #expect(try await queue.owners() == [])
+        #expect(try await queue.batches.status(of: id)?.state == .done)
+        #expect(try await queue.workers.names() == [])
+        #expect(try await queue.keySpace.owners() == [])
         #expect(try await QueueCheck(queue: queue).run() == [])
     }
 
@@ -215,10 +215,10 @@ struct WorkerFaultTests {
         await fixture.origin.waitForRequests(30)
         try await queue.connection.command(["FLUSHALL"])
         try await make()
-        while try await queue.status(of: "b")?.state != .done { try await Task.sleep(for: .milliseconds(10)) }
+        while try await queue.batches.status(of: "b")?.state != .done { try await Task.sleep(for: .milliseconds(10)) }
         worker.drain()
         _ = try await run.value
-        #expect(try await queue.status(of: "b")?.counts.skipped == 0)
+        #expect(try await queue.batches.status(of: "b")?.counts.skipped == 0)
         #expect(try await BatchCheck(queue: queue, batch: "b").run() == [])
     }
 }

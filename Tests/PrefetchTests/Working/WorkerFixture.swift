@@ -32,7 +32,7 @@ struct WorkerFixture {
         let name = "list-\(UInt32.random(in: 0...UInt32.max)).txt"
         folder.write(Array((urls.joined(separator: "\n") + "\n").utf8), to: name)
         let list = try URLList(path: folder.path(name))
-        let id = try await queue.open(
+        let id = try await queue.batches.open(
             id: "\(list.stem)-\(list.hash.prefix(8))", nonce: name, exactly: false,
             fields: [
                 ("total", String(list.total)), ("list", list.path), ("hash", list.hash), ("options", options.encoded),

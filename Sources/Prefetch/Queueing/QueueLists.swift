@@ -1,6 +1,11 @@
 package import Redis
 
-extension PrefetchQueue {
+/// The lists of batches that were submitted open.
+package struct QueueLists: Sendable {
+    private let redis: ScriptRunner
+
+    init(_ redis: ScriptRunner) { self.redis = redis }
+
     /// What became of a list that was to be added to an open batch.
     package enum AppendResult: Sendable, Equatable {
         /// It is one of the batch's lists; whether this call made it so, and how many URLs of the batch are pushed.
@@ -9,7 +14,7 @@ extension PrefetchQueue {
         case closed(String)
     }
 
-    private static let append = script(PackageResources.APPEND_lua)
+    private static let append = QueueScript.script(PackageResources.APPEND_lua)
 
     /// Adds a list to an open batch, where it is not there yet; its URLs are to be pushed then.
     ///
@@ -20,7 +25,7 @@ extension PrefetchQueue {
         hash: String, total: Int, lines: Int, path: String, to batch: String, nonce: String, host: String, again: Bool
     ) async throws(RedisError) -> AppendResult {
         let reply =
-            try await run(
+            try await redis.run(
                 Self.append,
                 [
                     RedisArgument(batch), RedisArgument(nonce), RedisArgument(hash), RedisArgument(total),
@@ -33,12 +38,12 @@ extension PrefetchQueue {
         return .listed(segment, isNew: reply[3].string == "1", pushed: reply[4].int ?? 0)
     }
 
-    private static let close = script(PackageResources.CLOSE_lua)
+    private static let close = QueueScript.script(PackageResources.CLOSE_lua)
 
     /// Says that an open batch gets no more lists. `pushed`: it is sealed, with so many URLs; `at`: so many are pushed, and with
     /// its last URL it will be.
-    package func close(batch: String) async throws(RedisError) -> PushResult {
-        let reply = try await run(Self.close, [RedisArgument(batch)]).array ?? []
+    package func close(batch: String) async throws(RedisError) -> QueueBatches.PushResult {
+        let reply = try await redis.run(Self.close, [RedisArgument(batch)]).array ?? []
         let value = reply.last?.string ?? ""
         switch reply.first?.string {
         case "OK": return .pushed(Int(value) ?? 0)
@@ -48,22 +53,11 @@ extension PrefetchQueue {
     }
 
     /// The lists of a batch that was submitted open, in their order; none of any other.
-    package func lists(of batch: String) async throws(RedisError) -> [ListSegment] {
-        let elements = try await read([["LRANGE", RedisArgument(keys.lists(batch)), "0", "-1"]])[0].get().array ?? []
+    package func segments(of batch: String) async throws(RedisError) -> [ListSegment] {
+        let elements =
+            try await redis.read([["LRANGE", RedisArgument(redis.keys.lists(batch)), "0", "-1"]])[0].get().array ?? []
         return elements.enumerated().compactMap { number, element in
             element.string.flatMap { ListSegment(number: number, element: $0) }
         }
-    }
-
-    private static let due = script(PackageResources.DUE_lua)
-
-    /// Ends the batches whose deadline has passed.
-    package func endDue() async throws(RedisError) {
-        _ = try await run(Self.due, [])
-    }
-
-    /// Ends them for who only looks; false where Redis takes no writes now, and then a worker will do it.
-    func endedDue() async -> Bool {
-        (try? await connection.run(Self.due, keys: [RedisArgument(keys.root)], arguments: [])) != nil
     }
 }

@@ -1,16 +1,21 @@
 package import Redis
 
-extension PrefetchQueue {
-    private static let join = script(PackageResources.JOIN_lua)
+/// The registered workers and their leases.
+package struct QueueWorkers: Sendable {
+    private let redis: ScriptRunner
+
+    init(_ redis: ScriptRunner) { self.redis = redis }
+
+    private static let join = QueueScript.script(PackageResources.JOIN_lua)
 
     /// Registers a worker under a name that no other has; false where it is taken.
     package func join(worker: String, lease: Int, about: [(String, String)]) async throws(RedisError) -> Bool {
         var arguments: [RedisArgument] = [RedisArgument(worker), RedisArgument(lease)]
         for (name, value) in about { arguments += [RedisArgument(name), RedisArgument(value)] }
-        return try await run(Self.join, arguments).int == 1
+        return try await redis.run(Self.join, arguments).int == 1
     }
 
-    private static let beat = script(PackageResources.BEAT_lua)
+    private static let beat = QueueScript.script(PackageResources.BEAT_lua)
 
     /// What a worker is told with each sign of life.
     package struct WorkerOrders: Sendable, Equatable {
@@ -64,11 +69,11 @@ extension PrefetchQueue {
         arguments += [RedisArgument(claims.map { String($0.sequence) } ?? ""), RedisArgument(claims?.names.count ?? 0)]
         arguments += (claims?.names ?? []).map { RedisArgument($0) }
         for (name, value) in about { arguments += [RedisArgument(name), RedisArgument(value)] }
-        let reply = try await run(Self.beat, arguments).array ?? []
+        let reply = try await redis.run(Self.beat, arguments).array ?? []
         guard reply.first?.string == "OK", reply.count > 1 else { return nil }
         let named = reply[1].fields ?? [:]
         func number(_ name: String) -> Int? {
-            named[name]?.int.flatMap { Self.concurrencyRange.contains($0) ? $0 : nil }
+            named[name]?.int.flatMap { QueueControl.concurrencyRange.contains($0) ? $0 : nil }
         }
         return WorkerOrders(
             isWorkerPaused: named["paused"]?.string == "1", isQueuePaused: named["queue_paused"] != nil,
@@ -89,31 +94,35 @@ extension PrefetchQueue {
         case reaped(worker: String, jobs: Int)
     }
 
-    private static let reap = script(PackageResources.REAP_lua)
+    private static let reap = QueueScript.script(PackageResources.REAP_lua)
 
     /// Takes the jobs of one dead worker back.
     /// * `worker`: nil: whose lease ran out first. Named: this one, whatever its lease says.
     package func reap(worker: String? = nil, most: Int = 64) async throws(RedisError) -> ReapResult {
         let reply =
-            try await run(
+            try await redis.run(
                 Self.reap, [RedisArgument(worker ?? ""), RedisArgument(most)]
             ).array ?? []
         guard reply.count == 2, let name = reply[0].string else { return .nobody }
         return .reaped(worker: name, jobs: reply[1].int ?? 0)
     }
 
-    private static let release = script(PackageResources.RELEASE_lua)
-
-    /// Gives jobs back: those of the named claims, or all. With `leaving` the registration ends too.
-    @discardableResult
-    package func release(worker: String, jobs: [String] = [], leaving: Bool) async throws(RedisError) -> Int {
-        try await run(
-            Self.release, [RedisArgument(worker), leaving ? "1" : "0"] + jobs.map { RedisArgument($0) }
-        ).int ?? 0
+    /// The registered workers, whose lease ends first in front.
+    package func names() async throws(RedisError) -> [String] {
+        (try await redis.read([["ZRANGE", RedisArgument(redis.keys.workers), "0", "-1"]])[0].get().array ?? [])
+            .compactMap(\.string)
     }
 
-    /// The registered workers, whose lease ends first in front.
-    package func workers() async throws(RedisError) -> [String] {
-        (try await read([["ZRANGE", RedisArgument(keys.workers), "0", "-1"]])[0].get().array ?? []).compactMap(\.string)
+    /// What each registered worker last said of itself, by name.
+    package func reports() async throws(RedisError) -> [(name: String, report: WorkerReport)] {
+        let names = try await names()
+        guard !names.isEmpty else { return [] }
+        let replies = try await redis.read(names.map { ["HGETALL", RedisArgument(redis.keys.worker($0))] })
+        var result: [(name: String, report: WorkerReport)] = []
+        for (name, reply) in zip(names, replies) {
+            let fields = (try reply.get().fields ?? [:]).compactMapValues(\.string)
+            result.append((name, WorkerReport(fields: fields)))
+        }
+        return result
     }
 }

@@ -1,7 +1,12 @@
 package import Redis
 internal import WebImage
 
-extension PrefetchQueue {
+/// What the oldest open URLs of a batch wait for.
+package struct OpenURLs: Sendable {
+    private let redis: ScriptRunner
+
+    init(_ redis: ScriptRunner) { self.redis = redis }
+
     /// A job that a worker has, with what the worker said of it.
     private struct Held {
         var name: String
@@ -23,7 +28,7 @@ extension PrefetchQueue {
     private static let mostJobs = 5, mostQueued = 2
 
     /// The open URLs of a running batch that were claimed first, then what waits in Redis, then what is not there yet.
-    package func oldestOpenURLs(of status: BatchStatus, most: Int = 5) async throws(RedisError) -> [OpenURL] {
+    package func oldest(of status: BatchStatus, most: Int = 5) async throws(RedisError) -> [OpenURL] {
         guard status.state == .running else { return [] }
         let (jobs, at) = try await heldJobs(of: status.identity)
         let spoken = jobs.filter { !$0.notes.isEmpty }.sorted { $0.order < $1.order }
@@ -44,15 +49,16 @@ extension PrefetchQueue {
 
     /// The jobs of a batch that workers have, and the time in Redis.
     private func heldJobs(of batch: BatchIdentity) async throws(RedisError) -> (jobs: [Held], at: Int) {
-        let first = try await read(clockCommands + [["ZRANGE", RedisArgument(keys.workers), "0", "-1", "WITHSCORES"]])
-        let at = try Self.time(first)
+        let first = try await redis.read(
+            redis.clockCommands + [["ZRANGE", RedisArgument(redis.keys.workers), "0", "-1", "WITHSCORES"]])
+        let at = try ScriptRunner.time(first)
         let workers = (try first[2].get().fields ?? [:]).compactMapValues(\.int).sorted { $0.key < $1.key }
         guard !workers.isEmpty else { return ([], at) }
-        let replies = try await read(
+        let replies = try await redis.read(
             workers.flatMap { worker, _ in
                 [
-                    ["HMGET", RedisArgument(keys.worker(worker)), "oldest", "beat", "lease"],
-                    ["HKEYS", RedisArgument(keys.owned(by: worker))],
+                    ["HMGET", RedisArgument(redis.keys.worker(worker)), "oldest", "beat", "lease"],
+                    ["HKEYS", RedisArgument(redis.keys.owned(by: worker))],
                 ]
             })
         var jobs: [Held] = []
@@ -78,12 +84,12 @@ extension PrefetchQueue {
         _ jobs: ArraySlice<Held>, of batch: String, at: Int
     ) async throws(RedisError) -> [OpenURL] {
         guard !jobs.isEmpty else { return [] }
-        let replies = try await read(
+        let replies = try await redis.read(
             jobs.flatMap { job in
                 [
-                    ["HGET", RedisArgument(keys.owned(by: job.worker)), RedisArgument(job.name)],
+                    ["HGET", RedisArgument(redis.keys.owned(by: job.worker)), RedisArgument(job.name)],
                     [
-                        "GETRANGE", RedisArgument(keys.outcomes(batch)), RedisArgument(job.base),
+                        "GETRANGE", RedisArgument(redis.keys.outcomes(batch)), RedisArgument(job.base),
                         RedisArgument(job.base + job.count - 1),
                     ],
                 ]
@@ -126,17 +132,19 @@ extension PrefetchQueue {
     /// What waits in Redis, the next ones first.
     private func queued(_ status: BatchStatus, most: Int) async throws(RedisError) -> [OpenURL] {
         let about =
-            try await read([["HMGET", RedisArgument(keys.batch(status.id)), "order", "paused"]])[0].get().array ?? []
+            try await redis.read([["HMGET", RedisArgument(redis.keys.batch(status.id)), "order", "paused"]])[0].get()
+            .array ?? []
         let isLIFO = about.first?.string == "lifo"
         let range = isLIFO ? (0, Self.mostQueued - 1) : (-Self.mostQueued, -1)
         var payloads =
-            try await read([
-                ["LRANGE", RedisArgument(keys.jobs(status.id)), RedisArgument(range.0), RedisArgument(range.1)]
+            try await redis.read([
+                ["LRANGE", RedisArgument(redis.keys.jobs(status.id)), RedisArgument(range.0), RedisArgument(range.1)]
             ])[0].get().array ?? []
         if !isLIFO { payloads.reverse() }
         var found: [OpenURL] = []
         for job in payloads.compactMap(\.bytes).compactMap(PrefetchJob.init) {
-            let outcomes = try await outcomes(of: status.id, range: job.base..<(job.base + job.entries.count))
+            let outcomes = try await QueueResults(redis).outcomes(
+                of: status.id, range: job.base..<(job.base + job.entries.count))
             for (position, entry) in job.entries.enumerated() where outcomes[position] == 0 && found.count < most {
                 var url = OpenURL(index: job.base + position, line: entry.line, url: entry.url, state: .queued)
                 url.host = try? RequestURL(entry.url).host

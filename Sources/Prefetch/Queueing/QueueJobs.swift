@@ -1,6 +1,11 @@
 package import Redis
 
-extension PrefetchQueue {
+/// Jobs on their way from a batch's list to a worker, and back.
+package struct QueueJobs: Sendable {
+    private let redis: ScriptRunner
+
+    init(_ redis: ScriptRunner) { self.redis = redis }
+
     /// A job as a worker gets it.
     package struct Claim: Sendable, Equatable {
         /// The job.
@@ -30,7 +35,7 @@ extension PrefetchQueue {
         case lost
     }
 
-    private static let claim = script(PackageResources.CLAIM_lua)
+    private static let claim = QueueScript.script(PackageResources.CLAIM_lua)
 
     /// Claims up to `count` jobs.
     ///
@@ -40,7 +45,7 @@ extension PrefetchQueue {
         worker: String, sequence: Int, count: Int, lease: Int
     ) async throws(RedisError) -> ClaimResult {
         let reply =
-            try await run(
+            try await redis.run(
                 Self.claim,
                 [RedisArgument(worker), RedisArgument(sequence), RedisArgument(count), RedisArgument(lease)]
             ).array ?? []
@@ -68,62 +73,62 @@ extension PrefetchQueue {
         for start in stride(from: 0, to: words.count - 2, by: 3) {
             let batch = words[start + 1].string ?? ""
             switch words[start].string {
-            case "DEAD": notice(.buried(batch: batch, head: words[start + 2].bytes ?? []))
-            default: notice(.broken(batch: batch, message: words[start + 2].string ?? ""))
+            case "DEAD": redis.notice(.buried(batch: batch, head: words[start + 2].bytes ?? []))
+            default: redis.notice(.broken(batch: batch, message: words[start + 2].string ?? ""))
             }
         }
     }
 
-    private static let bury = script(PackageResources.BURY_lua)
+    private static let bury = QueueScript.script(PackageResources.BURY_lua)
 
     private func bury(worker: String, nonce: String, head: [UInt8]) async throws(RedisError) {
         let arguments = [RedisArgument(worker), RedisArgument(nonce), RedisArgument(head)]
-        guard try await run(Self.bury, arguments).int == 1 else { return }
+        guard try await redis.run(Self.bury, arguments).int == 1 else { return }
         let words = String(decoding: head.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self).split(separator: " ")
         let batch = words.count > 2 ? words[2].prefix { $0 != ":" } : ""
-        notice(.buried(batch: String(batch), head: Array(head.prefix(64))))
+        redis.notice(.buried(batch: String(batch), head: Array(head.prefix(64))))
     }
 
-    private static let split = script(PackageResources.SPLIT_lua)
+    private static let split = QueueScript.script(PackageResources.SPLIT_lua)
 
     /// Puts a job back as smaller ones.
     package func split(worker: String, claim: Claim, into parts: [PrefetchJob]) async throws(RedisError) {
         var arguments: [RedisArgument] = [RedisArgument(worker), RedisArgument(claim.name)]
         for part in parts { arguments += [RedisArgument(part.name), RedisArgument(part.encoded())] }
-        _ = try await run(Self.split, arguments)
+        _ = try await redis.run(Self.split, arguments)
     }
 
-    private static let mark = script(PackageResources.MARK_lua)
+    private static let mark = QueueScript.script(PackageResources.MARK_lua)
 
     /// Sets the mark of a suspect job, by the name of its claim, or takes it away (nil).
     package func mark(worker: String, claim: String?) async throws(RedisError) {
-        _ = try await run(Self.mark, [RedisArgument(worker), RedisArgument(claim ?? "")])
+        _ = try await redis.run(Self.mark, [RedisArgument(worker), RedisArgument(claim ?? "")])
     }
 
-    private static let listed = script(PackageResources.LISTED_lua)
+    private static let keep = QueueScript.script(PackageResources.KEEP_lua)
 
-    /// The failed URLs among these, by position.
-    /// * `timeToLive`: seconds after which an entry lapses; 0 = never.
-    package func listed(
-        _ urls: [String], timeToLive: Double
-    ) async throws(RedisError) -> [Int: FailedURLEntry] {
-        guard !urls.isEmpty else { return [:] }
-        // Most are not on it. A command asks that for a quarter of what a script costs that is handed as many URLs.
-        let members = try await read([
-            [RedisArgument("SMISMEMBER"), RedisArgument(keys.failed)] + urls.map { RedisArgument($0) }
+    /// Gives back what Redis thinks the worker has, but for these claims; returns how many, nil where the worker is not registered.
+    func keep(worker: String, jobs: [String]) async throws(RedisError) -> Int? {
+        let count = try await redis.run(Self.keep, [RedisArgument(worker)] + jobs.map { RedisArgument($0) }).int ?? -1
+        return count < 0 ? nil : count
+    }
+
+    private static let release = QueueScript.script(PackageResources.RELEASE_lua)
+
+    /// Gives jobs back: those of the named claims, or all. With `leaving` the registration ends too.
+    @discardableResult
+    package func release(worker: String, jobs: [String] = [], leaving: Bool) async throws(RedisError) -> Int {
+        try await redis.run(
+            Self.release, [RedisArgument(worker), leaving ? "1" : "0"] + jobs.map { RedisArgument($0) }
+        ).int ?? 0
+    }
+
+    /// What is on the list of the dead, newest first: the first bytes of each, and how many there are.
+    package func dead(most: Int = 20) async throws(RedisError) -> (elements: [[UInt8]], count: Int) {
+        let replies = try await redis.read([
+            ["LRANGE", RedisArgument(redis.keys.dead), "0", RedisArgument(most - 1)],
+            ["LLEN", RedisArgument(redis.keys.dead)],
         ])
-        let positions = (members.first?.array ?? []).enumerated().filter { $1.int == 1 }.map(\.offset)
-        guard !positions.isEmpty else { return [:] }
-        let reply =
-            try await run(
-                Self.listed, [RedisArgument(Int(timeToLive * 1000))] + positions.map { RedisArgument(urls[$0]) }
-            ).array ?? []
-        var found: [Int: FailedURLEntry] = [:]
-        for start in stride(from: 0, to: reply.count - 1, by: 2) {
-            guard let index = reply[start].int, positions.indices.contains(index) else { continue }
-            let position = positions[index]
-            found[position] = FailedURLEntry(meta: reply[start + 1].string ?? "")
-        }
-        return found
+        return ((try replies[0].get().array ?? []).compactMap(\.bytes), try replies[1].get().int ?? 0)
     }
 }

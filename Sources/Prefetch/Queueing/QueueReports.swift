@@ -1,8 +1,67 @@
 package import Redis
 package import WebImage
 
-extension PrefetchQueue {
-    private static let report = script(PackageResources.REPORT_lua)
+/// What workers report of their jobs.
+package struct QueueReports: Sendable {
+    private let redis: ScriptRunner
+
+    init(_ redis: ScriptRunner) { self.redis = redis }
+
+    /// How one URL of a job ended, with what is written beside it.
+    package struct Settled: Sendable {
+        /// Position in the job, from 0.
+        package var position: Int
+        package var outcome: PrefetchOutcome
+        /// Bytes fetched; 0 unless downloaded.
+        package var bytes = 0
+        /// What is known of its transfer, where somebody was asked for it.
+        package var fetch: FetchTally.Fetch?
+        /// What `failures` shows, for a skipped URL.
+        package var failure: FailureDetail?
+        /// The URL, where the policy adds it to the failed set.
+        package var list: String?
+        /// The URL, where a success removes it from the failed set.
+        package var unlist: String?
+
+        package init(position: Int, outcome: PrefetchOutcome) {
+            self.position = position
+            self.outcome = outcome
+        }
+
+        /// Whether something is written beside the outcome.
+        var isHeavy: Bool { failure != nil || list != nil || unlist != nil }
+    }
+
+    /// A group of outcomes of one job.
+    package struct Report: Sendable {
+        package var job: String
+        package var batch: BatchIdentity
+        package var base: Int
+        package var count: Int
+        /// Whether the job has ended with this.
+        package var isFinal: Bool
+        package var settled: [Settled]
+        /// The most entries of skipped URLs the batch keeps.
+        package var keepDetails: Int
+        /// Milliseconds after which the URLs it lists lapse; 0 = never.
+        package var lapse = 0
+
+        package init(
+            job: String, batch: BatchIdentity, base: Int, count: Int, isFinal: Bool, settled: [Settled],
+            keepDetails: Int, lapse: Int = 0
+        ) {
+            self.job = job
+            self.batch = batch
+            self.base = base
+            self.count = count
+            self.isFinal = isFinal
+            self.settled = settled
+            self.keepDetails = keepDetails
+            self.lapse = lapse
+        }
+    }
+
+    private static let report = QueueScript.script(PackageResources.REPORT_lua)
 
     /// What Redis said to one report.
     package struct Answer: Sendable {
@@ -16,28 +75,29 @@ extension PrefetchQueue {
 
     /// Reports groups of outcomes in one round trip; `cache` is where the images of them are. Returns for each the outcomes this call was first to settle, by position; nil
     /// where the batch is no longer running, or did not take them.
-    package func report(
+    package func send(
         _ reports: [Report], worker: String, cache: BatchCache? = nil
     ) async throws(RedisError) -> [[(position: Int, outcome: PrefetchOutcome)]?] {
-        try await report(reports, worker: worker, cache: cache, namesServer: false).answers.map {
+        try await send(reports, worker: worker, cache: cache, namesServer: false).answers.map {
             $0.isOver || $0.refusal != nil ? nil : $0.first
         }
     }
 
     /// The same; tells too which start of Redis has answered, where that is wanted.
-    func report(
+    func send(
         _ reports: [Report], worker: String, cache: BatchCache?, namesServer: Bool
     ) async throws(RedisError) -> (answers: [Answer], server: String) {
         let groups = Self.groups(of: reports)
         let calls = groups.map { group in
             RedisScriptCall(
-                Self.report, keys: [RedisArgument(keys.root)],
+                Self.report, keys: [RedisArgument(redis.keys.root)],
                 arguments: Self.arguments(of: group, worker: worker, cache: cache))
         }
-        let answer = try await patiently { () async throws(RedisError) in
+        let answer = try await redis.patiently { () async throws(RedisError) in
             let (replies, server) =
-                namesServer ? try await connection.runNamingServer(calls) : (try await connection.run(calls), "")
-            return (try Self.withoutTransient(replies), server)
+                namesServer
+                ? try await redis.connection.runNamingServer(calls) : (try await redis.connection.run(calls), "")
+            return (try ScriptRunner.withoutTransient(replies), server)
         }
         var results = [Answer](repeating: Answer(), count: reports.count)
         for (group, value) in zip(groups, answer.0) {
@@ -53,7 +113,7 @@ extension PrefetchQueue {
                 }
             case (nil, "BROKEN"):
                 let message = reply.last?.string ?? ""
-                notice(.broken(batch: batch, message: message))
+                redis.notice(.broken(batch: batch, message: message))
                 for (number, _) in group { results[number].refusal = message }
             case (nil, .some(let state)) where reply.count == 1:
                 // A word for which there is no state is none of REPORT's.
@@ -63,7 +123,7 @@ extension PrefetchQueue {
                 }
             default:
                 let message = error?.message ?? "the reply is none of REPORT's"
-                notice(.refused(batch: batch, message: message))
+                redis.notice(.refused(batch: batch, message: message))
                 for (number, _) in group { results[number].refusal = message }
             }
         }
@@ -107,8 +167,8 @@ extension PrefetchQueue {
 
     /// Notes an address the policy refused, for whoever watches the batch. Again: the same.
     package func noteRefusal(batch: String, host: String, message: String) async throws(RedisError) {
-        let reply = try await read([
-            ["HSETNX", RedisArgument(keys.refused(batch)), RedisArgument(host), RedisArgument(message)]
+        let reply = try await redis.read([
+            ["HSETNX", RedisArgument(redis.keys.refused(batch)), RedisArgument(host), RedisArgument(message)]
         ])[0]
         // A full Redis takes no notes, and no URL may wait for one; nor for a key of a wrong type.
         if let error = reply.error?.asError, error.code != .outOfMemory, error.code != .reply { throw error }
@@ -116,7 +176,8 @@ extension PrefetchQueue {
 
     /// The addresses that were refused in a batch, with the sentence about each.
     package func refusals(of batch: String) async throws(RedisError) -> [(host: String, message: String)] {
-        let fields = try await read([["HGETALL", RedisArgument(keys.refused(batch))]])[0].get().fields ?? [:]
+        let fields =
+            try await redis.read([["HGETALL", RedisArgument(redis.keys.refused(batch))]])[0].get().fields ?? [:]
         return fields.map { ($0.key, $0.value.string ?? "") }.sorted { $0.host < $1.host }
     }
 
@@ -134,7 +195,7 @@ extension PrefetchQueue {
     }
 }
 
-extension PrefetchQueue.Report {
+extension QueueReports.Report {
     /// What REPORT gets for this job.
     fileprivate func arguments() -> [RedisArgument] {
         var codes = [UInt8](repeating: 0, count: count)

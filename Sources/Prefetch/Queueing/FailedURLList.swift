@@ -1,0 +1,163 @@
+package import Redis
+
+/// The failed URLs that all workers of the queue know.
+package struct FailedURLList: Sendable {
+    private let redis: ScriptRunner
+
+    init(_ redis: ScriptRunner) { self.redis = redis }
+
+    /// A member of the set of failed URLs.
+    package struct FailedURL: Sendable, Equatable {
+        /// The URL as it stood in a list, byte for byte.
+        package var url: String
+        /// Why it is there; without a date and a reason where it was added by hand.
+        package var entry: FailedURLEntry
+    }
+
+    private static let enlist = QueueScript.script(PackageResources.ENLIST_lua)
+
+    /// Puts URLs onto the list, to stay until they are taken off, whatever a batch says about entries that lapse.
+    ///
+    /// * `urls`: at most some thousands.
+    /// Returns how many were not on it.
+    package func add(_ urls: [String]) async throws(RedisError) -> Int {
+        guard !urls.isEmpty else { return 0 }
+        return try await redis.run(Self.enlist, urls.map { RedisArgument($0) }).int ?? 0
+    }
+
+    private static let unlist = QueueScript.script(PackageResources.UNLIST_lua)
+
+    /// Takes URLs off the list; returns how many were on it.
+    ///
+    /// * `urls`: at most some thousands.
+    package func remove(_ urls: [String]) async throws(RedisError) -> Int {
+        guard !urls.isEmpty else { return 0 }
+        return try await redis.run(Self.unlist, urls.map { RedisArgument($0) }).int ?? 0
+    }
+
+    /// Takes all of them off, in one step; the memory is freed in the background.
+    package func removeAll() async throws(RedisError) {
+        let all = [redis.keys.failed, redis.keys.failedMeta, redis.keys.failedLapses, redis.keys.failedStays].map {
+            RedisArgument($0)
+        }
+        let replies = try await redis.read([
+            [RedisArgument("UNLINK")] + all, ["HDEL", RedisArgument(redis.keys.failedLimit), "removed"],
+        ])
+        for reply in replies { _ = try reply.get() }
+    }
+
+    /// How many there are.
+    package func count() async throws(RedisError) -> Int {
+        try await redis.read([["SCARD", RedisArgument(redis.keys.failed)]])[0].get().int ?? 0
+    }
+
+    /// What the list says of one URL, nil where it is not on it; and the time of Redis, ms since 1970.
+    package func find(_ url: String) async throws(RedisError) -> (entry: FailedURLEntry?, at: Int) {
+        let replies = try await redis.read(
+            redis.clockCommands + [
+                ["SISMEMBER", RedisArgument(redis.keys.failed), RedisArgument(url)],
+                ["HGET", RedisArgument(redis.keys.failedMeta), RedisArgument(url)],
+            ])
+        let isListed = try replies[2].get().int == 1
+        return (
+            isListed ? FailedURLEntry(meta: try replies[3].get().string ?? "") : nil, try ScriptRunner.time(replies)
+        )
+    }
+
+    /// Members in one group of ``forEach(_:)``, more or less.
+    private static let group = 10_000
+
+    /// Runs `body` with groups of the failed URLs until it returns false, each group in order: a list of less than 10,000 comes in
+    /// order, a longer one in ordered blocks. In constant memory.
+    ///
+    /// What comes or goes meanwhile may be among them or not, and after a change of the set's size one may come twice (SSCAN).
+    /// - Throws: what `body` throws; what talking to Redis throws.
+    package func forEach(
+        _ body: ([FailedURL]) async throws(PrefetchError) -> Bool
+    ) async throws(PrefetchError) {
+        var cursor = "0"
+        var group: [FailedURL] = []
+        repeat {
+            do throws(RedisError) {
+                let reply = try await redis.read([
+                    ["SSCAN", RedisArgument(redis.keys.failed), RedisArgument(cursor), "COUNT", "1000"]
+                ])[0].get().array
+                cursor = reply?.first?.string ?? "0"
+                group += try await withReasons((reply?.last?.array ?? []).compactMap(\.bytes))
+            } catch {
+                throw PrefetchError(error)
+            }
+            guard group.count >= Self.group || (cursor == "0" && !group.isEmpty) else { continue }
+            group.sort { $0.url < $1.url }
+            guard try await body(group) else { return }
+            group.removeAll(keepingCapacity: true)
+        } while cursor != "0"
+    }
+
+    private func withReasons(_ members: [[UInt8]]) async throws(RedisError) -> [FailedURL] {
+        guard !members.isEmpty else { return [] }
+        let reasons =
+            try await redis.read([
+                ["HMGET", RedisArgument(redis.keys.failedMeta)] + members.map { RedisArgument($0) }
+            ])[0].get().array ?? []
+        return zip(members, reasons).map { member, reason in
+            FailedURL(
+                url: String(decoding: member, as: UTF8.self), entry: FailedURLEntry(meta: reason.string ?? ""))
+        }
+    }
+
+    private static let listed = QueueScript.script(PackageResources.LISTED_lua)
+
+    /// The failed URLs among these, by position.
+    /// * `timeToLive`: seconds after which an entry lapses; 0 = never.
+    package func listed(
+        _ urls: [String], timeToLive: Double
+    ) async throws(RedisError) -> [Int: FailedURLEntry] {
+        guard !urls.isEmpty else { return [:] }
+        // Most are not on it. A command asks that for a quarter of what a script costs that is handed as many URLs.
+        let members = try await redis.read([
+            [RedisArgument("SMISMEMBER"), RedisArgument(redis.keys.failed)] + urls.map { RedisArgument($0) }
+        ])
+        let positions = (members.first?.array ?? []).enumerated().filter { $1.int == 1 }.map(\.offset)
+        guard !positions.isEmpty else { return [:] }
+        let reply =
+            try await redis.run(
+                Self.listed, [RedisArgument(Int(timeToLive * 1000))] + positions.map { RedisArgument(urls[$0]) }
+            ).array ?? []
+        var found: [Int: FailedURLEntry] = [:]
+        for start in stride(from: 0, to: reply.count - 1, by: 2) {
+            guard let index = reply[start].int, positions.indices.contains(index) else { continue }
+            let position = positions[index]
+            found[position] = FailedURLEntry(meta: reply[start + 1].string ?? "")
+        }
+        return found
+    }
+
+    /// How long the list of failed URLs may become.
+    package struct Limit: Sendable, Equatable {
+        /// The URLs that batches may have listed together, 500,000 by default; 0 = no limit. Those added by hand do not count.
+        package var most = PrefetchKeys.failedLimitDefault
+        /// Whether somebody has said so.
+        package var isSet = false
+        /// How many have gone because there were more.
+        package var removed = 0
+    }
+
+    /// What limits the list of failed URLs.
+    package func limit() async throws(RedisError) -> Limit {
+        let reply = try await redis.read([["HMGET", RedisArgument(redis.keys.failedLimit), "max", "removed"]])[0].get()
+        let values = reply.array ?? []
+        var limit = Limit()
+        if let most = values.first?.count { (limit.most, limit.isSet) = (most, true) }
+        limit.removed = values.last?.count ?? 0
+        return limit
+    }
+
+    /// Sets how many URLs batches may have listed; 0 = no limit, nil = as by default. Where there are more the oldest go, some with each
+    /// sign of life of a worker and each report of failures.
+    package func setLimit(_ most: Int?) async throws(RedisError) {
+        let key = RedisArgument(redis.keys.failedLimit)
+        _ = try await redis.read([most.map { ["HSET", key, "max", RedisArgument($0)] } ?? ["HDEL", key, "max"]])[0]
+            .get()
+    }
+}

@@ -1,0 +1,143 @@
+package import Redis
+
+/// Which batches there are.
+package struct QueueCatalog: Sendable {
+    private let redis: ScriptRunner
+
+    init(_ redis: ScriptRunner) { self.redis = redis }
+
+    /// Ids of all batches Redis still has, oldest first.
+    package func ids() async throws(RedisError) -> [String] { try await present(try await batchNames()) }
+
+    /// Ids of the batches in their list, oldest first: those of which Redis still has something, and those that have expired.
+    private func batchNames() async throws(RedisError) -> [String] {
+        (try await redis.read([["ZRANGE", RedisArgument(redis.keys.batches), "0", "-1"]])[0].get().array ?? [])
+            .compactMap(\.string)
+    }
+
+    /// Those of them that Redis still has.
+    private func present(_ ids: [String]) async throws(RedisError) -> [String] {
+        guard !ids.isEmpty else { return [] }
+        let exist = try await redis.read(ids.map { ["EXISTS", RedisArgument(redis.keys.batch($0))] }).map {
+            $0.int == 1
+        }
+        // Batches leave Redis by their expiry; what is left of them in the list goes here, or with a later look where Redis takes no
+        // writes now.
+        let gone = zip(ids, exist).filter { !$0.1 }.map { RedisArgument($0.0) }
+        if !gone.isEmpty {
+            _ = try? await redis.connection.pipeline([["ZREM", RedisArgument(redis.keys.batches)] + gone])
+        }
+        return zip(ids, exist).filter(\.1).map(\.0)
+    }
+
+    /// The members of the set of batches; nil where that is no such set.
+    func listed() async throws(RedisError) -> [String]? {
+        let reply = try await redis.read([["ZRANGE", RedisArgument(redis.keys.batches), "0", "-1"]])[0]
+        if reply.error?.code == "WRONGTYPE" { return nil }
+        return (try reply.get().array ?? []).compactMap(\.string)
+    }
+
+    /// The newest batch that Redis still has.
+    private func newestBatch(of listed: [String]) async throws(RedisError) -> String? {
+        for end in stride(from: listed.count, to: 0, by: -64) {
+            if let newest = try await present(Array(listed[max(0, end - 64)..<end])).last { return newest }
+        }
+        return nil
+    }
+
+    /// The batch a person means: an id, a unique beginning of one, or nothing for the newest.
+    /// - Throws: `notFound` where there is none, or several begin so.
+    package func resolve(_ name: String?) async throws(PrefetchError) -> String {
+        // Of ten thousand batches only those that may be meant are asked for.
+        let matches: [String]
+        do throws(RedisError) {
+            let listed = try await batchNames()
+            if let name, !name.isEmpty {
+                matches = try await present(listed.contains(name) ? [name] : listed.filter { $0.hasPrefix(name) })
+            } else {
+                matches = try await newestBatch(of: listed).map { [$0] } ?? []
+            }
+        } catch {
+            throw PrefetchError(error)
+        }
+        if matches.count == 1 { return matches[0] }
+        guard let name, !name.isEmpty else {
+            let others = await otherQueues(with: "").prefix(3).map { "'\($0)'" }.joined(separator: ", ")
+            throw PrefetchError(
+                .notFound, "there is no batch yet" + (others.isEmpty ? "" : " in queue '\(queueName)'"),
+                hint: others.isEmpty
+                    ? "make one: prefetch-coord run urls.txt, or submit urls.txt"
+                    : "queue \(others) has some: add --queue NAME")
+        }
+        if matches.isEmpty {
+            let ids: [String]
+            do throws(RedisError) { ids = try await self.ids() } catch { throw PrefetchError(error) }
+            let elsewhere = await otherQueues(with: name).prefix(3).map { "'\($0)'" }.joined(separator: ", ")
+            let known = ids.suffix(3).reversed().joined(separator: ", ")
+            let hint =
+                if !elsewhere.isEmpty {
+                    "this is queue '\(queueName)', and queue \(elsewhere) has one: add --queue NAME"
+                } else if ids.isEmpty {
+                    "there is none at all in queue '\(queueName)'; --queue names another"
+                } else {
+                    "the newest are \(known) in queue '\(queueName)'; all: prefetch-coord status"
+                }
+            throw PrefetchError(.notFound, "there is no batch '\(name)'", hint: hint)
+        }
+        throw PrefetchError(
+            .notFound, "'\(name)' is the beginning of \(matches.count) batches",
+            hint: "give more of it: \(matches.prefix(5).joined(separator: ", "))")
+    }
+
+    /// The newest batch of a list with this hash, and the newest that is still running; retries of a part of it do not count,
+    /// nor those that were submitted open, of which it is one list.
+    package func newest(ofList hash: String) async throws(RedisError) -> (newest: BatchStatus?, running: BatchStatus?) {
+        let same = try await QueueBatches(redis).statuses(of: try await ids()).filter {
+            $0.listHash == hash && $0.retryOf == nil && !$0.hasLists
+        }
+        return (same.last, same.last { $0.state == .running })
+    }
+
+    /// The newest running batch that was submitted open and has a list with this hash.
+    package func openBatch(withList hash: String) async throws(RedisError) -> BatchStatus? {
+        for status in try await QueueBatches(redis).statuses(of: try await ids()).reversed()
+        where status.hasLists && status.state == .running {
+            if try await QueueLists(redis).segments(of: status.id).contains(where: { $0.hash == hash }) {
+                return status
+            }
+        }
+        return nil
+    }
+
+    /// Batches that are neither done nor cancelled.
+    package func running() async throws(RedisError) -> [String] {
+        (try await redis.read([["SMEMBERS", RedisArgument(redis.keys.running)]])[0].get().array ?? []).compactMap(
+            \.string
+        ).sorted()
+    }
+
+    /// A Redis with more keys is not looked through for the sake of a hint.
+    private static let mostKeys = 10_000
+
+    /// The name it was made with.
+    package var queueName: String { String(redis.keys.root.dropFirst("prefetch:{".count).dropLast()) }
+
+    /// Other queues of the same Redis that have a batch of this name or beginning, sorted. Empty where looking would be expensive or is
+    /// not allowed.
+    func otherQueues(with name: String) async -> [String] {
+        do throws(RedisError) {
+            guard try await redis.read([["DBSIZE"]])[0].get().int ?? .max <= Self.mostKeys else { return [] }
+            let found = try await redis.read([
+                ["SCAN", "0", "MATCH", "prefetch:{*}:batches", "COUNT", "\(Self.mostKeys)"]
+            ])
+            let roots = (try found[0].get().array?.last?.array ?? []).compactMap(\.string)
+                .map { String($0.dropLast(":batches".count)) }.filter { $0 != redis.keys.root }
+            guard !roots.isEmpty else { return [] }
+            let batches = try await redis.read(roots.map { ["ZRANGE", RedisArgument($0 + ":batches"), "0", "-1"] })
+            return zip(roots, batches).filter { $1.array?.contains { $0.string?.hasPrefix(name) == true } == true }
+                .map { String($0.0.dropFirst("prefetch:{".count).dropLast()) }.sorted()
+        } catch {
+            return []
+        }
+    }
+}

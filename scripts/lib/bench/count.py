@@ -1,0 +1,148 @@
+"""Work per URL that does not depend on the machine's load: instructions, allocations, system calls and futex calls of one worker, beside the
+bare libcurl program with the same list.
+
+Two runs of each, of which one has a few URLs; their difference is divided by the difference of their URLs, so that start and end do not
+count. valgrind counts instructions and allocations (software SHA, threads one after the other), strace system calls in runs of their own,
+because under valgrind no thread finds another one waiting."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import rig
+from corpus import QUERIES, Corpus
+from server import Server
+
+IN_FLIGHT = 16
+# The C library copies with vector instructions: a `rep movsb` counts as one instruction a byte.
+TUNABLES = "glibc.cpu.x86_rep_movsb_threshold=2000000000"
+FIGURES = ("user instructions", "allocations", "system calls", "futex calls")
+
+
+def arguments():
+    result = rig.parser("count", __doc__)
+    result.add_argument("--count", type=rig.positive, default=4000, help="URLs of the larger run (4,000)")
+    result.add_argument("--few", type=rig.positive, default=400, help="URLs of the smaller one (400)")
+    result.add_argument("--bare", required=True, help=rig.argparse.SUPPRESS)
+    options = result.parse_args()
+    if options.few >= options.count:
+        rig.fail("--few is not below --count", "see scripts/bench count --help", 64)
+    return options
+
+
+def figure(text, pattern):
+    """The sum over all processes of a log."""
+    found = re.findall(pattern, text)
+    if not found:
+        rig.fail("a log has no figure", f"looked for {pattern}", 70)
+    return sum(int(number.replace(",", "")) for number in found)
+
+
+class Program:
+    def __init__(self, bench, name, urls):
+        self.bench, self.name, self.urls = bench, name, urls
+        self.list = bench.write(f"{name}-{len(urls)}.txt", urls)
+        self.runs = 0
+
+    def once(self, *tool):
+        """Runs it under a tool, over an empty cache; the words of a worker after its list is queued."""
+        self.runs += 1
+        folder = self.bench.path(f"{self.name}-{len(self.urls)}-{self.runs}")
+        os.makedirs(folder)
+        words = self.words(folder)
+        self.bench.environment["GLIBC_TUNABLES"] = TUNABLES
+        _, _, text = self.bench.run([*tool, *words])
+        del self.bench.environment["GLIBC_TUNABLES"]
+        shutil.rmtree(folder)
+        return text
+
+    def counts(self):
+        """Totals of one run each, by figure."""
+        log = self.bench.path("tool.log")
+        valgrind = ["valgrind", "--fair-sched=yes", "--child-silent-after-fork=no"]
+        text = self.once(*valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null")
+        instructions = figure(text, r"Collected : (\d+)")
+        text = self.once(*valgrind, "--tool=memcheck", "--leak-check=no", "--undef-value-errors=no")
+        allocations = figure(text, r"total heap usage: ([\d,]+) allocs")
+        self.once("strace", "-f", "-qq", "-c", "-U", "calls,name", "-o", log)
+        with open(log, encoding="utf-8") as file:
+            text = file.read()
+        calls = figure(text, r"(?m)^\s*(\d+)\s+total$")
+        futex = sum(int(number) for number in re.findall(r"(?m)^\s*(\d+)\s+futex$", text))
+        return dict(zip(FIGURES, (instructions, allocations, calls, futex)))
+
+
+class Bare(Program):
+    def __init__(self, bench, urls, path):
+        super().__init__(bench, "bare", urls)
+        self.path = path
+
+    def words(self, folder):
+        return [self.path, "-p", "1", "-c", str(IN_FLIGHT), "-m", "none", "-o", folder, self.list]
+
+
+class Worker(Program):
+    def __init__(self, bench, urls, redis):
+        super().__init__(bench, "worker", urls)
+        self.redis = redis
+        # valgrind cannot read all of a Swift program's debug information.
+        self.program = bench.path("prefetch-worker")
+        subprocess.run(["strip", "-o", self.program, bench.program("prefetch-worker")], check=True)
+
+    def words(self, folder):
+        where = ["--redis", self.redis, "--queue", f"q{len(self.urls)}-{self.runs}"]
+        like = ["--validate", "structure", "--digest", "none", "--durability", "none", "--max-per-host", "0"]
+        self.bench.run([self.bench.program("prefetch-coord"), "submit", self.list, *where, *like])
+        words = [self.program, *where, "--cache", f"{folder}/cache", "--burst"]
+        # Under valgrind it is forty times slower, and nobody is to take its jobs for that.
+        words += ["--lease", "600s", "--timeout", "600s", "--max-concurrent-downloads", str(IN_FLIGHT)]
+        return words + ["--allow-net", "127.0.0.0/8", "--quiet"]
+
+
+def per_url(larger, smaller):
+    many, few = larger.counts(), smaller.counts()
+    return {name: (many[name] - few[name]) / (len(larger.urls) - len(smaller.urls)) for name in FIGURES}
+
+
+def recorded(page):
+    """The ratios of the table that is in the page."""
+    if page is None or not os.path.exists(page):
+        return {}
+    with open(page, encoding="utf-8") as file:
+        rows = re.findall(r"(?m)^\| (.+?) \| [\d,.]+ \| [\d,.]+ \| ([\d,.]+)", file.read())
+    return {name: float(ratio) for name, ratio in rows if name in FIGURES}
+
+
+def main():
+    options = arguments()
+    with rig.Rig(options) as bench:
+        images = -(-options.count // QUERIES)
+        rig.say(f"corpus: {images:,} images")
+        corpus = Corpus(bench.path("corpus"), bench.program("prefetch-origin"), images, 7, bad=False)
+        server = Server(bench.path("nginx"), corpus.folder, 1, priority=False)
+        try:
+            urls = corpus.urls(server.base)[: options.count]
+            redis, _ = bench.redis()
+            rig.say("the worker")
+            ours = per_url(Worker(bench, urls, redis), Worker(bench, urls[: options.few], redis))
+            rig.say("the bare program")
+            bare = per_url(Bare(bench, urls, options.bare), Bare(bench, urls[: options.few], options.bare))
+        finally:
+            server.stop()
+    before = recorded(options.page)
+    lines = rig.heading("count", f"work per URL, {options.count:,} less {options.few:,} URLs, {IN_FLIGHT} in flight, structure level")
+    lines += ["| per URL | worker | bare program | ratio | recorded before |", "|---|---:|---:|---:|---:|"]
+    for name in FIGURES:
+        ratio = ours[name] / bare[name] if bare[name] >= 0.01 else None
+        digits = 0 if name == FIGURES[0] else 2
+        cells = [f"{ours[name]:,.{digits}f}", f"{bare[name]:,.{digits}f}", "-" if ratio is None else f"{ratio:.2f}"]
+        change = "-"
+        if ratio is not None and name in before:
+            change = f"{before[name]:.2f} ({(ratio / before[name] - 1) * 100:+.1f} %)"
+        lines.append(f"| {name} | {' | '.join(cells)} | {change} |")
+    rig.publish(options, "count", lines)
+
+
+if __name__ == "__main__":
+    main()

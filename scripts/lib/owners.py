@@ -14,7 +14,7 @@ from arrows import ROOT, code
 MOST_FILES = 3
 MOST_MEMBERS = 15
 # Faces of the library, whose members are SDWebImage's; and options of a command, which are members by their nature.
-FACES = ("ImageCache", "ImageManager", "ImageDownloader", "ImagePrefetcher", "DistributedImagePrefetcher", "DownloadOperation")
+FACES = ("ImageCache", "ImageManager", "ImageDownloader", "ImagePrefetcher", "DistributedImagePrefetcher", "ImageCachesManager", "OriginServer")
 HEAD = re.compile(
     r"^(?:@\w+(?:\([^)]*\))? )*(?:(?:public|package|internal|private|fileprivate|final|indirect|nonisolated) )*"
     r"(struct|class|enum|actor|protocol|extension) (\w+)")

@@ -20,10 +20,12 @@ final class OriginConnection {
     let id: Int
     let socket: Int32
     /// The path being answered, nil between requests.
-    var answering: String?
-    var wakeTime: Double?
-    var isHeld = false
-    var watchesWrites = false
+    private(set) var answering: String?
+    /// When it goes on, seconds of the monotonic clock; nil where it does not wait.
+    private(set) var wakeTime: Double?
+    /// Whether epoll tells when it can be written to.
+    private(set) var watchesWrites = false
+    private var isHeld = false
     private var input: [UInt8] = []
     private var steps: [OriginStep] = []
     private var next = 0
@@ -36,6 +38,15 @@ final class OriginConnection {
         var one: Int32 = 1
         setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
     }
+
+    /// Begins to answer a request for a path, or has answered it (nil).
+    func answer(_ path: String?) { answering = path }
+
+    /// Waits until a moment, or no longer (nil).
+    func wait(until time: Double?) { wakeTime = time }
+
+    /// Whether its socket is watched for writes now.
+    func setWatchesWrites(_ watches: Bool) { watchesWrites = watches }
 
     deinit { close(socket) }
 

@@ -120,7 +120,7 @@ actor OriginLoop {
             request.time = monotonicSeconds()
             let (handler, ready) = state.withLock { $0.begin(&request) }
             for resume in ready { resume() }
-            connection.answering = request.path
+            connection.answer(request.path)
             var response = handler?(request) ?? OriginResponse(status: 404)
             response = response.revalidated(by: request)
             if request.header("Connection")?.lowercased() == "close" { response.closesConnection = true }
@@ -135,22 +135,22 @@ actor OriginLoop {
             let pause = connection.advance()
             if case .blocked = pause {
                 if !connection.watchesWrites { epoll.watch(connection.socket, token: id, writes: true) }
-                connection.watchesWrites = true
+                connection.setWatchesWrites(true)
                 return
             }
             if connection.watchesWrites {
                 epoll.watch(connection.socket, token: id, writes: false)
-                connection.watchesWrites = false
+                connection.setWatchesWrites(false)
             }
             switch pause {
             case .blocked: return
             case .done:
-                connection.answering = nil
+                connection.answer(nil)
                 state.withLock { $0.active -= 1 }
                 return answerNext(on: connection)
             case .waiting(let seconds):
                 let time = monotonicSeconds() + seconds
-                connection.wakeTime = time
+                connection.wait(until: time)
                 sleeping.insert(id)
                 nextWake = min(nextWake, time)
                 return
@@ -189,7 +189,7 @@ actor OriginLoop {
                 continue
             }
             sleeping.remove(id)
-            connection.wakeTime = nil
+            connection.wait(until: nil)
             work(on: connection)
         }
     }

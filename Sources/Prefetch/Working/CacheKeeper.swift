@@ -52,7 +52,7 @@ final class CacheKeeper: Sendable {
     }
 
     /// Nothing that stores an image begins until there is room.
-    func noteFull() { _ = room.close("the cache is full") }
+    func noteFull() { room.close("the cache is full") }
 
     /// Whether a sweep has to end: a worker that leaves gives it two seconds, one that stops none.
     func isOver(isLeaving: Bool, isStopping: Bool) -> Bool {

@@ -74,20 +74,20 @@ final class ClaimLoop {
                 worker.configuration.history?.claimed(name, claims)
                 for claim in claims {
                     let run = JobRun(claim: claim, worker: name)
-                    let id = jobs.add(run)
+                    let entry = jobs.add(run)
                     lastJobSize = claim.job.entries.count
-                    group.addTask(executorPreference: worker.pool) {
-                        await JobTask.run(id, run, of: worker)
+                    group.addTask(executorPreference: worker.manager.pool) {
+                        await JobTask.run(entry, run, of: worker)
                     }
                 }
                 worker.registration.didClaim(next)
                 hasClaimed.ring()
             case .claimed:
                 worker.registration.didClaim(next)
-                if isBurst, jobs.isEmpty, await nothingIsLeft() { return }
+                if isBurst, jobs.batches.isEmpty, await nothingIsLeft() { return }
                 await waitForWork()
             case .paused:
-                if isBurst, jobs.isEmpty, await nothingIsLeft() { return }
+                if isBurst, jobs.batches.isEmpty, await nothingIsLeft() { return }
                 // The next heartbeat brings the news that it may go on.
                 await jobs.room.wait(atMost: .seconds(isBurst ? 1 : 5))
             case .lost: await worker.rejoin(after: name)

@@ -9,29 +9,37 @@ final class FaultGate: Sendable {
     }
 
     private let state = Locked(State())
+    private let tell: @Sendable (_ message: String?) -> Void
+
+    /// * `tell`: called with what is broken when it closes, and with nil when it opens again.
+    init(tell: @escaping @Sendable (_ message: String?) -> Void = { _ in }) { self.tell = tell }
 
     /// What is broken; nil when all is well.
     var message: String? { state.withLock { $0.message } }
 
     /// Says what is broken; true where it was not known yet.
+    @discardableResult
     func close(_ message: String) -> Bool {
-        state.withLock { state in
+        let isNew = state.withLock { state in
             defer { state.message = message }
             guard state.message == nil else { return false }
             state.mended = Latch()
             return true
         }
+        if isNew { tell(message) }
+        return isNew
     }
 
-    /// Says that it works again; true where it was known to be broken.
-    func reopen() -> Bool {
+    /// Says that it works again.
+    func reopen() {
         let mended = state.withLock { state -> Latch? in
             guard state.message != nil else { return nil }
             state.message = nil
             return state.mended
         }
-        mended?.open()
-        return mended != nil
+        guard let mended else { return }
+        mended.open()
+        tell(nil)
     }
 
     /// Lets everybody through for good: the worker leaves.

@@ -213,11 +213,11 @@ actor Heartbeat {
             guard oldest > lease * 3 else { return }
             heldSince = now - oldest
             probe.forget()
-            _ = hold.close(WorkerHold.text)
+            hold.close(WorkerHold.text)
         } else if probe.hasAnswered {
             if oldest < lease {
                 heldSince = nil
-                _ = hold.reopen()
+                hold.reopen()
                 return post(.goesOn)
             }
             probe.forget()

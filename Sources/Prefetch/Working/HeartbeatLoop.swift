@@ -42,7 +42,7 @@ final class HeartbeatLoop {
             if !isFirst {
                 do { try await Task.sleep(for: interval) } catch { return }
                 // That it has nothing any more it says at once.
-                if worker.jobs.isEmpty, hasSaidIdle, !worker.registration.orders.isWorkerPaused {
+                if worker.jobs.batches.isEmpty, hasSaidIdle, !worker.registration.orders.isWorkerPaused {
                     await hasClaimed.wait(atMost: idleInterval - interval)
                 }
             }

@@ -4,6 +4,25 @@ internal import WebImage
 /// The jobs a worker has claimed. The tasks that load URLs write to it from any thread, without a hop to the worker's actor: that
 /// would be a wake-up for each URL.
 final class JobLedger: Sendable {
+    /// One of its jobs, for the tasks that run it.
+    struct Entry: Sendable {
+        fileprivate let ledger: JobLedger
+        fileprivate let id: Int
+
+        /// Notes how URLs of it ended; they are reported with the job's end or within a second.
+        func settle(_ items: [QueueReports.Settled]) { ledger.settle(id, items) }
+        /// Its URLs up to a position begin now.
+        func begin(through position: Int) { ledger.begin(id, through: position) }
+        /// A URL of it is asked for now: it was not in the cache.
+        func noteBeginning(_ position: Int) { ledger.noteBeginning(id, position) }
+        /// Leaves URLs of it open: nobody here will end them.
+        func leave(count: Int = 1) { ledger.leave(id, count: count) }
+        /// Nothing more comes of it.
+        func end() { ledger.end(id) }
+        /// It is somebody else's now.
+        func forget() { ledger.forget(id) }
+    }
+
     private struct State {
         var runs: [Int: JobRun] = [:]
         var next = 0
@@ -32,9 +51,6 @@ final class JobLedger: Sendable {
         room.ring()
     }
 
-    /// Whether no job is here.
-    var isEmpty: Bool { state.withLock { $0.runs.isEmpty } }
-
     /// Outcomes that Redis has not taken yet.
     var unreportedCount: Int { state.withLock { $0.runs.values.reduce(0) { $0 + $1.unreported.count } } }
 
@@ -49,18 +65,18 @@ final class JobLedger: Sendable {
         state.withLock { $0.runs.values.filter { $0.worker == worker }.map(\.claim.name) }
     }
 
-    /// Takes a job in; returns its number.
-    func add(_ run: JobRun) -> Int {
-        state.withLock { state in
+    /// Takes a job in.
+    func add(_ run: JobRun) -> Entry {
+        let id = state.withLock { state in
             state.next += 1
             state.runs[state.next] = run
             state.open += run.open
             return state.next
         }
+        return Entry(ledger: self, id: id)
     }
 
-    /// Notes how URLs of a job ended; they are reported with the job's end or within a second.
-    func settle(_ id: Int, _ items: [QueueReports.Settled]) {
+    fileprivate func settle(_ id: Int, _ items: [QueueReports.Settled]) {
         // Before anybody can report them.
         if let history, let run = state.withLock({ $0.runs[id] }) { history.settled(run.worker, run.claim.job, items) }
         let (isDue, hasRoom) = state.withLock { state in
@@ -74,13 +90,11 @@ final class JobLedger: Sendable {
         if hasRoom { room.ring() }
     }
 
-    /// The URLs of a job up to a position begin now.
-    func begin(_ id: Int, through position: Int) {
+    fileprivate func begin(_ id: Int, through position: Int) {
         state.withLock { $0.runs[id]?.begunThrough = position }
     }
 
-    /// Leaves URLs of a job open: nobody here will end them.
-    func leave(_ id: Int, count: Int = 1) {
+    fileprivate func leave(_ id: Int, count: Int) {
         let isDue = state.withLock { state in
             guard let index = state.runs.index(forKey: id) else { return false }
             state.runs.values[index].left += count
@@ -116,14 +130,12 @@ final class JobLedger: Sendable {
         }
     }
 
-    /// A URL of a job is asked for now: it was not in the cache.
-    func noteBeginning(_ id: Int, _ position: Int) {
+    fileprivate func noteBeginning(_ id: Int, _ position: Int) {
         guard let history, let run = state.withLock({ $0.runs[id] }) else { return }
         history.began(run.worker, run.claim.job, position: position)
     }
 
-    /// Nothing more comes of a job.
-    func end(_ id: Int) {
+    fileprivate func end(_ id: Int) {
         let isDue = state.withLock { state in
             guard let index = state.runs.index(forKey: id) else { return false }
             state.runs.values[index].hasEnded = true
@@ -136,8 +148,7 @@ final class JobLedger: Sendable {
         room.ring()
     }
 
-    /// A job that is somebody else's now.
-    func forget(_ id: Int) {
+    fileprivate func forget(_ id: Int) {
         state.withLock { state in Self.remove(id, from: &state) }
         room.ring()
     }
@@ -191,41 +202,5 @@ final class JobLedger: Sendable {
 
     private static func remove(_ id: Int, from state: inout State) {
         if let run = state.runs.removeValue(forKey: id) { state.open -= max(0, run.open - run.left) }
-    }
-
-    // MARK: What is oldest
-
-    /// A URL that has not ended.
-    struct OpenEntry: Sendable {
-        var batch: BatchIdentity
-        /// Its index in the batch.
-        var index: Int
-        var entry: PrefetchJob.Entry
-        /// When its job was claimed.
-        var claimedAt: ContinuousClock.Instant
-        /// Whether its turn has come.
-        var hasBegun: Bool
-    }
-
-    /// The most URLs of one batch that are told of, and the most of all.
-    private static let mostOfBatch = 5, most = 20
-
-    /// The open URLs whose jobs were claimed first: a few of each batch.
-    func oldest() -> [OpenEntry] {
-        var found: [OpenEntry] = []
-        var counts: [BatchIdentity: Int] = [:]
-        for run in openRuns() {
-            let job = run.claim.job
-            for (position, entry) in job.entries.enumerated() where run.outcomes[position] == 0 {
-                guard found.count < Self.most else { return found }
-                guard counts[run.claim.batch, default: 0] < Self.mostOfBatch else { break }
-                counts[run.claim.batch, default: 0] += 1
-                found.append(
-                    OpenEntry(
-                        batch: run.claim.batch, index: job.base + position, entry: entry, claimedAt: run.claimedAt,
-                        hasBegun: position <= run.begunThrough))
-            }
-        }
-        return found
     }
 }

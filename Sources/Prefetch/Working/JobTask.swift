@@ -7,8 +7,8 @@ internal import WebImage
 /// Runs on the thread pool: file calls may block.
 final class JobTask: Sendable {
     let worker: WorkerContext
-    /// Its number in the ledger.
-    let id: Int
+    /// What is written down of it.
+    let entry: JobLedger.Entry
     let batch: BatchContext
     /// What each of its images is checked for at least.
     let level: ValidationLevel
@@ -18,9 +18,9 @@ final class JobTask: Sendable {
     let suspect: String?
     private let claim: QueueJobs.Claim
 
-    private init(_ id: Int, _ run: JobRun, _ batch: BatchContext, of worker: WorkerContext) {
+    private init(_ entry: JobLedger.Entry, _ run: JobRun, _ batch: BatchContext, of worker: WorkerContext) {
         self.worker = worker
-        self.id = id
+        self.entry = entry
         self.batch = batch
         level = max(batch.options.level, worker.configuration.minimumLevel)
         permit = run.permit
@@ -30,23 +30,23 @@ final class JobTask: Sendable {
 
     /// Runs a job until all its URLs have ended or the worker leaves. One that has ended workers is split first; a single URL that has ended
     /// three ends as `poison`.
-    static func run(_ id: Int, _ run: JobRun, of worker: WorkerContext) async {
+    static func run(_ entry: JobLedger.Entry, _ run: JobRun, of worker: WorkerContext) async {
         let claim = run.claim
-        guard let batch = await worker.batches.context(of: claim.batch) else { return worker.jobs.end(id) }
+        guard let batch = await worker.batches.context(of: claim.batch) else { return entry.end() }
         if claim.deliveries >= 3 && claim.job.entries.count > 1 {
             await worker.redis.persist { queue async throws(RedisError) in
                 try await queue.jobs.split(
                     worker: worker.registration.name, claim: claim, into: claim.job.split(into: 8))
             }
-            return worker.jobs.forget(id)
+            return entry.forget()
         }
-        let task = JobTask(id, run, batch, of: worker)
+        let task = JobTask(entry, run, batch, of: worker)
         if claim.marks >= 3 {
-            worker.jobs.settle(id, [URLRun(task, position: 0, entry: claim.job.entries[0]).poison(marks: claim.marks)])
+            entry.settle([URLRun(task, position: 0, entry: claim.job.entries[0]).poison(marks: claim.marks)])
         } else {
             await task.race()
         }
-        worker.jobs.end(id)
+        entry.end()
     }
 
     /// Runs its URLs until the batch is over, or the worker leaves and what has begun does not go on past that.
@@ -76,17 +76,17 @@ final class JobTask: Sendable {
         if batch.policy.asksBeforeCache { await takeOutListed(&open, &settled) }
         takeOutCached(&open, &settled)
         if !batch.policy.asksBeforeCache && batch.policy != .none { await takeOutListed(&open, &settled) }
-        if !settled.isEmpty { worker.jobs.settle(id, settled) }
+        if !settled.isEmpty { entry.settle(settled) }
         await withDiscardingTaskGroup { group in
             var granted = 0
             for (number, url) in open.enumerated() {
                 if granted == 0 {
                     granted = min(worker.slots.step, open.count - number)
                     guard await worker.slots.acquire(granted, permit: permit) else {
-                        worker.jobs.leave(id, count: open.count - number)
+                        entry.leave(count: open.count - number)
                         break
                     }
-                    worker.jobs.begin(id, through: open[number + granted - 1].position)
+                    entry.begin(through: open[number + granted - 1].position)
                 }
                 granted -= 1
                 group.addTask {

@@ -4,24 +4,45 @@ internal import WebImage
 extension OpenURLNote {
     /// The most bytes they take in Redis.
     private static let mostBytes = 4_096
+    /// The most URLs of one batch that are told of, and the most of all.
+    private static let mostOfBatch = 5, most = 20
 
     /// What a worker's oldest open URLs wait for, for its next heartbeat: some lines, bounded in bytes. Costs one question to the downloader.
     nonisolated(nonsending) static func oldest(of worker: WorkerContext) async -> String {
-        let oldest = worker.jobs.oldest()
+        let oldest = oldest(of: worker.jobs.openRuns())
         guard !oldest.isEmpty else { return "" }
-        let states = await worker.manager.downloader.states(of: Set(oldest.map(\.entry.url)))
+        let urls = Set(oldest.map { $0.run.claim.job.entries[$0.position].url })
+        let states = await worker.manager.downloader.states(of: urls)
         var text = ""
-        for open in oldest {
-            let line = OpenURLNote(open, states[open.entry.url], of: worker).encoded + "\n"
+        for (run, position) in oldest {
+            let state = states[run.claim.job.entries[position].url]
+            let line = OpenURLNote(run, position, state, of: worker).encoded + "\n"
             guard text.utf8.count + line.utf8.count <= Self.mostBytes else { break }
             text += line
         }
         return text
     }
 
-    private init(_ open: JobLedger.OpenEntry, _ download: DownloadState?, of worker: WorkerContext) {
-        let claimed = Int((ContinuousClock.now - open.claimedAt) / .milliseconds(1))
-        self.init(batch: open.batch.id, index: open.index, state: .claimed, claimed: claimed, elapsed: claimed)
+    /// The open URLs whose jobs were claimed first: a few of each batch.
+    private static func oldest(of runs: [JobRun]) -> [(run: JobRun, position: Int)] {
+        var found: [(run: JobRun, position: Int)] = []
+        var counts: [BatchIdentity: Int] = [:]
+        for run in runs {
+            for position in run.outcomes.indices where run.outcomes[position] == 0 {
+                guard found.count < Self.most else { return found }
+                guard counts[run.claim.batch, default: 0] < Self.mostOfBatch else { break }
+                counts[run.claim.batch, default: 0] += 1
+                found.append((run, position))
+            }
+        }
+        return found
+    }
+
+    private init(_ run: JobRun, _ position: Int, _ download: DownloadState?, of worker: WorkerContext) {
+        let (batch, url) = (run.claim.batch, run.claim.job.entries[position].url)
+        let claimed = Int((ContinuousClock.now - run.claimedAt) / .milliseconds(1))
+        self.init(
+            batch: batch.id, index: run.claim.job.base + position, state: .claimed, claimed: claimed, elapsed: claimed)
         if let download {
             state =
                 switch download.phase {
@@ -39,8 +60,8 @@ extension OpenURLNote {
         } else if let message = worker.hold.message ?? worker.fault.message {
             state = .paused
             detail = message
-        } else if open.hasBegun {
-            let key = worker.batches.key(of: open.entry.url, in: open.batch)
+        } else if position <= run.begunThrough {
+            let key = worker.batches.key(of: url, in: batch)
             if let seconds = worker.manager.cache.transfers.secondsWaiting(for: key) {
                 state = .locked
                 elapsed = Int(seconds * 1000)

@@ -151,8 +151,8 @@ final class ReportLoop {
     private nonisolated(nonsending) func sync() async -> Bool {
         let cache = worker.manager.cache.disk
         do throws(WebImageError) {
-            try await worker.pool.run { () throws(WebImageError) in _ = try cache.syncPending() }
-            if syncHasFailed { worker.resume() }
+            try await worker.manager.pool.run { () throws(WebImageError) in _ = try cache.syncPending() }
+            if syncHasFailed { worker.fault.reopen() }
             syncHasFailed = false
             return true
         } catch {
@@ -160,9 +160,9 @@ final class ReportLoop {
             // written since the last success is fetched again.
             let lost = worker.jobs.takeBackDownloads()
             let keys = lost.map { worker.batches.key(of: $0.entry.url, in: $0.batch) }
-            await worker.pool.run { for key in keys { _ = try? cache.remove(key) } }
+            await worker.manager.pool.run { for key in keys { _ = try? cache.remove(key) } }
             // This loop tries again every second, and opens the gate that it has closed.
-            if worker.pause(error.message) { syncHasFailed = true }
+            if worker.fault.close(error.message) { syncHasFailed = true }
             return false
         }
     }

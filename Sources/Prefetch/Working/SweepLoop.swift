@@ -19,8 +19,8 @@ enum SweepLoop {
             case .room:
                 fullSince = nil
                 wait = .seconds(1)
-                _ = keeper.room.reopen()
-                if isPaused { worker.resume() }
+                keeper.room.reopen()
+                if isPaused { worker.fault.reopen() }
                 isPaused = false
             case .full(let isSwept, let error):
                 keeper.noteFull()
@@ -28,14 +28,14 @@ enum SweepLoop {
                 fullSince = since
                 // A batch that has just ended may still be protected by others, and another may be sweeping: that passes.
                 if isSwept, !isPaused, .now - since > .seconds(3) {
-                    worker.pause(keeper.tooSmall(error))
+                    worker.fault.close(keeper.tooSmall(error))
                     isPaused = true
                 }
                 wait = wait > .milliseconds(500) && !isPaused ? .milliseconds(50) : min(wait * 2, .seconds(2))
             case .low(let message):
                 fullSince = nil
                 wait = .seconds(1)
-                if !isPaused { worker.pause(message) }
+                if !isPaused { worker.fault.close(message) }
                 isPaused = true
             }
             await keeper.bell.wait(atMost: wait)

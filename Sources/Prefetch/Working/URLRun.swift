@@ -73,11 +73,11 @@ struct URLRun: Sendable {
             var item = QueueReports.Settled(position: position, outcome: ending.outcome)
             item.failure = ending.failure
             item.failure?.line = entry.line
-            worker.jobs.settle(job.id, [item])
+            job.entry.settle([item])
         case .lead:
             let item = await load()
             batch.end(identity, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
-            if let item { worker.jobs.settle(job.id, [item]) } else { worker.jobs.leave(job.id) }
+            if let item { job.entry.settle([item]) } else { job.entry.leave() }
         }
     }
 
@@ -87,10 +87,10 @@ struct URLRun: Sendable {
         let request = request()
         // The URL that met a local fault first looks whether it is mended; all others wait at the gate.
         var isProbe = false
-        defer { if isProbe { worker.resume() } }
+        defer { if isProbe { fault.reopen() } }
         while !Task.isCancelled {
             if !isProbe { await fault.wait() }
-            if !worker.keeper.hasRoom { await worker.waitForRoom() }
+            if !worker.keeper.hasRoom { await worker.keeper.waitForRoom(orUntil: worker.shutdown.draining) }
             let isStuck = fault.message != nil || !worker.keeper.hasRoom
             if job.permit.isRevoked || worker.shutdown.draining.isOpen && isStuck { return nil }
             do throws(WebImageError) {
@@ -98,7 +98,7 @@ struct URLRun: Sendable {
             } catch {
                 if error.code == .cancelled { return nil }
                 if let outcome = error.outcome { return await settled(outcome, error) }
-                if worker.pause(error.message) { isProbe = true }
+                if fault.close(error.message) { isProbe = true }
                 if [EMFILE, ENFILE].contains(error.underlyingCode) {
                     await worker.manager.downloader.closeIdleConnections()
                 }
@@ -123,7 +123,7 @@ struct URLRun: Sendable {
         entry.settings?.apply(to: &request)
         request.permit = job.permit
         if worker.configuration.history != nil {
-            request.willLeaveCache = { [jobs = worker.jobs, id = job.id, position] in jobs.noteBeginning(id, position) }
+            request.willLeaveCache = { [job, position] in job.entry.noteBeginning(position) }
         }
         if let suspect = job.suspect {
             // A death while it is marked is its doing: nothing else is with the decoder then.
@@ -135,7 +135,7 @@ struct URLRun: Sendable {
         }
         if worker.keeper.limits.maxSize != nil {
             // Once more before it is stored: what has begun waits in the downloader, more of it than is in flight.
-            request.willStore = { await worker.waitForRoom() }
+            request.willStore = { await worker.keeper.waitForRoom(orUntil: worker.shutdown.draining) }
         }
         return request
     }

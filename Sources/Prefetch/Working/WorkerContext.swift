@@ -15,7 +15,7 @@ final class WorkerContext: Sendable {
     /// The URLs under way.
     let slots: URLSlots
     /// Closed while something of this machine is broken: nothing begins.
-    let fault = FaultGate()
+    let fault: FaultGate
     /// Closed while the disk does not answer: nothing is claimed.
     let hold = FaultGate()
     let keeper: CacheKeeper
@@ -26,6 +26,8 @@ final class WorkerContext: Sendable {
         self.configuration = configuration
         self.manager = manager
         complaints = Complaints(configuration.onEvent)
+        let onEvent = configuration.onEvent
+        fault = FaultGate { message in onEvent(message.map { .paused($0) } ?? .resumed) }
         shutdown = Shutdown()
         var queue = queue
         queue.redis.notice = { [complaints] in complaints.say($0) }
@@ -35,22 +37,6 @@ final class WorkerContext: Sendable {
         slots = URLSlots(limit: URLSlots.limit(of: configuration.maxConcurrentDownloads))
         batches = BatchContexts(redis, keeper: keeper, pool: manager.pool)
         registration = Registration(configuration, redis: redis, shutdown: shutdown)
-    }
-
-    /// Verification, file calls and the glue between them: nothing of it runs on the cooperative pool.
-    var pool: ThreadPool { manager.pool }
-
-    /// Something here is broken: nothing begins until it is mended. False where it was known to be.
-    @discardableResult
-    func pause(_ message: String) -> Bool {
-        guard fault.close(message) else { return false }
-        configuration.onEvent(.paused(message))
-        return true
-    }
-
-    /// It is mended.
-    func resume() {
-        if fault.reopen() { configuration.onEvent(.resumed) }
     }
 
     /// Goes on under another name after its lease was lost. What hosts may have of it is said again.
@@ -65,9 +51,6 @@ final class WorkerContext: Sendable {
         slots.dismissRevoked()
         await manager.downloader.endRevoked()
     }
-
-    /// Returns when the cache has room for another image, or the worker leaves.
-    nonisolated(nonsending) func waitForRoom() async { await keeper.waitForRoom(orUntil: shutdown.draining) }
 
     /// Begins to leave. Callable from any thread, more than once.
     func drain() {

@@ -70,7 +70,7 @@ struct CacheCommandTests {
         let large = try await ran(
             ["cache", "put", url, folder.path("page"), "--max-size", "3", "--cache", cache], exits: 65)
         #expect(large.stderr.contains("--max-size"))
-        #expect(try DiskCache(directory: cache).totalCount == 0)
+        #expect(try DiskCache(directory: cache).audit.count().images == 0)
         for words in [["rm", url], ["clear"], ["verify", "--repair"]] {
             _ = try await ran(["cache"] + words + ["--cache", folder.path("nothing")], exits: 66)
             #expect(access(folder.path("nothing"), F_OK) != 0)
@@ -81,7 +81,7 @@ struct CacheCommandTests {
     func clear() async throws {
         let disk = try DiskCache(directory: cache)
         for name in ["a", "b"] {
-            try disk.store(
+            try disk.images.store(
                 ImageBody([1]), for: CacheKey(name),
                 record: CacheRecord(level: .none, format: .unknown, length: 1, digest: nil, storedAt: 1))
         }
@@ -89,10 +89,10 @@ struct CacheCommandTests {
         try busy?.set(since: Double(time(nil)) - 60)
         let held = try await ran(["cache", "clear", "--cache", cache], exits: 75)
         #expect(held.stderr.contains("--force"))
-        #expect(try disk.totalCount == 2)
+        #expect(try disk.audit.count().images == 2)
         let asked = try await ran(["cache", "clear", "--force", "--cache", cache], exits: 78)
         #expect(asked.stderr.contains("remove 2 images, 2 B, 8.2 kB on disk, everything in \(cache); standard input"))
-        #expect(try disk.totalCount == 2)
+        #expect(try disk.audit.count().images == 2)
         let cleared = try await ran(["cache", "clear", "--force", "--yes", "--cache", cache])
         #expect(cleared.stderr == "removed 2 images\n")
         busy = nil
@@ -111,7 +111,7 @@ struct CacheCommandTests {
         let run = ["run", folder.path("urls.txt"), "--cache", cache, "-n", "1", "-q", "--allow-net", "127.0.0.0/8"]
         _ = try await ran(run)
         let disk = try DiskCache(directory: cache)
-        let paths = urls.map { disk.cachePath(forKey: $0) }
+        let paths = urls.map { disk.images.path(of: CacheKey($0)) }
         // Cut short; other bytes of the same length; a link in its place; the image of another.
         #expect(chmod(paths[0], 0o644) == 0 && truncate(paths[0], 9) == 0)
         #expect(chmod(paths[1], 0o644) == 0)

@@ -19,8 +19,9 @@ struct CacheLimitTests {
         let then = timespec(tv_sec: time(nil) - hours * 3600, tv_nsec: 0)
         let record = CacheRecord(level: .none, format: .unknown, length: 100, digest: nil, storedAt: then.tv_sec)
         for index in range {
-            try cache.store(ImageBody([UInt8](repeating: 1, count: 100)), for: CacheKey("\(index)"), record: record)
-            #expect(utimensat(AT_FDCWD, cache.cachePath(forKey: "\(index)"), [then, then], 0) == 0)
+            try cache.images.store(
+                ImageBody([UInt8](repeating: 1, count: 100)), for: CacheKey("\(index)"), record: record)
+            #expect(utimensat(AT_FDCWD, cache.images.path(of: CacheKey("\(index)")), [then, then], 0) == 0)
         }
     }
 
@@ -67,7 +68,7 @@ struct CacheLimitTests {
         let dry = try await coord(words + ["--dry-run", "--json"])
         #expect(await dry.wait() == .exited(0))
         #expect(dry.stdout == #"{"v":1,"dry_run":true,"# + json)
-        #expect(try disk.totalCount == 8)
+        #expect(try disk.audit.count().images == 8)
         let gc = try await coord(words + ["-v"])
         #expect(await gc.wait() == .exited(0))
         let lines = gc.stdout.split(separator: "\n")
@@ -75,14 +76,14 @@ struct CacheLimitTests {
         #expect(lines.filter { $0.hasPrefix("max-size: ") }.count == 1)
         #expect(lines.suffix(3).first == "removed for --max-age: 3 images, 12 kB on disk")
         #expect(lines.last == "left: 4 images, 16 kB on disk")
-        #expect(try disk.totalCount == 4)
+        #expect(try disk.audit.count().images == 4)
         let all = try await coord(["cache", "gc", "--max-age", "0", "--cache", folder.path("cache")])
         #expect(await all.wait() == .exited(78))
         #expect(
             all.stderr
                 == "error: cache gc would remove 4 images, 16 kB on disk, everything in \(folder.path("cache")); "
                 + "standard input is no terminal to confirm that on\nhint: add --yes to do it unasked\n")
-        #expect(try disk.totalCount == 4)
+        #expect(try disk.audit.count().images == 4)
         let missing = try await coord(["cache", "gc", "--max-age", "1d", "--cache", folder.path])
         #expect(await missing.wait() == .exited(66))
         #expect(folder.contents().filter { !$0.hasPrefix("cache/") } == [])
@@ -105,13 +106,13 @@ struct CacheLimitTests {
         #expect(second.stderr.contains("another process is sweeping"))
         first.signal(SIGKILL)
         #expect(await first.wait() == .signalled(SIGKILL))
-        let left = try disk.totalCount
+        let left = try disk.audit.count().images
         #expect(left > 0 && left < count)
         busy = nil
         let third = try await coord(words + ["--json"])
         #expect(await third.wait() == .exited(0))
         #expect(third.stdout.contains(#""expired":{"count":\#(left),"#))
-        #expect(try disk.diskUsage() == (0, 0))
+        #expect(try disk.account.usage() == (0, 0))
         #expect(folder.contents().filter { $0.contains(".t-") || $0.hasPrefix("cache/bad") } == [])
     }
 
@@ -160,7 +161,7 @@ struct CacheLimitTests {
             #expect(counts[.downloaded] == size && counts.skipped == 0)
             // What a batch fetched is there when it ends.
             let disk = try cache(remote.folder)
-            #expect(urls.allSatisfy { disk.containsData(forKey: $0) })
+            #expect(urls.allSatisfy { disk.existingPath(forKey: $0) != nil })
             written += size * body.count
             number += 1
         }
@@ -168,7 +169,7 @@ struct CacheLimitTests {
         #expect(largest <= most, "\(largest) bytes at the most, the limit is \(limit)")
         #expect(largest > limit / 2)
         let disk = try cache(remote.folder)
-        #expect(try disk.diskUsage().size == used(remote.folder))
+        #expect(try disk.account.usage().size == used(remote.folder))
         for worker in workers { worker.signal(SIGTERM) }
         for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
     }
@@ -188,7 +189,7 @@ struct CacheLimitTests {
         #expect(await paused.wait() == .exited(0))
         // Nothing of it was thrown away to make room for the rest of it.
         let disk = try cache(remote.folder)
-        #expect(try disk.totalCount == origin.requestCount())
+        #expect(try disk.audit.count().images == origin.requestCount())
         #expect(origin.requestCount() < 30)
         let healed = try await remote.workers(1, ["--cache-max-size", "64MiB"])[0]
         #expect(await healed.wait() == .exited(0))
@@ -225,6 +226,6 @@ struct CacheLimitTests {
         ])
         #expect(await run.wait() == .exited(0), "\(run.stderr)")
         // The first look is when a worker starts.
-        #expect(try cache(folder).totalCount == 1)
+        #expect(try cache(folder).audit.count().images == 1)
     }
 }

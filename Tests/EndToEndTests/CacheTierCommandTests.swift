@@ -53,7 +53,7 @@ struct CacheTierCommandTests {
             all, "own", tiers + ["--out", folder.path("out"), "--manifest", folder.path("m.jsonl")])
         #expect(run.stdout.contains(#""downloaded":2,"hit":4"#), "\(run.stdout)")
         #expect(origin.requestCount() == requests + 2)
-        #expect(try DiskCache(directory: folder.path("own")).totalCount == 2)
+        #expect(try DiskCache(directory: folder.path("own")).audit.count().images == 2)
         #expect(folder.contents().filter { $0.hasPrefix("out/") && $0.hasSuffix(".png") }.count == 6)
         let manifest = String(decoding: folder.read("m.jsonl") ?? [], as: UTF8.self)
         #expect(manifest.split(separator: "\n").count { $0.contains(folder.path("one")) } == 2)
@@ -78,7 +78,8 @@ struct CacheTierCommandTests {
         _ = try await fetch(list(0..<2, "one.txt"), "group", ["--cache-mode", "0770"])
         var status = stat()
         let disk = try DiskCache(directory: folder.path("group"))
-        #expect(stat(disk.cachePath(forKey: origin.url("/0.png")), &status) == 0 && status.st_mode & 0o777 == 0o440)
+        #expect(
+            stat(disk.images.path(of: CacheKey(origin.url("/0.png"))), &status) == 0 && status.st_mode & 0o777 == 0o440)
         for name in ["group", "group/v1", "group/.prefetch/locks"] {
             #expect(stat(folder.path(name), &status) == 0 && status.st_mode & 0o777 == 0o770, "\(name)")
         }

@@ -36,6 +36,6 @@ struct DownloaderPortTests {
         #expect(try await b.queue.batches.status(of: "lasting")?.counts[.downloaded] == 1)
         #expect(try await b.queue.batches.status(of: "plain")?.counts.finished == 0)
         let disk = try DiskCache(directory: b.folder.path("cache"))
-        #expect(disk.containsData(forKey: urls[1]) && !disk.containsData(forKey: urls[0]))
+        #expect(disk.existingPath(forKey: urls[1]) != nil && disk.existingPath(forKey: urls[0]) == nil)
     }
 }

@@ -111,7 +111,7 @@ struct ExportFormatTests {
         // Weeks old in the cache: an app would delete them at its first start.
         let disk = try DiskCache(directory: cache)
         let then = timespec(tv_sec: time(nil) - 30 * 86_400, tv_nsec: 0)
-        for index in 0..<6 { utimensat(AT_FDCWD, disk.cachePath(forKey: url(index)), [then, then], 0) }
+        for index in 0..<6 { utimensat(AT_FDCWD, disk.images.path(of: CacheKey(url(index))), [then, then], 0) }
         let out = folder.path("app")
         let export = try await ran(
             ["export", "--to", "sdwebimage", out, "--layout", layout.rawValue, "--cache", cache], says: "6 images")
@@ -129,7 +129,7 @@ struct ExportFormatTests {
         #expect(status.st_nlink == 1 && status.st_mode & 0o200 != 0)
         #expect(export.stdout.contains(layout == .v5 ? "SDImageCache(namespace: \"default\"" : "addReadOnlyCachePath"))
         // The cache keeps its dates.
-        #expect(stat(disk.cachePath(forKey: url(1)), &status) == 0 && status.st_mtim.tv_sec == then.tv_sec)
+        #expect(stat(disk.images.path(of: CacheKey(url(1))), &status) == 0 && status.st_mtim.tv_sec == then.tv_sec)
 
         // And back into another cache, from the folder itself or one above it.
         for (number, path) in [out, "\(out)/\(below)"].enumerated() {
@@ -137,7 +137,7 @@ struct ExportFormatTests {
             let back = try await ran(["import", path, "--from", "sdwebimage", "--list", file, "--cache", other])
             #expect(back.stdout == "6 images imported, 0 were there, 2 without a file\n")
             let copy = try DiskCache(directory: other)
-            for index in 0..<6 { #expect(try copy.data(forKey: url(index)) == body(index)) }
+            for index in 0..<6 { #expect(try copy.find(forKey: url(index), atLeast: .none)?.bytes() == body(index)) }
             let again = try await ran(["import", path, "--from", "sdwebimage", "--list", file, "--cache", other])
             #expect(again.stdout == "0 images imported, 6 were there, 2 without a file\n")
         }
@@ -203,7 +203,7 @@ struct ExportFormatTests {
         let late = folder.path("late")
         try await fetch(lock, into: late, ["--locked"])
         let disk = try DiskCache(directory: late)
-        #expect(try disk.totalCount == 5 && disk.data(forKey: url(2)) == nil)
+        #expect(try disk.audit.count().images == 5 && disk.find(forKey: url(2), atLeast: .none)?.bytes() == nil)
         let failures = try await ran(["failures", "--json", "--cache", late])
         #expect(
             failures.stdout.contains(#""url":"\#(url(2))","outcome":"mismatch","http_status":200"#),
@@ -211,18 +211,18 @@ struct ExportFormatTests {
         #expect(failures.stdout.contains(SHA256.hash(changed).hex))
         // A retry still knows what it must be.
         try await ran(["retry", "--cache", late, "--allow-net", "127.0.0.0/8", "-q", "-n", "1"], exits: 3)
-        #expect(try disk.data(forKey: url(2)) == nil)
+        #expect(try disk.find(forKey: url(2), atLeast: .none)?.bytes() == nil)
         origin.route("/p/2.img?a=b.jpg", OriginResponse(body: body(2)))
         try await ran(["retry", "--cache", late, "--allow-net", "127.0.0.0/8", "-q", "-n", "1"])
-        #expect(try disk.data(forKey: url(2)) == body(2))
+        #expect(try disk.find(forKey: url(2), atLeast: .none)?.bytes() == body(2))
 
         // What the cache has under the URL, with other bytes, is no hit; without a network it ends as mismatch and stays.
         let other = GeneratedImage.png(seed: 5, width: 5, height: 5)
-        try disk.storeVerified(other, forKey: url(4), level: .decode)
+        try disk.images.storeVerified(other, forKey: url(4), level: .decode)
         try await fetch(lock, into: late, ["--locked", "--from-cache-only"])
-        #expect(try disk.data(forKey: url(4)) == other)
+        #expect(try disk.find(forKey: url(4), atLeast: .none)?.bytes() == other)
         try await fetch(lock, into: late, exits: 0, ["--locked"])
-        #expect(try disk.data(forKey: url(4)) == body(4))
+        #expect(try disk.find(forKey: url(4), atLeast: .none)?.bytes() == body(4))
 
         // A list without digests is none.
         try await ran(
@@ -244,7 +244,7 @@ struct ExportFormatTests {
         #expect(manifest.stdout == "6 images imported, 0 were there\n")
         for name in ["a", "b"] {
             let disk = try DiskCache(directory: folder.path(name))
-            for index in 0..<6 { #expect(try disk.data(forKey: url(index)) == body(index)) }
+            for index in 0..<6 { #expect(try disk.find(forKey: url(index), atLeast: .none)?.bytes() == body(index)) }
         }
         #expect(mkdir(folder.path("site"), 0o777) == 0 && mkdir(folder.path("site/a b"), 0o777) == 0)
         folder.write(body(0), to: "site/a b/ü.png")
@@ -255,7 +255,7 @@ struct ExportFormatTests {
         ])
         #expect(site.stdout == "1 image imported, 0 were there\n")
         let disk = try DiskCache(directory: folder.path("c"))
-        #expect(try disk.data(forKey: "https://example.org/a%20b/%C3%BC.png") == body(0))
+        #expect(try disk.find(forKey: "https://example.org/a%20b/%C3%BC.png", atLeast: .none)?.bytes() == body(0))
         try await ran(["import", files, "--from", "files", "--cache", folder.path("d")], exits: 64)
         try await ran(
             ["import", folder.path("no"), "--from", "sdwebimage", "--list", file, "--cache", folder.path("d")],

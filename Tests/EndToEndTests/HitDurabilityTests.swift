@@ -45,7 +45,7 @@ struct HitDurabilityTests {
                 try ImageCoder().verify(bytes, level: .decode)
             }
             let record = CacheRecord(info, length: body.count, digest: nil, storedAt: 1)
-            try disk.store(body, for: CacheKey(url), record: record)
+            try disk.images.store(body, for: CacheKey(url), record: record)
         }
         guard let first = try await syncs(remote, "first", urls, durability) else { return }
         #expect(first >= 1)

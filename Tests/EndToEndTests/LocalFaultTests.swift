@@ -150,8 +150,10 @@ struct LocalFaultTests {
         let disk = try DiskCache(directory: cache)
         let outside = TemporaryDirectory()
         outside.write([1], to: "secret")
-        let path = { (index: Int) in disk.cachePath(forKey: origin.url("/\(index).png")) }
-        for index in 0..<4 { try disk.storeVerified(Self.picture, forKey: origin.url("/\(index).png"), level: .decode) }
+        let path = { (index: Int) in disk.images.path(of: CacheKey(origin.url("/\(index).png"))) }
+        for index in 0..<4 {
+            try disk.images.storeVerified(Self.picture, forKey: origin.url("/\(index).png"), level: .decode)
+        }
         for index in 0..<4 { #expect(unlink(path(index)) == 0) }
         #expect(symlink(outside.path("secret"), path(0)) == 0 && mkfifo(path(1), 0o600) == 0)
         #expect(mkdir(path(2), 0o700) == 0 && mknod(path(3), S_IFSOCK | 0o600, 0) == 0)

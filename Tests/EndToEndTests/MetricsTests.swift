@@ -109,7 +109,7 @@ struct MetricsTests {
     func python() async throws {
         let b = try await batch()
         let disk = try DiskCache(directory: b.folder.path("cache"))
-        _ = try disk.diskUsage()
+        _ = try disk.account.usage()
         for form in ["prometheus", "openmetrics"] {
             let metrics = try await b.coord(["metrics", "--format", form, "--cache", b.folder.path("cache")])
             #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
@@ -264,7 +264,7 @@ struct MetricsTests {
     func documented() async throws {
         let b = try await batch()
         let disk = try DiskCache(directory: b.folder.path("cache"))
-        _ = try disk.diskUsage()
+        _ = try disk.account.usage()
         let metrics = try await b.coord(["metrics", "--cache", b.folder.path("cache")])
         #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
         let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../docs").standardized

@@ -41,7 +41,7 @@ package struct BatchExport: Sendable {
     ) async throws(PrefetchError) {
         results = try await BatchResults(chain, queue: queue, listPath: listPath)
         disk = cache
-        cacheID = cache.id
+        cacheID = cache.folder.id
         rule = CacheKeyRule(chain.root.options.cacheKey) ?? .url
         total = chain.root.total
     }
@@ -186,7 +186,7 @@ package struct BatchExport: Sendable {
                 continue
             }
             do throws(WebImageError) {
-                let entry = try disk.lookup(forKey: rule.key(for: line.url), atLeast: .none)
+                let entry = try disk.find(forKey: rule.key(for: line.url), atLeast: .none)
                 if entry == nil { miss(line) }
                 found.append((line, entry))
             } catch {

@@ -56,7 +56,7 @@ package final class ImageShards: Sendable {
         }
         guard let file = state.file else { return }
         func write(_ bytes: [UInt8]) throws(PrefetchError) {
-            let code = TemporaryFile.write(bytes, to: file.descriptor)
+            let code = OpenFile.write(bytes, to: file.descriptor)
             guard code == 0 else { throw failed(state, code) }
             state.size += bytes.count
         }
@@ -83,7 +83,7 @@ package final class ImageShards: Sendable {
     private func close(_ state: inout State) throws(PrefetchError) {
         guard let file = state.file else { return }
         let name = Self.name(state)
-        var code = TemporaryFile.write(TarHeader.end(state.size), to: file.descriptor)
+        var code = OpenFile.write(TarHeader.end(state.size), to: file.descriptor)
         if code == 0, fsync(file.descriptor) != 0 { code = errno }
         if code == 0 { code = file.publish(as: name) }
         if code == EEXIST {

@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import WebImage
 
 /// A file of results that takes its name only when it is complete: until ``commit()`` what had the name stays as it was. What is no
 /// regular file (a pipe, /dev/null) is written to as it is.
@@ -63,7 +64,7 @@ package final class OutputFile: Sendable {
             case .file(let file, _): file.descriptor
             case .special(let descriptor): descriptor
             }
-        let code = TemporaryFile.write(bytes, to: descriptor)
+        let code = OpenFile.write(bytes, to: descriptor)
         guard code == 0 else { throw Self.failed(path, code) }
     }
 

@@ -92,7 +92,7 @@ package struct ImageImport: Sendable {
 
     private func takeOver(_ item: ImageSource.Item) throws(WebImageError) -> End {
         let key = rule.key(for: item.url)
-        if let entry = try disk.lookup(CacheKey(key), atLeast: level), !entry.needsVerification {
+        if let entry = try disk.images.find(CacheKey(key), atLeast: level), !entry.needsVerification {
             guard let digest = item.digest, try entry.knownDigest() != digest else { return .present }
         }
         guard let bytes = try item.read(most) else { return .missing }
@@ -101,7 +101,7 @@ package struct ImageImport: Sendable {
             return .refused
         }
         do throws(WebImageError) {
-            try disk.storeVerified(bytes, forKey: key, level: level, coder: coder, replacing: item.digest != nil)
+            try disk.images.storeVerified(bytes, forKey: key, level: level, coder: coder, replacing: item.digest != nil)
             return .stored
         } catch {
             guard error.code == .badImageData || error.code == .unsupportedFormat else { throw error }

@@ -27,7 +27,7 @@ package struct CacheCheck: Sendable {
     ) async throws(PrefetchError) -> Result {
         let entries = try await BatchEntries(of: status, queue: queue)
         let rule = CacheKeyRule(status.options.cacheKey) ?? .url
-        let own = cache.id
+        let own = cache.folder.id
         var result = Result()
         var index = 0
         var block = Block()
@@ -37,7 +37,7 @@ package struct CacheCheck: Sendable {
             index += 1
             guard let outcome = PrefetchOutcome(code: block.outcomes[place]), !outcome.isSkipped else { return true }
             let home = block.caches[block.places.isEmpty ? 0 : block.places[place]]
-            if cache.containsData(forKey: rule.key(for: entry.url)) {
+            if cache.existingPath(forKey: rule.key(for: entry.url)) != nil {
                 result.present += 1
             } else if let home, home.id != own {
                 result.elsewhere[home, default: 0] += 1

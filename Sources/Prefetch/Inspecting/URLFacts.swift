@@ -75,14 +75,15 @@ package struct URLFacts: Sendable {
             if !details.isEmpty { facts.endings.append(Ending(batch: status, details: details)) }
         }
         do throws(WebImageError) {
-            facts.image = try cache?.lookup(CacheKey(key), atLeast: .none)
+            facts.image = try cache?.images.find(CacheKey(key), atLeast: .none)
         } catch {
             throw PrefetchError(.inputOutput, error.message, hint: "name a cache that this user may read: --cache DIR")
         }
         guard facts.image == nil else { return facts }
         var unread: [String] = []
         facts.place = try await place(
-            of: url, in: statuses, besides: cache?.id, queue: queue, listPath: listPath, unread: { unread.append($0) })
+            of: url, in: statuses, besides: cache?.folder.id, queue: queue, listPath: listPath,
+            unread: { unread.append($0) })
         facts.unread += unread.filter { !facts.unread.contains($0) }
         return facts
     }

@@ -35,7 +35,7 @@ final class LineOutput {
 
     private func flush() throws(PrefetchError) {
         buffer.withUnsafeBytes { hasher.update($0) }
-        let code = TemporaryFile.write(buffer, to: file.descriptor)
+        let code = OpenFile.write(buffer, to: file.descriptor)
         guard code == 0 else {
             throw PrefetchError(
                 .inputOutput, "cannot write the list into \(path): \(String(cString: strerror(code)))",

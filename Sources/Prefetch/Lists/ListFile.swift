@@ -1,6 +1,7 @@
 internal import CLinux
 internal import FoundationEssentials
 internal import Glibc
+internal import WebImage
 
 /// Opens what a list is in. A list is read several times, and a pipe, a socket or a device gives its bytes once: what is no regular file
 /// is copied into one first.
@@ -130,7 +131,7 @@ package enum ListFile {
             if count == 0 { return }
             if count < 0 && errno == EINTR { continue }
             guard count > 0 else { throw failure(path, errno) }
-            let code = TemporaryFile.write(Array(buffer[..<count]), to: file)
+            let code = OpenFile.write(Array(buffer[..<count]), to: file)
             guard code == 0 else {
                 throw PrefetchError(
                     .inputOutput, "cannot copy the list from \(name(of: path)): \(String(cString: strerror(code)))",

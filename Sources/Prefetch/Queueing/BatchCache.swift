@@ -2,7 +2,7 @@ package import WebImage
 
 /// A cache that has images of a batch: a machine's own, or one that several machines share.
 package struct BatchCache: Sendable, Hashable {
-    /// ``DiskCache/id``; `-` of a cache without one.
+    /// ``CacheDirectory/id``; `-` of a cache without one.
     package let id: String
     /// The machine that said so first, by `gethostname`.
     package let host: String
@@ -15,7 +15,7 @@ package struct BatchCache: Sendable, Hashable {
 
     /// The cache of this process.
     package init(_ disk: DiskCache) {
-        self.init(id: disk.id ?? "-", host: ThisHost.name, directory: disk.directory)
+        self.init(id: disk.folder.id ?? "-", host: ThisHost.name, directory: disk.directory)
     }
 
     /// What REPORT keeps behind its number.

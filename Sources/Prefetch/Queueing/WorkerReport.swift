@@ -42,7 +42,7 @@ package struct WorkerReport: Sendable, Equatable {
     package var complaint = ""
     /// Its oldest open URLs, a line each (``OpenURLNote``).
     package var oldest = ""
-    /// The id of its cache (``DiskCache/id``); empty where it did not say.
+    /// The id of its cache (``CacheDirectory/id``); empty where it did not say.
     package var cache = ""
     /// Images of its cache, their bytes, and what they may take; nil where nobody has counted, or nothing limits them.
     package var cacheImages: Int?, cacheBytes: Int?, cacheLimit: Int?

@@ -39,7 +39,9 @@ package struct CacheHits: Sendable {
         var settled: [QueueReports.Settled] = []
         for (position, entry) in job.entries.enumerated() where isAsked(entry) {
             let key = CacheKey(rule.key(for: entry.url))
-            guard let found = try? disk.lookup(key, atLeast: options.level), !found.needsVerification else { continue }
+            guard let found = try? disk.images.find(key, atLeast: options.level), !found.needsVerification else {
+                continue
+            }
             settled.append(QueueReports.Settled(position: position, outcome: .hit))
         }
         guard !settled.isEmpty else { return nil }

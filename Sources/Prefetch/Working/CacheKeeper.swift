@@ -36,8 +36,8 @@ final class CacheKeeper: Sendable {
 
     /// Whether another image may come: by the account, without a system call; one statvfs(2) where room of the disk is asked for.
     var hasRoom: Bool {
-        if let maxSize = limits.maxSize, let size = disk.knownSize, size >= maxSize { return false }
-        if let minFree = limits.minFree, let free = disk.freeSize, free < minFree { return false }
+        if let maxSize = limits.maxSize, let size = disk.account.totals?.size, size >= maxSize { return false }
+        if let minFree = limits.minFree, let free = disk.account.freeSize, free < minFree { return false }
         return true
     }
 
@@ -72,12 +72,12 @@ final class CacheKeeper: Sendable {
     }
 
     private func sweepWhereDue(_ isOver: () -> Bool) -> Finding {
-        if let minFree = limits.minFree, let free = disk.freeSize, free < minFree {
+        if let minFree = limits.minFree, let free = disk.account.freeSize, free < minFree {
             return .low(
                 "the disk of the cache \(disk.directory) has \(free) bytes free, less than --min-free \(minFree)")
         }
         do throws(WebImageError) {
-            let size = limits.maxSize == nil ? 0 : try disk.diskUsage().size
+            let size = limits.maxSize == nil ? 0 : try disk.account.usage().size
             let isLarge = limits.highWater.map { size > $0 } ?? false
             let isDue = limits.interval.map { interval in
                 lastSweep.withLock { last in last.map { ContinuousClock.now - $0 >= interval } ?? true }
@@ -88,7 +88,7 @@ final class CacheKeeper: Sendable {
                 let rules = SweepRules(
                     maxAge: limits.maxAge, maxSize: limits.highWater, targetSize: limits.lowWater)
                 let began = ContinuousClock.now
-                if let report = try disk.sweep(rules, isOver: isOver) {
+                if let report = try disk.sweep.run(rules, isOver: isOver) {
                     isSwept = true
                     let now = ContinuousClock.now
                     lastSweep.withLock { $0 = now }
@@ -97,7 +97,9 @@ final class CacheKeeper: Sendable {
                     rest.withLock { $0 = isFutile ? now + (now - began) * 4 : nil }
                 }
             }
-            guard let maxSize = limits.maxSize, let size = disk.knownSize, size >= maxSize else { return .room }
+            guard let maxSize = limits.maxSize, let size = disk.account.totals?.size, size >= maxSize else {
+                return .room
+            }
             return .full(isSwept: isSwept, error: nil)
         } catch {
             // It is full for as long as nobody can remove anything; until then, whoever stores complains of a broken disk.

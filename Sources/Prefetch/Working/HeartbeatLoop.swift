@@ -75,7 +75,7 @@ final class HeartbeatLoop {
         (report.trouble, report.complaint) = (worker.fault.message ?? "", worker.complaints.current ?? "")
         (report.oldest, report.cache) = (oldest, reports.cache.id)
         // As far as that is known without asking its disk, which may hang.
-        if let known = worker.manager.cache.disk.knownTotals {
+        if let known = worker.manager.cache.disk.account.totals {
             (report.cacheImages, report.cacheBytes) = (known.count, known.size)
             report.cacheLimit = worker.keeper.limits.maxSize
         }

@@ -38,7 +38,7 @@ public actor PrefetchWorker {
         let heartbeat = Heartbeat(
             queue: heart, jobs: context.jobs, lease: configuration.lease, hold: context.hold,
             watched: Heartbeat.Watched(
-                calls: disk.calls, probe: { try? disk.probe() }, silence: { downloader.silence },
+                calls: disk.folder.calls, probe: { try? disk.temporaryFiles.probe() }, silence: { downloader.silence },
                 setSilent: { transfers.setSilent($0) }))
         let hasClaimed = Bell()
         self.context = context

@@ -160,7 +160,7 @@ final class ReportLoop {
             // written since the last success is fetched again.
             let lost = worker.jobs.takeBackDownloads()
             let keys = lost.map { worker.batches.key(of: $0.entry.url, in: $0.batch) }
-            await worker.manager.pool.run { for key in keys { _ = try? cache.remove(key) } }
+            await worker.manager.pool.run { for key in keys { _ = try? cache.images.remove(key) } }
             // This loop tries again every second, and opens the gate that it has closed.
             if worker.fault.close(error.message) { syncHasFailed = true }
             return false

@@ -26,7 +26,7 @@ struct CacheClearCommand: ParsableCommand {
 
     func run() throws {
         let disk = try folder.openForRemoving(.modificationDate)
-        if !force, try disk.isInUse() {
+        if !force, try disk.sweep.hasProtectedImages() {
             throw PrefetchError(
                 .stopped, "a running batch fetches into \(TerminalText.escaped(disk.directory)); nothing was removed",
                 hint: "when it has ended, the same command again; or with --force")
@@ -42,6 +42,6 @@ struct CacheClearCommand: ParsableCommand {
                     "remove \(usage.text), everything in \(TerminalText.escaped(disk.directory))", "cache clear")
             }
         }
-        Console.note("removed \(Wording.count(try disk.clear(), "image"))")
+        Console.note("removed \(Wording.count(try disk.images.removeAll(), "image"))")
     }
 }

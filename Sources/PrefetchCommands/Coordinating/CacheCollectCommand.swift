@@ -74,7 +74,7 @@ struct CacheCollectCommand: ParsableCommand {
     ) throws(PrefetchError) -> SweepReport {
         let report: SweepReport?
         do throws(WebImageError) {
-            report = try disk.sweep(rules, visit: removed)
+            report = try disk.sweep.run(rules, visit: removed)
         } catch {
             throw PrefetchError(.cacheUnavailable, error.message)
         }

@@ -133,7 +133,7 @@ struct CacheGetCommand: ParsableCommand {
 
     func run() throws {
         let disk = try options.open(readOnly)
-        guard let bytes = try disk.data(forKey: options.rule.key(for: url)) else {
+        guard let bytes = try disk.find(forKey: options.rule.key(for: url), atLeast: .none)?.bytes() else {
             throw PrefetchError(
                 .notFound, "not in the cache: \(TerminalText.url(url))",
                 hint: "the URL has to be as it was in the list, byte for byte; or give --cache-key as the batch had it")

@@ -31,7 +31,7 @@ struct CacheExistsCommand: ParsableCommand {
         let disk = try options.open(readOnly)
         var isComplete = true
         try URLWords.forEach(urls, empty) { url in
-            let isThere = disk.containsData(forKey: options.rule.key(for: url))
+            let isThere = disk.existingPath(forKey: options.rule.key(for: url)) != nil
             if !isThere { isComplete = false }
             if json {
                 Console.print(JSONText.object([("url", .url(url)), ("exists", .bool(isThere))]).text)

@@ -28,7 +28,7 @@ struct CacheListCommand: ParsableCommand {
         var isEmpty = true
         let unread = try folder.walk(disk) { entry in
             isEmpty = false
-            let key = disk.validators(of: entry)?.key
+            let key = disk.images.validators(of: entry)?.key
             if json {
                 Console.print(
                     JSONText.object(CacheEntryText.members(entry) + [("key", key.map { .url($0) } ?? .null)]).text)
@@ -57,7 +57,7 @@ struct CacheFolder: ParsableArguments {
     /// Visits every image until `visit` returns false; names what cannot be read and returns how many those are.
     func walk(_ disk: DiskCache, _ visit: (CacheEntry) -> Bool) throws(WebImageError) -> Int {
         var unread = 0
-        try disk.forEachEntry(
+        try disk.images.forEach(
             unreadable: { path, reason in
                 unread += 1
                 Console.note("\(TerminalText.escaped(path)): \(TerminalText.escaped(reason))")

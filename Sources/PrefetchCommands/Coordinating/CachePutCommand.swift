@@ -46,7 +46,7 @@ struct CachePutCommand: ParsableCommand {
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         let key = options.rule.key(for: url)
         do throws(WebImageError) {
-            try disk.storeVerified(bytes, forKey: key, level: ValidationLevel(name: level) ?? .decode)
+            try disk.images.storeVerified(bytes, forKey: key, level: ValidationLevel(name: level) ?? .decode)
         } catch {
             guard error.code == .badImageData || error.code == .unsupportedFormat else { throw error }
             throw PrefetchError(
@@ -54,7 +54,7 @@ struct CachePutCommand: ParsableCommand {
                 hint: "nothing was stored; --validate none stores anything")
         }
         try disk.sync()
-        Console.print(disk.cachePath(forKey: key))
+        Console.print(disk.images.path(of: CacheKey(key)))
     }
 
     /// A whole file, or what comes on standard input.

@@ -47,9 +47,11 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         }
         let checked =
             repair
-            ? try await disk.repair(jobs: jobs, coder: coder, check: check) { tally.add($0, $1) }
-            : try await disk.verify(jobs: jobs, check: check) { tally.add($0, nil) }
-        try disk.strays(movesAside: repair) { path, isMoved in tally.addStray("\(disk.directory)/\(path)", isMoved) }
+            ? try await disk.audit.repair(jobs: jobs, coder: coder, check: check) { tally.add($0, $1) }
+            : try await disk.audit.verify(jobs: jobs, check: check) { tally.add($0, nil) }
+        try disk.audit.strays(movesAside: repair) { path, isMoved in
+            tally.addStray("\(disk.directory)/\(path)", isMoved)
+        }
         if json {
             Console.print(tally.members(checked).text)
         } else {
@@ -73,7 +75,7 @@ struct CacheVerifyCommand: AsyncParsableCommand {
 
 /// What a check of a cache has found.
 private struct Tally {
-    private var damaged: [(finding: CacheFinding, repair: DiskCache.Repair?)] = []
+    private var damaged: [(finding: CacheFinding, repair: CacheAudit.Repair?)] = []
     private var strays: [(path: String, isMoved: Bool)] = []
     private var unproved = 0
     private var recorded = 0
@@ -83,7 +85,7 @@ private struct Tally {
     /// Whether everything is as it should be.
     var isClean: Bool { damaged.isEmpty && strays.isEmpty }
 
-    mutating func add(_ finding: CacheFinding, _ repair: DiskCache.Repair?) {
+    mutating func add(_ finding: CacheFinding, _ repair: CacheAudit.Repair?) {
         if repair != nil { isRepair = true }
         if repair == .recorded {
             recorded += 1
@@ -125,7 +127,7 @@ private struct Tally {
         return lines + [sum]
     }
 
-    private static func text(_ repair: DiskCache.Repair?) -> String {
+    private static func text(_ repair: CacheAudit.Repair?) -> String {
         switch repair {
         case .movedAside: "; moved aside"
         case .left: "; left, it changed meanwhile or this user may not"

@@ -14,7 +14,7 @@ enum QueueMetrics {
             var status = stat()
             guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
             // Looking must not make a cache of a folder; and what cannot be opened has no figures.
-            if access("\(folder)/.prefetch", F_OK) == 0, let known = try? DiskCache(directory: folder).known() {
+            if access("\(folder)/.prefetch", F_OK) == 0, let known = try? DiskCache(directory: folder).account.totals {
                 (count, size) = (known.count, known.size)
             }
             var system = statvfs()

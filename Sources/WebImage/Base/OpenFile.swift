@@ -1,11 +1,11 @@
 internal import Glibc
 
 /// The one owner of a file descriptor; closed when it goes out of use.
-struct OpenFile: ~Copyable {
-    let descriptor: Int32
+package struct OpenFile: ~Copyable {
+    package let descriptor: Int32
 
     /// Takes over what an open call returned; nil where that failed, `errno` is then still the call's.
-    init?(_ descriptor: Int32) {
+    package init?(_ descriptor: Int32) {
         guard descriptor >= 0 else { return nil }
         self.descriptor = descriptor
     }
@@ -20,6 +20,11 @@ struct OpenFile: ~Copyable {
     }
 
     /// Writes all bytes. Returns 0 or an errno.
+    package static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
+        bytes.withUnsafeBytes { write($0, to: descriptor) }
+    }
+
+    /// Likewise.
     static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
         var rest = bytes
         while !rest.isEmpty {

@@ -7,12 +7,18 @@ internal import Threading
 ///
 /// A process that is killed between an image's name and its addition leaves the account wrong by that image; each sweep counts anew.
 /// After a restart of the machine, or where the file is lost, it counts as unknown until somebody has counted.
-final class CacheAccount: Sendable {
+public final class CacheAccount: Sendable {
     /// What an account says.
-    struct Totals: Sendable, Equatable {
-        var count = 0
+    package struct Totals: Sendable, Equatable {
+        /// How many images.
+        package var count = 0
         /// Bytes in whole blocks of 4 KiB.
-        var size = 0
+        package var size = 0
+
+        fileprivate mutating func add(_ status: stat) {
+            count += 1
+            size += CacheAccount.blocks(Int(status.st_size)) * CacheAccount.block
+        }
     }
 
     // 512 words: "prefetch", the two halves of the boot's id, whether everything was counted, and from the eighth on one word for
@@ -33,31 +39,29 @@ final class CacheAccount: Sendable {
         let inode: ino_t
     }
 
-    private let root: Int32
-    private let isUnnamed: Bool
+    private let directory: CacheDirectory
     private let mapping: Locked<Mapping?>
 
-    /// The account of a cache; nothing is known or noted before the first ``refresh()``.
-    ///
-    /// * `isUnnamed`: whether its file may be without a name until it is whole.
-    init(root: Int32, isUnnamed: Bool) {
-        self.root = root
-        self.isUnnamed = isUnnamed
+    /// The account of a cache; nothing is known or noted before the first ``refresh()``, and never in a cache that is only looked up.
+    init(_ directory: CacheDirectory) {
+        self.directory = directory
         mapping = Locked(nil)
     }
 
-    /// Notes images that came or went.
-    ///
-    /// * `blocks`: what they take in blocks, see ``blocks(_:)``; less than 0 where they went.
-    func add(images: Int, blocks: Int, leaf: Int) {
-        words?.add(Int64(images) &* Self.image &+ Int64(blocks), to: Self.firstLeaf + leaf)
+    // MARK: Telling
+
+    /// How many images there are and what they take of the disk, in blocks of 4 KiB as `du` counts them: known without a walk, and the
+    /// same for all processes on the cache. Counted anew where nobody knows, as after a restart of the machine.
+    /// - Throws: `localFault` where it has to be counted and cannot be.
+    public func usage() throws(WebImageError) -> (count: Int, size: Int) {
+        refresh()
+        let totals = if let totals { totals } else { try recount() }
+        return (totals.count, totals.size)
     }
 
-    /// Blocks of 4 KiB that a file of this length takes; at most 128 TiB of them, since a file of nothing but holes may be longer.
-    static func blocks(_ length: Int) -> Int { min(1 << 35, length / block + (length % block > 0 ? 1 : 0)) }
-
-    /// The sums; nil where they are not known, as where a word is damaged: the next count sets it right. Reads memory alone.
-    var totals: Totals? {
+    /// The sums as far as they are known without asking the disk; nil where they are not, as where a word is damaged: the next count sets it
+    /// right. Reads memory alone.
+    package var totals: Totals? {
         guard let words, words[0] == Self.magic, words[Self.counted] == 1 else { return nil }
         var totals = Totals()
         for leaf in 0..<CacheKey.leafCount {
@@ -70,31 +74,86 @@ final class CacheAccount: Sendable {
         return Totals(count: max(0, totals.count), size: max(0, totals.size))
     }
 
+    /// Bytes of its file system that this user may still fill; nil where that is not known.
+    package var freeSize: Int? {
+        var facts = statvfs()
+        guard fstatvfs(directory.descriptor, &facts) == 0 else { return nil }
+        return Int(
+            clamping: UInt64(facts.f_bavail).multipliedReportingOverflow(by: UInt64(facts.f_frsize)).partialValue)
+    }
+
+    // MARK: Noting
+
+    /// Notes images that came or went.
+    ///
+    /// * `blocks`: what they take in blocks, see ``blocks(_:)``; less than 0 where they went.
+    func add(images: Int, blocks: Int, leaf: Int) {
+        words?.add(Int64(images) &* Self.image &+ Int64(blocks), to: Self.firstLeaf + leaf)
+    }
+
+    /// Blocks of 4 KiB that a file of this length takes; at most 128 TiB of them, since a file of nothing but holes may be longer.
+    static func blocks(_ length: Int) -> Int { min(1 << 35, length / block + (length % block > 0 ? 1 : 0)) }
+
     /// Maps the file, which is made where there is none; again where it is not the one that is mapped any more, as after somebody removed
     /// it, cut it short or wrote over it. Where that fails there is no account: whoever asks has to walk.
     func refresh() {
+        guard !directory.isReadOnly else { return }
         let known = mapping.withLock { $0 }
         var status = stat()
-        let isThere = DiskCache.beneath(root, Self.path) { fstatat($0, $1, &status, AT_SYMLINK_NOFOLLOW) } == 0
+        let isThere = directory.beneath(Self.path) { fstatat($0, $1, &status, AT_SYMLINK_NOFOLLOW) } == 0
         if isThere, status.st_ino == known?.inode, status.st_size == Self.wordCount * 8, known?.words[0] == Self.magic {
             return
         }
-        let fresh = Self.map(root, isUnnamed: isUnnamed)
+        let fresh = Self.map(directory)
         mapping.withLock { $0 = fresh }
     }
 
-    /// Sets a leaf to what `count` finds in it. What comes or goes meanwhile makes it count again, a few times at most.
-    /// - Returns: whether nothing changed during the last count.
+    // MARK: Counting
+
+    /// Counts every leaf directory and sets the account right.
     @discardableResult
-    func recount(leaf: Int, _ count: () throws(WebImageError) -> Totals) throws(WebImageError) -> Bool {
-        for _ in 0..<3 {
-            let before = words?[Self.firstLeaf + leaf] ?? 0
-            let found = try count()
-            let word = Int64(found.count) &* Self.image &+ Int64(found.size / Self.block)
-            guard let words else { return true }
-            if words.replace(Self.firstLeaf + leaf, before, with: word) { return true }
+    func recount() throws(WebImageError) -> Totals {
+        var totals = Totals()
+        for leaf in 0..<CacheKey.leafCount {
+            for (_, status) in try recount(leaf: leaf) { totals.add(status) }
         }
-        return false
+        finishCount()
+        return self.totals ?? totals
+    }
+
+    /// Counts one leaf directory and sets its word right. What comes or goes meanwhile makes it count again, a few times at most.
+    /// - Returns: its images.
+    @discardableResult
+    func recount(leaf index: Int) throws(WebImageError) -> [(name: String, status: stat)] {
+        var found: [(name: String, status: stat)] = []
+        for _ in 0..<3 {
+            let before = words?[Self.firstLeaf + index] ?? 0
+            found = try images(leaf: index)
+            var totals = Totals()
+            for (_, status) in found { totals.add(status) }
+            let word = Int64(totals.count) &* Self.image &+ Int64(totals.size / Self.block)
+            guard let words, !words.replace(Self.firstLeaf + index, before, with: word) else { break }
+        }
+        return found
+    }
+
+    /// The images of one leaf directory. What has an image's name and is no file is left out.
+    func images(leaf index: Int) throws(WebImageError) -> [(name: String, status: stat)] {
+        let path = CacheKey.leaf(index)
+        guard let leaf = directory.folder(path) else {
+            // What stands in its place is moved aside by the next that wants an image of it.
+            guard errno == ENOENT || Quarantine.isObstacle(errno) else { throw directory.fault("list \(path)") }
+            return []
+        }
+        var found: [(name: String, status: stat)] = []
+        for name in try directory.names(in: path, length: CacheKey.nameLength) {
+            var status = stat()
+            guard fstatat(leaf.descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0,
+                status.st_mode & S_IFMT == S_IFREG
+            else { continue }
+            found.append((name, status))
+        }
+        return found
     }
 
     /// Every leaf was counted.
@@ -104,6 +163,8 @@ final class CacheAccount: Sendable {
         _ = words.replace(Self.counted, words[Self.counted], with: 1)
     }
 
+    // MARK: File
+
     private var words: SharedCounters? { mapping.withLock { $0?.words } }
 
     /// Blocks as a signed number of 40 bits, so that a sum below 0 takes nothing from the images beside it.
@@ -112,11 +173,10 @@ final class CacheAccount: Sendable {
         return (Int((word &- blocks) >> 40), Int(blocks))
     }
 
-    private static func map(_ root: Int32, isUnnamed: Bool) -> Mapping? {
+    private static func map(_ directory: CacheDirectory) -> Mapping? {
         for _ in 0..<3 {
-            let flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
-            guard let file = OpenFile(clinux_open_beneath(root, path, flags, 0)) else {
-                guard errno == ENOENT, make(root, isUnnamed: isUnnamed) else { return nil }
+            guard let file = directory.open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) else {
+                guard errno == ENOENT, make(directory) else { return nil }
                 continue
             }
             var status = stat()
@@ -128,7 +188,7 @@ final class CacheAccount: Sendable {
                 return Mapping(words: words, inode: status.st_ino)
             }
             // None of ours.
-            guard DiskCache.beneath(root, path, { unlinkat($0, $1, 0) }) == 0 || errno == ENOENT else { return nil }
+            guard directory.removeName(path) == 0 || errno == ENOENT else { return nil }
         }
         return nil
     }
@@ -143,20 +203,18 @@ final class CacheAccount: Sendable {
     }
 
     /// Makes the file: whole and with all its blocks before it has its name.
-    private static func make(_ root: Int32, isUnnamed: Bool) -> Bool {
+    private static func make(_ directory: CacheDirectory) -> Bool {
         var words = [Int64](repeating: 0, count: wordCount)
         words[0] = magic
         (words[1], words[2]) = bootWords
         // Nobody can have stored anything yet that another account has: they all make theirs first.
-        words[counted] = isEmpty(root) ? 1 : 0
-        return words.withUnsafeBytes {
-            DiskCache.makeOnce(path, in: root, $0, mode: 0o666, isUnnamed: isUnnamed, isSynced: false) == 0
-        }
+        words[counted] = isEmpty(directory) ? 1 : 0
+        return words.withUnsafeBytes { directory.makeOnce(path, $0, mode: 0o666, isSynced: false) == 0 }
     }
 
-    private static func isEmpty(_ root: Int32) -> Bool {
-        guard let directory = OpenFile(clinux_open_beneath(root, "v1", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)),
-            let stream = fdopendir(directory.release())
+    private static func isEmpty(_ directory: CacheDirectory) -> Bool {
+        guard let images = directory.open("v1", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+            let stream = fdopendir(images.release())
         else { return false }
         defer { closedir(stream) }
         var names = 0

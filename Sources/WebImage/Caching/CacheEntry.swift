@@ -114,6 +114,12 @@ extension CacheEntry {
         return head.withUnsafeBytes { ImageFormat(sniffing: $0) } ?? .unknown
     }
 
+    /// What the file takes of the disk, in bytes: less than its size where it has holes, more where it does not fill its last block.
+    package var allocatedSize: Int {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? Int(status.st_blocks) * 512 : 0
+    }
+
     /// Gives this very file a second name, whatever has happened to its first one meanwhile.
     /// - Returns: 0 or an errno of link(2); `ENOENT` where its last name has gone.
     package func link(into directory: Int32, as name: String) -> Int32 {
@@ -136,7 +142,7 @@ extension CacheEntry {
             }
             // Somebody cut the file short.
             if piece.isEmpty { return EIO }
-            let code = piece.withUnsafeBytes { OpenFile.write($0, to: file) }
+            let code = OpenFile.write(piece, to: file)
             guard code == 0 else { return code }
             offset += piece.count
         }

@@ -25,11 +25,19 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
     /// `v1/a/b`
     var leaf: String { text(leaf: true, name: false) }
 
-    /// The last 62 digits.
+    /// The last ``nameLength`` digits.
     var name: String { text(leaf: false, name: true) }
 
     /// How many leaf directories there are.
     static let leafCount = 256
+
+    /// Digits of a name in its leaf directory.
+    static let nameLength = 62
+
+    /// `v1/a/b` of a leaf directory's number.
+    static func leaf(_ index: Int) -> String {
+        "v1/\(String(index >> 4, radix: 16))/\(String(index & 15, radix: 16))"
+    }
 
     /// Which one this key has, from 0.
     var leafIndex: Int { Int(digest[0]) }

@@ -48,6 +48,8 @@ public struct CacheRecord: Sendable, Equatable {
     }
 
     static let encodedLength = 64
+    /// A record's own file, where there are no extended attributes, has the image's name and this ending.
+    static let fileSuffix = ".m"
     private static let version: UInt8 = 1
     private static let hasDigest: UInt8 = 1
 

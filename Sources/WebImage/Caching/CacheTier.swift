@@ -27,17 +27,13 @@ enum CacheTier: Sendable {
     /// The image of a key where it is whole; nil where there is none, or something that is no file.
     /// - Throws: `localFault`.
     func entry(forKey key: String, atLeast level: ValidationLevel) throws(WebImageError) -> CacheEntry? {
-        let entry =
-            switch self {
-            case .ours(let disk): try disk.lookup(CacheKey(key), atLeast: level)
-            case .sdWebImage(let folder, let most): try folder.entry(forKey: key, level: level, most: most)
-            }
-        guard let entry, entry.isWhole else { return nil }
         switch self {
-        case .ours(let disk): disk.writeOut.found(changedAt: entry.changedAt)
-        case .sdWebImage(let folder, _): folder.writeOut.found(changedAt: entry.changedAt)
+        case .ours(let disk): return try disk.images.find(CacheKey(key), atLeast: level)
+        case .sdWebImage(let folder, let most):
+            guard let entry = try folder.entry(forKey: key, level: level, most: most), entry.isWhole else { return nil }
+            folder.writeOut.found(changedAt: entry.changedAt)
+            return entry
         }
-        return entry
     }
 
     /// Writes out what was found here and may not be on its disk yet; false where there is no such image.

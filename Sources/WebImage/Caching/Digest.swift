@@ -89,6 +89,11 @@ public struct Digest: Sendable, Hashable, CustomStringConvertible {
         value &+ UInt8(ascii: "0") &+ (value > 9 ? UInt8(ascii: "a") - UInt8(ascii: "9") - 1 : 0)
     }
 
+    /// Whether a byte is a lower-case hexadecimal digit.
+    static func isDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    }
+
     private static func value(_ digit: UInt8) -> UInt8? {
         switch digit {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")

@@ -1,5 +1,5 @@
 /// Where an image cache keeps images beyond its memory, in place of its directory (SDImageCacheConfig's `diskCacheClass`, SDDiskCache): a
-/// database, a store over a network, a ``DiskCache`` with something before it.
+/// database, a store over a network, a ``DirectoryImageStore`` with something before it.
 ///
 /// It gets images that have been verified. What it gives back counts only as far as its bytes prove it: they have to be those of the record
 /// that came with them, or are verified anew; what is damaged is removed and is a miss.

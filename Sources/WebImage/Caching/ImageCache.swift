@@ -38,7 +38,7 @@ public final class ImageCache: Sendable {
     }
 
     /// What has the images: the configuration's `diskStore`, or ``disk``.
-    public var store: any DiskImageStore { configuration.diskStore ?? disk }
+    public var store: any DiskImageStore { configuration.diskStore ?? DirectoryImageStore(disk) }
 
     /// The key of an image (SDWebImageManager's `cacheKeyForURL:`).
     public func key(for url: String) -> String { cacheKeyFilter?(url) ?? url }
@@ -89,13 +89,13 @@ extension ImageCache {
         _ key: String, atLeast level: ValidationLevel, unverifiable: UnverifiableFormats = .skip, coder: ImageCoder
     ) throws(WebImageError) -> FoundImage? {
         if let store = configuration.diskStore { return try find(key, in: store, level, unverifiable, coder) }
-        guard let entry = try disk.lookup(forKey: key, atLeast: level) else { return nil }
+        guard let entry = try disk.find(forKey: key, atLeast: level) else { return nil }
         if !entry.needsVerification, let record = entry.record {
             return FoundImage(place: .file(entry), info: ImageInfo(record), bytes: nil)
         }
-        let call = disk.calls.begin()
+        let call = disk.folder.calls.begin()
         let read = Result { () throws(WebImageError) in try entry.bytes() }
-        disk.calls.end(call)
+        disk.folder.calls.end(call)
         let bytes = try read.get()
         let info: ImageInfo
         do throws(WebImageError) {
@@ -105,11 +105,11 @@ extension ImageCache {
         } catch {
             if error.code == .localFault { throw error }
             guard error.code == .badImageData else { return nil }
-            disk.moveAside(entry)
+            disk.images.moveAside(entry)
             return nil
         }
         // What was kept although it cannot be verified passes no more than before.
-        if entry.record.map({ $0.level < info.level }) ?? true { _ = try disk.raise(entry, to: info) }
+        if entry.record.map({ $0.level < info.level }) ?? true { _ = try disk.images.raise(entry, to: info) }
         return FoundImage(place: .file(entry), info: info, bytes: bytes)
     }
 
@@ -158,7 +158,7 @@ extension ImageCache {
     /// Takes a damaged image out of the way: from now on it is a miss.
     func discard(_ found: FoundImage, _ key: String) throws(WebImageError) {
         switch found.place {
-        case .file(let entry): disk.moveAside(entry)
+        case .file(let entry): disk.images.moveAside(entry)
         case .stored: try configuration.diskStore?.remove(forKey: key)
         }
     }
@@ -166,7 +166,7 @@ extension ImageCache {
     /// Whether there is an image that passed at least this level, by its record alone.
     func has(_ key: String, atLeast level: ValidationLevel) throws(WebImageError) -> Bool {
         guard let store = configuration.diskStore else {
-            return try disk.lookup(forKey: key, atLeast: level).map { !$0.needsVerification } ?? false
+            return try disk.find(forKey: key, atLeast: level).map { !$0.needsVerification } ?? false
         }
         guard let record = try store.image(forKey: key)?.record else { return false }
         return record.digest != nil && record.level >= level
@@ -175,7 +175,7 @@ extension ImageCache {
     /// The digest of what is there, whatever state it is in.
     func digest(forKey key: String) throws(WebImageError) -> Digest? {
         guard let store = configuration.diskStore else {
-            return try disk.lookup(forKey: key, atLeast: .none)?.knownDigest()
+            return try disk.find(forKey: key, atLeast: .none)?.knownDigest()
         }
         return try store.image(forKey: key)?.body.withUnsafeBytes { bytes throws(WebImageError) in
             SHA256.hash(bytes)
@@ -242,7 +242,7 @@ extension ImageCache {
     public func cachePath(forKey key: String?) -> String? { key.flatMap { store.path(forKey: $0) } }
 
     /// Bytes that all images take of the disk, in blocks of 4 KiB; all processes on the cache keep it together, so nothing is read.
-    /// See ``DiskCache/diskUsage()``.
+    /// See ``CacheAccount/usage()``.
     /// - Throws: `localFault`.
     public func totalDiskSize() async throws(WebImageError) -> Int {
         try await pool.run { [self] () throws(WebImageError) in try store.diskUsage().size }
@@ -307,8 +307,8 @@ extension ImageCache {
 
     private func write(_ image: MemoryImage, forKey key: String) throws(WebImageError) {
         let body = ImageBody(image.bytes)
-        let record = CacheRecord(image.info, length: body.count, digest: image.digest, storedAt: WallClock.seconds)
-        try publish(body, record, HTTPValidators(key: key), for: CacheKey(key), forKey: key, replacing: true)
+        try publish(
+            body, CacheRecord(image), HTTPValidators(key: key), for: CacheKey(key), forKey: key, replacing: true)
     }
 }
 
@@ -323,26 +323,10 @@ extension MemoryImage {
     }
 }
 
-extension DiskCache {
-    /// Verifies an image and stores it, in place of the one under its key. Blocks.
-    /// - Returns: what the check found out.
-    /// - Throws: `badImageData` where it is no whole image, nothing is stored then; `localFault`.
-    @discardableResult
-    package func storeVerified(
-        _ data: [UInt8], forKey key: String, level: ValidationLevel, coder: ImageCoder = ImageCoder(),
-        replacing: Bool = true
-    ) throws(WebImageError) -> ImageInfo {
-        let image = try MemoryImage(verifying: data, level: level, coder: coder)
-        try store(image, forKey: key, replacing: replacing)
-        return image.info
-    }
-
-    func store(_ image: MemoryImage, forKey key: String, replacing: Bool = true) throws(WebImageError) {
-        let record = CacheRecord(
-            image.info, length: image.bytes.count, digest: image.digest, storedAt: WallClock.seconds)
-        try storeBesideClearing(
-            ImageBody(image.bytes), for: CacheKey(key), record: record, validators: HTTPValidators(key: key),
-            replacing: replacing)
+extension CacheRecord {
+    /// The record of an image that is stored now.
+    init(_ image: MemoryImage) {
+        self.init(image.info, length: image.bytes.count, digest: image.digest, storedAt: WallClock.seconds)
     }
 }
 
@@ -357,7 +341,7 @@ extension ImageCache {
         replacing: Bool, keepsValidators: Bool = false
     ) throws(WebImageError) {
         guard let store = configuration.diskStore else {
-            try disk.storeBesideClearing(
+            try disk.images.store(
                 body, for: name, record: record, validators: validators, replacing: replacing,
                 keepsValidators: keepsValidators)
             return
@@ -369,7 +353,7 @@ extension ImageCache {
 
     /// Where an image is that was published; nil where the store has no files.
     func publishedPath(_ name: CacheKey, forKey key: String) -> String? {
-        guard let store = configuration.diskStore else { return disk.cachePath(of: name) }
+        guard let store = configuration.diskStore else { return disk.images.path(of: name) }
         return store.path(forKey: key)
     }
 
@@ -381,7 +365,7 @@ extension ImageCache {
     /// What is known of an image for the next request.
     func validators(of found: FoundImage) -> HTTPValidators? {
         switch found.place {
-        case .file(let entry): disk.validators(of: entry)
+        case .file(let entry): disk.images.validators(of: entry)
         case .stored(let image, _): image.validators
         }
     }
@@ -390,10 +374,7 @@ extension ImageCache {
     /// - Returns: false where it is not there any more.
     func renew(_ found: FoundImage, _ validators: HTTPValidators, forKey key: String) throws(WebImageError) -> Bool {
         switch found.place {
-        case .file(let entry):
-            guard try disk.isCurrent(entry) else { return false }
-            try disk.renew(entry, validators: validators)
-            return true
+        case .file(let entry): return try disk.images.renew(entry, validators: validators)
         case .stored(let image, _):
             guard let store = configuration.diskStore, store.contains(key), var record = image.record else {
                 return false
@@ -436,7 +417,7 @@ extension ImageCache {
         }
     }
 
-    /// Removes every image from the disk (`clearDiskOnCompletion:`); memory stays. See ``DiskCache/clear()``, or what the store does.
+    /// Removes every image from the disk (`clearDiskOnCompletion:`); memory stays. See ``ImageFiles/removeAll()``, or what the store does.
     /// - Returns: how many.
     /// - Throws: `localFault`; `cancelled` where the task is.
     @discardableResult

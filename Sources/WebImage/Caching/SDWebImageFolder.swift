@@ -27,7 +27,7 @@ public final class SDWebImageFolder: Sendable {
             if folder >= 0 { folders.append((folder, below)) }
         }
         self.folders = folders
-        guard !folders.isEmpty else { throw DiskCache.fault("open the folder \(path)") }
+        guard !folders.isEmpty else { throw .fileFault("open the folder \(path)") }
     }
 
     deinit { for (folder, _) in folders { close(folder) } }
@@ -46,7 +46,7 @@ public final class SDWebImageFolder: Sendable {
         guard writeOut.isPending(in: folders[0].descriptor) else { return false }
         for (folder, below) in folders {
             let code = writeOut.sync(folder, isReadOnly: true)
-            guard code == 0 else { throw DiskCache.fault("write out \(path)\(below)", code: code) }
+            guard code == 0 else { throw .fileFault("write out \(path)\(below)", code: code) }
         }
         return true
     }
@@ -64,8 +64,8 @@ public final class SDWebImageFolder: Sendable {
             for (folder, below) in folders {
                 let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
                 guard let file = OpenFile(clinux_open_beneath(folder, name, flags, 0)) else {
-                    guard errno == ENOENT || DiskCache.isObstacle(errno) else {
-                        throw DiskCache.fault("read \(path)\(below)/\(name)")
+                    guard errno == ENOENT || Quarantine.isObstacle(errno) else {
+                        throw .fileFault("read \(path)\(below)/\(name)")
                     }
                     continue
                 }

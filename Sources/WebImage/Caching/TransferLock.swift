@@ -18,7 +18,7 @@ package final class TransferLock: Sendable {
     /// Since when a byte that another process has is asked for.
     private let contended = Locked<[TransferLockFiles.Byte: Double]>([:])
     private let files: TransferLockFiles
-    private let directory: String
+    private let directory: CacheDirectory
     private let patience: Duration
     /// The second bytes of the images that this process transfers, locked or not, of transfers that last.
     private let pulses = Locked<[TransferLockFiles.Byte: Bool]>([:])
@@ -33,8 +33,8 @@ package final class TransferLock: Sendable {
     /// * `patience`: the longest wait for another process without a sign of life.
     package init(_ cache: DiskCache, patience: Duration = .seconds(15)) throws(WebImageError) {
         self.patience = patience
-        directory = cache.directory
-        files = try TransferLockFiles(cache)
+        directory = cache.folder
+        files = try TransferLockFiles(directory)
     }
 
     /// The right to transfer an image that nobody transfers now, which is the usual case; nil where somebody does.
@@ -49,7 +49,7 @@ package final class TransferLock: Sendable {
         let code = errno
         gate.leave(byte)
         guard code == EAGAIN || code == EACCES else {
-            throw DiskCache.fault("lock a transfer in the cache \(directory)", code: code)
+            throw directory.fault("lock a transfer", code: code)
         }
         return nil
     }
@@ -145,7 +145,7 @@ package final class TransferLock: Sendable {
         defer { if isWaiting { contended.withLock { $0[byte] = nil } } }
         while !files.tryLock(byte) {
             guard errno == EAGAIN || errno == EACCES else {
-                throw DiskCache.fault("lock a transfer in the cache \(directory)")
+                throw directory.fault("lock a transfer")
             }
             let isLocked = files.isSecondLocked(byte)
             if isLocked != pulse { (pulse, end) = (isLocked, .now + patience) }

@@ -17,13 +17,13 @@ final class TransferLockFiles: Sendable {
     private let files: [Int32]
 
     /// Opens them, and makes those that are missing.
-    init(_ cache: DiskCache) throws(WebImageError) {
+    init(_ directory: CacheDirectory) throws(WebImageError) {
         var files: [Int32] = []
         for index in 0..<CacheKey.lockFileCount {
             let path = ".prefetch/locks/\(String(index, radix: 16))"
-            let file = clinux_open_beneath(cache.root, path, O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
+            let file = clinux_open_beneath(directory.descriptor, path, O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
             guard file >= 0 else {
-                let error = cache.fault("open a lock file")
+                let error = directory.fault("open a lock file")
                 for file in files { close(file) }
                 throw error
             }

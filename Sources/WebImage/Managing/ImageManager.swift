@@ -62,13 +62,13 @@ public final class ImageManager: ImageLoading {
         self.configuration = configuration
         var downloads = downloads
         let disk = cache.disk
-        downloads.openTemporaryFile = { () throws(WebImageError) in try disk.openTemporaryFile() }
+        downloads.openTemporaryFile = { () throws(WebImageError) in try disk.temporaryFiles.open() }
         downloads.inspectHeader = { bytes throws(WebImageError) in try coder.inspectHeader(bytes) }
         let threads = configuration.threads > 0 ? configuration.threads : max(2, Processors.count)
         let pool = ThreadPool(threads: threads, name: "verify")
         self.pool = pool
         downloads.filePool = pool
-        downloads.fileCalls = disk.calls
+        downloads.fileCalls = disk.folder.calls
         downloader = try ImageDownloader(configuration: downloads)
         pipeline = LoadPipeline(cache: cache, downloader: downloader, coder: coder, decryptor: configuration.decryptor)
     }

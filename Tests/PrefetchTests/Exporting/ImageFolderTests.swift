@@ -16,8 +16,8 @@ struct ImageFolderTests {
         let entries = try images.enumerated().map { index, bytes in
             let record = CacheRecord(
                 level: .decode, format: .png, width: 1, height: 1, length: bytes.count, digest: nil, storedAt: 1)
-            try cache.store(ImageBody(bytes), for: CacheKey("\(index)"), record: record)
-            return try #require(try cache.lookup(CacheKey("\(index)")))
+            try cache.images.store(ImageBody(bytes), for: CacheKey("\(index)"), record: record)
+            return try #require(try cache.images.find(CacheKey("\(index)")))
         }
         return (cache, entries)
     }
@@ -142,7 +142,7 @@ struct ImageFolderTests {
         let png = GeneratedImage.png(seed: 1, width: 4, height: 4)
         fwrite(png, 1, png.count, file)
         fclose(file)
-        let entry = try #require(try cache.lookup(CacheKey("x"), atLeast: .none))
+        let entry = try #require(try cache.images.find(CacheKey("x"), atLeast: .none))
         #expect(entry.record == nil && entry.format == .png)
         let line = ExportedLine(BatchResults.Line(line: 1, url: "x", outcome: .hit), entry)
         #expect(line.image == .init(path: path, bytes: png.count))

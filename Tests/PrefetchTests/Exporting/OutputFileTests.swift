@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Prefetch
+@testable import WebImage
 
 @Suite("Files of results", .timeLimit(.minutes(1)))
 struct OutputFileTests {
@@ -78,20 +79,20 @@ struct OutputFileTests {
         let open = try #require(OpenFolder(folder.path))
         do {
             let file = try #require(TemporaryFile(in: open, isUnnamed: isUnnamed))
-            #expect(TemporaryFile.write([1, 2], to: file.descriptor) == 0)
+            #expect(OpenFile.write([1, 2], to: file.descriptor) == 0)
             #expect(folder.contents().count == (isUnnamed ? 0 : 1))
         }
         #expect(folder.contents() == [])
         folder.write([7], to: "taken")
         do {
             let file = try #require(TemporaryFile(in: open, isUnnamed: isUnnamed))
-            #expect(TemporaryFile.write([1, 2], to: file.descriptor) == 0)
+            #expect(OpenFile.write([1, 2], to: file.descriptor) == 0)
             #expect(file.publish(as: "taken") == EEXIST)
             #expect(file.publish(as: "new") == 0)
         }
         do {
             let file = try #require(TemporaryFile(in: open, isUnnamed: isUnnamed))
-            #expect(TemporaryFile.write([3], to: file.descriptor) == 0)
+            #expect(OpenFile.write([3], to: file.descriptor) == 0)
             #expect(file.publish(replacing: "taken") == 0)
         }
         #expect(folder.read("new") == [1, 2] && folder.read("taken") == [3])

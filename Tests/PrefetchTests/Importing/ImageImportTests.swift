@@ -36,8 +36,10 @@ struct ImageImportTests {
         let source = ImageSource.sdWebImage(try SDWebImageFolder(path: folder.path("old"), layout: layout))
         let tally = try await work.run(source, list: list)
         #expect(tally == ImageImport.Tally(stored: 100))
-        #expect(try disk.totalCount == 100)
-        for (index, url) in urls.enumerated() { #expect(try disk.data(forKey: url) == image(index)) }
+        #expect(try disk.audit.count().images == 100)
+        for (index, url) in urls.enumerated() {
+            #expect(try disk.find(forKey: url, atLeast: .none)?.bytes() == image(index))
+        }
         #expect(folder.contents().filter { $0.hasPrefix("old") } == before)
         #expect(try await work.run(source, list: list) == ImageImport.Tally(present: 100))
     }
@@ -55,7 +57,7 @@ struct ImageImportTests {
         let list = try URLList(path: write(zip(urls, digests).map { "\($0)\t\($1)" }))
         let disk = try DiskCache(directory: folder.path("cache"))
         // Other bytes than the list says: the file takes their place.
-        _ = try disk.storeVerified(image(9), forKey: urls[2], level: .decode)
+        _ = try disk.images.storeVerified(image(9), forKey: urls[2], level: .decode)
         let refused = Locked<[String]>([])
         let work = ImageImport(into: disk, rule: .url, level: .decode, most: 1 << 20) { name, _ in
             refused.withLock { $0.append(name) }
@@ -63,7 +65,7 @@ struct ImageImportTests {
         let tally = try await work.run(.numbered(try NumberedFolder(path: folder.path)), list: list)
         #expect(tally == ImageImport.Tally(stored: 2, refused: 1))
         #expect(refused.withLock { $0 } == ["00002.png"])
-        #expect(try disk.data(forKey: urls[1]) == nil)
-        #expect(try disk.data(forKey: urls[2]) == image(2))
+        #expect(try disk.find(forKey: urls[1], atLeast: .none)?.bytes() == nil)
+        #expect(try disk.find(forKey: urls[2], atLeast: .none)?.bytes() == image(2))
     }
 }

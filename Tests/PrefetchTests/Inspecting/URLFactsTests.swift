@@ -74,14 +74,14 @@ struct URLFactsTests {
         let f = try await QueueFixture()
         let cache = try DiskCache(directory: folder.path("c"))
         let record = CacheRecord(level: .decode, format: .png, width: 2, height: 3, length: 3, digest: nil, storedAt: 9)
-        try cache.store(ImageBody([1, 2, 3]), for: CacheKey("k"), record: record)
+        try cache.images.store(ImageBody([1, 2, 3]), for: CacheKey("k"), record: record)
         func read(_ key: String) async throws -> URLFacts {
             try await URLFacts.read("http://h/1", key: key, queue: f.queue, cache: cache, batches: 1)
         }
         let facts = try await read("k")
         #expect(facts.image?.record == record && facts.isKnown)
         #expect(try await read("http://h/1").isKnown == false)
-        try cache.store(ImageBody([1, 2, 3]), for: CacheKey("loop"), record: record)
+        try cache.images.store(ImageBody([1, 2, 3]), for: CacheKey("loop"), record: record)
         let path = folder.path("c/\(CacheKey("loop").path)")
         #expect(unlink(path) == 0 && symlink("target", path) == 0)
         #expect(try await read("loop").image == nil)

@@ -37,7 +37,7 @@ struct HeldWorkerTests {
             (0..<64).map { fixture.origin.url("/slow/\($0).png") }, to: queue, jobSize: 8)
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(4)
-        let calls = worker.context.manager.cache.disk.calls
+        let calls = worker.context.manager.cache.disk.folder.calls
         let call = calls.begin()
         // A lease and more: nobody is told of that.
         try await Task.sleep(for: .milliseconds(1800))

@@ -18,7 +18,7 @@ struct CacheAccountTests {
     }
 
     private func store(_ index: Int, in cache: DiskCache) throws {
-        try cache.store(ImageBody(bytes(index)), for: CacheKey("\(index)"), record: record(bytes(index)))
+        try cache.images.store(ImageBody(bytes(index)), for: CacheKey("\(index)"), record: record(bytes(index)))
     }
 
     /// What du counts, in files.
@@ -34,7 +34,7 @@ struct CacheAccountTests {
     }
 
     private func expectTrue(_ cache: DiskCache, sourceLocation: SourceLocation = #_sourceLocation) throws {
-        let (known, real) = (try cache.diskUsage(), used())
+        let (known, real) = (try cache.account.usage(), used())
         #expect(known.count == real.count, sourceLocation: sourceLocation)
         #expect(abs(known.size - real.size) * 100 <= real.size, sourceLocation: sourceLocation)
     }
@@ -43,25 +43,25 @@ struct CacheAccountTests {
     func everything() throws {
         // An instance shares nothing with another but the directory, as two processes would.
         let (first, second) = (try cache(), try cache())
-        #expect(first.knownSize == 0)
+        #expect(first.account.totals?.size == 0)
         for index in 0..<200 { try store(index, in: index % 2 == 0 ? first : second) }
         try expectTrue(first)
-        #expect(first.knownSize == second.knownSize)
+        #expect(first.account.totals?.size == second.account.totals?.size)
         // There already; then other bytes in their place.
         try store(7, in: second)
-        try second.store(ImageBody(bytes(900)), for: CacheKey("7"), record: record(bytes(900)), replacing: true)
+        try second.images.store(ImageBody(bytes(900)), for: CacheKey("7"), record: record(bytes(900)), replacing: true)
         try expectTrue(first)
-        for index in 0..<50 { try second.remove(CacheKey("\(index)")) }
-        try second.remove(CacheKey("3"))
+        for index in 0..<50 { try second.images.remove(CacheKey("\(index)")) }
+        try second.images.remove(CacheKey("3"))
         try expectTrue(first)
-        damage(first.cachePath(forKey: "60"), length: 0)
-        #expect(try first.lookup(CacheKey("60")) == nil)
+        damage(first.images.path(of: CacheKey("60")), length: 0)
+        #expect(try first.images.find(CacheKey("60")) == nil)
         // The file had no blocks any more, and the account could not know.
-        #expect(try second.diskUsage().count == used().count)
-        _ = try second.sweep(SweepRules())
+        #expect(try second.account.usage().count == used().count)
+        _ = try second.sweep.run(SweepRules())
         try expectTrue(first)
-        #expect(try first.clear() == used().count + 149)
-        #expect(try second.diskUsage() == (0, 0))
+        #expect(try first.images.removeAll() == used().count + 149)
+        #expect(try second.account.usage() == (0, 0))
     }
 
     @Test("Many writers at once lose nothing")
@@ -74,7 +74,7 @@ struct CacheAccountTests {
                     for index in 0..<300 {
                         // Some in all three, some each their own; what went may come again.
                         try store(index % 3 == 0 ? index : index * 10 + number, in: cache)
-                        if index % 5 == 0 { try cache.remove(CacheKey("\(index)")) }
+                        if index % 5 == 0 { try cache.images.remove(CacheKey("\(index)")) }
                     }
                 }
             }
@@ -102,9 +102,9 @@ struct CacheAccountTests {
             directory.write([1, 2, 3], to: ".prefetch/account")
         }
         let other = try cache()
-        #expect(other.knownSize == nil)
+        #expect(other.account.totals?.size == nil)
         try expectTrue(other)
-        #expect(other.knownSize != nil)
+        #expect(other.account.totals?.size != nil)
         // Whoever had the old one finds that out when it is asked, and counts on the new one from then on.
         try expectTrue(writer)
         try store(100, in: writer)
@@ -115,12 +115,11 @@ struct CacheAccountTests {
     func drift() throws {
         let cache = try cache()
         for index in 1...20 { try store(index, in: cache) }
-        let account = try #require(cache.account)
         // More blocks went than ever came.
-        account.add(images: 0, blocks: -1_000, leaf: CacheKey("5").leafIndex)
-        #expect(try cache.diskUsage().count == 20)
-        #expect(cache.knownSize == 0)
-        #expect(try cache.sweep(SweepRules())?.remaining.count == 20)
+        cache.account.add(images: 0, blocks: -1_000, leaf: CacheKey("5").leafIndex)
+        #expect(try cache.account.usage().count == 20)
+        #expect(cache.account.totals?.size == 0)
+        #expect(try cache.sweep.run(SweepRules())?.remaining.count == 20)
         try expectTrue(cache)
     }
 
@@ -143,12 +142,12 @@ struct CacheAccountTests {
         let (first, second) = (try cache(), try cache())
         for index in 0..<10 { try store(index, in: first) }
         try write([(8 + CacheKey("3").leafIndex, word)])
-        #expect(first.knownSize == nil && second.known() == nil)
+        #expect(first.account.totals?.size == nil && second.account.totals == nil)
         try store(11, in: second)
         try expectTrue(first)
-        #expect(second.knownTotals?.count == 11)
+        #expect(second.account.totals?.count == 11)
         try write((0..<256).map { (8 + $0, word) })
-        #expect(try second.sweep(SweepRules())?.remaining.count == 11)
+        #expect(try second.sweep.run(SweepRules())?.remaining.count == 11)
         try expectTrue(second)
     }
 
@@ -161,12 +160,13 @@ struct CacheAccountTests {
                 let bytes = try #require(directory.read(".prefetch/account"))
                 let before = (0..<8).reduce(UInt64(0)) { $0 | UInt64(bytes[word * 8 + $1]) << (8 * UInt64($1)) }
                 try write([(word, before ^ 1 << UInt64(bit))])
-                _ = cache.knownTotals
+                _ = cache.account.totals
                 try store(5, in: cache)
-                _ = try cache.diskUsage()
-                #expect(try cache.sweep(SweepRules(maxSize: 1 << 40))?.remaining.count == 5, "word \(word), bit \(bit)")
+                _ = try cache.account.usage()
+                #expect(
+                    try cache.sweep.run(SweepRules(maxSize: 1 << 40))?.remaining.count == 5, "word \(word), bit \(bit)")
                 try expectTrue(cache)
-                try cache.remove(CacheKey("5"))
+                try cache.images.remove(CacheKey("5"))
             }
         }
     }
@@ -181,8 +181,8 @@ struct CacheAccountTests {
             #expect(truncate(directory.path(".prefetch/account"), off_t(length)) == 0)
             for (index, cache) in caches.enumerated() {
                 try store(100 + 10 * round + index, in: cache)
-                _ = cache.knownTotals
-                try cache.remove(CacheKey("\(10 * round + index)"))
+                _ = cache.account.totals
+                try cache.images.remove(CacheKey("\(10 * round + index)"))
             }
             for cache in caches { try expectTrue(cache) }
         }
@@ -193,21 +193,21 @@ struct CacheAccountTests {
         let cache = try cache()
         for index in 0..<4 {
             try store(index, in: cache)
-            let path = cache.cachePath(forKey: "\(index)")
+            let path = cache.images.path(of: CacheKey("\(index)"))
             #expect(chmod(path, 0o600) == 0)
             // As long as the file system can have it.
             _ = [Int64.max, 8 << 40, 15 << 40, 1 << 40].first { truncate(path, off_t($0)) == 0 }
             let times = [timespec(tv_sec: index == 0 ? .max : index == 1 ? .min : 20_000_000_000, tv_nsec: 0)]
             #expect(utimensat(AT_FDCWD, path, times + times, 0) == 0)
         }
-        #expect(try cache.diskUsage().count == 4)
-        _ = try cache.totalSize
+        #expect(try cache.account.usage().count == 4)
+        _ = try cache.audit.count().bytes
         var rules = SweepRules(maxAge: 1)
         rules.isDryRun = true
-        let report = try #require(try cache.sweep(rules))
+        let report = try #require(try cache.sweep.run(rules))
         #expect(report.expired.count + report.remaining.count >= 4)
-        #expect(try cache.sweep(SweepRules(maxSize: 1 << 30)) != nil)
-        for index in 0..<4 { #expect(try cache.lookup(CacheKey("\(index)")) == nil) }
+        #expect(try cache.sweep.run(SweepRules(maxSize: 1 << 30)) != nil)
+        for index in 0..<4 { #expect(try cache.images.find(CacheKey("\(index)")) == nil) }
     }
 
     @Test("A cache that is only read is walked")
@@ -215,9 +215,9 @@ struct CacheAccountTests {
         for index in 0..<5 { try store(index, in: try cache()) }
         let reader = try DiskCache(
             directory: directory.path, configuration: DiskCache.Configuration(isReadOnly: true))
-        #expect(reader.knownSize == nil)
+        #expect(reader.account.totals?.size == nil)
         try expectTrue(reader)
-        let error = #expect(throws: WebImageError.self) { try reader.sweep(SweepRules(maxAge: 0)) }
+        let error = #expect(throws: WebImageError.self) { try reader.sweep.run(SweepRules(maxAge: 0)) }
         #expect(error?.underlyingCode == EROFS)
     }
 }

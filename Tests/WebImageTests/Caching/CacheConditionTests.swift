@@ -11,24 +11,24 @@ struct CacheConditionTests {
     @Test("A cache has one id for all who open it, another than any other cache")
     func identity() throws {
         let first = try DiskCache(directory: directory.path("a"))
-        let id = try #require(first.id)
+        let id = try #require(first.folder.id)
         #expect(id.utf8.count == 32)
-        #expect(try DiskCache(directory: directory.path("a")).id == id)
-        #expect(try DiskCache(directory: directory.path("a"), configuration: .init(isReadOnly: true)).id == id)
-        #expect(try DiskCache(directory: directory.path("b")).id != id)
+        #expect(try DiskCache(directory: directory.path("a")).folder.id == id)
+        #expect(try DiskCache(directory: directory.path("a"), configuration: .init(isReadOnly: true)).folder.id == id)
+        #expect(try DiskCache(directory: directory.path("b")).folder.id != id)
         #expect(rename(directory.path("a"), directory.path("c")) == 0)
-        #expect(first.id == id)
+        #expect(first.folder.id == id)
         // Somebody's nonsense is none.
         #expect(unlink(directory.path("b/.prefetch/id")) == 0)
         directory.write(Array("zz\n".utf8), to: "b/.prefetch/id")
-        #expect(try DiskCache(directory: directory.path("b")).id == nil)
+        #expect(try DiskCache(directory: directory.path("b")).folder.id == nil)
     }
 
     @Test("Processes that open a new cache at the same moment agree on its id")
     func race() async throws {
         let path = directory.path("cache")
         let ids = try await withThrowingTaskGroup(of: String?.self) { group in
-            for _ in 0..<16 { group.addTask { try DiskCache(directory: path).id } }
+            for _ in 0..<16 { group.addTask { try DiskCache(directory: path).folder.id } }
             return try await group.reduce(into: Set<String?>()) { $0.insert($1) }
         }
         #expect(ids.count == 1 && !ids.contains(nil))
@@ -40,7 +40,7 @@ struct CacheConditionTests {
         let cache = try DiskCache(directory: directory.path("cache"))
         let before = directory.contents()
         let condition = try cache.condition()
-        #expect(condition.hasHardLinks && condition.id == cache.id && condition.warnings == [])
+        #expect(condition.hasHardLinks && condition.id == cache.folder.id && condition.warnings == [])
         #expect(condition.freeSize ?? 0 > 0)
         #expect(directory.contents() == before)
         let poor = try DiskCache(directory: directory.path("cache"), configuration: CacheMode.poorest.configuration())

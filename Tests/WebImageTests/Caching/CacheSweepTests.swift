@@ -34,13 +34,13 @@ struct CacheSweepTests {
     private func fill(_ cache: DiskCache, _ count: Int) throws {
         for index in 0..<count {
             let bytes = [UInt8](repeating: UInt8(index), count: 5000)
-            try cache.store(ImageBody(bytes), for: CacheKey("\(index)"), record: record(bytes))
-            age(cache.cachePath(forKey: "\(index)"), accessed: index * hour, modified: index * hour)
+            try cache.images.store(ImageBody(bytes), for: CacheKey("\(index)"), record: record(bytes))
+            age(cache.images.path(of: CacheKey("\(index)")), accessed: index * hour, modified: index * hour)
         }
     }
 
     private func left(_ cache: DiskCache, of count: Int) -> [Int] {
-        (0..<count).filter { cache.containsData(forKey: "\($0)") }
+        (0..<count).filter { cache.existingPath(forKey: "\($0)") != nil }
     }
 
     @Test("What is too old goes first, then the oldest until it is less than half", arguments: CacheMode.allCases)
@@ -72,7 +72,7 @@ struct CacheSweepTests {
         try fill(disk, 3)
         var configuration = ImageCache.Configuration()
         configuration.maxDiskAge = -1
-        age(disk.cachePath(forKey: "2"), modified: 100_000_000)
+        age(disk.images.path(of: CacheKey("2")), modified: 100_000_000)
         let never = try ImageCache(directory: directory.path, configuration: configuration)
         #expect(try await never.deleteOldFiles()?.remaining.count == 3)
         configuration.maxDiskAge = 0
@@ -89,33 +89,33 @@ struct CacheSweepTests {
     func dates(type: DiskCache.ExpireType, stay: [String]) throws {
         let cache = try cache(type)
         for name in ["accessed", "modified"] {
-            try cache.store(ImageBody([1]), for: CacheKey(name), record: record([1]))
+            try cache.images.store(ImageBody([1]), for: CacheKey(name), record: record([1]))
         }
-        age(cache.cachePath(forKey: "accessed"), accessed: 2 * hour)
-        age(cache.cachePath(forKey: "modified"), modified: 2 * hour)
-        #expect(try cache.sweep(SweepRules(maxAge: Double(hour))) != nil)
-        #expect(["accessed", "modified"].filter { cache.containsData(forKey: $0) } == stay)
+        age(cache.images.path(of: CacheKey("accessed")), accessed: 2 * hour)
+        age(cache.images.path(of: CacheKey("modified")), modified: 2 * hour)
+        #expect(try cache.sweep.run(SweepRules(maxAge: Double(hour))) != nil)
+        #expect(["accessed", "modified"].filter { cache.existingPath(forKey: $0) != nil } == stay)
     }
 
     @Test("A lookup sets an access date older than an hour, where that date counts; asking sets none")
     func access() throws {
         let cache = try cache(.accessDate)
-        try cache.store(ImageBody([1]), for: CacheKey("a"), record: record([1]))
-        let path = cache.cachePath(forKey: "a")
+        try cache.images.store(ImageBody([1]), for: CacheKey("a"), record: record([1]))
+        let path = cache.images.path(of: CacheKey("a"))
         func accessed() -> Int {
             var status = stat()
             return stat(path, &status) == 0 ? time(nil) - status.st_atim.tv_sec : -1
         }
         // Younger than what relatime itself would set anew, a day, and than the modification date.
         age(path, accessed: 2 * hour, modified: 3 * hour)
-        #expect(cache.containsData(forKey: "a") && accessed() >= 2 * hour)
-        _ = try #require(try cache.lookup(CacheKey("a")))
+        #expect(cache.existingPath(forKey: "a") != nil && accessed() >= 2 * hour)
+        _ = try #require(try cache.images.find(CacheKey("a")))
         #expect((0..<60).contains(accessed()))
         age(path, accessed: hour / 2, modified: 3 * hour)
-        _ = try #require(try cache.lookup(CacheKey("a")))
+        _ = try #require(try cache.images.find(CacheKey("a")))
         #expect(accessed() >= hour / 2)
         age(path, accessed: 2 * hour, modified: 3 * hour)
-        _ = try self.cache().lookup(CacheKey("a"))
+        _ = try self.cache().images.find(CacheKey("a"))
         #expect(accessed() >= 2 * hour)
     }
 
@@ -128,38 +128,38 @@ struct CacheSweepTests {
         directory.write([1, 0, 0, 0, 0, 0, 0, 0], to: ".prefetch/busy/1-dead")
         var protection: CacheProtection? = try CacheProtection(cache)
         try protection?.set(since: Double(time(nil)) - 100)
-        let spared = try #require(try cache.sweep(SweepRules(maxAge: 0)))
+        let spared = try #require(try cache.sweep.run(SweepRules(maxAge: 0)))
         #expect(spared.spared.count == 6 && spared.remaining.count == 6 && spared.expired.count == 0)
         #expect(directory.contents().filter { $0.hasPrefix(".prefetch/busy/") }.count == 2)
-        let bySize = try #require(try cache.sweep(SweepRules(maxSize: 8192)))
+        let bySize = try #require(try cache.sweep.run(SweepRules(maxSize: 8192)))
         #expect(bySize.spared.count == 6 && bySize.evicted.count == 0)
         try protection?.set(since: nil)
-        #expect(try cache.sweep(SweepRules(maxAge: Double(4 * hour)))?.expired.count == 2)
+        #expect(try cache.sweep.run(SweepRules(maxAge: Double(4 * hour)))?.expired.count == 2)
         try protection?.set(since: Double(time(nil)) - 100)
         protection = nil
-        #expect(try cache.sweep(SweepRules(maxAge: 0))?.expired.count == 4)
+        #expect(try cache.sweep.run(SweepRules(maxAge: 0))?.expired.count == 4)
         #expect(directory.contents().filter { $0.hasPrefix(".prefetch/busy/") } == [".prefetch/busy/"])
     }
 
     @Test("Only what came before a batch goes, however old its dates say it is")
     func sinceAMoment() throws {
         let cache = try cache()
-        try cache.store(ImageBody([1]), for: CacheKey("before"), record: record([1]))
+        try cache.images.store(ImageBody([1]), for: CacheKey("before"), record: record([1]))
         var status = stat()
-        #expect(stat(cache.cachePath(forKey: "before"), &status) == 0)
+        #expect(stat(cache.images.path(of: CacheKey("before")), &status) == 0)
         let stored = Double(status.st_ctim.tv_sec) + Double(status.st_ctim.tv_nsec) / 1e9
         let protection = try CacheProtection(cache)
         try protection.set(since: stored + 0.001)
         // File systems keep time in ticks of the kernel.
         repeat {
-            try cache.remove(CacheKey("after"))
-            try cache.store(ImageBody([2]), for: CacheKey("after"), record: record([2]))
-            #expect(stat(cache.cachePath(forKey: "after"), &status) == 0)
+            try cache.images.remove(CacheKey("after"))
+            try cache.images.store(ImageBody([2]), for: CacheKey("after"), record: record([2]))
+            #expect(stat(cache.images.path(of: CacheKey("after")), &status) == 0)
         } while Double(status.st_ctim.tv_sec) + Double(status.st_ctim.tv_nsec) / 1e9 <= stored + 0.002
-        age(cache.cachePath(forKey: "after"), accessed: 9 * hour, modified: 9 * hour)
-        let report = try #require(try cache.sweep(SweepRules(maxAge: 0)))
+        age(cache.images.path(of: CacheKey("after")), accessed: 9 * hour, modified: 9 * hour)
+        let report = try #require(try cache.sweep.run(SweepRules(maxAge: 0)))
         #expect(report.expired.count == 1 && report.spared.count == 1)
-        #expect(!cache.containsData(forKey: "before") && cache.containsData(forKey: "after"))
+        #expect(cache.existingPath(forKey: "before") == nil && cache.existingPath(forKey: "after") != nil)
         withExtendedLifetime(protection) {}
     }
 
@@ -167,10 +167,10 @@ struct CacheSweepTests {
     func reader() throws {
         let cache = try cache()
         try fill(cache, 1)
-        let entry = try #require(try cache.lookup(CacheKey("0")))
-        #expect(try cache.sweep(SweepRules(maxAge: 0))?.expired.count == 1)
+        let entry = try #require(try cache.images.find(CacheKey("0")))
+        #expect(try cache.sweep.run(SweepRules(maxAge: 0))?.expired.count == 1)
         #expect(try entry.bytes() == [UInt8](repeating: 0, count: 5000))
-        #expect(try cache.lookup(CacheKey("0")) == nil)
+        #expect(try cache.images.find(CacheKey("0")) == nil)
     }
 
     @Test("One sweep at a time: who comes second returns at once")
@@ -179,9 +179,11 @@ struct CacheSweepTests {
         try fill(cache, 2)
         let other = try self.cache()
         var second: SweepReport?
-        let first = try cache.sweep(SweepRules(maxAge: 0)) { _ in second = try? other.sweep(SweepRules(maxAge: 0)) }
+        let first = try cache.sweep.run(SweepRules(maxAge: 0)) { _ in
+            second = try? other.sweep.run(SweepRules(maxAge: 0))
+        }
         #expect(first?.expired.count == 2 && second == nil)
-        #expect(try other.sweep(SweepRules(maxAge: 0)) != nil)
+        #expect(try other.sweep.run(SweepRules(maxAge: 0)) != nil)
     }
 
     @Test("What was replaced, or is being transferred, between the look and the removal stays")
@@ -192,15 +194,15 @@ struct CacheSweepTests {
         let transfers = try TransferLock(cache)
         let transfer = try await transfers.acquire(CacheKey("2"))
         let report = try #require(
-            try cache.sweep(SweepRules(maxAge: 0)) { image in
-                guard image.path == cache.cachePath(forKey: "1") else { return }
-                _ = try? cache.store(ImageBody(new), for: CacheKey("1"), record: record(new), replacing: true)
+            try cache.sweep.run(SweepRules(maxAge: 0)) { image in
+                guard image.path == cache.images.path(of: CacheKey("1")) else { return }
+                _ = try? cache.images.store(ImageBody(new), for: CacheKey("1"), record: record(new), replacing: true)
             })
         transfer.release()
         #expect(report.expired.count == 1 && report.spared.count == 2)
-        #expect(try cache.data(forKey: "1") == new)
+        #expect(try cache.find(forKey: "1", atLeast: .none)?.bytes() == new)
         #expect(left(cache, of: 3) == [1, 2])
-        #expect(try cache.diskUsage().count == 2)
+        #expect(try cache.account.usage().count == 2)
     }
 
     @Test("A link in a leaf is neither followed nor counted nor removed; a leaf that is one is passed over")
@@ -208,9 +210,9 @@ struct CacheSweepTests {
         let cache = try cache()
         try fill(cache, 2)
         directory.write([9], to: "outside")
-        let path = cache.cachePath(forKey: "0")
+        let path = cache.images.path(of: CacheKey("0"))
         #expect(unlink(path) == 0 && symlink(directory.path("outside"), path) == 0)
-        let report = try #require(try cache.sweep(SweepRules(maxAge: 0)))
+        let report = try #require(try cache.sweep.run(SweepRules(maxAge: 0)))
         #expect(report.expired.count == 1 && report.remaining.count == 0)
         #expect(directory.read("outside") == [9])
         var status = stat()
@@ -218,7 +220,7 @@ struct CacheSweepTests {
         let leaf = directory.path(CacheKey("0").leaf)
         #expect(rename(leaf, directory.path("moved")) == 0 && symlink(directory.path("moved"), leaf) == 0)
         let moved = directory.contents().filter { $0.hasPrefix("moved/") }
-        #expect(try cache.sweep(SweepRules(maxAge: 0))?.remaining.count == 0)
+        #expect(try cache.sweep.run(SweepRules(maxAge: 0))?.remaining.count == 0)
         #expect(directory.contents().filter { $0.hasPrefix("moved/") } == moved)
     }
 
@@ -242,9 +244,10 @@ struct CacheSweepTests {
         for index in 0..<count {
             let bytes = [UInt8](repeating: 1, count: Int.random(in: 1...30_000, using: &random))
             let name = "\(index)"
-            try cache.store(ImageBody(bytes), for: CacheKey(name), record: record(bytes))
+            try cache.images.store(ImageBody(bytes), for: CacheKey(name), record: record(bytes))
             let image = Image(
-                name: name, path: cache.cachePath(forKey: name), age: 100 * Int.random(in: 1...ages, using: &random),
+                name: name, path: cache.images.path(of: CacheKey(name)),
+                age: 100 * Int.random(in: 1...ages, using: &random),
                 size: (bytes.count + 4095) / 4096 * 4096)
             // The very same date for one age, also where a second passes meanwhile.
             let date = timespec(tv_sec: now - image.age, tv_nsec: 7)
@@ -262,10 +265,10 @@ struct CacheSweepTests {
         }
         var visited: [String] = []
         let report = try #require(
-            try cache.sweep(SweepRules(maxSize: maxSize, targetSize: target)) { visited.append($0.path) })
+            try cache.sweep.run(SweepRules(maxSize: maxSize, targetSize: target)) { visited.append($0.path) })
         #expect(Set(visited) == Set(images.prefix(gone).map(\.path)) && visited.count == gone)
-        #expect(images.filter { !cache.containsData(forKey: $0.name) }.count == gone)
-        #expect(images.prefix(gone).allSatisfy { !cache.containsData(forKey: $0.name) })
+        #expect(images.filter { cache.existingPath(forKey: $0.name) == nil }.count == gone)
+        #expect(images.prefix(gone).allSatisfy { cache.existingPath(forKey: $0.name) == nil })
         #expect(report.evicted == SweepReport.Sum(count: gone, size: total - left))
         #expect(report.remaining == SweepReport.Sum(count: count - gone, size: left))
         #expect(report.spared.count == 0)
@@ -278,13 +281,13 @@ struct CacheSweepTests {
         var first = true
         // 30 have to go; another removes 15 of them at the first of these.
         let report = try #require(
-            try cache.sweep(SweepRules(maxSize: 10 * 8192)) { _ in
+            try cache.sweep.run(SweepRules(maxSize: 10 * 8192)) { _ in
                 guard first else { return }
                 first = false
-                for index in 20..<35 { _ = try? cache.removeData(forKey: "\(index)") }
+                for index in 20..<35 { _ = try? cache.images.remove(CacheKey("\(index)")) }
             })
         #expect(left(cache, of: 40) == Array(0..<10))
-        #expect(try cache.diskUsage().count == 10)
+        #expect(try cache.account.usage().count == 10)
         #expect(report.evicted.count == 15 && report.spared.count == 0)
     }
 
@@ -297,13 +300,13 @@ struct CacheSweepTests {
         rules.removesLitter = true
         rules.isDryRun = true
         var seen: [String] = []
-        let dry = try #require(try cache.sweep(rules) { seen.append($0.path) })
+        let dry = try #require(try cache.sweep.run(rules) { seen.append($0.path) })
         #expect(directory.contents() == before)
         rules.isDryRun = false
         var during: SweepReport?
         var gone: [String] = []
-        let real = try cache.sweep(rules) { image in
-            if gone.isEmpty { during = try? cache.sweep(SweepRules(maxAge: 0), isOver: { false }) }
+        let real = try cache.sweep.run(rules) { image in
+            if gone.isEmpty { during = try? cache.sweep.run(SweepRules(maxAge: 0), isOver: { false }) }
             gone.append(image.path)
         }
         #expect(real == dry && seen == gone && during == nil)
@@ -318,13 +321,13 @@ struct CacheSweepTests {
         directory.write([1], to: "\(leaf)/.t-1-old")
         directory.write([1], to: "\(leaf)/.t-1-new")
         age(directory.path("\(leaf)/.t-1-old"), modified: 2 * hour)
-        cache.moveAside(try #require(try cache.lookup(CacheKey("1"))))
+        cache.images.moveAside(try #require(try cache.images.find(CacheKey("1"))))
         var rules = SweepRules(maxAge: Double(100 * hour))
         rules.removesLitter = true
-        let young = try #require(try cache.sweep(rules))
+        let young = try #require(try cache.sweep.run(rules))
         #expect(young.temporaryFiles == 1 && young.movedAside == 0 && young.expired.count == 0)
         rules.maxAge = 0
-        #expect(try cache.sweep(rules)?.movedAside == 1)
+        #expect(try cache.sweep.run(rules)?.movedAside == 1)
         #expect(
             directory.contents().filter { $0.contains(".t-") || $0.hasPrefix("bad/") } == ["bad/", "\(leaf)/.t-1-new"])
     }
@@ -335,10 +338,10 @@ struct CacheSweepTests {
         try fill(cache, 10)
         var count = 0
         let error = #expect(throws: WebImageError.self) {
-            try cache.sweep(SweepRules(maxAge: 0), visit: { _ in count += 1 }, isOver: { count == 4 })
+            try cache.sweep.run(SweepRules(maxAge: 0), visit: { _ in count += 1 }, isOver: { count == 4 })
         }
         #expect(error?.code == .cancelled)
-        #expect(try cache.diskUsage().count == 6 && cache.totalCount == 6)
+        #expect(try cache.account.usage().count == 6 && cache.audit.count().images == 6)
     }
 
     @Test("While anybody fetches, a sweep keeps to its rate")
@@ -350,7 +353,7 @@ struct CacheSweepTests {
         var rules = SweepRules(maxAge: 0)
         rules.rate = 100
         let began = ContinuousClock.now
-        #expect(try cache.sweep(rules)?.expired.count == 30)
+        #expect(try cache.sweep.run(rules)?.expired.count == 30)
         #expect(ContinuousClock.now - began >= .milliseconds(290))
         withExtendedLifetime(protection) {}
     }

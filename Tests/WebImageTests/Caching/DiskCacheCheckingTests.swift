@@ -19,8 +19,8 @@ struct DiskCacheCheckingTests {
         let cache = try DiskCache(directory: directory.path)
         for index in 0..<count {
             let (bytes, name) = (picture(index), "\(index)")
-            try cache.store(ImageBody(bytes), for: CacheKey(name), record: record(bytes))
-            let path = cache.cachePath(forKey: name)
+            try cache.images.store(ImageBody(bytes), for: CacheKey(name), record: record(bytes))
+            let path = cache.images.path(of: CacheKey(name))
             if index.isMultiple(of: 5) {
                 damage(path, length: 20)
             } else if index.isMultiple(of: 7) {
@@ -35,17 +35,18 @@ struct DiskCacheCheckingTests {
     func order(jobs: Int?) async throws {
         let cache = try filled(300)
         var expected: [CacheFinding] = []
-        let count = try cache.verify(report: { expected.append($0) })
+        let count = try await cache.audit.verify(jobs: 1) { expected.append($0) }
+        #expect(expected.map(\.path) == expected.map(\.path).sorted())
         #expect(count == 300 && expected.count == 60 + 300 / 7 + 1 - 300 / 35 - 1)
         var found: [CacheFinding] = []
-        #expect(try await cache.verify(jobs: jobs) { found.append($0) } == count)
+        #expect(try await cache.audit.verify(jobs: jobs) { found.append($0) } == count)
         #expect(found == expected)
         #expect(found.map(\.path) == found.map(\.path).sorted())
         var mended: [String] = []
-        #expect(try await cache.repair(jobs: jobs) { finding, _ in mended.append(finding.path) } == count)
+        #expect(try await cache.audit.repair(jobs: jobs) { finding, _ in mended.append(finding.path) } == count)
         #expect(mended == expected.map(\.path))
-        #expect(try await cache.verify(jobs: jobs) { Issue.record("\($0)") } == 240)
-        #expect(try cache.diskUsage().count == 240)
+        #expect(try await cache.audit.verify(jobs: jobs) { Issue.record("\($0)") } == 240)
+        #expect(try cache.account.usage().count == 240)
     }
 
     @Test("The bytes are looked at by as many threads at once as there are to be")
@@ -53,7 +54,7 @@ struct DiskCacheCheckingTests {
         let cache = try filled(100)
         let inside = Locked((now: 0, most: 0))
         let all = BlockingLatch()
-        let checked = try await cache.verify(
+        let checked = try await cache.audit.verify(
             jobs: 3,
             check: { _ throws(WebImageError) in
                 let isLast = inside.withLock { inside in
@@ -74,11 +75,11 @@ struct DiskCacheCheckingTests {
     func failure() async throws {
         let cache = try filled(200)
         var all: [CacheFinding] = []
-        _ = try cache.verify(report: { all.append($0) })
+        _ = try await cache.audit.verify(jobs: 1) { all.append($0) }
         let culprit = CacheKey("101")
         var found: [CacheFinding] = []
         let error = await #expect(throws: WebImageError.self) {
-            try await cache.verify(
+            try await cache.audit.verify(
                 jobs: 4,
                 check: { entry throws(WebImageError) in
                     guard entry.key != culprit else { throw WebImageError(.localFault, "no memory") }
@@ -95,7 +96,7 @@ struct DiskCacheCheckingTests {
         let began = Latch()
         let entered = BlockingLatch()
         let task = Task {
-            try await cache.verify(
+            try await cache.audit.verify(
                 jobs: 2,
                 check: { _ throws(WebImageError) in
                     began.open()
@@ -116,23 +117,23 @@ struct DiskCacheCheckingTests {
         let count = 200
         for index in 0..<count {
             let bytes = picture(index)
-            try cache.store(ImageBody(bytes), for: CacheKey("\(index)"), record: record(bytes))
-            damage(cache.cachePath(forKey: "\(index)"), length: 20)
+            try cache.images.store(ImageBody(bytes), for: CacheKey("\(index)"), record: record(bytes))
+            damage(cache.images.path(of: CacheKey("\(index)")), length: 20)
         }
         let pool = ThreadPool(threads: 2, name: "writers")
         let storing = Task(executorPreference: pool) { [directory] in
             let other = try DiskCache(directory: directory.path)
             for index in 0..<count {
-                try other.storeVerified(picture(index), forKey: "\(index)", level: .decode)
+                try other.images.storeVerified(picture(index), forKey: "\(index)", level: .decode)
             }
         }
-        for _ in 0..<5 { _ = try await cache.repair(jobs: 4) { _, _ in } }
+        for _ in 0..<5 { _ = try await cache.audit.repair(jobs: 4) { _, _ in } }
         try await storing.value
         for index in 0..<count {
-            #expect(try cache.lookup(CacheKey("\(index)"))?.standing == .verified, "\(index)")
-            #expect(try cache.data(forKey: "\(index)") == picture(index))
+            #expect(try cache.images.find(CacheKey("\(index)"))?.standing == .verified, "\(index)")
+            #expect(try cache.find(forKey: "\(index)", atLeast: .none)?.bytes() == picture(index))
         }
-        #expect(try await cache.repair(jobs: 4) { finding, _ in Issue.record("\(finding)") } == count)
-        #expect(try cache.diskUsage().count == count)
+        #expect(try await cache.audit.repair(jobs: 4) { finding, _ in Issue.record("\(finding)") } == count)
+        #expect(try cache.account.usage().count == count)
     }
 }

@@ -30,39 +30,39 @@ struct DiskCacheClearTests {
         let empty = directory.contents()
         func fill() throws {
             for index in 0..<40 {
-                try cache.store(ImageBody(bytes(index)), for: CacheKey("\(index)"), record: record(bytes(index)))
+                try cache.images.store(ImageBody(bytes(index)), for: CacheKey("\(index)"), record: record(bytes(index)))
             }
         }
         try fill()
-        let open = try #require(try cache.lookup(CacheKey("7")))
-        #expect(try cache.clear() == 40)
+        let open = try #require(try cache.images.find(CacheKey("7")))
+        #expect(try cache.images.removeAll() == 40)
         // Somebody could be about to use directories that are so young.
         #expect(directory.contents().filter { !$0.hasSuffix("/") } == empty.filter { !$0.hasSuffix("/") })
-        #expect(try cache.totalCount == 0)
+        #expect(try cache.audit.count().images == 0)
         // Whoever has one open keeps it.
         #expect(try open.bytes() == bytes(7))
         try fill()
         age()
-        #expect(try cache.clear() == 40)
+        #expect(try cache.images.removeAll() == 40)
         #expect(directory.contents() == empty)
-        #expect(try cache.clear() == 0)
+        #expect(try cache.images.removeAll() == 0)
         try fill()
-        #expect(try cache.totalCount == 40)
+        #expect(try cache.audit.count().images == 40)
     }
 
     @Test("What is no image of the cache stays: moved aside, on its way, or put there by somebody")
     func strangers() throws {
         let cache = try cache(.full)
         let key = CacheKey("a")
-        try cache.store(ImageBody(bytes(1)), for: key, record: record(bytes(1)))
-        try cache.store(ImageBody(bytes(2)), for: CacheKey("b"), record: record(bytes(2)))
-        cache.moveAside(try #require(try cache.lookup(CacheKey("b"))))
+        try cache.images.store(ImageBody(bytes(1)), for: key, record: record(bytes(1)))
+        try cache.images.store(ImageBody(bytes(2)), for: CacheKey("b"), record: record(bytes(2)))
+        cache.images.moveAside(try #require(try cache.images.find(CacheKey("b"))))
         for name in ["\(key.leaf)/.t-1-abc", "v1/README", "v1/ff", ".prefetch/run.json"] {
             directory.write([1], to: name)
         }
         let moved = try #require(directory.contents().first { $0.hasPrefix("bad/") && $0 != "bad/" })
         age()
-        #expect(try cache.clear() == 1)
+        #expect(try cache.images.removeAll() == 1)
         let left: Set = [
             "CACHEDIR.TAG", "v1/", "v1/README", "v1/ff", "\(key.path.prefix(4))/", "\(key.leaf)/",
             "\(key.leaf)/.t-1-abc", ".prefetch/", ".prefetch/account", ".prefetch/id", ".prefetch/locks/",
@@ -81,7 +81,7 @@ struct DiskCacheClearTests {
         outside.write([1], to: "\(key.leaf.suffix(2))/\(key.name)")
         let before = outside.contents()
         #expect(symlink(outside.path, directory.path(String(key.path.prefix(4)))) == 0)
-        #expect(try cache.clear() == 0)
+        #expect(try cache.images.removeAll() == 0)
         #expect(outside.contents() == before)
     }
 
@@ -97,7 +97,7 @@ struct DiskCacheClearTests {
             age()
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask(executorPreference: pool) {
-                    let count = try clearer.clear()
+                    let count = try clearer.images.removeAll()
                     removed.withLock { $0 += count }
                 }
                 for (index, writer) in writers.enumerated() {
@@ -105,9 +105,11 @@ struct DiskCacheClearTests {
                         for step in 0..<8 {
                             // Few keys, so that all meet in the same directories.
                             let number = (step + index * 3 + round) % 8
-                            try writer.storeBesideClearing(
+                            try writer.images.store(
                                 ImageBody(bytes(number)), for: CacheKey("\(number)"), record: record(bytes(number)))
-                            if let found = try writer.data(forKey: "\(number)") { #expect(found == bytes(number)) }
+                            if let found = try writer.find(forKey: "\(number)", atLeast: .none)?.bytes() {
+                                #expect(found == bytes(number))
+                            }
                         }
                     }
                 }
@@ -116,7 +118,7 @@ struct DiskCacheClearTests {
         }
         #expect(removed.withLock { $0 } > 0)
         var damaged: [CacheFinding] = []
-        _ = try clearer.verify { if $0.isDamaged { damaged.append($0) } }
+        _ = try await clearer.audit.verify { if $0.isDamaged { damaged.append($0) } }
         #expect(damaged == [])
         #expect(directory.contents().filter { $0.contains(".t-") || $0.hasPrefix("bad") } == [])
     }
@@ -124,14 +126,14 @@ struct DiskCacheClearTests {
     @Test("A clearing that is cancelled says so")
     func cancelled() async throws {
         let cache = try cache(.full)
-        try cache.store(ImageBody(bytes(1)), for: CacheKey("1"), record: record(bytes(1)))
+        try cache.images.store(ImageBody(bytes(1)), for: CacheKey("1"), record: record(bytes(1)))
         let task = Task {
             while !Task.isCancelled { await Task.yield() }
-            return try cache.clear()
+            return try cache.images.removeAll()
         }
         task.cancel()
         let error = await #expect(throws: WebImageError.self) { try await task.value }
         #expect(error?.code == .cancelled)
-        #expect(try cache.totalCount == 1)
+        #expect(try cache.audit.count().images == 1)
     }
 }

@@ -23,14 +23,14 @@ struct DiskCacheConcurrencyTests {
                     group.addTask(executorPreference: pool) {
                         // Different bytes of one length: only a record that belongs to its file fits the digest.
                         let bytes = [UInt8](repeating: UInt8(index), count: 2000)
-                        if try cache.store(ImageBody(bytes), for: key, record: record(bytes)) == .stored {
+                        if try cache.images.store(ImageBody(bytes), for: key, record: record(bytes)) == .stored {
                             stored.withLock { $0 += 1 }
                         }
                     }
                 }
                 group.addTask(executorPreference: pool) {
                     // A reader sees nothing or a whole file, at any time.
-                    guard let entry = try writers[0].lookup(key) else { return }
+                    guard let entry = try writers[0].images.find(key) else { return }
                     #expect(try entry.record?.digest == entry.digest())
                 }
                 try await group.waitForAll()
@@ -38,7 +38,7 @@ struct DiskCacheConcurrencyTests {
         }
         #expect(stored.withLock { $0 } == rounds)
         var findings: [CacheFinding] = []
-        #expect(try writers[1].verify(atLeast: .decode, report: { findings.append($0) }) == rounds)
+        #expect(try await writers[1].audit.verify(atLeast: .decode, report: { findings.append($0) }) == rounds)
         #expect(findings == [])
         #expect(directory.contents().filter { $0.contains(".t-") || $0.hasPrefix("bad") } == [])
     }

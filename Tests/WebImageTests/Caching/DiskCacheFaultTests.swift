@@ -24,17 +24,17 @@ struct DiskCacheFaultTests {
         var stored = 0
         let error = #expect(throws: WebImageError.self) {
             for _ in 0..<10 {
-                try cache.store(ImageBody(bytes), for: CacheKey("\(stored)"), record: record(bytes))
+                try cache.images.store(ImageBody(bytes), for: CacheKey("\(stored)"), record: record(bytes))
                 stored += 1
             }
         }
         #expect(stored > 0)
         #expect(error?.code == .localFault && error?.underlyingCode == ENOSPC)
         #expect(error?.message.contains(mountPoint.path("cache")) == true && error?.message.contains("full") == true)
-        #expect(try cache.totalCount == stored)
+        #expect(try cache.audit.count().images == stored)
         #expect(mountPoint.contents().filter { $0.contains(".t-") } == [])
-        try cache.remove(CacheKey("0"))
-        #expect(try cache.store(ImageBody(bytes), for: CacheKey("\(stored)"), record: record(bytes)) == .stored)
+        try cache.images.remove(CacheKey("0"))
+        #expect(try cache.images.store(ImageBody(bytes), for: CacheKey("\(stored)"), record: record(bytes)) == .stored)
     }
 
     @Test("A read-only file system is named", .enabled(if: getuid() == 0))
@@ -46,17 +46,17 @@ struct DiskCacheFaultTests {
         #expect(
             mkdir(mountPoint.path(".prefetch"), 0o777) == 0 && mkdir(mountPoint.path(".prefetch/account"), 0o777) == 0)
         let cache = try DiskCache(directory: mountPoint.path)
-        #expect(cache.knownSize == nil)
-        try cache.store(ImageBody([1]), for: CacheKey("a"), record: record([1], level: .header))
-        #expect(try cache.diskUsage() == (1, 4096))
+        #expect(cache.account.totals?.size == nil)
+        try cache.images.store(ImageBody([1]), for: CacheKey("a"), record: record([1], level: .header))
+        #expect(try cache.account.usage() == (1, 4096))
         #expect(mount("tmpfs", mountPoint.path, "tmpfs", UInt(MS_REMOUNT | MS_RDONLY), nil) == 0)
         let error = #expect(throws: WebImageError.self) {
-            try cache.store(ImageBody(bytes), for: CacheKey("b"), record: record(bytes))
+            try cache.images.store(ImageBody(bytes), for: CacheKey("b"), record: record(bytes))
         }
         #expect(error?.code == .localFault && error?.underlyingCode == EROFS)
         #expect(error?.message.contains("read-only") == true && error?.message.contains(mountPoint.path) == true)
-        let entry = try #require(try cache.lookup(CacheKey("a")))
-        #expect(try !cache.raise(entry, to: ImageInfo(format: .png, width: 1, height: 1, level: .decode)))
+        let entry = try #require(try cache.images.find(CacheKey("a")))
+        #expect(try !cache.images.raise(entry, to: ImageInfo(format: .png, width: 1, height: 1, level: .decode)))
     }
 
     @Test("A directory without write permission is a local fault", .enabled(if: getuid() != 0))
@@ -65,7 +65,7 @@ struct DiskCacheFaultTests {
         let cache = try DiskCache(directory: directory.path)
         chmod(directory.path("v1"), 0o555)
         let error = #expect(throws: WebImageError.self) {
-            try cache.store(ImageBody(bytes), for: CacheKey("a"), record: record(bytes))
+            try cache.images.store(ImageBody(bytes), for: CacheKey("a"), record: record(bytes))
         }
         chmod(directory.path("v1"), 0o755)
         #expect(error?.code == .localFault && error?.underlyingCode == EACCES)
@@ -87,9 +87,9 @@ struct DiskCacheFaultTests {
             _ = setfsuid(nobody)
             let cache = try DiskCache(directory: path)
             for key in ["a", "b"] {
-                try cache.store(ImageBody(bytes), for: CacheKey(key), record: record(bytes, level: .decode))
+                try cache.images.store(ImageBody(bytes), for: CacheKey(key), record: record(bytes, level: .decode))
             }
-            return try cache.lookup(CacheKey("b"), atLeast: .decode)
+            return try cache.images.find(CacheKey("b"), atLeast: .decode)
         }
         let entry = try #require(found)
         #expect(entry.standing == .verified && entry.record?.length == bytes.count)
@@ -103,7 +103,7 @@ struct DiskCacheFaultTests {
         let cache = try DiskCache(directory: directory.path("c"), configuration: mode.configuration())
         #expect(rename(directory.path("c"), directory.path("d")) == 0)
         // The open directory is followed under its new name.
-        try cache.store(ImageBody([1]), for: CacheKey("a"), record: record([1]))
+        try cache.images.store(ImageBody([1]), for: CacheKey("a"), record: record([1]))
         #expect(directory.read("d/\(CacheKey("a").path)") == [1])
     }
 }

@@ -15,13 +15,13 @@ struct DiskCacheListingTests {
         for index in 0..<40 {
             let record = CacheRecord(
                 level: .structure, format: .png, width: index, height: 1, length: 5000, digest: nil, storedAt: index)
-            try cache.store(
+            try cache.images.store(
                 ImageBody([UInt8](repeating: 7, count: 5000)), for: CacheKey("\(index)"), record: record,
                 validators: HTTPValidators(key: "\(index)"))
         }
         let (bare, link) = (directory.path(CacheKey("bare").path), directory.path(CacheKey("link").path))
         for name in ["bare", "link"] {
-            try cache.store(ImageBody([1]), for: CacheKey(name), record: record([1]))
+            try cache.images.store(ImageBody([1]), for: CacheKey(name), record: record([1]))
             unlink(directory.path(CacheKey(name).path))
             unlink(directory.path(CacheKey(name).path) + ".m")
         }
@@ -33,7 +33,7 @@ struct DiskCacheListingTests {
         var widths: [Int] = []
         var paths: [String] = []
         var unread: [String] = []
-        try cache.forEachEntry(unreadable: { path, reason in unread.append("\(path) \(reason.isEmpty)") }) { entry in
+        try cache.images.forEach(unreadable: { path, reason in unread.append("\(path) \(reason.isEmpty)") }) { entry in
             paths.append(entry.path)
             #expect(entry.allocatedSize.isMultiple(of: 512))
             guard let record = entry.record else {
@@ -49,7 +49,7 @@ struct DiskCacheListingTests {
         #expect(unread == ["\(link) false"])
         #expect(directory.contents() == before)
         var seen = 0
-        try cache.forEachEntry(unreadable: { _, _ in }) { _ in
+        try cache.images.forEach(unreadable: { _, _ in }) { _ in
             seen += 1
             return seen < 3
         }

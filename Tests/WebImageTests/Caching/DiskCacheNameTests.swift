@@ -32,17 +32,17 @@ struct DiskCacheNameTests {
         let (mine, yours) = (try cache(mode), try cache(mode))
         for round in 0..<500 {
             let bytes = picture(round)
-            try mine.remove(key)
-            try mine.store(ImageBody(bytes), for: key, record: record(bytes))
-            damage(mine.cachePath(of: key), length: 3)
+            try mine.images.remove(key)
+            try mine.images.store(ImageBody(bytes), for: key, record: record(bytes))
+            damage(mine.images.path(of: key), length: 3)
             try await atOnce {
-                _ = try mine.lookup(key)
+                _ = try mine.images.find(key)
             } _: {
-                try yours.store(ImageBody(bytes), for: key, record: record(bytes))
+                try yours.images.store(ImageBody(bytes), for: key, record: record(bytes))
             }
-            let entry = try #require(try mine.lookup(key), "round \(round)")
+            let entry = try #require(try mine.images.find(key), "round \(round)")
             #expect(try entry.standing == .verified && entry.bytes() == bytes)
         }
-        #expect(try mine.diskUsage().count == 1)
+        #expect(try mine.account.usage().count == 1)
     }
 }

@@ -38,7 +38,7 @@ struct DiskCacheObstacleTests {
 
     /// An image, and then the obstacle in the place of a part of its path, which is outside from then on.
     private func obstruct(_ part: String, by obstacle: Obstacle, mode: CacheMode = .full) throws -> Bool {
-        try cache(mode).store(ImageBody(bytes), for: key, record: record(bytes))
+        try cache(mode).images.store(ImageBody(bytes), for: key, record: record(bytes))
         #expect(rename(directory.path(part), outside.path("moved")) == 0)
         return obstacle.make(at: directory.path(part), target: outside.path("moved"))
     }
@@ -46,16 +46,16 @@ struct DiskCacheObstacleTests {
     /// The image is a miss, is stored, and is found; what was in the way is in `bad`, and what is outside is as it was.
     private func check(_ cache: DiskCache, _ part: String, by obstacle: Obstacle) throws {
         let before = outside.contents()
-        #expect(try cache.lookup(key) == nil)
-        #expect(try cache.store(ImageBody(bytes), for: key, record: record(bytes)) == .stored)
-        #expect(try cache.lookup(key)?.bytes() == bytes)
-        #expect(try cache.lookup(key)?.standing == .verified)
+        #expect(try cache.images.find(key) == nil)
+        #expect(try cache.images.store(ImageBody(bytes), for: key, record: record(bytes)) == .stored)
+        #expect(try cache.images.find(key)?.bytes() == bytes)
+        #expect(try cache.images.find(key)?.standing == .verified)
         #expect(outside.contents() == before)
         let moved = directory.contents().filter { $0.hasPrefix("bad/") && $0 != "bad/" && !$0.hasSuffix(".m") }
         #expect(moved.count == (obstacle == .directory ? 2 : 1))
         // What was done to a file by hand is in no account; to a directory it is.
-        if part != key.path { #expect(try cache.diskUsage().count == 1) }
-        #expect(try cache.totalCount == 1)
+        if part != key.path { #expect(try cache.account.usage().count == 1) }
+        #expect(try cache.audit.count().images == 1)
     }
 
     @Test("In the place of an image it is moved aside, and the image is stored anew", arguments: CacheMode.allCases)
@@ -79,8 +79,8 @@ struct DiskCacheObstacleTests {
         let part = String(key.path.prefix(length))
         #expect(try obstruct(part, by: .link))
         let cache = try cache()
-        #expect(try cache.store(ImageBody(bytes), for: key, record: record(bytes), replacing: true) == .stored)
-        #expect(try cache.lookup(key)?.bytes() == bytes)
+        #expect(try cache.images.store(ImageBody(bytes), for: key, record: record(bytes), replacing: true) == .stored)
+        #expect(try cache.images.find(key)?.bytes() == bytes)
         #expect(outside.contents().filter { $0.hasPrefix("bad") } == [])
     }
 
@@ -89,15 +89,15 @@ struct DiskCacheObstacleTests {
         for obstacle in Obstacle.allCases {
             let test = Self()
             let cache = try test.cache(.sidecars)
-            try cache.store(ImageBody(bytes), for: key, record: record(bytes))
+            try cache.images.store(ImageBody(bytes), for: key, record: record(bytes))
             let path = test.directory.path(key.path + ".m")
             #expect(rename(path, test.outside.path("moved")) == 0)
             guard obstacle.make(at: path, target: "/etc/hostname") else { continue }
-            let entry = try #require(try cache.lookup(key), "\(obstacle)")
+            let entry = try #require(try cache.images.find(key), "\(obstacle)")
             #expect(entry.standing == .unverified, "\(obstacle)")
             let info = ImageInfo(format: .png, width: 3, height: 4, level: .decode)
-            #expect(try cache.raise(entry, to: info), "\(obstacle)")
-            #expect(try cache.lookup(key)?.standing == .verified, "\(obstacle)")
+            #expect(try cache.images.raise(entry, to: info), "\(obstacle)")
+            #expect(try cache.images.find(key)?.standing == .verified, "\(obstacle)")
         }
     }
 
@@ -105,9 +105,9 @@ struct DiskCacheObstacleTests {
     func bad() throws {
         #expect(symlink(outside.path, directory.path("bad")) == 0)
         let cache = try cache()
-        try cache.store(ImageBody(bytes), for: key, record: record(bytes))
+        try cache.images.store(ImageBody(bytes), for: key, record: record(bytes))
         damage(directory.path(key.path), length: 3)
-        #expect(try cache.lookup(key) == nil)
+        #expect(try cache.images.find(key) == nil)
         #expect(outside.contents() == [])
         #expect(directory.contents().contains { $0.hasPrefix("bad-stray-") })
         #expect(directory.contents().contains { $0.hasPrefix("bad/\(key.digest.hex)-") })
@@ -116,11 +116,11 @@ struct DiskCacheObstacleTests {
     @Test("An image is removed by its URL, whatever stands in its place", arguments: Obstacle.allCases)
     func removal(obstacle: Obstacle) throws {
         let cache = try cache()
-        try cache.store(ImageBody(bytes), for: key, record: record(bytes))
+        try cache.images.store(ImageBody(bytes), for: key, record: record(bytes))
         #expect(unlink(directory.path(key.path)) == 0)
         guard obstacle.make(at: directory.path(key.path), target: outside.path) else { return }
-        #expect(try cache.remove(key))
-        #expect(try cache.lookup(key) == nil)
+        #expect(try cache.images.remove(key))
+        #expect(try cache.images.find(key) == nil)
     }
 
     @Test("A read-only cache in which something is in the way has no such image, and nothing of it is moved")
@@ -130,12 +130,12 @@ struct DiskCacheObstacleTests {
             #expect(try test.obstruct(part, by: .link))
             let before = test.directory.contents()
             let alone = try DiskCache(directory: test.directory.path, configuration: .init(isReadOnly: true))
-            #expect(try alone.lookup(key) == nil)
+            #expect(try alone.images.find(key) == nil)
             let own = TemporaryDirectory()
             var configuration = DiskCache.Configuration()
             configuration.readOnlyDirectories = [test.directory.path]
             let cache = try DiskCache(directory: own.path, configuration: configuration)
-            #expect(try cache.lookup(forKey: "http://example.org/a.png") == nil)
+            #expect(try cache.find(forKey: "http://example.org/a.png") == nil)
             #expect(test.directory.contents() == before)
         }
     }

@@ -7,13 +7,13 @@ import Testing
 @Suite("Checking a cache", .timeLimit(.minutes(1)))
 struct DiskCacheVerifyTests {
     @Test("Each kind of damage is found and named, and nothing is touched", arguments: CacheMode.allCases)
-    func findings(mode: CacheMode) throws {
+    func findings(mode: CacheMode) async throws {
         let directory = TemporaryDirectory()
         let cache = try DiskCache(directory: directory.path, configuration: mode.configuration())
         let bytes = Array("0123456789".utf8)
         let names = ["good", "short", "flipped", "bare", "low", "picture", "empty"]
         for name in names {
-            try cache.store(
+            try cache.images.store(
                 ImageBody(bytes), for: CacheKey(name), record: record(bytes, level: name == "low" ? .header : .decode))
         }
         func path(_ name: String) -> String { directory.path(CacheKey(name).path) }
@@ -32,7 +32,7 @@ struct DiskCacheVerifyTests {
         let before = directory.contents()
         var found: [CacheKey: CacheFinding] = [:]
         let picture = CacheKey("picture")
-        let checked = try cache.verify(
+        let checked = try await cache.audit.verify(
             atLeast: .decode,
             check: { entry throws(WebImageError) in entry.key == picture ? "premature end" : nil },
             report: { found[$0.key] = $0 })
@@ -52,10 +52,10 @@ struct DiskCacheVerifyTests {
     func cancelled() async throws {
         let directory = TemporaryDirectory()
         let cache = try DiskCache(directory: directory.path)
-        try cache.store(ImageBody([1]), for: CacheKey("a"), record: record([1]))
+        try cache.images.store(ImageBody([1]), for: CacheKey("a"), record: record([1]))
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
-            return try cache.verify(report: { _ in })
+            return try await cache.audit.verify(report: { _ in })
         }
         let error = await #expect(throws: WebImageError.self) { try await task.value }
         #expect(error?.code == .cancelled)

@@ -194,27 +194,27 @@ struct DiskImageStoreTests {
 
     /// Passes everything on, and counts.
     private final class Counting: DiskImageStore {
-        let disk: DiskCache
+        let images: DirectoryImageStore
         let stored = Locked(0)
 
-        init(_ disk: DiskCache) { self.disk = disk }
+        init(_ disk: DiskCache) { images = DirectoryImageStore(disk) }
 
-        func contains(_ key: String) -> Bool { disk.contains(key) }
-        func image(forKey key: String) throws(WebImageError) -> StoredImage? { try disk.image(forKey: key) }
+        func contains(_ key: String) -> Bool { images.contains(key) }
+        func image(forKey key: String) throws(WebImageError) -> StoredImage? { try images.image(forKey: key) }
         func store(_ image: StoredImage, forKey key: String) throws(WebImageError) {
             stored.withLock { $0 += 1 }
-            try disk.store(image, forKey: key)
+            try images.store(image, forKey: key)
         }
         func describe(record: CacheRecord, validators: HTTPValidators?, forKey key: String) throws(WebImageError) {
-            try disk.describe(record: record, validators: validators, forKey: key)
+            try images.describe(record: record, validators: validators, forKey: key)
         }
-        func remove(forKey key: String) throws(WebImageError) { try disk.remove(forKey: key) }
-        func removeAll() throws(WebImageError) -> Int { try disk.removeAll() }
+        func remove(forKey key: String) throws(WebImageError) { try images.remove(forKey: key) }
+        func removeAll() throws(WebImageError) -> Int { try images.removeAll() }
         func removeExpired(olderThan age: Double?, beyond size: Int?) throws(WebImageError) -> SweepReport? {
-            try disk.removeExpired(olderThan: age, beyond: size)
+            try images.removeExpired(olderThan: age, beyond: size)
         }
-        func diskUsage() throws(WebImageError) -> (count: Int, size: Int) { try disk.diskUsage() }
-        func path(forKey key: String) -> String? { disk.path(forKey: key) }
+        func diskUsage() throws(WebImageError) -> (count: Int, size: Int) { try images.diskUsage() }
+        func path(forKey key: String) -> String? { images.path(forKey: key) }
     }
 
     @Test("A directory can stand behind a store of one's own", arguments: CacheMode.allCases)
@@ -228,15 +228,15 @@ struct DiskImageStoreTests {
         try await cache.store(picture, forKey: key)
         #expect(counting.stored.withLock { $0 } == 1)
         let path = try #require(cache.cachePath(forKey: key))
-        #expect(path == disk.cachePath(forKey: key) && readFile(path) == picture)
+        #expect(path == disk.images.path(of: CacheKey(key)) && readFile(path) == picture)
         #expect(try await cache.queryImage(forKey: key)?.image.bytes == picture)
         // Another record and validators, and a younger date; a key that is gone stays so.
-        var record = try #require(try disk.image(forKey: key)?.record)
+        var record = try #require(try counting.image(forKey: key)?.record)
         age(path, modified: 200)
         record.storedAt += 1
         let known = HTTPValidators(etag: "\"1\"", key: key)
         try counting.describe(record: record, validators: known, forKey: key)
-        let described = try #require(try disk.image(forKey: key))
+        let described = try #require(try counting.image(forKey: key))
         #expect(described.record == record && described.validators == known)
         try counting.describe(record: record, validators: known, forKey: "gone")
         #expect(!counting.contains("gone"))
@@ -245,9 +245,9 @@ struct DiskImageStoreTests {
         #expect(try await cache.deleteOldFiles()?.expired.count == 1)
         // Without a record nothing is known of it, and it is verified when it is asked for.
         try counting.store(StoredImage(body: ImageBody(picture), record: nil), forKey: key)
-        #expect(try disk.lookup(forKey: key)?.standing == .lower(.none))
+        #expect(try disk.find(forKey: key)?.standing == .lower(.none))
         #expect(try await cache.queryImage(forKey: key)?.image.info.level == .decode)
-        #expect(try disk.lookup(forKey: key)?.standing == .verified)
+        #expect(try disk.find(forKey: key)?.standing == .verified)
         // Over half of the limit after it was passed: everything goes.
         let small = try self.cache {
             $0.diskStore = counting

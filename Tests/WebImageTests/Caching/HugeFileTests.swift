@@ -18,7 +18,7 @@ struct HugeFileTests {
 
     /// A file of holes under an image's name.
     private func lay(_ name: String, length: Int) throws -> String {
-        try cache().store(ImageBody(bytes), for: CacheKey(name), record: record(bytes))
+        try cache().images.store(ImageBody(bytes), for: CacheKey(name), record: record(bytes))
         let path = directory.path(CacheKey(name).path)
         #expect(unlink(path) == 0)
         directory.write([], to: CacheKey(name).path)
@@ -34,19 +34,20 @@ struct HugeFileTests {
     }
 
     @Test("A file without a record that is longer than an image may be is damaged: a miss, moved aside unread")
-    func unproved() throws {
+    func unproved() async throws {
         let before = peak()
         for (name, length) in [("15 TB", 15 << 40), ("3 GB", 3 << 30)] {
             _ = try lay(name, length: length)
             let cache = try cache()
             var problems: [CacheFinding] = []
-            _ = try cache.verify(report: { problems.append($0) })
+            _ = try await cache.audit.verify(report: { problems.append($0) })
             #expect(problems.count == 1 && problems[0].isDamaged, "\(name)")
-            #expect(try cache.lookup(CacheKey(name)) == nil, "\(name)")
-            #expect(try cache.data(forKey: name) == nil && !cache.containsData(forKey: name))
-            #expect(try cache.store(ImageBody(bytes), for: CacheKey(name), record: record(bytes)) == .stored)
-            #expect(try cache.data(forKey: name) == bytes)
-            #expect(try cache.remove(CacheKey(name)))
+            #expect(try cache.images.find(CacheKey(name)) == nil, "\(name)")
+            #expect(
+                try cache.find(forKey: name, atLeast: .none)?.bytes() == nil && cache.existingPath(forKey: name) == nil)
+            #expect(try cache.images.store(ImageBody(bytes), for: CacheKey(name), record: record(bytes)) == .stored)
+            #expect(try cache.find(forKey: name, atLeast: .none)?.bytes() == bytes)
+            #expect(try cache.images.remove(CacheKey(name)))
         }
         #expect(directory.contents().filter { $0.hasPrefix("bad/") && $0 != "bad/" }.count == 2)
         #expect(peak() - before < 1 << 30)
@@ -55,9 +56,9 @@ struct HugeFileTests {
     @Test("The limit is the cache's own, and its bound counts as an image")
     func limit() throws {
         _ = try lay("a", length: 5_000)
-        #expect(try cache(4_999).lookup(CacheKey("a")) == nil)
+        #expect(try cache(4_999).images.find(CacheKey("a")) == nil)
         _ = try lay("a", length: 5_000)
-        #expect(try cache(5_000).lookup(CacheKey("a"))?.standing == .unverified)
+        #expect(try cache(5_000).images.find(CacheKey("a"))?.standing == .unverified)
     }
 
     @Test("A record that says so much is none")
@@ -68,19 +69,19 @@ struct HugeFileTests {
         var record = record(bytes)
         record.length = 15 << 40
         let encoded = record.encoded(for: CacheKey("a"))
-        #expect(try cache().setAttribute(DiskCache.recordAttribute, encoded, of: file) == 0)
-        #expect(try cache().lookup(CacheKey("a"), atLeast: .none) == nil)
+        #expect(ImageRecords.set(ImageRecords.attribute, encoded, of: file) == 0)
+        #expect(try cache().images.find(CacheKey("a"), atLeast: .none) == nil)
     }
 
     @Test("What a repair finds of it is moved aside, and a read-only cache behind another does not have it")
-    func elsewhere() throws {
+    func elsewhere() async throws {
         _ = try lay("a", length: 15 << 40)
         let own = TemporaryDirectory()
         var configuration = DiskCache.Configuration()
         configuration.readOnlyDirectories = [directory.path]
-        #expect(try DiskCache(directory: own.path, configuration: configuration).lookup(forKey: "a") == nil)
-        var repaired: [DiskCache.Repair] = []
-        _ = try cache().repair { repaired.append($1) }
+        #expect(try DiskCache(directory: own.path, configuration: configuration).find(forKey: "a") == nil)
+        var repaired: [CacheAudit.Repair] = []
+        _ = try await cache().audit.repair { repaired.append($1) }
         #expect(repaired == [.movedAside])
     }
 

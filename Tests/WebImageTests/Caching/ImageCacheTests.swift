@@ -103,7 +103,7 @@ struct ImageCacheTests {
         let strict = try cache()
         damage(try #require(strict.cachePath(forKey: "cut")), length: 100)
         #expect(try await strict.imageFromDiskCache(forKey: "good")?.info.level == .decode)
-        #expect(try strict.disk.lookup(CacheKey("good"))?.record?.level == .decode)
+        #expect(try strict.disk.images.find(CacheKey("good"))?.record?.level == .decode)
         #expect(try await strict.queryImage(forKey: "bad") == nil)
         #expect(try await strict.queryImage(forKey: "cut") == nil)
         #expect(await strict.containsImage(forKey: "bad") == .none)
@@ -131,6 +131,6 @@ struct ImageCacheTests {
         let cache = try cache()
         #expect(cache.cachePath(forKey: nil) == nil)
         #expect(cache.cachePath(forKey: key) == "\(folder.path("cache"))/\(CacheKey(key).path)")
-        #expect(cache.cachePath(forKey: "") == cache.disk.cachePath(forKey: ""))
+        #expect(cache.cachePath(forKey: "") == cache.disk.images.path(of: CacheKey("")))
     }
 }

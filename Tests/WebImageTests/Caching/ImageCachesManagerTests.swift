@@ -141,7 +141,8 @@ struct ImageCachesManagerTests {
         let loaded = try await manager.loadImage(with: url)
         #expect(loaded.outcome == .downloaded)
         #expect(readFile(try #require(loaded.path)) == bytes)
-        let stored = try [low, high].filter { try $0.disk.data(forKey: url) == bytes }.map(\.disk.directory)
+        let stored = try [low, high].filter { try $0.disk.find(forKey: url, atLeast: .none)?.bytes() == bytes }.map(
+            \.disk.directory)
         let named = caches.caches(for: policy).map(\.disk.directory)
         #expect(Set(stored) == Set(named))
         cache.clearMemory()
@@ -151,13 +152,13 @@ struct ImageCachesManagerTests {
         #expect(try await cache.totalDiskCount() == stored.count)
         // What one has in another way, damaged here, is found in the other.
         if stored.count == 2 {
-            chmod(high.disk.cachePath(forKey: url), 0o600)
-            let file = try #require(fopen(high.disk.cachePath(forKey: url), "r+"))
+            chmod(high.disk.images.path(of: CacheKey(url)), 0o600)
+            let file = try #require(fopen(high.disk.images.path(of: CacheKey(url)), "r+"))
             fputc(0, file)
             fclose(file)
             cache.clearMemory()
             #expect(try await manager.loadImage(with: url).outcome == .hit)
-            if policy == .serial { #expect(!high.disk.containsData(forKey: url)) }
+            if policy == .serial { #expect(high.disk.existingPath(forKey: url) == nil) }
         }
         #expect(fixture.origin.requestCount() == 1)
         try await cache.removeImage(forKey: url)
@@ -173,17 +174,17 @@ struct ImageCachesManagerTests {
         let caches = ImageCachesManager([low, high])
         try await low.store(png, forKey: "a")
         try await high.store(jpeg, forKey: "a")
-        var known = try #require(try low.disk.image(forKey: "a")?.record)
+        var known = try #require(try low.store.image(forKey: "a")?.record)
         known.storedAt += 1000
         let validators = HTTPValidators(etag: "\"a\"", lastModified: nil, key: "a")
         try caches.describe(record: known, validators: validators, forKey: "a")
-        #expect(try low.disk.image(forKey: "a")?.validators?.etag == "\"a\"")
-        #expect(try high.disk.image(forKey: "a")?.validators?.etag == nil)
-        #expect(try high.disk.image(forKey: "a")?.record?.digest == SHA256.hash(jpeg))
+        #expect(try low.store.image(forKey: "a")?.validators?.etag == "\"a\"")
+        #expect(try high.store.image(forKey: "a")?.validators?.etag == nil)
+        #expect(try high.store.image(forKey: "a")?.record?.digest == SHA256.hash(jpeg))
         #expect(try caches.diskUsage().count == 2)
-        age(high.disk.cachePath(forKey: "a"), modified: 100)
+        age(high.disk.images.path(of: CacheKey("a")), modified: 100)
         let report = try #require(try caches.removeExpired(olderThan: 50, beyond: nil))
         #expect(report.expired.count == 1 && report.remaining.count == 1)
-        #expect(low.disk.containsData(forKey: "a") && !high.disk.containsData(forKey: "a"))
+        #expect(low.disk.existingPath(forKey: "a") != nil && high.disk.existingPath(forKey: "a") == nil)
     }
 }

@@ -22,8 +22,8 @@ struct ReadOnlyTierTests {
     private func tier(_ name: String, level: ValidationLevel = .decode, bytes: [UInt8]? = nil) throws -> String {
         let disk = try DiskCache(directory: folder.path(name))
         let bytes = bytes ?? image
-        try disk.store(ImageBody(bytes), for: CacheKey("a"), record: record(bytes, level: level))
-        return disk.cachePath(forKey: "a")
+        try disk.images.store(ImageBody(bytes), for: CacheKey("a"), record: record(bytes, level: level))
+        return disk.images.path(of: CacheKey("a"))
     }
 
     /// Names, bytes and dates of everything in a folder.
@@ -42,16 +42,18 @@ struct ReadOnlyTierTests {
         let two = try tier("two", bytes: GeneratedImage.png(seed: 5, width: 3, height: 3))
         let before = state("one") + state("two")
         let disk = try cache(["one", "two"])
-        let entry = try #require(try disk.lookup(forKey: "a"))
+        let entry = try #require(try disk.find(forKey: "a"))
         #expect(entry.path == one && !entry.needsVerification && entry.record?.digest == SHA256.hash(image))
-        #expect(try disk.data(forKey: "a") == image)
-        #expect(disk.containsData(forKey: "a") && disk.existingPath(forKey: "a") == one)
+        #expect(try disk.find(forKey: "a", atLeast: .none)?.bytes() == image)
+        #expect(disk.existingPath(forKey: "a") != nil && disk.existingPath(forKey: "a") == one)
         #expect(try cache(["two", "one"]).existingPath(forKey: "a") == two)
         #expect(disk.existingPath(forKey: "b") == nil)
         // They are not the cache's own.
-        #expect(try disk.totalCount == 0 && disk.lookup(CacheKey("a")) == nil && !disk.removeData(forKey: "a"))
-        try disk.store(ImageBody(image), for: CacheKey("a"), record: record(image))
-        #expect(disk.existingPath(forKey: "a") == disk.cachePath(forKey: "a"))
+        #expect(
+            try disk.audit.count().images == 0 && disk.images.find(CacheKey("a")) == nil
+                && !disk.images.remove(CacheKey("a")))
+        try disk.images.store(ImageBody(image), for: CacheKey("a"), record: record(image))
+        #expect(disk.existingPath(forKey: "a") == disk.images.path(of: CacheKey("a")))
         #expect(state("one") + state("two") == before)
     }
 
@@ -60,7 +62,9 @@ struct ReadOnlyTierTests {
         damage(try tier("one"), length: 20)
         let before = state("one")
         let disk = try cache(["one"])
-        #expect(try disk.lookup(forKey: "a") == nil && disk.data(forKey: "a") == nil && !disk.containsData(forKey: "a"))
+        #expect(
+            try disk.find(forKey: "a") == nil && disk.find(forKey: "a", atLeast: .none)?.bytes() == nil
+                && disk.existingPath(forKey: "a") == nil)
         #expect(state("one") == before)
     }
 
@@ -81,22 +85,22 @@ struct ReadOnlyTierTests {
         let fixture = try ManagerFixture()
         let url = fixture.origin.url("/a.png")
         let disk = try DiskCache(directory: folder.path("one"))
-        try disk.store(ImageBody(image), for: CacheKey(url), record: record(image, level: .header))
+        try disk.images.store(ImageBody(image), for: CacheKey(url), record: record(image, level: .header))
         let broken = fixture.image("/broken.png")
         // Its record says that it is whole.
         let bad = [UInt8](image.dropLast(30))
-        try disk.store(ImageBody(bad), for: CacheKey(broken.url), record: record(bad, level: .header))
+        try disk.images.store(ImageBody(bad), for: CacheKey(broken.url), record: record(bad, level: .header))
         let before = state("one")
         let manager = try manager(fixture, ["one"])
         for _ in 0..<2 {
             let loaded = try await manager.loadImage(with: url)
-            #expect(loaded.outcome == .hit && loaded.path == disk.cachePath(forKey: url))
+            #expect(loaded.outcome == .hit && loaded.path == disk.images.path(of: CacheKey(url)))
             #expect((loaded.info.width, loaded.info.height) == (12, 9))
         }
         #expect(fixture.origin.requestCount() == 0)
         let loaded = try await manager.loadImage(with: broken.url)
         #expect(loaded.outcome == .downloaded && manager.cache.disk.existingPath(forKey: broken.url) == loaded.path)
-        #expect(try manager.cache.disk.data(forKey: broken.url) == broken.bytes)
+        #expect(try manager.cache.disk.find(forKey: broken.url, atLeast: .none)?.bytes() == broken.bytes)
         #expect(state("one") == before)
     }
 

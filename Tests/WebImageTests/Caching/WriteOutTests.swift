@@ -17,7 +17,7 @@ struct WriteOutTests {
     }
 
     private func store(_ key: String, in cache: DiskCache) throws {
-        try cache.store(ImageBody(bytes), for: CacheKey(key), record: record(bytes))
+        try cache.images.store(ImageBody(bytes), for: CacheKey(key), record: record(bytes))
         tick()
     }
 
@@ -32,16 +32,16 @@ struct WriteOutTests {
         try store("a", in: publisher)
         let reader = try cache()
         #expect(try !reader.syncPending())
-        #expect(try reader.lookup(CacheKey("a")) != nil)
+        #expect(try reader.images.find(CacheKey("a")) != nil)
         #expect(try reader.syncPending())
-        #expect(try reader.lookup(CacheKey("a")) != nil)
+        #expect(try reader.images.find(CacheKey("a")) != nil)
         #expect(try !reader.syncPending())
         // It was not there when the reader wrote out.
         try store("b", in: publisher)
-        #expect(try reader.lookup(CacheKey("b")) != nil)
+        #expect(try reader.images.find(CacheKey("b")) != nil)
         #expect(try reader.syncPending())
         let late = try cache()
-        #expect(try late.lookup(CacheKey("a")) != nil && late.lookup(CacheKey("b")) != nil)
+        #expect(try late.images.find(CacheKey("a")) != nil && late.images.find(CacheKey("b")) != nil)
         #expect(try !late.syncPending())
         #expect(try publisher.syncPending())
         #expect(try !publisher.syncPending())
@@ -57,7 +57,7 @@ struct WriteOutTests {
         var times = [timespec(tv_sec: 1000, tv_nsec: 0), timespec(tv_sec: 1000, tv_nsec: 0)]
         #expect(utimensat(AT_FDCWD, path, &times, 0) == 0)
         tick()
-        #expect(try reader.lookup(CacheKey("a")) != nil)
+        #expect(try reader.images.find(CacheKey("a")) != nil)
         #expect(try reader.syncPending())
     }
 
@@ -66,7 +66,7 @@ struct WriteOutTests {
         let other = TemporaryDirectory()
         if isOurs {
             let publisher = try DiskCache(directory: other.path)
-            try publisher.store(ImageBody(bytes), for: CacheKey("a"), record: record(bytes))
+            try publisher.images.store(ImageBody(bytes), for: CacheKey("a"), record: record(bytes))
             tick()
         } else {
             let name = try #require(SDWebImageFileName.name(forKey: "a", layout: .v5))
@@ -74,7 +74,7 @@ struct WriteOutTests {
             tick()
         }
         let reader = try cache([other.path])
-        #expect(try reader.lookup(forKey: "a") != nil)
+        #expect(try reader.find(forKey: "a") != nil)
         #expect(try reader.syncPending())
         #expect(try !reader.syncPending())
     }
@@ -86,7 +86,7 @@ struct WriteOutTests {
             try store("own \(durability)", in: own)
             #expect(try !own.syncPending())
             try store("other \(durability)", in: try cache())
-            #expect(try own.lookup(CacheKey("other \(durability)")) != nil)
+            #expect(try own.images.find(CacheKey("other \(durability)")) != nil)
             #expect(try own.syncPending() == expected)
         }
     }
@@ -113,7 +113,7 @@ struct WriteOutTests {
         for damage in [[UInt8]("x".utf8), [UInt8](repeating: 0x7f, count: 32), []] {
             directory.write(damage, to: ".prefetch/synced")
             let reader = try cache()
-            #expect(try reader.lookup(CacheKey("a")) != nil)
+            #expect(try reader.images.find(CacheKey("a")) != nil)
             #expect(try reader.syncPending())
         }
     }

@@ -112,7 +112,7 @@ struct ImageManagerTests {
         #expect(error?.outcome == .badImage)
         #expect(origin.requestCount() == 1)
         #expect(manager.failedURLs.count == 1)
-        #expect(try manager.cache.disk.totalCount == 0)
+        #expect(try manager.cache.disk.audit.count().images == 0)
     }
 
     @Test("A body that only the end of the connection ended is asked for again, and is lost, not bad")

@@ -164,7 +164,7 @@ struct LoadOptionTests {
         let image = try await manager.load(request)
         #expect(image.outcome == .downloaded && image.url == url && image.attempts == 3)
         #expect(image.details.contains("from the mirror \(mirror.url("/good"))"))
-        #expect(readFile(manager.cache.disk.cachePath(forKey: url)) == bytes)
+        #expect(readFile(manager.cache.disk.images.path(of: CacheKey(url))) == bytes)
         #expect(fixture.origin.requests.first?.header("Authorization") == "secret")
         // Nor does a header that may be a secret, for all anybody knows of its name.
         #expect(
@@ -172,8 +172,8 @@ struct LoadOptionTests {
                 $0.header("Authorization") == nil && $0.header("X-Own") == nil && $0.header("Accept") == "image/webp"
             })
         // What the mirror said of its bytes is nothing the URL's server knows of.
-        let entry = try #require(try manager.cache.disk.lookup(CacheKey(url)))
-        #expect(manager.cache.disk.validators(of: entry)?.etag == nil)
+        let entry = try #require(try manager.cache.disk.images.find(CacheKey(url)))
+        #expect(manager.cache.disk.images.validators(of: entry)?.etag == nil)
         try await manager.cache.removeImage(forKey: url)
         request.mirrors = [mirror.url("/bad")]
         do {

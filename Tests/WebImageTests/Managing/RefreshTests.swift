@@ -111,7 +111,7 @@ struct RefreshTests {
         let bytes = GeneratedImage.png(seed: 1, width: 9, height: 9)
         let manager = try fixture.manager()
         let url = fixture.origin.url("/a.png")
-        let path = manager.cache.disk.cachePath(forKey: url)
+        let path = manager.cache.disk.images.path(of: CacheKey(url))
         fixture.origin.route("/a.png") { request in
             guard request.header("If-None-Match") == nil else {
                 unlink(path)

@@ -106,7 +106,7 @@ struct PortedCacheStorageTests {
         #expect(!store.contains(key))
         // Without one it is the directory.
         let usual = try ImageCache(directory: folder.path("cache"))
-        #expect(usual.store as? DiskCache === usual.disk)
+        #expect((usual.store as? DirectoryImageStore)?.disk === usual.disk)
         #expect(await !usual.diskImageExists(forKey: key))
     }
 
@@ -137,7 +137,7 @@ struct PortedCacheStorageTests {
     @Test("SDImageCacheTests 41 ThatCustomDecoderWorksForImageCache")
     func customCoder() async throws {
         let usual = try ImageCache(directory: folder.path("cache"))
-        try usual.disk.store(ImageBody(image), for: CacheKey(key), record: record(image, level: .header))
+        try usual.disk.images.store(ImageBody(image), for: CacheKey(key), record: record(image, level: .header))
         var configuration = ImageCache.Configuration()
         configuration.coder.limits.maxDimension = 49
         let custom = try ImageCache(directory: folder.path("cache"), configuration: configuration)
@@ -214,16 +214,16 @@ struct PortedCacheStorageTests {
     func extendedData(mode: CacheMode) throws {
         let disk = try DiskCache(directory: folder.path("cache"), configuration: mode.configuration())
         let known = HTTPValidators(etag: "\"a\"", lastModified: nil, key: key)
-        try disk.store(ImageBody(image), for: CacheKey(key), record: record(image), validators: known)
-        let entry = try #require(try disk.lookup(forKey: key))
-        #expect(disk.validators(of: entry) == known)
+        try disk.images.store(ImageBody(image), for: CacheKey(key), record: record(image), validators: known)
+        let entry = try #require(try disk.find(forKey: key))
+        #expect(disk.images.validators(of: entry) == known)
         // Another value in its place, then none with an image that has none.
         let other = HTTPValidators(etag: "\"b\"", lastModified: "Sat, 21 Nov 2026 00:00:00 GMT", key: key)
-        try disk.renew(entry, validators: other)
-        #expect(disk.validators(of: try #require(try disk.lookup(forKey: key))) == other)
-        try disk.removeData(forKey: key)
-        try disk.store(ImageBody(image), for: CacheKey(key), record: record(image))
-        #expect(disk.validators(of: try #require(try disk.lookup(forKey: key))) == nil)
+        #expect(try disk.images.renew(entry, validators: other))
+        #expect(disk.images.validators(of: try #require(try disk.find(forKey: key))) == other)
+        try disk.images.remove(CacheKey(key))
+        try disk.images.store(ImageBody(image), for: CacheKey(key), record: record(image))
+        #expect(disk.images.validators(of: try #require(try disk.find(forKey: key))) == nil)
     }
 
     @Test("SDImageCacheTests 49 SDImageCacheQueryOp")
@@ -241,8 +241,8 @@ struct PortedCacheStorageTests {
     @Test("SDFileAttributeHelperTests: an attribute is set, found, read and removed with its file")
     func attributes() throws {
         let disk = try DiskCache(directory: folder.path("cache"))
-        try disk.store(ImageBody(image), for: CacheKey(key), record: record(image))
-        let path = disk.cachePath(forKey: key)
+        try disk.images.store(ImageBody(image), for: CacheKey(key), record: record(image))
+        let path = disk.images.path(of: CacheKey(key))
         var value = [UInt8](repeating: 0, count: 200)
         #expect(getxattr(path, "user.prefetch", &value, value.count) == 64)
         #expect(CacheRecord(Array(value.prefix(64)))?.length == image.count)
@@ -250,6 +250,6 @@ struct PortedCacheStorageTests {
         #expect(removexattr(path, "user.prefetch") == 0)
         #expect(getxattr(path, "user.prefetch", &value, value.count) < 0 && errno == ENODATA)
         // What has lost it is not lost: only its bytes can tell what it is.
-        #expect(try disk.lookup(forKey: key)?.standing == .unverified)
+        #expect(try disk.find(forKey: key)?.standing == .unverified)
     }
 }

@@ -132,7 +132,7 @@ struct PortedManagerTests {
         #expect(readFile(try #require(image.path)) == other)
         // In memory the image stays what it was.
         #expect(manager.cache.imageFromMemoryCache(forKey: url)?.bytes == bytes)
-        #expect(try manager.cache.disk.lookup(CacheKey(url))?.record?.width == 7)
+        #expect(try manager.cache.disk.images.find(CacheKey(url))?.record?.width == 7)
     }
 
     @Test("SDWebImageManagerTests 11 ThatOptionsProcessorWork")

@@ -1,0 +1,292 @@
+internal import CLinux
+internal import Glibc
+internal import Threading
+
+/// The check of a whole cache: what is wrong with its images, what is none of its files, and what is done about either.
+public final class CacheAudit: Sendable {
+    private let directory: CacheDirectory
+    private let leaves: LeafDirectories
+    private let account: CacheAccount
+    private let quarantine: Quarantine
+    private let images: ImageFiles
+
+    init(
+        _ directory: CacheDirectory, _ leaves: LeafDirectories, _ account: CacheAccount, _ quarantine: Quarantine,
+        _ images: ImageFiles
+    ) {
+        (self.directory, self.leaves, self.account, self.quarantine) = (directory, leaves, account, quarantine)
+        self.images = images
+    }
+
+    // MARK: Verify
+
+    /// Reads every image of the cache and tells what is wrong with it. Nothing is changed or moved.
+    /// - Parameters:
+    ///   - level: what each image should have passed.
+    ///   - jobs: how many threads, each of which takes one of the leaf directories at a time; nil: one for each processor.
+    ///   - check: looks at the bytes as an image, on one of the threads, and says what is wrong with them; by default nobody does.
+    ///   - report: hears of each finding, a file has at most one, in the order of the keys, whatever the number of threads, when its
+    ///     directory and those before it have been looked at.
+    /// - Returns: how many files were looked at.
+    /// - Throws: `localFault` where the cache itself cannot be read; `cancelled` where the task is.
+    public nonisolated(nonsending) func verify(
+        atLeast level: ValidationLevel = .none, jobs: Int? = nil,
+        check: @escaping @Sendable (CacheEntry) throws(WebImageError) -> String? = { _ throws(WebImageError) in nil },
+        report: (CacheFinding) -> Void
+    ) async throws(WebImageError) -> Int {
+        var checked = 0
+        try await forEachLeaf(jobs: jobs) { [self] leaf throws(WebImageError) in
+            var findings: [CacheFinding] = []
+            let count = try verify(leaf: leaf, atLeast: level, check: check) { finding, _ in findings.append(finding) }
+            return (count, findings)
+        } take: { (count: Int, findings: [CacheFinding]) in
+            checked += count
+            findings.forEach(report)
+        }
+        return checked
+    }
+
+    /// One leaf directory.
+    ///
+    /// * `found`: hears of the open file too, nil where it could not be opened. Open, its inode is nobody else's.
+    private func verify(
+        leaf: String, atLeast level: ValidationLevel, check: (CacheEntry) throws(WebImageError) -> String?,
+        found: (_ finding: CacheFinding, _ entry: CacheEntry?) throws(WebImageError) -> Void
+    ) throws(WebImageError) -> Int {
+        var checked = 0
+        try leaves.walk(leaf) { key, _, _ throws(WebImageError) in
+            guard !Task.isCancelled else { throw WebImageError(.cancelled, "the check of the cache was cancelled") }
+            var entry: CacheEntry?
+            guard let problem = try examine(key, level: level, check: check, entry: &entry) else { return }
+            checked += 1
+            if case .some(let problem) = problem {
+                try found(CacheFinding(key: key, path: images.path(of: key), problem: problem), entry)
+            }
+        }
+        return checked
+    }
+
+    /// Nil where the file is gone, `.some(nil)` where it is in order.
+    private func examine(
+        _ key: CacheKey, level: ValidationLevel, check: (CacheEntry) throws(WebImageError) -> String?,
+        entry looked: inout CacheEntry?
+    ) throws(WebImageError) -> CacheFinding.Problem?? {
+        let entry: CacheEntry
+        do throws(WebImageError) {
+            guard let found = try images.open(key, level: level) else { return .none }
+            entry = found
+        } catch {
+            return .some(.unreadable(error.message))
+        }
+        looked = entry
+        if entry.isForeign { return .some(.key) }
+        guard entry.isFile else { return .some(.notAFile) }
+        if let record = entry.record {
+            guard record.length == entry.size else { return .some(.size(expected: record.length, found: entry.size)) }
+            if let digest = record.digest {
+                let found: Digest
+                do throws(WebImageError) {
+                    found = try entry.digest()
+                } catch {
+                    return .some(.unreadable(error.message))
+                }
+                guard found == digest else { return .some(.digest) }
+            }
+        } else if entry.size == 0 {
+            return .some(.size(expected: 1, found: 0))
+        } else if !entry.isWhole {
+            return .some(.image("\(entry.size) bytes without a record, more than an image may have"))
+        }
+        if let text = try check(entry) { return .some(.image(text)) }
+        switch entry.standing {
+        case .verified: return .some(nil)
+        case .lower(let passed): return .some(.level(passed))
+        case .unverified: return .some(.noRecord)
+        }
+    }
+
+    // MARK: Repair
+
+    /// What became of a file that a check found fault with.
+    public enum Repair: Sendable, Equatable {
+        /// It is in `bad/`, and a miss from now on.
+        case movedAside
+        /// It is a whole image, and its record says so from now on.
+        case recorded
+        /// It stays as it is: it changed meanwhile, or this user may not.
+        case left
+    }
+
+    /// Reads every image of the cache as ``verify(atLeast:jobs:check:report:)`` does, and mends what it finds: what is damaged is moved into
+    /// `bad/`, so that it is fetched again; what has no record, or passed a lower level, is verified now. Nothing outside of the cache is
+    /// touched, and nothing is deleted.
+    ///
+    /// What is found fault with is dealt with at once by the thread that found it, so that little can change in between; a file that did is
+    /// left.
+    /// - Parameters:
+    ///   - level: what each image should have passed.
+    ///   - jobs: how many threads; nil: one for each processor.
+    ///   - coder: looks at images without a record.
+    ///   - check: looks at the bytes of every image, on one of the threads, and says what is wrong with them.
+    ///   - report: hears of each finding and of what became of the file, in the order of the keys.
+    /// - Returns: how many files were looked at.
+    /// - Throws: `localFault` where the cache itself cannot be read or written; `cancelled` where the task is.
+    public nonisolated(nonsending) func repair(
+        atLeast level: ValidationLevel = .none, jobs: Int? = nil, coder: ImageCoder = ImageCoder(),
+        check: @escaping @Sendable (CacheEntry) throws(WebImageError) -> String? = { _ throws(WebImageError) in nil },
+        report: (CacheFinding, Repair) -> Void
+    ) async throws(WebImageError) -> Int {
+        guard !directory.isReadOnly else { throw directory.fault("repair", code: EROFS) }
+        var checked = 0
+        try await forEachLeaf(jobs: jobs) { [self] leaf throws(WebImageError) in
+            var mendings: [(CacheFinding, Repair)] = []
+            let count = try verify(leaf: leaf, atLeast: level, check: check) { finding, entry throws(WebImageError) in
+                mendings.append(try mended(finding, entry, level: level, coder))
+            }
+            return (count, mendings)
+        } take: { (count: Int, mendings: [(CacheFinding, Repair)]) in
+            checked += count
+            for (finding, repair) in mendings { report(finding, repair) }
+        }
+        // What others did to its files by hand is in no account.
+        try account.recount()
+        return checked
+    }
+
+    /// Does what is to be done about a finding.
+    private func mended(
+        _ finding: CacheFinding, _ entry: CacheEntry?, level: ValidationLevel, _ coder: ImageCoder
+    ) throws(WebImageError) -> (CacheFinding, Repair) {
+        guard finding.isDamaged else { return try proved(finding, entry, level: max(level, .structure), coder) }
+        let inode = entry?.inode ?? leaves.inode(of: finding.key)
+        return (finding, quarantine.moveImage(finding.key, inode: inode) ? .movedAside : .left)
+    }
+
+    /// Verifies what no record vouches for.
+    private func proved(
+        _ finding: CacheFinding, _ looked: CacheEntry?, level: ValidationLevel, _ coder: ImageCoder
+    ) throws(WebImageError) -> (CacheFinding, Repair) {
+        guard let entry = try images.open(finding.key, level: level), entry.inode == looked?.inode else {
+            return (finding, .left)
+        }
+        let bytes = try entry.bytes()
+        let info: ImageInfo
+        do throws(WebImageError) {
+            info = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
+                try coder.verify(bytes, level: level)
+            }
+        } catch {
+            guard error.code != .localFault else { throw error }
+            // Nothing says that it is damaged.
+            guard error.code == .badImageData else { return (finding, .left) }
+            var finding = finding
+            finding.problem = .image(error.message)
+            return (finding, quarantine.moveImage(entry.key, inode: entry.inode) ? .movedAside : .left)
+        }
+        return (finding, try images.raise(entry, to: info) ? .recorded : .left)
+    }
+
+    /// Works on the leaf directories, several at a time, and hands on what came of each in their order. Those that wait for an earlier one
+    /// are never more than four for each thread, so what is kept of them is bounded.
+    private nonisolated(nonsending) func forEachLeaf<Product: Sendable>(
+        jobs: Int?, work: @escaping @Sendable (_ leaf: String) throws(WebImageError) -> Product,
+        take: (Product) -> Void
+    ) async throws(WebImageError) {
+        let leaves = try leaves.paths()
+        let jobs = max(1, min(jobs ?? Processors.count, CacheKey.leafCount))
+        let pool = ThreadPool(threads: jobs, name: "check")
+        let result = await withTaskGroup(
+            of: (index: Int, product: Result<Product, WebImageError>).self, returning: Result<Void, WebImageError>.self
+        ) { group in
+            var (started, running, taken) = (0, 0, 0)
+            var waiting: [Int: Result<Product, WebImageError>] = [:]
+            while taken < leaves.count {
+                while running < jobs, started < min(leaves.count, taken + 4 * jobs) {
+                    let (index, leaf) = (started, leaves[started])
+                    group.addTask(executorPreference: pool) {
+                        do throws(WebImageError) { return (index, .success(try work(leaf))) } catch {
+                            return (index, .failure(error))
+                        }
+                    }
+                    started += 1
+                    running += 1
+                }
+                guard let done = await group.next() else { break }
+                running -= 1
+                waiting[done.index] = done.product
+                while let product = waiting.removeValue(forKey: taken) {
+                    switch product {
+                    case .success(let product): take(product)
+                    case .failure(let error):
+                        group.cancelAll()
+                        return .failure(error)
+                    }
+                    taken += 1
+                }
+            }
+            return .success(())
+        }
+        try result.get()
+    }
+
+    // MARK: Strays
+
+    /// Names what stands below `v1` and is none of the cache's: files of other names, and symbolic links in the place of its
+    /// directories, which are not followed. Of no use and of no harm to the cache.
+    ///
+    /// * `movesAside`: whether they are moved into `bad/` too.
+    /// * `visit`: hears of each path below the cache directory, and whether it was moved.
+    /// - Throws: `localFault`; `cancelled` where the task is cancelled.
+    package func strays(
+        movesAside: Bool = false, _ visit: (_ path: String, _ isMoved: Bool) -> Void
+    ) throws(WebImageError) {
+        try strays(in: "v1", depth: 0, movesAside, visit)
+    }
+
+    private func strays(
+        in path: String, depth: Int, _ movesAside: Bool, _ visit: (String, Bool) -> Void
+    ) throws(WebImageError) {
+        guard !Task.isCancelled else { throw WebImageError(.cancelled, "the check of the cache was cancelled") }
+        guard let parent = directory.folder(path) else { return }
+        for name in try directory.names(in: path, length: nil) where name != "." && name != ".." {
+            var status = stat()
+            guard fstatat(parent.descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { continue }
+            if depth < 2 {
+                if name.utf8.count == 1, Digest.isDigit(name.utf8.first ?? 0), status.st_mode & S_IFMT == S_IFDIR {
+                    try strays(in: "\(path)/\(name)", depth: depth + 1, movesAside, visit)
+                    continue
+                }
+            } else if Self.isOurs(name) {
+                continue
+            }
+            visit("\(path)/\(name)", movesAside && quarantine.moveStray(name, of: parent.descriptor))
+        }
+    }
+
+    /// Of an image, a record, or a temporary file.
+    private static func isOurs(_ name: String) -> Bool {
+        if name.hasPrefix(".t-") { return true }
+        let stem =
+            name.hasSuffix(CacheRecord.fileSuffix)
+            ? name.utf8.dropLast(CacheRecord.fileSuffix.utf8.count) : name.utf8[...]
+        return stem.count == CacheKey.nameLength && stem.allSatisfy(Digest.isDigit)
+    }
+
+    // MARK: Count
+
+    /// How many images there are and the sum of their lengths in bytes: reads all directories and asks for every file, so it owes nothing to
+    /// the account.
+    /// - Throws: `localFault`.
+    public func count() throws(WebImageError) -> (images: Int, bytes: Int) {
+        var sum = (images: 0, bytes: 0)
+        for leaf in try leaves.paths() {
+            try leaves.walk(leaf) { _, leaf, name throws(WebImageError) in
+                var status = stat()
+                guard fstatat(leaf, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return }
+                sum.images += 1
+                sum.bytes = Plausible.sum(sum.bytes, Int(status.st_size))
+            }
+        }
+        return sum
+    }
+}

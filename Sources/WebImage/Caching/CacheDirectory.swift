@@ -1,0 +1,139 @@
+internal import CLinux
+internal import Glibc
+package import Threading
+
+/// The opened directory of a cache: whatever is opened, made, listed or removed below it is so without following a symbolic link or
+/// crossing a mount point.
+///
+/// All methods may block on the disk.
+package final class CacheDirectory: Sendable {
+    static let idPath = ".prefetch/id"
+
+    /// As it was named.
+    let path: String
+    /// Whether nothing in it may be changed.
+    let isReadOnly: Bool
+    /// Open as long as this object.
+    let descriptor: Int32
+    /// What its file system can do.
+    let features: FileSystemFeatures
+    /// Those of its calls that have not returned: a disk may hang.
+    package let calls = FileCalls()
+
+    /// Opens a directory, and makes it where it is missing and may be made.
+    /// - Throws: `localFault` with errno and a sentence that names the directory.
+    init(_ path: String, _ configuration: DiskCache.Configuration) throws(WebImageError) {
+        self.path = path
+        isReadOnly = configuration.isReadOnly
+        features = FileSystemFeatures(configuration)
+        if !isReadOnly { try Self.makeDirectory(path) }
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+        guard let file = OpenFile(clinux_open(path.isEmpty ? "." : path, flags, 0)) else {
+            throw .fileFault("open the cache directory \(path)")
+        }
+        descriptor = file.release()
+    }
+
+    deinit { close(descriptor) }
+
+    /// mkdir -p
+    private static func makeDirectory(_ path: String) throws(WebImageError) {
+        if path.isEmpty || mkdir(path, 0o777) == 0 || errno == EEXIST { return }
+        let code = errno
+        let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+        guard code == ENOENT, !parent.isEmpty else { throw .fileFault("make the cache directory \(path)", code: code) }
+        try makeDirectory(parent)
+        guard mkdir(path, 0o777) == 0 || errno == EEXIST else { throw .fileFault("make the cache directory \(path)") }
+    }
+
+    // MARK: Opening
+
+    /// Opens a file or a folder below the directory; nil with `errno`.
+    ///
+    /// * `flags`: by default those for reading a file that may be anything. O_NONBLOCK: opening a FIFO that somebody put there must not wait
+    ///   for a writer.
+    func open(
+        _ path: String, _ flags: Int32 = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, _ mode: mode_t = 0
+    ) -> OpenFile? {
+        OpenFile(clinux_open_beneath(descriptor, path, flags, mode))
+    }
+
+    /// Opens a folder below the directory to use the names in it (O_PATH); nil with `errno`.
+    func folder(_ path: String) -> OpenFile? { open(path, clinux_directory_flags()) }
+
+    /// Runs a system call that takes a folder and a name with the folder a path leads to and its last component:
+    /// mkdirat(2), unlinkat(2) and linkat(2) would follow a symbolic link on the way.
+    /// - Returns: what the call returns; -1 with `errno` where the way is not free.
+    func beneath(_ path: String, _ call: (_ folder: Int32, _ name: String) -> Int32) -> Int32 {
+        guard let slash = path.lastIndex(of: "/") else { return call(descriptor, path) }
+        guard let folder = folder(String(path[..<slash])) else { return -1 }
+        return call(folder.descriptor, String(path[path.index(after: slash)...]))
+    }
+
+    /// Sorted names of one folder: lower-case hexadecimal ones of a length, or all. None of a folder that is not there.
+    /// - Throws: `localFault`.
+    func names(in path: String, length: Int?) throws(WebImageError) -> [String] {
+        guard let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) else {
+            // A stray file, or a directory that was removed meanwhile.
+            guard errno == ENOENT || errno == ENOTDIR else { throw fault("list \(path)") }
+            return []
+        }
+        guard let stream = fdopendir(directory.release()) else { throw fault("list \(path)") }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { $0.prefix { $0 != 0 }.map { $0 } }
+            if let length, name.count != length || !name.allSatisfy(Digest.isDigit) { continue }
+            names.append(String(decoding: name, as: UTF8.self))
+        }
+        return names.sorted()
+    }
+
+    // MARK: Making and removing
+
+    /// mkdirat(2) below the directory. Returns 0, or -1 with `errno`.
+    func makeFolder(_ path: String) -> Int32 { beneath(path) { mkdirat($0, $1, 0o777) } }
+
+    /// unlinkat(2) below the directory. Returns 0, or -1 with `errno`.
+    @discardableResult
+    func removeName(_ path: String) -> Int32 { beneath(path) { unlinkat($0, $1, 0) } }
+
+    /// Makes a small file unless there is one of its name: whoever is first makes it, and a kill leaves the whole file or none; where the file
+    /// system has no unnamed files, it may leave a temporary name.
+    /// - Returns: 0 or an errno.
+    func makeOnce(_ path: String, _ bytes: UnsafeRawBufferPointer, mode: mode_t, isSynced: Bool) -> Int32 {
+        func fill(_ file: borrowing OpenFile) -> Int32 {
+            let code = OpenFile.write(bytes, to: file.descriptor)
+            return code == 0 && isSynced && fsync(file.descriptor) != 0 ? errno : code
+        }
+        if features.known.unnamedFiles, let file = open(".prefetch", clinux_tmpfile_flags(), mode) {
+            let code = fill(file)
+            guard code == 0 else { return code }
+            if beneath(path, { clinux_link_fd(file.descriptor, $0, $1) }) == 0 || errno == EEXIST { return 0 }
+        }
+        let temporary = ".prefetch/\(TemporaryFiles.name())"
+        guard let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode) else { return errno }
+        var code = fill(file)
+        if code == 0 { code = NewFile(file.descriptor, temporaryName: temporary, in: descriptor).publish(as: path) }
+        removeName(temporary)
+        return code == EEXIST ? 0 : code
+    }
+
+    // MARK: Telling
+
+    /// What tells this cache from every other, 32 hexadecimal digits in `.prefetch/id`: two processes with the same id work on the same
+    /// directory, whatever path it has for each of them. A copy of the directory keeps it until that file is removed. Nil where the cache
+    /// has none and this user cannot make it.
+    package var id: String? {
+        guard let file = open(Self.idPath, O_RDONLY | O_CLOEXEC | O_NONBLOCK),
+            let bytes = OpenFile.read(file.descriptor, at: 0, limit: 64)
+        else { return nil }
+        let digits = bytes.prefix { $0 != UInt8(ascii: "\n") }
+        return digits.count == 32 && digits.allSatisfy(Digest.isDigit) ? String(decoding: digits, as: UTF8.self) : nil
+    }
+
+    /// `localFault` of the current errno, with a sentence that names the directory.
+    func fault(_ doing: String, code: Int32 = errno) -> WebImageError {
+        .fileFault("\(doing) in the cache \(path)", code: code)
+    }
+}

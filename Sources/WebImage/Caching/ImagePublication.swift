@@ -1,0 +1,165 @@
+internal import CLinux
+internal import Glibc
+
+/// One store of an image: its bytes go into a file without a final name, with the record, and then get the name in one step.
+struct ImagePublication {
+    let key: CacheKey
+    let body: ImageBody
+    /// With the length of the body.
+    let record: CacheRecord
+    /// Those to be kept.
+    let validators: HTTPValidators?
+    /// Whether it takes the place of a whole file too, where the bytes differ.
+    let replacing: Bool
+    /// Whether file and directory are written out before it counts.
+    let isSynced: Bool
+    let directory: CacheDirectory
+    let account: CacheAccount
+    let images: ImageFiles
+
+    /// Stores it in the leaf directory of its key.
+    /// - Throws: `localFault`; that of ENOENT, or of EPERM on ext4, where the directory has been removed.
+    func publish(in leaf: borrowing LeafDirectories.Leaf) throws(WebImageError) -> ImageFiles.StoreResult {
+        let leaf = leaf.descriptor
+        let records = images.records
+        let file = try fill(leaf)
+        defer { if let name = file.new.temporaryName { unlinkat(leaf, name, 0) } }
+        let encoded = record.encoded(for: key)
+        var mode = file.mode
+        let isDescribed = try records.attach(encoded, validators, to: file.new.descriptor, mode: &mode)
+        if mode != records.fileMode, fchmod(file.new.descriptor, records.fileMode) != 0 { throw fault() }
+        if isSynced, fdatasync(file.new.descriptor) != 0 { throw fault() }
+        // Two names cannot appear in one step, so only one process at a time publishes a pair of them into this directory.
+        let pairLock = isDescribed ? nil : FolderLock(leaf)
+        guard isDescribed || pairLock != nil else { throw fault() }
+        let ownRecord = pairLock == nil ? nil : encoded + (validators?.encoded ?? [])
+        let result = try publish(file.new, ownRecord, in: leaf)
+        if isSynced, fsync(leaf) != 0 { throw fault() }
+        _ = consume pairLock
+        return result
+    }
+
+    // MARK: Bytes
+
+    /// A file with the bytes of the body.
+    private struct Filled: ~Copyable {
+        let new: NewFile
+        /// Its permissions.
+        let mode: mode_t
+        /// Nil where the descriptor is the body's own.
+        private let own: OpenFile?
+
+        init(body descriptor: Int32, in leaf: Int32) {
+            new = NewFile(descriptor, temporaryName: nil, in: leaf)
+            mode = 0o600
+            own = nil
+        }
+
+        init(_ file: consuming OpenFile, temporaryName: String?, mode: mode_t, in leaf: Int32) {
+            new = NewFile(file.descriptor, temporaryName: temporaryName, in: leaf)
+            self.mode = mode
+            own = consume file
+        }
+    }
+
+    private func fill(_ leaf: Int32) throws(WebImageError) -> Filled {
+        let features = directory.features.known
+        // Not read-only from the start where an attribute wants write permission of the file itself (xattr(7)).
+        let mode = features.attributesOfReadOnlyFiles ? images.records.fileMode : 0o600
+        if features.unnamedFiles {
+            if let descriptor = body.fileDescriptor, isUnnamedHere(descriptor) {
+                return Filled(body: descriptor, in: leaf)
+            }
+            if let file = OpenFile(clinux_open_beneath(leaf, ".", clinux_tmpfile_flags(), mode)) {
+                try write(to: file.descriptor)
+                return Filled(file, temporaryName: nil, mode: mode, in: leaf)
+            }
+            guard directory.features.lacksUnnamedFiles(errno) else { throw fault() }
+        }
+        let name = TemporaryFiles.name()
+        let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
+        guard let file = OpenFile(clinux_open_beneath(leaf, name, flags, mode)) else { throw fault() }
+        do throws(WebImageError) { try write(to: file.descriptor) } catch {
+            unlinkat(leaf, name, 0)
+            throw error
+        }
+        return Filled(file, temporaryName: name, mode: mode, in: leaf)
+    }
+
+    private func write(to descriptor: Int32) throws(WebImageError) {
+        try body.withUnsafeBytes { bytes throws(WebImageError) in
+            let code = OpenFile.write(bytes, to: descriptor)
+            guard code == 0 else { throw fault(code) }
+        }
+    }
+
+    /// Whether the body's file can be given a name in this cache: it never had one, and is on the same file system.
+    private func isUnnamedHere(_ descriptor: Int32) -> Bool {
+        var (file, own) = (stat(), stat())
+        return fstat(descriptor, &file) == 0 && fstat(directory.descriptor, &own) == 0 && file.st_dev == own.st_dev
+            && file.st_nlink == 0
+    }
+
+    // MARK: Name
+
+    /// * `ownRecord`: the bytes of its record's own file, where it has to have one; the leaf directory is locked then.
+    private func publish(
+        _ file: NewFile, _ ownRecord: [UInt8]?, in leaf: Int32
+    ) throws(WebImageError) -> ImageFiles.StoreResult {
+        let isLocked = ownRecord != nil
+        // A second round where a damaged file was in the way, a third where another process took its place meanwhile.
+        for _ in 0..<4 {
+            let code = try publishFree(file, ownRecord, in: leaf)
+            if code == 0 {
+                account.add(images: 1, blocks: CacheAccount.blocks(record.length), leaf: key.leafIndex)
+                return .stored
+            }
+            guard code == EEXIST else { throw fault(code) }
+            let lock = isLocked ? nil : FolderLock(leaf)
+            guard isLocked || lock != nil else { throw fault() }
+            let result = try publishOver(file, ownRecord, in: leaf)
+            _ = consume lock
+            if let result { return result }
+        }
+        throw fault(EEXIST)
+    }
+
+    /// Gives the file its name where that is free.
+    /// - Returns: 0 or an errno, `EEXIST` where the name is taken.
+    private func publishFree(_ file: NewFile, _ ownRecord: [UInt8]?, in leaf: Int32) throws(WebImageError) -> Int32 {
+        guard let ownRecord else { return file.publish(as: key.name) }
+        var status = stat()
+        guard fstatat(leaf, key.name, &status, AT_SYMLINK_NOFOLLOW) != 0 else { return EEXIST }
+        // The record first: without the image it means nothing.
+        try images.records.writeOwnFile(ownRecord, name: key.name, leaf: leaf)
+        return file.publish(as: key.name, isLocked: true)
+    }
+
+    /// Decides between the file that has the name and the new one. The leaf directory is locked.
+    /// - Returns: nil where the name is free again.
+    private func publishOver(
+        _ file: NewFile, _ ownRecord: [UInt8]?, in leaf: Int32
+    ) throws(WebImageError) -> ImageFiles.StoreResult? {
+        guard let first = try images.find(key, atLeast: record.level, isLocked: true) else { return nil }
+        let isSame = record.digest != nil && first.record?.digest == record.digest && first.size == record.length
+        let changesNothing = isSame && validators == nil
+        if let known = first.record {
+            if first.standing == .verified && (!replacing || changesNothing) { return .alreadyPresent(known) }
+            if changesNothing, try images.records.replace(record, of: first, isLocked: true) {
+                return .alreadyPresent(record)
+            }
+        }
+        if let ownRecord {
+            // A reader in between finds nothing, which is a miss; never an image with the record of another.
+            unlinkat(leaf, key.name, 0)
+            try images.records.writeOwnFile(ownRecord, name: key.name, leaf: leaf)
+        }
+        let code = file.publish(replacing: key.name, by: TemporaryFiles.name())
+        guard code == 0 else { throw fault(code) }
+        let change = CacheAccount.blocks(record.length) - CacheAccount.blocks(first.size)
+        account.add(images: 0, blocks: change, leaf: key.leafIndex)
+        return .stored
+    }
+
+    private func fault(_ code: Int32 = errno) -> WebImageError { directory.fault("store an image", code: code) }
+}

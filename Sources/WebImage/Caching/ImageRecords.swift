@@ -1,0 +1,204 @@
+internal import CLinux
+internal import Glibc
+
+/// What a cache has written down of its images: records and validators, in extended attributes of the files where the file system has
+/// those, else in a second file beside each.
+final class ImageRecords: Sendable {
+    static let attribute = "user.prefetch"
+    private static let validatorsAttribute = "user.prefetch.http"
+
+    /// Permissions of a published file: nobody writes to it again.
+    let fileMode: mode_t
+    private let directory: CacheDirectory
+    private let leaves: LeafDirectories
+    private let quarantine: Quarantine
+    private let isSynced: Bool
+
+    /// Those of a cache.
+    ///
+    /// * `isSynced`: whether a record's own file is written out before it has its name.
+    init(_ directory: CacheDirectory, _ leaves: LeafDirectories, _ quarantine: Quarantine, isSynced: Bool) {
+        (self.directory, self.leaves, self.quarantine) = (directory, leaves, quarantine)
+        self.isSynced = isSynced
+        fileMode = 0o444 & ~Self.umask()
+    }
+
+    // MARK: Reading
+
+    /// The record of an open file; nil where it has none.
+    ///
+    /// * `path`: the image's.
+    /// - Throws: `localFault`.
+    func record(of descriptor: Int32, path: String) throws(WebImageError) -> [UInt8]? {
+        if directory.features.known.attributes {
+            if let bytes = Self.value(of: Self.attribute, descriptor, limit: 2 * CacheRecord.encodedLength) {
+                return bytes
+            }
+            guard errno == ENODATA || errno == ERANGE || directory.features.lacksAttributes(errno) else {
+                throw directory.fault("read a record")
+            }
+        }
+        // Also where the file system has attributes: the cache may have been copied here from one that has none.
+        return try ownFile(path).map { Array($0.prefix(CacheRecord.encodedLength)) }
+    }
+
+    /// ETag, Last-Modified and key of an entry, where they were kept.
+    func validators(of entry: CacheEntry) -> HTTPValidators? {
+        if directory.features.known.attributes,
+            let bytes = Self.value(of: Self.validatorsAttribute, entry.descriptor, limit: 4096)
+        {
+            return HTTPValidators(bytes)
+        }
+        guard !entry.isElsewhere, let file = try? ownFile(entry.key.path), file.count > CacheRecord.encodedLength else {
+            return nil
+        }
+        return HTTPValidators(file.dropFirst(CacheRecord.encodedLength))
+    }
+
+    private func ownFile(_ path: String) throws(WebImageError) -> [UInt8]? {
+        guard let file = directory.open(path + CacheRecord.fileSuffix) else {
+            // What is no file says nothing; the next record takes its place.
+            guard errno == ENOENT || Quarantine.isObstacle(errno) else { throw directory.fault("read a record") }
+            return nil
+        }
+        var status = stat()
+        guard fstat(file.descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        guard let bytes = OpenFile.read(file.descriptor, at: 0, limit: 4096) else {
+            throw directory.fault("read a record")
+        }
+        return bytes
+    }
+
+    /// An extended attribute; nil with `errno` where there is none, or one that is longer than `limit`.
+    private static func value(of name: String, _ descriptor: Int32, limit: Int) -> [UInt8]? {
+        var length = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
+            length = fgetxattr(descriptor, name, buffer.baseAddress, limit)
+            filled = max(0, length)
+        }
+        return length < 0 ? nil : bytes
+    }
+
+    // MARK: Replacing
+
+    /// Replaces the record as a whole: readers see the old one or the new one.
+    ///
+    /// * `isLocked`: whether the caller has locked the leaf directory.
+    /// - Returns: whether it is written; not where this user may not, and where another file has the name by now.
+    /// - Throws: `localFault`.
+    @discardableResult
+    func replace(
+        _ record: CacheRecord, of entry: CacheEntry, isLocked: Bool = false
+    ) throws(WebImageError) -> Bool {
+        guard !directory.isReadOnly, !entry.isElsewhere else { return false }
+        let bytes = record.encoded(for: entry.key)
+        if directory.features.known.attributes {
+            let code = replace(Self.attribute, bytes, of: entry)
+            if code == 0 { return true }
+            if code == EACCES || code == EPERM || code == EROFS { return false }
+            guard directory.features.lacksAttributes(code) else { throw directory.fault("write a record", code: code) }
+        }
+        return try replaceOwnFile(bytes, of: entry, isLocked: isLocked) { self.validators(of: entry) }
+    }
+
+    /// Replaces the validators; the record stays. Nothing is written where this user may not.
+    /// - Throws: `localFault` where a record's own file cannot be written.
+    func replace(_ validators: HTTPValidators, of entry: CacheEntry) throws(WebImageError) {
+        if directory.features.known.attributes {
+            let code = replace(Self.validatorsAttribute, validators.encoded, of: entry)
+            if code == 0 || code == EACCES || code == EPERM || code == EROFS { return }
+            guard directory.features.lacksAttributes(code) else { throw directory.fault("write a record", code: code) }
+        }
+        guard let record = entry.record else { return }
+        _ = try replaceOwnFile(record.encoded, of: entry, isLocked: false) { validators }
+    }
+
+    /// Unless another image has the name by now.
+    private func replaceOwnFile(
+        _ record: [UInt8], of entry: CacheEntry, isLocked: Bool, validators: () -> HTTPValidators?
+    ) throws(WebImageError) -> Bool {
+        let leaf = try leaves.open(entry.key)
+        let lock = isLocked ? nil : FolderLock(leaf.descriptor)
+        guard isLocked || lock != nil else { throw directory.fault("write a record") }
+        guard leaves.inode(of: entry.key) == entry.inode else { return false }
+        try writeOwnFile(record + (validators()?.encoded ?? []), name: entry.key.name, leaf: leaf.descriptor)
+        _ = consume lock
+        return true
+    }
+
+    /// Sets an attribute of a published file; returns 0 or an errno.
+    private func replace(_ name: String, _ value: [UInt8], of entry: CacheEntry) -> Int32 {
+        var code = Self.set(name, value, of: entry.descriptor)
+        if code == EACCES, fchmod(entry.descriptor, fileMode | 0o200) == 0 {
+            // A user's attribute asks for write permission of the file, which its owner has taken away (xattr(7)).
+            code = Self.set(name, value, of: entry.descriptor)
+            fchmod(entry.descriptor, fileMode)
+        }
+        return code
+    }
+
+    // MARK: Attaching
+
+    /// Attaches record and validators to a file that has no final name yet.
+    ///
+    /// * `mode`: the file's permissions, which may have to change for that.
+    /// - Returns: false where they have to stand in a file of their own.
+    /// - Throws: `localFault`.
+    func attach(
+        _ record: [UInt8], _ validators: HTTPValidators?, to descriptor: Int32, mode: inout mode_t
+    ) throws(WebImageError) -> Bool {
+        guard directory.features.known.attributes else { return false }
+        var code = Self.set(Self.attribute, record, of: descriptor)
+        if code != 0, mode & 0o200 == 0, directory.features.lacksAttributesOfReadOnlyFiles(code) {
+            mode = 0o600
+            guard fchmod(descriptor, mode) == 0 else { throw directory.fault("store an image") }
+            code = Self.set(Self.attribute, record, of: descriptor)
+        }
+        if code == 0, let validators {
+            code = Self.set(Self.validatorsAttribute, validators.encoded, of: descriptor)
+        }
+        if code == 0 { return true }
+        guard directory.features.lacksAttributes(code) else { throw directory.fault("store an image", code: code) }
+        return false
+    }
+
+    /// Writes a record's own file, whole or not at all. The caller has locked the leaf directory.
+    /// - Throws: `localFault`.
+    func writeOwnFile(_ bytes: [UInt8], name: String, leaf: Int32) throws(WebImageError) {
+        let temporary = TemporaryFiles.name()
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+        guard let file = OpenFile(clinux_open_beneath(leaf, temporary, flags, fileMode)) else {
+            throw directory.fault("write a record")
+        }
+        let name = name + CacheRecord.fileSuffix
+        var code = OpenFile.write(bytes, to: file.descriptor)
+        if code == 0, isSynced, fdatasync(file.descriptor) != 0 { code = errno }
+        if code == 0, renameat(leaf, temporary, leaf, name) != 0 {
+            code = errno
+            // A directory of that name; a link or a pipe the rename replaces.
+            if code == EISDIR, quarantine.moveStray(name, of: leaf), renameat(leaf, temporary, leaf, name) == 0 {
+                code = 0
+            }
+        }
+        guard code == 0 else {
+            unlinkat(leaf, temporary, 0)
+            throw directory.fault("write a record", code: code)
+        }
+    }
+
+    /// Returns 0 or an errno.
+    static func set(_ name: String, _ value: [UInt8], of descriptor: Int32) -> Int32 {
+        fsetxattr(descriptor, name, value, value.count, 0) == 0 ? 0 : errno
+    }
+
+    /// From /proc (proc(5)): umask(2) can only be read by changing it, which another thread could see.
+    private static func umask() -> mode_t {
+        guard let file = OpenFile(clinux_open("/proc/self/status", O_RDONLY | O_CLOEXEC, 0)),
+            let bytes = OpenFile.read(file.descriptor, at: 0, limit: 4096)
+        else { return 0o022 }
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") where line.hasPrefix("Umask:") {
+            return mode_t(line.dropFirst(6).drop { $0 == " " || $0 == "\t" }, radix: 8) ?? 0o022
+        }
+        return 0o022
+    }
+}

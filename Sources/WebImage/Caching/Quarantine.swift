@@ -1,0 +1,134 @@
+internal import CLinux
+internal import Glibc
+
+/// `bad/`, where a cache keeps what was damaged or stood in its way: nothing is ever read from there, so it is a miss from now on.
+///
+/// Symbolic links, pipes, sockets, devices and the like where only a directory or a file of the cache may be are damage of one image, or of
+/// the images of one directory: such a thing is moved under its own name's lock, and what it leads to is not touched.
+final class Quarantine: Sendable {
+    private static let path = "bad"
+
+    private let directory: CacheDirectory
+    private let account: CacheAccount
+
+    /// That of a cache; images that are moved into it are taken off the account.
+    init(_ directory: CacheDirectory, _ account: CacheAccount) { (self.directory, self.account) = (directory, account) }
+
+    /// Whether an open that failed with this code met something that is neither a directory nor a file of the cache: a symbolic link (ELOOP),
+    /// a file where a directory should be (ENOTDIR), a socket or a device without a driver (ENXIO, ENODEV).
+    static func isObstacle(_ code: Int32?) -> Bool { [ELOOP, ENOTDIR, ENXIO, ENODEV].contains(code) }
+
+    /// Moves the file of a key, its record's file with it. Does nothing where another file has taken the name in the meantime.
+    ///
+    /// * `inode`: the number of the file's inode.
+    /// * `isLocked`: whether the caller has locked the leaf directory.
+    /// - Returns: whether it was moved.
+    @discardableResult
+    func moveImage(_ key: CacheKey, inode: UInt, isLocked: Bool = false) -> Bool {
+        guard !directory.isReadOnly, let bad = open() else { return false }
+        if isLocked {
+            guard let leaf = directory.folder(key.leaf) else { return false }
+            return moveImage(key, inode: inode, from: leaf.descriptor, to: bad.descriptor)
+        }
+        guard let leaf = FolderLock(directory.descriptor, key.leaf) else { return false }
+        return moveImage(key, inode: inode, from: leaf.descriptor, to: bad.descriptor)
+    }
+
+    private func moveImage(_ key: CacheKey, inode: UInt, from leaf: Int32, to bad: Int32) -> Bool {
+        var status = stat()
+        guard fstatat(leaf, key.name, &status, AT_SYMLINK_NOFOLLOW) == 0, UInt(status.st_ino) == inode else {
+            return false
+        }
+        let name = "\(key.digest.hex)-\(String(UInt32.random(in: 0 ... .max), radix: 16))"
+        guard renameat(leaf, key.name, bad, name) == 0 else { return false }
+        if status.st_mode & S_IFMT == S_IFREG {
+            account.add(images: -1, blocks: -CacheAccount.blocks(Int(status.st_size)), leaf: key.leafIndex)
+        }
+        renameat(leaf, key.name + CacheRecord.fileSuffix, bad, name + CacheRecord.fileSuffix)
+        return true
+    }
+
+    /// Moves whatever stands in the place of an image, or of a directory above it. The account of the directories is counted anew.
+    ///
+    /// * `isLocked`: whether the caller has locked the leaf directory.
+    /// - Returns: whether something was moved. Nothing is in a cache that is only looked up, and where another process was first.
+    @discardableResult
+    func clearWay(to key: CacheKey, isLocked: Bool = false) -> Bool {
+        guard !directory.isReadOnly, var parent = directory.folder(".") else { return false }
+        let leaf = key.leaf.split(separator: "/").map(String.init)
+        for (depth, name) in leaf.enumerated() {
+            if let next = OpenFile(clinux_open_beneath(parent.descriptor, name, clinux_directory_flags(), 0)) {
+                parent = next
+                continue
+            }
+            guard moveObstacle(name, of: parent.descriptor) else { return false }
+            // The directories that were reached by this name: one, the 16 of a first digit, or all.
+            let first = depth == 0 ? 0 : key.leafIndex & (depth == 1 ? 0xF0 : 0xFF)
+            let count = depth == 0 ? CacheKey.leafCount : depth == 1 ? 16 : 1
+            for index in first..<first + count { _ = try? account.recount(leaf: index) }
+            return true
+        }
+        var status = stat()
+        guard fstatat(parent.descriptor, key.name, &status, AT_SYMLINK_NOFOLLOW) == 0,
+            status.st_mode & S_IFMT != S_IFREG
+        else { return false }
+        return moveImage(key, inode: UInt(status.st_ino), isLocked: isLocked)
+    }
+
+    /// Moves what has a directory's name and is none; looks once more under the lock of the folder it is in, so that a
+    /// directory that another process has just made there stays.
+    /// - Returns: whether it was moved.
+    func moveObstacle(_ name: String, of parent: Int32) -> Bool {
+        guard let bad = open(), let lock = FolderLock(parent) else { return false }
+        var status = stat()
+        guard fstatat(lock.descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT != S_IFDIR
+        else { return false }
+        return renameat(lock.descriptor, name, bad.descriptor, Self.strayName()) == 0
+    }
+
+    /// Moves whatever has a name that is none of the cache's, or that of a record's file and is none.
+    /// - Returns: whether it was moved.
+    func moveStray(_ name: String, of parent: Int32) -> Bool {
+        guard !directory.isReadOnly, let bad = open() else { return false }
+        return renameat(parent, name, bad.descriptor, Self.strayName()) == 0
+    }
+
+    /// Removes what was moved here that long ago, its records with it.
+    /// - Returns: how many files.
+    func removeOld(olderThan seconds: Double, isDryRun: Bool) throws(WebImageError) -> Int {
+        guard let bad = directory.folder(Self.path) else {
+            guard errno == ENOENT else { throw directory.fault("list \(Self.path)") }
+            return 0
+        }
+        let limit = Double(WallClock.seconds) - seconds
+        var removed = 0
+        for name in try directory.names(in: Self.path, length: nil) where name != "." && name != ".." {
+            var status = stat()
+            // The change date: a rename sets it, and leaves the others as they were.
+            guard fstatat(bad.descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0,
+                status.st_mode & S_IFMT != S_IFDIR, Double(status.st_ctim.tv_sec) <= limit,
+                isDryRun || unlinkat(bad.descriptor, name, 0) == 0
+            else { continue }
+            removed += 1
+        }
+        return removed
+    }
+
+    /// The directory; nil with `errno`. What stands in its own place gets another name beside it.
+    private func open() -> OpenFile? {
+        mkdirat(directory.descriptor, Self.path, 0o777)
+        if let bad = directory.folder(Self.path) { return bad }
+        guard Self.isObstacle(errno), let lock = FolderLock(directory.descriptor) else { return nil }
+        var status = stat()
+        if fstatat(lock.descriptor, Self.path, &status, AT_SYMLINK_NOFOLLOW) == 0,
+            status.st_mode & S_IFMT != S_IFDIR
+        {
+            renameat(lock.descriptor, Self.path, lock.descriptor, "\(Self.path)-\(Self.strayName())")
+        }
+        mkdirat(lock.descriptor, Self.path, 0o777)
+        return directory.folder(Self.path)
+    }
+
+    /// For what is no image.
+    private static func strayName() -> String { "stray-\(String(UInt64.random(in: 0 ... .max), radix: 16))" }
+}

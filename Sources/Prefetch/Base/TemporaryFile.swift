@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 internal import WebImage
 
@@ -13,19 +12,11 @@ final class TemporaryFile: Sendable {
     init?(in folder: OpenFolder, isUnnamed: Bool = true) {
         self.folder = folder
         // An unnamed file gets its name through /proc (open(2), O_TMPFILE).
-        if isUnnamed, access("/proc/self/fd", X_OK) == 0 {
-            let file = clinux_open_beneath(folder.descriptor, ".", clinux_tmpfile_flags(), 0o666)
-            // What a kernel or file system answers that has none (open(2)).
-            if file >= 0 || ![EOPNOTSUPP, EISDIR, EINVAL].contains(errno) {
-                guard file >= 0 else { return nil }
-                self.file = NewFile(file, temporaryName: nil, in: folder.descriptor)
-                return
-            }
-        }
-        let name = Self.name()
-        let file = clinux_open_beneath(folder.descriptor, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-        guard file >= 0 else { return nil }
-        self.file = NewFile(file, temporaryName: name, in: folder.descriptor)
+        let isUnnamed = isUnnamed && access("/proc/self/fd", X_OK) == 0
+        let file = NewFile.make(
+            in: folder.descriptor, mode: 0o666, isUnnamed: isUnnamed, temporaryName: Self.name())
+        guard let file else { return nil }
+        self.file = file
     }
 
     deinit {

@@ -23,7 +23,9 @@ public final class CacheAccount: Sendable {
 
     // 512 words: "prefetch", the two halves of the boot's id, whether everything was counted, and from the eighth on one word for
     // each leaf directory: images << 40 | blocks.
-    private static let path = ".prefetch/account"
+    private static let folder = ".prefetch"
+    private static let name = "account"
+    private static let path = "\(folder)/\(name)"
     private static let wordCount = 512
     private static let magic: Int64 = 0x7072_6566_6574_6368
     private static let counted = 3
@@ -100,8 +102,10 @@ public final class CacheAccount: Sendable {
         guard !directory.isReadOnly else { return }
         let known = mapping.withLock { $0 }
         var status = stat()
-        let isThere = directory.beneath(Self.path) { fstatat($0, $1, &status, AT_SYMLINK_NOFOLLOW) } == 0
-        if isThere, status.st_ino == known?.inode, status.st_size == Self.wordCount * 8, known?.words[0] == Self.magic {
+        if let folder = directory.folder(Self.folder),
+            fstatat(folder.descriptor, Self.name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_ino == known?.inode,
+            status.st_size == Self.wordCount * 8, known?.words[0] == Self.magic
+        {
             return
         }
         let fresh = Self.map(directory)

@@ -64,7 +64,7 @@ package final class CacheDirectory: Sendable {
     /// Runs a system call that takes a folder and a name with the folder a path leads to and its last component:
     /// mkdirat(2), unlinkat(2) and linkat(2) would follow a symbolic link on the way.
     /// - Returns: what the call returns; -1 with `errno` where the way is not free.
-    func beneath(_ path: String, _ call: (_ folder: Int32, _ name: String) -> Int32) -> Int32 {
+    private func beneath(_ path: String, _ call: (_ folder: Int32, _ name: String) -> Int32) -> Int32 {
         guard let slash = path.lastIndex(of: "/") else { return call(descriptor, path) }
         guard let folder = folder(String(path[..<slash])) else { return -1 }
         return call(folder.descriptor, String(path[path.index(after: slash)...]))

@@ -56,3 +56,17 @@ extension DiskCache {
         }
     }
 }
+
+extension DiskCache {
+    /// Which date of a file says how old it is (SDImageCacheConfigExpireType).
+    public enum ExpireType: String, Sendable, CaseIterable {
+        /// When it was last looked up, to the hour.
+        case accessDate
+        /// When its bytes were written.
+        case modificationDate
+        /// When the file was made; the modification date where the file system does not keep that.
+        case creationDate
+        /// When anything about it changed: its record, its names, its dates.
+        case changeDate
+    }
+}

@@ -27,13 +27,12 @@ final class FileSystemFeatures: Sendable {
     /// What is known now.
     var known: Known { state.withLock { $0 } }
 
-    /// Whether the error means that the file system has no unnamed files; remembered.
-    func lacksUnnamedFiles(_ code: Int32) -> Bool {
-        // EISDIR: a kernel or file system that takes the flag for O_DIRECTORY (open(2)).
-        guard code == EOPNOTSUPP || code == EISDIR || code == EINVAL else { return false }
-        state.withLock { $0.unnamedFiles = false }
-        return true
-    }
+    /// Whether the error of an open means that the kernel or the file system has no unnamed files. EISDIR: one that takes the flag for
+    /// O_DIRECTORY (open(2)).
+    static func isWithoutUnnamedFiles(_ code: Int32) -> Bool { [EOPNOTSUPP, EISDIR, EINVAL].contains(code) }
+
+    /// An open has failed so.
+    func noteNoUnnamedFiles() { state.withLock { $0.unnamedFiles = false } }
 
     /// Whether the error means that the file system has no extended attributes; remembered.
     func lacksAttributes(_ code: Int32) -> Bool {

@@ -128,14 +128,6 @@ public final class ImageFiles: Sendable {
 
     // MARK: Storing
 
-    /// What became of a stored image.
-    public enum StoreResult: Sendable, Equatable {
-        /// The file is there under its final name.
-        case stored
-        /// Another writer was first; its file is whole and good enough, and this is its record.
-        case alreadyPresent(CacheRecord)
-    }
-
     /// Publishes a verified image in one atomic step: nobody ever sees a part of it, and a kill at any instruction leaves either
     /// nothing or the whole file with its record.
     ///

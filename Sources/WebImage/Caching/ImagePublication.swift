@@ -19,7 +19,7 @@ struct ImagePublication {
 
     /// Stores it in the leaf directory of its key.
     /// - Throws: `localFault`; that of ENOENT, or of EPERM on ext4, where the directory has been removed.
-    func publish(in leaf: borrowing LeafDirectories.Leaf) throws(WebImageError) -> ImageFiles.StoreResult {
+    func publish(in leaf: borrowing LeafDirectories.Leaf) throws(WebImageError) -> StoreResult {
         let leaf = leaf.descriptor
         let records = images.records
         let file = try fill(leaf)
@@ -55,35 +55,30 @@ struct ImagePublication {
             own = nil
         }
 
-        init(_ file: consuming OpenFile, temporaryName: String?, mode: mode_t, in leaf: Int32) {
-            new = NewFile(file.descriptor, temporaryName: temporaryName, in: leaf)
+        init(_ new: NewFile, mode: mode_t) {
+            self.new = new
             self.mode = mode
-            own = consume file
+            own = OpenFile(new.descriptor)
         }
     }
 
     private func fill(_ leaf: Int32) throws(WebImageError) -> Filled {
         let features = directory.features.known
+        if features.unnamedFiles, let descriptor = body.fileDescriptor, isUnnamedHere(descriptor) {
+            return Filled(body: descriptor, in: leaf)
+        }
         // Not read-only from the start where an attribute wants write permission of the file itself (xattr(7)).
         let mode = features.attributesOfReadOnlyFiles ? images.records.fileMode : 0o600
-        if features.unnamedFiles {
-            if let descriptor = body.fileDescriptor, isUnnamedHere(descriptor) {
-                return Filled(body: descriptor, in: leaf)
-            }
-            if let file = OpenFile(clinux_open_beneath(leaf, ".", clinux_tmpfile_flags(), mode)) {
-                try write(to: file.descriptor)
-                return Filled(file, temporaryName: nil, mode: mode, in: leaf)
-            }
-            guard directory.features.lacksUnnamedFiles(errno) else { throw fault() }
-        }
-        let name = TemporaryFiles.name()
-        let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
-        guard let file = OpenFile(clinux_open_beneath(leaf, name, flags, mode)) else { throw fault() }
-        do throws(WebImageError) { try write(to: file.descriptor) } catch {
-            unlinkat(leaf, name, 0)
+        let new = NewFile.make(
+            in: leaf, mode: mode, isUnnamed: features.unnamedFiles, temporaryName: TemporaryFiles.name())
+        guard let new else { throw fault() }
+        let file = Filled(new, mode: mode)
+        if features.unnamedFiles, new.temporaryName != nil { directory.features.noteNoUnnamedFiles() }
+        do throws(WebImageError) { try write(to: new.descriptor) } catch {
+            if let name = new.temporaryName { unlinkat(leaf, name, 0) }
             throw error
         }
-        return Filled(file, temporaryName: name, mode: mode, in: leaf)
+        return file
     }
 
     private func write(to descriptor: Int32) throws(WebImageError) {
@@ -105,7 +100,7 @@ struct ImagePublication {
     /// * `ownRecord`: the bytes of its record's own file, where it has to have one; the leaf directory is locked then.
     private func publish(
         _ file: NewFile, _ ownRecord: [UInt8]?, in leaf: Int32
-    ) throws(WebImageError) -> ImageFiles.StoreResult {
+    ) throws(WebImageError) -> StoreResult {
         let isLocked = ownRecord != nil
         // A second round where a damaged file was in the way, a third where another process took its place meanwhile.
         for _ in 0..<4 {
@@ -139,7 +134,7 @@ struct ImagePublication {
     /// - Returns: nil where the name is free again.
     private func publishOver(
         _ file: NewFile, _ ownRecord: [UInt8]?, in leaf: Int32
-    ) throws(WebImageError) -> ImageFiles.StoreResult? {
+    ) throws(WebImageError) -> StoreResult? {
         guard let first = try images.find(key, atLeast: record.level, isLocked: true) else { return nil }
         let isSame = record.digest != nil && first.record?.digest == record.digest && first.size == record.length
         let changesNothing = isSame && validators == nil

@@ -15,6 +15,22 @@ package struct NewFile: Sendable {
         (self.descriptor, self.temporaryName, self.folder) = (descriptor, temporaryName, folder)
     }
 
+    /// Makes one in an open folder, for reading and writing; nil with `errno`.
+    ///
+    /// * `isUnnamed`: whether to try without a name; it has a temporary one where the file system knows only files with names.
+    package static func make(
+        in folder: Int32, mode: UInt32, isUnnamed: Bool, temporaryName: @autoclosure () -> String
+    ) -> NewFile? {
+        if isUnnamed {
+            let file = clinux_open_beneath(folder, ".", clinux_tmpfile_flags(), mode)
+            if file >= 0 { return NewFile(file, temporaryName: nil, in: folder) }
+            guard FileSystemFeatures.isWithoutUnnamedFiles(errno) else { return nil }
+        }
+        let name = temporaryName()
+        let file = clinux_open_beneath(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+        return file < 0 ? nil : NewFile(file, temporaryName: name, in: folder)
+    }
+
     /// Gives it a name that is free: the one step that makes it visible. A temporary name is given up for it in whatever way the file
     /// system has: a second name (the first one stays), a rename that replaces nothing, or, where it has neither (NFS has no such rename, vfat
     /// and some of FUSE no second names), a look and a rename with the folder locked.

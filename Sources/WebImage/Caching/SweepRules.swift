@@ -1,17 +1,3 @@
-extension DiskCache {
-    /// Which date of a file says how old it is (SDImageCacheConfigExpireType).
-    public enum ExpireType: String, Sendable, CaseIterable {
-        /// When it was last looked up, to the hour.
-        case accessDate
-        /// When its bytes were written.
-        case modificationDate
-        /// When the file was made; the modification date where the file system does not keep that.
-        case creationDate
-        /// When anything about it changed: its record, its names, its dates.
-        case changeDate
-    }
-}
-
 /// What a sweep of a disk cache removes.
 package struct SweepRules: Sendable {
     /// Seconds; what is as old or older goes. 0: everything; nil: nothing for its age.

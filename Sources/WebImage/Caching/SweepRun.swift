@@ -8,7 +8,7 @@ internal import HeapModule
 /// date than it had is left. Whoever has it open goes on reading.
 struct SweepRun {
     /// The report so far.
-    var report = SweepReport()
+    private(set) var report = SweepReport()
 
     private let directory: CacheDirectory
     private let leaves: LeafDirectories

@@ -22,7 +22,10 @@ package final class TemporaryFiles: Sendable {
             let file = Descriptors.admit(
                 clinux_open_beneath(directory.descriptor, "v1", clinux_tmpfile_flags(), 0o600))
             if file >= 0 { return file }
-            guard directory.features.lacksUnnamedFiles(errno) else { throw directory.fault("make a temporary file") }
+            guard FileSystemFeatures.isWithoutUnnamedFiles(errno) else {
+                throw directory.fault("make a temporary file")
+            }
+            directory.features.noteNoUnnamedFiles()
         }
         let name = "v1/\(Self.name())"
         let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC

@@ -50,7 +50,9 @@ struct ControlTests {
         let returned = seconds()
         // Two signs of life later the worker has been told for certain; what was in flight then ends.
         try await until { seconds() - returned > 2 && origin.currentRequestCount == 0 }
-        try await until { try await remote.queue.workers.reports().allSatisfy { $0.report.inFlight == 0 } }
+        try await until {
+            try await remote.queue.views.snapshot().workers.values.allSatisfy { $0.report.inFlight == 0 }
+        }
         try await until { seconds() - returned > 4 }
         #expect(lateness(origin, since: returned) < 2, "a request \(lateness(origin, since: returned)) s later")
         let asked = origin.requestCount()

@@ -20,9 +20,12 @@ enum DashFixture {
         let at = start + 900_000 + second * 1000
         var reading = DashReading()
         reading.look = look(second, at: at)
-        reading.queue = QueueLook(
-            at: at, batches: [reading.look?.status, batch("app-icons-v12", 48_000, at: at)].compactMap { $0 },
-            hosts: hosts(second, at: at), failedURLs: 1_907, memory: 42_991_616)
+        var queue = QueueSnapshot()
+        queue.at = at
+        queue.batches = [reading.look?.status, batch("app-icons-v12", 48_000, at: at)].compactMap { $0 }
+        queue.hosts = hosts(second, at: at)
+        (queue.failedURLs, queue.usedMemory) = (1_907, 42_991_616)
+        reading.queue = queue
         if second >= 20 {
             reading.ends["node-b:978"] = DashState.WorkerEnd(isLost: true, ended: at - 8_000, returned: 3)
         }

@@ -210,7 +210,9 @@ struct DashFrameTests {
         reading.look?.at += 30_000
         state.take(reading)
         #expect(shown() == ["silent, retrying", "busy, retrying"])
-        reading.queue = QueueLook(at: try #require(reading.look?.at))
+        var queue = QueueSnapshot()
+        queue.at = try #require(reading.look?.at)
+        reading.queue = queue
         state.take(reading)
         #expect(
             state.log.suffix(2).map(\.text) == [

@@ -47,7 +47,7 @@ struct InlineProgressTests {
             "in_flight": "3", "checking": "2", "stalled": "1", "waiting_for_host": "9", "retrying": "4", "trouble": "",
         ])
         let second = WorkerReport(fields: ["in_flight": "2", "trouble": "disk full"])
-        let load = WorkerLoad([("a:1", first), ("b:2", second)])
+        let load = WorkerLoad(["a:1": .init(first, leaseLeft: 9_000), "b:2": .init(second, leaseLeft: 9_000)])
         #expect((load.workers, load.inFlight, load.stalled, load.waitingForHost, load.retrying) == (2, 5, 1, 9, 4))
         #expect(load.isHeldByHosts && load.trouble == "b:2 paused: disk full")
         // A sign of life is up to a second old; the counts beside it are not.

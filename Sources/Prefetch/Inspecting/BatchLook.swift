@@ -56,24 +56,16 @@ package struct BatchLook: Sendable {
     }
 }
 
-/// What a dashboard shows beside its batch, read less often.
-package struct QueueLook: Sendable {
-    /// Milliseconds since 1970 by the clock of Redis.
-    package var at: Int
-    /// The newest batches, newest first.
-    package var batches: [BatchStatus]
-    /// Whether nothing of any batch begins.
-    package var isPaused = false
-    /// Hosts that are not as they should be, of all batches.
-    package var hosts: [TroubledHost]
-    /// URLs on the list of failed ones.
-    package var failedURLs: Int
-    /// Bytes that Redis uses.
-    package var memory: Int
-
-    package init(
-        at: Int = 0, batches: [BatchStatus] = [], hosts: [TroubledHost] = [], failedURLs: Int = 0, memory: Int = 0
-    ) {
-        (self.at, self.batches, self.hosts, self.failedURLs, self.memory) = (at, batches, hosts, failedURLs, memory)
+extension BatchLook.Worker {
+    /// Workers by name, from the sorted set of leases and what each said.
+    static func read(_ leases: RedisValue, said: RedisValue, at: Int) -> [String: BatchLook.Worker] {
+        let names = leases.array ?? []
+        var workers: [String: BatchLook.Worker] = [:]
+        for (position, about) in (said.array ?? []).enumerated() where 2 * position + 1 < names.count {
+            guard let name = names[2 * position].string, let end = names[2 * position + 1].int else { continue }
+            workers[name] = BatchLook.Worker(
+                WorkerReport(fields: (about.fields ?? [:]).compactMapValues(\.string)), leaseLeft: end - at)
+        }
+        return workers
     }
 }

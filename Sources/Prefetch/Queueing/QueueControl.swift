@@ -114,13 +114,4 @@ package struct QueueControl: Sendable {
         /// Transfers in flight a worker; nil: as each was started.
         package var concurrency: Int?
     }
-
-    /// What was said to all workers.
-    package func orders() async throws(RedisError) -> QueueOrders {
-        let reply = try await redis.read([
-            ["MGET", RedisArgument(redis.keys.paused), RedisArgument(redis.keys.concurrency)]
-        ])[0].get()
-        let values = reply.array ?? []
-        return QueueOrders(isPaused: values.first?.isNull == false, concurrency: values.last?.int)
-    }
 }

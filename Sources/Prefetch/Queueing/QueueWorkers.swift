@@ -112,17 +112,4 @@ package struct QueueWorkers: Sendable {
         (try await redis.read([["ZRANGE", RedisArgument(redis.keys.workers), "0", "-1"]])[0].get().array ?? [])
             .compactMap(\.string)
     }
-
-    /// What each registered worker last said of itself, by name.
-    package func reports() async throws(RedisError) -> [(name: String, report: WorkerReport)] {
-        let names = try await names()
-        guard !names.isEmpty else { return [] }
-        let replies = try await redis.read(names.map { ["HGETALL", RedisArgument(redis.keys.worker($0))] })
-        var result: [(name: String, report: WorkerReport)] = []
-        for (name, reply) in zip(names, replies) {
-            let fields = (try reply.get().fields ?? [:]).compactMapValues(\.string)
-            result.append((name, WorkerReport(fields: fields)))
-        }
-        return result
-    }
 }

@@ -129,9 +129,10 @@ struct BatchFollower: Sendable {
 
     private func load(_ status: BatchStatus) async -> WorkerLoad {
         do throws(RedisError) {
-            var load = WorkerLoad(try await queue.workers.reports())
+            let snapshot = try await queue.views.snapshot(newest: 0)
+            var load = WorkerLoad(snapshot)
             load.last = try await LastURLs.read(status, queue)
-            if load.isHeldByHosts { load.hostsLeftAlone = try await queue.hosts.troubled().count { $0.isLeftAlone } }
+            if load.isHeldByHosts { load.hostsLeftAlone = snapshot.hosts.count { $0.isLeftAlone } }
             return load
         } catch { return WorkerLoad() }
     }

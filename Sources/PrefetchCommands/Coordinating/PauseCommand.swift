@@ -148,15 +148,15 @@ private enum PauseText {
         _ target: QueueControl.PauseTarget, _ queue: PrefetchQueue, _ words: String
     ) async throws -> [String] {
         var lines: [String] = []
-        if target != .queue, try await queue.control.orders().isPaused {
+        let snapshot = try await queue.views.snapshot(newest: 0)
+        if target != .queue, snapshot.orders.isPaused {
             lines.append("the queue is paused; it goes on with: prefetch-coord resume --all\(words)")
         }
         let paused = try await queue.batches.statuses(of: try await queue.catalog.running()).filter(\.isPaused).map(
             \.id)
         if target == .queue, !paused.isEmpty { lines.append("paused by themselves: \(named(paused))") }
-        let workers = try await queue.workers.reports()
-        let idle = workers.filter(\.report.isPaused).map(\.name)
-        if !idle.isEmpty, idle.count == workers.count {
+        let idle = snapshot.workers.filter(\.value.report.isPaused).keys.sorted()
+        if !idle.isEmpty, idle.count == snapshot.workers.count {
             lines.append(
                 "every worker is paused: \(named(idle)); go on with: prefetch-coord resume --worker NAME\(words)")
         } else if target == .queue, !idle.isEmpty {

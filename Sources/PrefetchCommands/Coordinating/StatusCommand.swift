@@ -36,29 +36,31 @@ struct StatusCommand: AsyncParsableCommand {
             // Of one batch everything that is added up is of one moment.
             let look = batch == nil ? nil : try await queue.views.look(at: ids[0])
             if let look, !statuses.isEmpty { statuses[0].take(look.status) }
-            let workers = try await queue.workers.reports()
             let oldest = batch == nil ? nil : try await oldest(of: statuses, queue)
-            let orders = try await queue.control.orders()
-            let health = try await QueueHealth.read(queue)
+            let snapshot = try await queue.views.snapshot(newest: 0)
+            let lost = try await queue.workerRecords.lost(since: snapshot.at - 600_000)
             if json {
                 let batches = statuses.map {
                     LookJSON.adding(look, to: OpenURLText.adding(oldest, to: BatchJSON.object($0)))
                 }
                 Console.print(
-                    Self.object(batches, statuses, workers, QueueText.object(queue, orders), health).text)
+                    Self.object(
+                        batches, snapshot, QueueText.object(queue, snapshot.orders),
+                        HealthText.object(snapshot, lost: lost, statuses)
+                    ).text)
                 return
             }
             if batch != nil, let status = statuses.first {
                 try await printOne(status, look?.counts ?? [:], queue)
                 for line in OpenURLText.lines(oldest ?? [], at: status.at) { Console.print(line) }
             } else {
-                if let line = QueueText.line(orders, words: location.words) { Console.print(line) }
+                if let line = QueueText.line(snapshot.orders, words: location.words) { Console.print(line) }
                 if statuses.isEmpty { Console.print("no batches") }
                 for status in statuses { Console.print(BatchText.line(status, isColoured: isColoured)) }
-                Self.printWorkers(workers)
+                Self.printWorkers(snapshot.workers)
             }
-            let waits = statuses.contains { $0.state == .running } && workers.isEmpty
-            for line in HealthText.lines(health, noWorker: waits) { Console.print(line) }
+            let waits = statuses.contains { $0.state == .running } && snapshot.workers.isEmpty
+            for line in HealthText.lines(snapshot, lost: lost, noWorker: waits) { Console.print(line) }
         }
     }
 
@@ -125,9 +127,10 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    private static func printWorkers(_ workers: [(name: String, report: WorkerReport)]) {
+    private static func printWorkers(_ workers: [String: BatchLook.Worker]) {
         if workers.isEmpty { Console.print("no workers") }
-        for (name, report) in workers {
+        for (name, worker) in workers.sorted(by: { $0.key < $1.key }) {
+            let report = worker.report
             var line = "worker \(TerminalText.escaped(name))  \(WorkerText.flight(report))"
             line += "  finished \(report.finished) skipped \(report.skipped)"
             if report.isPaused { line += "  paused" }
@@ -144,9 +147,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     private static func object(
-        _ batches: [JSONText], _ statuses: [BatchStatus], _ workers: [(name: String, report: WorkerReport)],
-        _ queue: JSONText,
-        _ health: QueueHealth
+        _ batches: [JSONText], _ snapshot: QueueSnapshot, _ queue: JSONText, _ health: JSONText
     ) -> JSONText {
         func sentence(_ text: String) -> JSONText { text.isEmpty ? .null : .string(text) }
         return .object([
@@ -155,8 +156,9 @@ struct StatusCommand: AsyncParsableCommand {
             (
                 "workers",
                 .array(
-                    workers.map { name, report in
-                        .object([
+                    snapshot.workers.sorted { $0.key < $1.key }.map { name, worker in
+                        let report = worker.report
+                        return .object([
                             ("id", .string(name)), ("host", .string(report.host)), ("pid", .int(report.pid)),
                             ("in_flight", .int(report.inFlight)), ("stalled", .int(report.stalled)),
                             ("checking", .int(report.checking)),
@@ -173,8 +175,8 @@ struct StatusCommand: AsyncParsableCommand {
                         ])
                     })
             ),
-            ("cache", CacheLoad(workers.map(\.report)).object),
-            ("health", HealthText.object(health, statuses)),
+            ("cache", CacheLoad(snapshot.workers.values.map(\.report)).object),
+            ("health", health),
         ])
     }
 }

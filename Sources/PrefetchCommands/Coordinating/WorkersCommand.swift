@@ -45,7 +45,7 @@ struct WorkersListCommand: AsyncParsableCommand {
     func run() async throws {
         try await Session.with(location, looks: true) { session in
             let (records, isComplete) = try await session.queue.workerRecords.all()
-            let orders = try await session.queue.control.orders()
+            let orders = try await session.queue.views.snapshot(newest: 0).orders
             if json {
                 Console.print(
                     JSONText.object([

@@ -59,7 +59,7 @@ struct WorkersSetCommand: AsyncParsableCommand {
             if let name, told == 0 { throw PauseArguments.gone(.worker(name)) }
             let count = maxConcurrentDownloads.map { "at most \(Wording.count($0, "transfer")) in flight" }
             if let name {
-                let fallback = try await queue.control.orders().concurrency
+                let fallback = try await queue.views.snapshot(newest: 0).orders.concurrency
                 let before = fallback.map { "\($0) in flight, as all were told" } ?? "as it was started"
                 Console.print("worker \(TerminalText.escaped(name)): \(count ?? before)")
             } else {

@@ -78,7 +78,7 @@ extension DashFrame {
         if height >= 20 { lines.append(latencyLine(look)) }
         let queue = [
             ("blacklist", Wording.count(state.queue.failedURLs, "URL")),
-            ("redis", state.queue.memory > 0 ? Wording.bytes(state.queue.memory) : glyphs.none),
+            ("redis", state.queue.usedMemory > 0 ? Wording.bytes(state.queue.usedMemory) : glyphs.none),
             ("average", averageRate(look.status)),
             ("peak", state.history.peak > 0 ? "\(Wording.decimal(state.history.peak, digits: 0))/s" : glyphs.none),
             ("priority", look.status.priority.rawValue),

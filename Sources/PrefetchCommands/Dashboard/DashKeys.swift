@@ -245,7 +245,7 @@ extension DashState {
 
     fileprivate mutating func toggleQueue() -> DashEffect {
         // The newer of the two readings: the queue's is up to two seconds old.
-        look?.status.isQueuePaused ?? queue.isPaused ? .resume(.queue) : .pause(.queue)
+        look?.status.isQueuePaused ?? queue.orders.isPaused ? .resume(.queue) : .pause(.queue)
     }
 
     fileprivate mutating func prioritise(by step: Int) -> DashEffect {

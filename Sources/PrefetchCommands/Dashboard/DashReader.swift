@@ -7,7 +7,7 @@ internal import WebImage
 struct DashReading: Sendable {
     var look: BatchLook?
     /// The other batches; nil where they were not read this time.
-    var queue: QueueLook?
+    var queue: QueueSnapshot?
     var ends: [String: DashState.WorkerEnd] = [:]
     var failures: [Int: FailureDetail] = [:]
 }
@@ -42,7 +42,7 @@ struct DashReader: Sendable {
         var reading = DashReading()
         let now = ContinuousClock.now
         if lastBrowse.withLock({ last in last.map { now - $0.at >= Self.pause } ?? true }) {
-            let look = try await queue.views.browse()
+            let look = try await queue.views.snapshot(newest: 12)
             reading.queue = look
             let newest = look.batches.first?.id
             lastBrowse.withLock { $0 = (now, newest) }

@@ -20,7 +20,7 @@ struct DashState: Sendable {
     /// The batch that is shown; nil while there is none.
     var id: String?
     var look: BatchLook?
-    var queue = QueueLook()
+    var queue = QueueSnapshot()
     var ends: [String: WorkerEnd] = [:]
     var history = DashHistory()
     var workerHistory: [String: DashHistory] = [:]
@@ -140,7 +140,7 @@ struct DashState: Sendable {
     /// What the workers do, as far as it can be true beside the counts of the batch.
     var load: WorkerLoad {
         guard let look else { return WorkerLoad() }
-        var load = WorkerLoad(look.workers.map { ($0.key, $0.value.report) })
+        var load = WorkerLoad(look.workers)
         load.hostsLeftAlone = troubledHosts.count { $0.isLeftAlone }
         return load.beside(left: look.status.total - look.status.counts.finished)
     }
@@ -255,8 +255,8 @@ extension DashState {
     }
 
     /// Hosts that are left alone from now on, and those that are no longer. How slow one is changes too often to be told.
-    mutating func tellHosts(from old: QueueLook, to new: QueueLook) {
-        func alone(_ look: QueueLook) -> [TroubledHost] { look.hosts.filter { $0.state != .slow } }
+    mutating func tellHosts(from old: QueueSnapshot, to new: QueueSnapshot) {
+        func alone(_ look: QueueSnapshot) -> [TroubledHost] { look.hosts.filter { $0.state != .slow } }
         let before = Set(alone(old).map(\.host)), after = Set(alone(new).map(\.host))
         for line in HostText.lines(alone(new).filter { !before.contains($0.host) }) { note(new.at, .warning, line) }
         let back = before.subtracting(after).sorted()

@@ -47,10 +47,10 @@ struct MetricsCommand: AsyncParsableCommand {
         let output: OutputFile? = if let textfile { try OutputFile(path: textfile) } else { nil }
         try await Session.with(location) { session in
             let began = ContinuousClock.now
-            let figures = try await session.queue.views.figures()
+            let snapshot = try await session.queue.views.snapshot()
             let took = (ContinuousClock.now - began) / .seconds(1)
             let text = (format ?? .prometheus).text(
-                QueueMetrics.families(figures, cache, took: took), queue: session.queue.keys.queue)
+                QueueMetrics.families(snapshot, cache, took: took), queue: session.queue.keys.queue)
             guard let output else { return Console.print(String(text.dropLast())) }
             try output.write(Array(text.utf8))
             try output.commit()

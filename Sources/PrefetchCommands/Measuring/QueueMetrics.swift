@@ -13,7 +13,7 @@ enum QueueMetrics {
         init?(_ folder: String) {
             var status = stat()
             guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
-            // Looking must not make a cache of a folder; and what cannot be opened has no figures.
+            // Looking must not make a cache of a folder; and what cannot be opened has no queue.
             if access("\(folder)/.prefetch", F_OK) == 0, let known = try? DiskCache(directory: folder).account.totals {
                 (count, size) = (known.count, known.size)
             }
@@ -30,27 +30,27 @@ enum QueueMetrics {
     /// All families.
     ///
     /// * `took`: seconds that the reading took.
-    static func families(_ figures: QueueFigures, _ cache: Cache?, took: Double) -> [MetricFamily] {
-        let queue = [
+    static func families(_ queue: QueueSnapshot, _ cache: Cache?, took: Double) -> [MetricFamily] {
+        let families = [
             build, up(true),
             MetricFamily(
-                "prefetch_redis_used_memory_bytes", .gauge, "Memory that Redis uses.", Double(figures.usedMemory)),
+                "prefetch_redis_used_memory_bytes", .gauge, "Memory that Redis uses.", Double(queue.usedMemory)),
             MetricFamily(
                 "prefetch_redis_max_memory_bytes", .gauge, "Memory that Redis may use; 0 = no limit.",
-                Double(figures.maxMemory)),
+                Double(queue.maxMemory)),
             MetricFamily(
-                "prefetch_queue_paused", .gauge, "1 while the whole queue is paused.", figures.isPaused ? 1 : 0),
+                "prefetch_queue_paused", .gauge, "1 while the whole queue is paused.", queue.orders.isPaused ? 1 : 0),
             MetricFamily(
                 "prefetch_running_batches", .gauge, "Batches that are neither done nor cancelled.",
-                Double(figures.running)),
-            jobs(figures),
+                Double(queue.running.count)),
+            jobs(queue),
             MetricFamily(
                 "prefetch_dead_elements", .gauge, "Elements of job lists that were no jobs and were put aside.",
-                Double(figures.dead)),
+                Double(queue.dead)),
             MetricFamily(
-                "prefetch_blacklist_urls", .gauge, "URLs on the list of failed ones.", Double(figures.failedURLs)),
+                "prefetch_blacklist_urls", .gauge, "URLs on the list of failed ones.", Double(queue.failedURLs)),
         ]
-        return queue + batches(figures) + workers(figures) + cacheFamilies(cache) + [scrape(took)]
+        return families + batches(queue) + workers(queue) + cacheFamilies(cache) + [scrape(took)]
     }
 
     private static var build: MetricFamily {
@@ -74,17 +74,17 @@ enum QueueMetrics {
     }
 
     private static func scrape(_ seconds: Double) -> MetricFamily {
-        MetricFamily("prefetch_scrape_duration_seconds", .gauge, "Time that these figures took to read.", seconds)
+        MetricFamily("prefetch_scrape_duration_seconds", .gauge, "Time that these queue took to read.", seconds)
     }
 
-    private static func jobs(_ figures: QueueFigures) -> MetricFamily {
+    private static func jobs(_ queue: QueueSnapshot) -> MetricFamily {
         var family = MetricFamily("prefetch_queue_jobs", .gauge, "Jobs that wait in Redis, and jobs that workers have.")
-        family.add(Double(figures.jobsWaiting), ("state", "waiting"))
-        family.add(Double(figures.jobsClaimed), ("state", "claimed"))
+        family.add(Double(queue.waitingJobs), ("state", "waiting"))
+        family.add(Double(queue.claimedJobs), ("state", "claimed"))
         return family
     }
 
-    private static func batches(_ figures: QueueFigures) -> [MetricFamily] {
+    private static func batches(_ queue: QueueSnapshot) -> [MetricFamily] {
         var images = MetricFamily(
             "prefetch_images_total", .counter, "URLs of a batch that ended so; their sum is finished.")
         var bytes = MetricFamily("prefetch_received_bytes_total", .counter, "Bytes of images that a batch downloaded.")
@@ -100,7 +100,7 @@ enum QueueMetrics {
             "prefetch_batch_last_outcome_timestamp_seconds", .gauge, "When a URL of a batch ended last.")
         var took = MetricFamily(
             "prefetch_batch_duration_seconds", .gauge, "Time from the beginning of a batch to its end or now.")
-        for batch in figures.batches {
+        for batch in queue.batches {
             for outcome in PrefetchOutcome.allCases {
                 images.add(Double(batch.counts[outcome]), ("batch", batch.id), ("outcome", outcome.name))
             }
@@ -121,27 +121,27 @@ enum QueueMetrics {
         }
         var done = MetricFamily(
             "prefetch_batch_last_completion_timestamp_seconds", .gauge, "When a batch was done last, among the newest.")
-        if let end = figures.batches.filter({ $0.state == .done }).map(\.ended).max() { done.add(Double(end) / 1000) }
+        if let end = queue.batches.filter({ $0.state == .done }).map(\.ended).max() { done.add(Double(end) / 1000) }
         return [images, bytes, tries, durations, urls, state, created, last, took, done]
     }
 
-    private static func workers(_ figures: QueueFigures) -> [MetricFamily] {
+    private static func workers(_ queue: QueueSnapshot) -> [MetricFamily] {
         var states = MetricFamily(
             "prefetch_workers", .gauge,
             "Registered workers: running, paused by somebody, in trouble where they run, held by a disk that does not answer, "
                 + "overdue with their sign of life."
         )
         for state in WorkerReport.State.allCases.reversed() {
-            states.add(Double(figures.workers.values.count { $0.state == state }), ("state", state.rawValue))
+            states.add(Double(queue.workers.values.count { $0.state == state }), ("state", state.rawValue))
         }
         var held = MetricFamily(
             "prefetch_workers_held_since_timestamp_seconds", .gauge, "Since when the first of the held workers is held."
         )
-        if let since = figures.workers.values.compactMap(\.report.held?.since).min() {
+        if let since = queue.workers.values.compactMap(\.report.held?.since).min() {
             held.add(Double(since) / 1000)
         }
         func sum(_ name: String, _ help: String, _ figure: (WorkerReport) -> Int?) -> MetricFamily {
-            let value = figures.workers.values.reduce(0) { $0 + (figure($1.report) ?? 0) }
+            let value = queue.workers.values.reduce(0) { $0 + (figure($1.report) ?? 0) }
             return MetricFamily(name, .gauge, help, Double(value))
         }
         return [
@@ -158,14 +158,14 @@ enum QueueMetrics {
             sum("prefetch_workers_resident_memory_bytes", "Memory of all workers.", \.residentBytes),
             MetricFamily(
                 "prefetch_workers_lost_total", .counter, "Workers that ended, or stood still, without a word.",
-                Double(figures.lostWorkers)),
+                Double(queue.lostWorkers)),
             MetricFamily(
                 "prefetch_jobs_reclaimed_total", .counter, "Jobs of lost workers that went back to their lists.",
-                Double(figures.reclaimedJobs)),
+                Double(queue.reclaimedJobs)),
             MetricFamily(
                 "prefetch_urls_reclaimed_total", .counter,
                 "URLs of those jobs without an outcome: a second worker runs them, whether the first had begun or not.",
-                Double(figures.reclaimedURLs)),
+                Double(queue.reclaimedURLs)),
         ]
     }
 

@@ -33,12 +33,12 @@ struct QueueProbe: Sendable {
 
     private func metrics(_ format: MetricFormat) async -> MetricsServer.Response {
         let began = ContinuousClock.now
-        let figures = await inTime { () async throws(RedisError) in try await queue.views.figures() }
+        let snapshot = await inTime { () async throws(RedisError) in try await queue.views.snapshot() }
         let took = (ContinuousClock.now - began) / .seconds(1)
         let folder = cache.flatMap { QueueMetrics.Cache($0) }
         let families =
-            switch figures {
-            case .success(let figures): QueueMetrics.families(figures, folder, took: took)
+            switch snapshot {
+            case .success(let snapshot): QueueMetrics.families(snapshot, folder, took: took)
             case .failure: QueueMetrics.away(folder, took: took)
             }
         return MetricsServer.Response(

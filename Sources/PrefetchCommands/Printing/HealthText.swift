@@ -4,57 +4,62 @@ internal import WebImage
 /// What keeps a queue from going on, in words and as JSON.
 enum HealthText {
     /// A line for each thing; none where all is well.
+    /// * `lost`: workers that were lost within ten minutes.
     /// * `noWorker`: something is to be done, and nobody is there to do it.
-    static func lines(_ health: QueueHealth, noWorker: Bool) -> [String] {
+    static func lines(_ queue: QueueSnapshot, lost: [String], noWorker: Bool) -> [String] {
         var lines: [String] = []
-        if health.isFull {
+        if queue.isFull {
             lines.append(
-                "Redis is full: \(Wording.bytes(health.usedMemory)) of \(Wording.bytes(health.maxMemory)); new URLs wait until "
+                "Redis is full: \(Wording.bytes(queue.usedMemory)) of \(Wording.bytes(queue.maxMemory)); new URLs wait until "
                     + "workers have made room, or maxmemory is raised")
         }
         if noWorker { lines.append("nobody works on it: start a prefetch-worker, or prefetch-coord run on its list") }
-        for (batch, message) in health.broken.sorted(by: { $0.key < $1.key }) {
+        for batch in queue.running {
+            guard let message = batch.broken else { continue }
             lines.append(
-                "\(TerminalText.escaped(batch)) cannot be worked on: \(TerminalText.escaped(message)); mend it: prefetch-coord repair "
-                    + TerminalText.escaped(batch)
+                "\(TerminalText.escaped(batch.id)) cannot be worked on: \(TerminalText.escaped(message)); mend it: prefetch-coord repair "
+                    + TerminalText.escaped(batch.id)
             )
         }
-        if health.dead > 0 {
+        if queue.dead > 0 {
             lines.append(
-                "\(Wording.count(health.dead)) elements of job lists were no jobs; prefetch-coord fsck shows them")
+                "\(Wording.count(queue.dead)) elements of job lists were no jobs; prefetch-coord fsck shows them")
         }
-        if !health.lost.isEmpty {
-            let names = health.lost.prefix(5).map(TerminalText.escaped).joined(separator: ", ")
+        if !lost.isEmpty {
+            let names = lost.prefix(5).map(TerminalText.escaped).joined(separator: ", ")
             lines.append(
-                "lost within ten minutes: \(names)\(health.lost.count > 5 ? " and others" : ""); others have their jobs"
+                "lost within ten minutes: \(names)\(lost.count > 5 ? " and others" : ""); others have their jobs"
             )
         }
-        let limit = health.failedURLLimit
+        let limit = queue.failedURLLimit
         if limit.removed > 0 {
             lines.append(
                 "\(FailedURLText.limit(limit)): \(Wording.count(limit.removed)) older ones were removed; raise it: "
                     + "prefetch-coord blacklist set --blacklist-max N")
         }
-        return lines + HostText.lines(health.hosts)
+        return lines + HostText.lines(hosts(queue))
     }
 
-    static func object(_ health: QueueHealth, _ statuses: [BatchStatus]) -> JSONText {
+    static func object(_ queue: QueueSnapshot, lost: [String], _ statuses: [BatchStatus]) -> JSONText {
         .object([
-            ("redis_full", .bool(health.isFull)), ("redis_used_bytes", .int(health.usedMemory)),
-            ("redis_max_bytes", .int(health.maxMemory)), ("dead", .int(health.dead)),
-            ("lost_workers", .array(health.lost.map { .string($0) })),
+            ("redis_full", .bool(queue.isFull)), ("redis_used_bytes", .int(queue.usedMemory)),
+            ("redis_max_bytes", .int(queue.maxMemory)), ("dead", .int(queue.dead)),
+            ("lost_workers", .array(lost.map { .string($0) })),
             (
                 "broken",
                 .array(
-                    health.broken.sorted { $0.key < $1.key }.map {
-                        .object([("batch", .string($0.key)), ("message", .string($0.value))])
+                    queue.running.compactMap { batch in
+                        batch.broken.map { .object([("batch", .string(batch.id)), ("message", .string($0))]) }
                     })
             ),
-            ("hosts", .array(health.hosts.map(HostText.object))),
+            ("hosts", .array(hosts(queue).map(HostText.object))),
             ("waiting_for_list", .array(statuses.filter(\.waitsForItsList).map { .string($0.id) })),
             ("waiting_for_memory", .array(statuses.filter(\.waitsForMemory).map { .string($0.id) })),
-            ("blacklist_max", .int(health.failedURLLimit.most)),
-            ("blacklist_removed", .int(health.failedURLLimit.removed)),
+            ("blacklist_max", .int(queue.failedURLLimit.most)),
+            ("blacklist_removed", .int(queue.failedURLLimit.removed)),
         ])
     }
+
+    /// Where nothing runs nobody waits for a host.
+    private static func hosts(_ queue: QueueSnapshot) -> [TroubledHost] { queue.running.isEmpty ? [] : queue.hosts }
 }

@@ -23,9 +23,13 @@ struct WorkerLoad: Equatable {
     init() {}
 
     /// Adds up what the workers said.
-    init(_ reports: [(name: String, report: WorkerReport)]) {
-        workers = reports.count
-        for (name, report) in reports {
+    init(_ snapshot: QueueSnapshot) { self.init(snapshot.workers) }
+
+    /// The same.
+    init(_ workers: [String: BatchLook.Worker]) {
+        self.workers = workers.count
+        for (name, worker) in workers.sorted(by: { $0.key < $1.key }) {
+            let report = worker.report
             inFlight += report.inFlight
             stalled += report.stalled
             checking += report.checking

@@ -45,9 +45,9 @@ struct HealthCommand: AsyncParsableCommand {
 
     private func look() async throws {
         try await Session.with(location, looks: true) { session in
-            let figures = try await session.queue.views.figures(mostBatches: 0)
+            let snapshot = try await session.queue.views.snapshot(newest: 0)
             let host = ThisHost.name
-            let workers = figures.workers.filter { name, worker in
+            let workers = snapshot.workers.filter { name, worker in
                 self.worker.map { name.hasPrefix($0) } ?? (worker.report.host == host)
             }
             var isHealthy = !workers.isEmpty

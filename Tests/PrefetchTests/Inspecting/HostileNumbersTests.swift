@@ -77,9 +77,8 @@ struct HostileNumbersTests {
             _ = try? await queue.results.someFailures(of: id, most: 10)
             _ = try? await queue.lists.segments(of: id)
         }
-        _ = try? await queue.views.figures()
         _ = try? await queue.workerRecords.all()
-        _ = try? await QueueHealth.read(queue)
+        _ = try? await queue.views.snapshot()
         _ = try? await queue.hosts.troubled()
         _ = try? await queue.failedURLs.find("http://h/b/1")
         _ = try? await URLFacts.read("http://h/b/1", key: "http://h/b/1", queue: queue, cache: nil, batches: 9)

@@ -89,7 +89,7 @@ struct PausingTests {
         let claims = try await f.claim("w", 1)
         #expect(try await f.queue.control.pause(.queue) == .done(isNew: true))
         #expect(try await f.queue.control.pause(.queue) == .done(isNew: false))
-        #expect(try await f.queue.control.orders().isPaused)
+        #expect(try await f.queue.views.snapshot().orders.isPaused)
         #expect(try await rings(f) == 0)
         #expect(try await f.claim("w", 1) == claims)
         #expect(try await f.claim("w", 2, count: 9).isEmpty)
@@ -168,7 +168,7 @@ struct PausingTests {
             try await beat("w")
                 == .init(isQueuePaused: true, ownConcurrency: 64, queueConcurrency: 8, batches: batches))
         #expect(try await beat("v")?.ownConcurrency == nil)
-        #expect(try await f.queue.control.orders() == .init(isPaused: true, concurrency: 8))
+        #expect(try await f.queue.views.snapshot().orders == .init(isPaused: true, concurrency: 8))
         // One goes back to what all were told; what is said to all afterwards is for all.
         #expect(try await f.queue.control.setConcurrency(nil, worker: "w") == 1)
         #expect(try await beat("w")?.ownConcurrency == nil)

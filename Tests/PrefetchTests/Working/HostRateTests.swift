@@ -80,7 +80,7 @@ struct HostRateTests {
         while try await queue.hosts.troubled().isEmpty { try await Task.sleep(for: .milliseconds(5)) }
         let trouble = try #require(try await queue.hosts.troubled().first)
         #expect(trouble.host == "127.0.0.1:\(closed.port)" && trouble.state == .silent && trouble.failures >= 4)
-        #expect(try await QueueHealth.read(queue).hosts.map(\.host) == [trouble.host])
+        #expect(try await queue.views.snapshot().hosts.map(\.host) == [trouble.host])
         let second = Task { try await workers[1].run() }
         let url = "\(dead)/b/0.png"
         let other = try await fixture.submit([url], to: queue)

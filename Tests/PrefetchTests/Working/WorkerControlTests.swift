@@ -167,7 +167,7 @@ struct WorkerControlTests {
         #expect(await becomes { worker.context.registration.orders.isWorkerPaused })
         _ = try await queue.workers.reap(worker: name)
         #expect(try await becomes { try await queue.workers.names().contains { $0 != name } })
-        let report = try #require(try await queue.workers.reports().first).report
+        let report = try #require(try await queue.views.snapshot().workers.values.first).report
         #expect(report.isPaused && report.wantedConcurrency == 3)
         worker.drain()
         _ = try await run.value

@@ -72,7 +72,7 @@ struct ListPipeTests {
                 "3 without a file"
             ),
             ("blacklist import <(cat '\(list)') --cache '\(cache)'", "added 3 URLs"),
-            ("repair --list <(cat '\(list)') --cache '\(cache)'", "nothing to repair"),
+            ("fsck pipe --repair --list <(cat '\(list)') --cache '\(cache)'", "1 batch, everything agrees"),
             ("retry --list <(cat '\(list)') --cache '\(cache)' -n 1 -q || true", "finished 3 skipped 3 of 3"),
         ] {
             let child = try await shell("\(program) \(command)", folder)

@@ -20,12 +20,13 @@ package struct CacheCheck: Sendable {
 
     /// Walks over the list of a batch and looks for each of its images. What is said to be in another cache and is not here is only counted.
     ///
+    /// * `listPath`: where the list is now, if not where it was read.
     /// * `found`: hears of each image that should be here and is not.
     /// - Throws: `notFound`, `unreadableList` where the list is not there or has changed; `redisUnavailable`.
     package func run(
-        _ status: BatchStatus, found: (BatchCheck.Finding) -> Void
+        _ status: BatchStatus, listPath: String? = nil, found: (BatchCheck.Finding) -> Void
     ) async throws(PrefetchError) -> Result {
-        let entries = try await BatchEntries(of: status, queue: queue)
+        let entries = try await BatchEntries(of: status, queue: queue, listPath: listPath)
         let rule = CacheKeyRule(status.options.cacheKey) ?? .url
         let own = cache.folder.id
         var result = Result()

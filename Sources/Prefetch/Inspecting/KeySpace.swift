@@ -10,15 +10,38 @@ package struct KeySpace: Sendable {
     func foundKeys() async throws(RedisError) -> FoundKeys {
         var found = FoundKeys()
         let listed = Set(try await QueueCatalog(redis).listed() ?? [])
+        var parts: Set<String> = []
         for name in try await names(startingWith: "").sorted() {
             if let type = PrefetchKeys.type(ofOther: name) {
                 found.others.append((name, type))
                 if name.hasPrefix("own:") { found.owners.append(String(name.dropFirst("own:".count))) }
             } else if let (id, type) = PrefetchKeys.typed(batchKey: name) {
-                if name == "b:" + id && PrefetchQueue.isValidBatchID(id) { found.batches.append(id) }
+                if PrefetchQueue.isValidBatchID(id) {
+                    if name == "b:" + id { found.batches.append(id) } else { parts.insert(id) }
+                }
                 // Nobody else looks at these, and no batch of this name could be made.
                 if !listed.contains(id) { found.others.append((name, type)) }
             }
+        }
+        found.remains = try await remains(among: parts.subtracting(found.batches).sorted())
+        return found
+    }
+
+    /// Those of them that still have keys and no hash: a batch may have begun, or left, while the pass was under way.
+    private func remains(among ids: [String]) async throws(RedisError) -> [String] {
+        guard !ids.isEmpty else { return [] }
+        let keys = redis.keys
+        let replies = try await redis.read(
+            ids.flatMap { id in
+                [
+                    ["EXISTS", RedisArgument(keys.batch(id))],
+                    ["EXISTS"] + PrefetchKeys.typed(ofBatch: id).map { RedisArgument("\(keys.root):\($0.name)") },
+                ]
+            })
+        var found: [String] = []
+        for (number, id) in ids.enumerated() {
+            let (hash, all) = (try replies[2 * number].get().int ?? 0, try replies[2 * number + 1].get().int ?? 0)
+            if hash == 0 && all > 0 { found.append(id) }
         }
         return found
     }

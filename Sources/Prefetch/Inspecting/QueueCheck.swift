@@ -1,7 +1,7 @@
 internal import Redis
 
 /// What must agree in a queue whichever batches it has: types of keys, sets, ready lists and bell, claims of workers that
-/// are registered.
+/// are registered, and keys of batches that are there.
 package struct QueueCheck: Sendable {
     private let queue: PrefetchQueue
 
@@ -21,6 +21,7 @@ package struct QueueCheck: Sendable {
             let registered = Set(try await queue.workers.names())
             return found.owners.filter { !registered.contains($0) }
                 .map { finding("I4", "\($0) has claims and is not registered") }
+                + found.remains.map { finding("I3", "\($0) has keys, and the one that says what it was is gone") }
                 + (try await queue.mending.rering(isDry: true, batches: found.batches)).map { finding("I2", $0) }
         } catch {
             throw PrefetchError(error)

@@ -25,7 +25,7 @@ package struct BatchRepair: Sendable {
         self.tell = tell
     }
 
-    /// Mends; returns false where Redis knows no such batch.
+    /// Mends; returns false where Redis knows no such batch: what was left of it is removed.
     /// - Throws: `stopped` where another repair of it is under way; `unreadableList` where URLs have to be pushed again and the list is not
     ///   to be had; what talking to Redis throws.
     package func run() async throws(PrefetchError) -> Bool {
@@ -38,7 +38,12 @@ package struct BatchRepair: Sendable {
                 try await queue.mending.take(batch, token: token)
             }
             switch taking {
-            case .gone: return false
+            case .gone:
+                tell(
+                    try await redis { () async throws(RedisError) in
+                        try await QueueRepair(queue: queue).removeRemains(of: batch)
+                    })
+                return false
             case .busy:
                 throw PrefetchError(
                     .stopped, "another repair of \(batch) is under way",

@@ -23,10 +23,17 @@ package struct QueueRepair: Sendable {
                 let whose = isRegistered ? "which does not know of them" : "which is not registered"
                 lines.append("gave \(count) jobs of \(worker), \(whose), back to their lists")
             }
+            for batch in found.remains { lines.append(try await removeRemains(of: batch)) }
             return lines
                 + (try await queue.mending.rering(isDry: false, batches: found.batches)).map { "mended: \($0)" }
         } catch {
             throw PrefetchError(error)
         }
+    }
+    /// Removes the keys of a batch whose hash is gone; returns what there is to say.
+    func removeRemains(of batch: String) async throws(RedisError) -> String {
+        _ = try await queue.batches.remove(batch: batch)
+        return "removed what was left of \(batch), which Redis knows no more; make it again from its list: "
+            + "prefetch-coord submit FILE --name \(batch)"
     }
 }

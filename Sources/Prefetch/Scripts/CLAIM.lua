@@ -12,7 +12,7 @@
 -- that a list in jobs of 2 is not held up by one in jobs of 256.
 --
 -- A batch with a key of a wrong type must not keep the others from being worked on: it leaves the ready lists with a
--- field `broken`, until `prefetch-coord repair` has mended it. What Redis has done by then of its job is undone.
+-- field `broken`, until `prefetch-coord fsck --repair` has mended it. What Redis has done by then of its job is undone.
 --
 -- A script, never BLMOVE into a private list: that loses jobs when a worker stops inside it and is reaped, or the reply
 -- is lost while the worker lives, and it cannot drain a Redis that has reached maxmemory.

@@ -36,9 +36,11 @@ final class Complaints: Sendable {
         case .buried(let batch, let head):
             say(
                 "an element of the job list of \(batch) was no job of it and is on the list of the dead: "
-                    + "\(PrefetchJob.excerpt(of: head)); mend it: prefetch-coord repair \(batch)")
+                    + "\(PrefetchJob.excerpt(of: head)); mend it: prefetch-coord fsck \(batch) --repair")
         case .broken(let batch, let message):
-            say("\(batch) cannot be worked on (\(message)); the others go on; mend it: prefetch-coord repair \(batch)")
+            say(
+                "\(batch) cannot be worked on (\(message)); the others go on; mend it: prefetch-coord fsck \(batch) --repair"
+            )
         case .refused(let batch, let message):
             say("Redis refuses reports of \(batch) (\(message)); they are kept, and sent again until it takes them")
         }

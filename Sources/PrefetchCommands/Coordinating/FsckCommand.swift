@@ -1,29 +1,42 @@
 internal import ArgumentParser
 internal import Prefetch
 internal import Redis
+internal import Threading
 internal import WebImage
 
-/// `prefetch-coord fsck`: the invariants of batches.
+/// `prefetch-coord fsck`: the invariants of batches, and what makes them true again.
 struct FsckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fsck",
-        abstract: "Check that a batch's counts, jobs and files agree. Changes nothing.",
-        usage: "prefetch-coord fsck [<batch>] [<options>]",
+        abstract: "Check that a batch's counts, jobs and files agree, and mend them.",
+        usage: "prefetch-coord fsck [<batch>] [--repair] [<options>]",
         discussion: """
             Examples:
               prefetch-coord fsck --cache ./cache
               prefetch-coord fsck urls-7f3a --json
               prefetch-coord fsck urls-7f3a --history ./history
+              prefetch-coord fsck urls-7f3a --repair --list ./moved/urls.txt
 
-            Exit code 1 where something does not agree, and the command that mends it. With
-            --cache it also looks whether every image that this cache should have is there,
-            and counts those that are in the caches of other machines; with --history
-            whether what the workers did explains every outcome: ok, recovered, lost,
-            duplicated or unexpected.
+            Changes nothing without --repair. Exit code 1 where something does not agree,
+            and the command that mends it. With --cache it also looks whether every image
+            that this cache should have is there, and counts those that are in the caches of
+            other machines; with --history whether what the workers did explains every
+            outcome: ok, recovered, lost, duplicated or unexpected.
+
+            --repair mends first, and workers may go on meanwhile: open URLs that are in no
+            job are pushed again, counts become what the outcomes say, what is no job leaves
+            the lists. Exit code 1 then means that something is left. A batch that Redis
+            knows no more is made again by submit; images that are in the cache end as hit.
             """)
 
     @Argument(help: "A batch, or the beginning of its name; all by default.")
     var batch: String?
+
+    @Flag(help: "Mend what of it Redis has lost, and say what was done.")
+    var repair = false
+
+    @Option(help: "The list of the batch, where it is elsewhere now.", completion: .file())
+    var list: String?
 
     @Option(help: "The folder in which the workers kept what they did (prefetch-worker --history).")
     var history: String?
@@ -43,15 +56,16 @@ struct FsckCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard history != nil || expect == nil else { throw ValidationError("--expect goes with --history") }
+        guard list == nil || batch != nil else { throw ValidationError("--list is about one batch: name it") }
         guard expect == nil || batch != nil else { throw ValidationError("--expect is about one batch: name it") }
     }
 
     func run() async throws {
         let histories = try history.map { try HistoryOutput(folder: $0, expect: expect) }
+        let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
-            let ids =
-                batch == nil
-                ? try await session.queue.keySpace.everyBatch() : [try await session.queue.catalog.resolve(batch)]
+            let mended = repair ? try await mend(session.queue, list) : nil
+            let ids = try await ids(session.queue)
             var findings = FsckFindings(most: all ? .max : FsckFindings.mostShown)
             if batch == nil {
                 for finding in try await QueueCheck(queue: session.queue).run() { findings.add(finding) }
@@ -60,17 +74,17 @@ struct FsckCommand: AsyncParsableCommand {
             var pasts: [(id: String, result: HistoryCheck.Result)] = []
             for (id, check) in zip(ids, try await BatchCheck.checks(of: ids, queue: session.queue)) {
                 for finding in try await check.run() { findings.add(finding) }
-                let others = try await checkFiles(id, session, &findings)
+                let others = try await checkFiles(id, list, session, &findings)
                 if !others.isEmpty { elsewhere.append((id, others)) }
                 if let histories { pasts.append((id, try await histories.check(id, session.queue))) }
             }
             let dead = await Self.dead(session.queue)
             let commands = findings.broken.sorted().map {
-                "prefetch-coord repair\($0.isEmpty ? "" : " \(TerminalText.escaped($0))")\(location.words)"
+                "prefetch-coord fsck\($0.isEmpty ? "" : " \(TerminalText.escaped($0))") --repair\(location.words)"
             }
             if json {
                 let past = histories.map { _ in pasts.map { HistoryOutput.json($0.id, $0.result) } }
-                Console.print(FsckText.object(ids, findings, elsewhere, dead, commands, past).text)
+                Console.print(FsckText.object(ids, findings, elsewhere, dead, commands, mended, past).text)
             } else {
                 for finding in findings.shown { Console.print(FsckText.line(finding)) }
                 if findings.hidden > 0 {
@@ -96,6 +110,25 @@ struct FsckCommand: AsyncParsableCommand {
         }
     }
 
+    private func ids(_ queue: PrefetchQueue) async throws -> [String] {
+        batch == nil ? try await queue.keySpace.everyBatch() : [try await queue.catalog.resolve(batch)]
+    }
+
+    /// Mends the queue and the batches that are meant; returns a sentence for each thing that was done, and prints it where this is no JSON.
+    private func mend(_ queue: PrefetchQueue, _ list: String?) async throws -> [String] {
+        let done = Locked<[String]>([])
+        let tell: @Sendable (String) -> Void = { [json] line in
+            done.withLock { $0.append(line) }
+            if !json { Console.print(TerminalText.escaped(line)) }
+        }
+        // First: what tells which batches there are may be what is wrong.
+        for line in try await QueueRepair(queue: queue).run() { tell(line) }
+        for id in try await ids(queue) {
+            _ = try await BatchRepair(queue: queue, batch: id, listPath: list, tell: tell).run()
+        }
+        return done.withLock { $0 }
+    }
+
     /// The list of the dead; none where that is no list, which is among the findings.
     private static func dead(_ queue: PrefetchQueue) async -> (elements: [[UInt8]], count: Int) {
         do throws(RedisError) { return try await queue.jobs.dead() } catch { return ([], 0) }
@@ -103,7 +136,7 @@ struct FsckCommand: AsyncParsableCommand {
 
     /// I5: a URL that counts as an image has one in the cache. Needs the cache and the list.
     private func checkFiles(
-        _ id: String, _ session: Session, _ findings: inout FsckFindings
+        _ id: String, _ list: String?, _ session: Session, _ findings: inout FsckFindings
     ) async throws(PrefetchError) -> [BatchCache: Int] {
         guard let folder = location.cacheFolder, let status = try await session.status(of: id) else { return [:] }
         var configuration = DiskCache.Configuration()
@@ -113,7 +146,9 @@ struct FsckCommand: AsyncParsableCommand {
             guard let disk = try? DiskCache(directory: folder, configuration: configuration) else {
                 throw PrefetchError(.notFound, "there is no cache \(folder)")
             }
-            return try await CacheCheck(queue: session.queue, cache: disk).run(status) { findings.add($0) }.elsewhere
+            return try await CacheCheck(queue: session.queue, cache: disk).run(status, listPath: list) {
+                findings.add($0)
+            }.elsewhere
         } catch {
             guard error.kind == .notFound || error.kind == .unreadableList else { throw error }
             Console.note(
@@ -155,7 +190,7 @@ enum FsckText {
     static func object(
         _ ids: [String], _ findings: FsckFindings, _ elsewhere: [(id: String, images: [BatchCache: Int])],
         _ dead: (elements: [[UInt8]], count: Int),
-        _ repairs: [String], _ history: [JSONText]?
+        _ repairs: [String], _ mended: [String]?, _ history: [JSONText]?
     ) -> JSONText {
         let parts: [(String, JSONText)] = [
             ("v", .int(1)), ("checked", .array(ids.map { .string($0) })),
@@ -180,6 +215,7 @@ enum FsckText {
                 .object([("batch", .string(id)), ("images", .int(count)), ("cache", CacheText.object(cache))])
             }
         }
-        return .object(parts + (history.map { [("history", .array($0))] } ?? []))
+        let done = mended.map { [("mended", JSONText.array($0.map { .sentence($0) }))] } ?? []
+        return .object(parts + done + (history.map { [("history", .array($0))] } ?? []))
     }
 }

@@ -17,9 +17,8 @@ enum HealthText {
         for batch in queue.running {
             guard let message = batch.broken else { continue }
             lines.append(
-                "\(TerminalText.escaped(batch.id)) cannot be worked on: \(TerminalText.escaped(message)); mend it: prefetch-coord repair "
-                    + TerminalText.escaped(batch.id)
-            )
+                "\(TerminalText.escaped(batch.id)) cannot be worked on: \(TerminalText.escaped(message)); mend it: prefetch-coord fsck "
+                    + "\(TerminalText.escaped(batch.id)) --repair")
         }
         if queue.dead > 0 {
             lines.append(

@@ -19,7 +19,7 @@ public struct CoordCommand: AsyncParsableCommand {
             FailuresCommand.self, WhyCommand.self, RetryCommand.self, BlacklistCommand.self, ExportCommand.self,
             CacheCommand.self, CancelCommand.self, BatchCommand.self, WorkersCommand.self, FsckCommand.self,
             AppendCommand.self, SealCommand.self, PauseCommand.self, ResumeCommand.self, ReprioritiseCommand.self,
-            RepairCommand.self, ImportCommand.self, MetricsCommand.self, DoctorCommand.self,
+            ImportCommand.self, MetricsCommand.self, DoctorCommand.self,
             ReportCommand.self,
         ])
 

@@ -43,9 +43,9 @@ struct RedisLossTests {
         try await bench.redis.start()
         try await bench.expectAllThere(500, "first")
         #expect(try await bench.queue.batches.status(of: "urls")?.isSealed != true)
-        try await bench.ran(["repair"])
+        try await bench.ran(["fsck", "--repair"])
         if try await bench.queue.batches.status(of: "urls") == nil {
-            try await bench.ran(["repair", "urls", "--list", list])
+            try await bench.ran(["submit", list, "--name", "urls"])
         } else {
             try await bench.ran(["submit", list, "--resume"])
         }
@@ -53,7 +53,7 @@ struct RedisLossTests {
     }
 
     @Test(
-        "Redis was emptied in mid batch: workers idle, status does not know the batch, repair makes it again",
+        "Redis was emptied in mid batch: workers idle, status does not know the batch, submit makes it again",
         arguments: [true, false])
     func emptied(byFlush: Bool) async throws {
         let bench = try await FaultBench()
@@ -70,7 +70,7 @@ struct RedisLossTests {
         try await until { try await bench.queue.workers.names().count == 2 }
         let status = try await bench.ran(["status", "urls"], exit: 66)
         #expect(status.stderr.contains("there is no batch 'urls'"), "\(status)")
-        #expect(try await bench.ran(["repair", "urls"], exit: 66).stderr.contains("no batch 'urls'"))
+        #expect(try await bench.ran(["fsck", "urls", "--repair"], exit: 66).stderr.contains("no batch 'urls'"))
         // They wait, and cost next to nothing: an interval is what is measured here.
         try await until { try await bench.redis("INFO", "clients").string?.contains("blocked_clients:2") ?? false }
         let before = workers.map { processorTime(of: $0.pid) }
@@ -79,11 +79,10 @@ struct RedisLossTests {
             #expect(worker.isRunning && processorTime(of: worker.pid) - used < 30)
         }
         let list = bench.folder.path("urls.txt")
-        let dry = try await bench.ran(["repair", "urls", "--list", list, "--dry-run"])
-        #expect(dry.stdout.contains("would make urls again from \(list) with 400 URLs"))
+        try await bench.ran(["fsck", "--repair"])
         #expect(try await bench.queue.batches.status(of: "urls") == nil)
-        let repair = try await bench.ran(["repair", "urls", "--list", list])
-        #expect(repair.stdout.contains("made urls again") && repair.stdout.contains("--validate decode"), "\(repair)")
+        let submit = try await bench.ran(["submit", list, "--name", "urls"])
+        #expect(submit.stdout == "urls\n" && submit.stderr.contains("queued 400 URLs as urls"), "\(submit)")
         try await bench.expectAllThere(400, workers: workers)
         let counts = try #require(try await bench.queue.batches.status(of: "urls")).counts
         #expect(counts[.hit] >= 80, "\(counts)")

@@ -147,6 +147,23 @@ struct KeyTypeTests {
         #expect(try await plant.findings() == [])
     }
 
+    @Test("What is left of a batch whose hash is gone is found, and a repair removes it")
+    func remains() async throws {
+        let plant = try await BatchRepairTests.Plant(count: 4)
+        let f = plant.f
+        try await f.redis("SET", f.keys.outcomes("b"), "\u{2}")
+        try await f.redis("DEL", f.keys.batch("b"))
+        func findings() async throws -> [String] {
+            try await QueueCheck(queue: f.queue).run().map { "\($0.invariant) \($0.message)" }
+        }
+        #expect(try await findings().contains("I3 b has keys, and the one that says what it was is gone"))
+        let said = try await QueueRepair(queue: f.queue).run()
+        #expect(said.contains { $0.hasPrefix("removed what was left of b, which Redis knows no more; ") }, "\(said)")
+        #expect(try await f.redis("EXISTS", f.keys.outcomes("b"), f.keys.jobs("b")).int == 0)
+        #expect(try await findings() == [])
+        #expect(try await QueueRepair(queue: f.queue).run() == [])
+    }
+
     @Test("A queue that is paused has a silent bell by right, and a deadline of a batch that is over goes")
     func pausesAndDeadlines() async throws {
         let plant = try await BatchRepairTests.Plant(count: 2)

@@ -264,7 +264,7 @@ class Cell:
                     if code == 0 and await self.redis.text("TYPE", key) == wrong:
                         self.fail(f"{self.spoilt} has a wrong type, and fsck says: {text.strip()}")
                     if not await self.mend():
-                        self.fail(f"repair does not put {self.spoilt} aside")
+                        self.fail(f"fsck --repair does not put {self.spoilt} aside")
             elif is_there:
                 # One that is gone meanwhile, or made anew, is so by right.
                 await self.redis("DEL", key)
@@ -279,11 +279,11 @@ class Cell:
         """Repairs everything; a batch that is gone altogether, from its list."""
         self.mended = True
         for _ in range(3):
-            codes = [(await self.command("repair", around=True))[0]]
+            codes = [(await self.command("fsck", "--repair", around=True))[0]]
             for batch in self.batches:
                 if not await self.redis("EXISTS", self.key("b", batch.name)):
                     self.anew.add(batch.name)
-                    codes.append((await self.command("repair", batch.name, "--list", batch.list, around=True))[0])
+                    codes.append((await self.command("submit", batch.list, "--name", batch.name, "--quiet", around=True))[0])
             if not any(codes):
                 return True
             await asyncio.sleep(0.2)

@@ -192,8 +192,8 @@ async def repair(cell):
     code, _ = await cell.command("fsck", around=True)
     if code != 1:
         cell.fail(f"fsck of a queue that is broken in eight places ended with {code}")
-    await cell.do("repair", name, again=["repair", name, "--list", batch.list])
-    await cell.do("repair")
+    await cell.do("fsck", name, "--repair", again=["submit", batch.list, "--name", name, "--quiet"], later=(78,))
+    await cell.do("fsck", "--repair")
     await cell.do("fsck", good=(0,))
     await cell.worker()
     await cell.worker()

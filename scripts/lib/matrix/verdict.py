@@ -28,7 +28,7 @@ async def judge(cell):
     if code != 0 and isType:
         # True is what it said: something was lost half way. That repair has to mend, and nobody else.
         if not await cell.mend():
-            cell.fail("repair does not mend it")
+            cell.fail("fsck --repair does not mend it")
         for batch in cell.batches:
             if batch.ends == "done" and not await cell.over(batch):
                 cell.fail(f"{batch.name} hangs after a repair ({await state_of(cell, batch)})")

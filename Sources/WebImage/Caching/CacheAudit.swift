@@ -274,8 +274,8 @@ public final class CacheAudit: Sendable {
 
     // MARK: Count
 
-    /// How many images there are and the sum of their lengths in bytes: reads all directories and asks for every file, so it owes nothing to
-    /// the account.
+    /// How many images there are and the sum of their lengths in bytes (SDDiskCache's `totalCount`, `totalSize`): reads all directories and
+    /// asks for every file, so it owes nothing to the account.
     /// - Throws: `localFault`.
     public func count() throws(WebImageError) -> (images: Int, bytes: Int) {
         var sum = (images: 0, bytes: 0)

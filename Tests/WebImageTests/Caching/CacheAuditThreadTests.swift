@@ -7,7 +7,7 @@ import Threading
 @testable import WebImage
 
 @Suite("Checking a cache on several threads", .timeLimit(.minutes(1)))
-struct DiskCacheCheckingTests {
+struct CacheAuditThreadTests {
     private let directory = TemporaryDirectory()
 
     private func picture(_ index: Int) -> [UInt8] {

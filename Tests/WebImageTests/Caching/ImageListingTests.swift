@@ -5,7 +5,7 @@ import Testing
 @testable import WebImage
 
 @Suite("Listing a cache", .timeLimit(.minutes(1)))
-struct DiskCacheListingTests {
+struct ImageListingTests {
     @Test(
         "Every image comes once with its record; what cannot be read is named, and nothing is touched",
         arguments: CacheMode.allCases)

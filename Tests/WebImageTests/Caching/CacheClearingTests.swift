@@ -6,7 +6,7 @@ import Threading
 @testable import WebImage
 
 @Suite("Disk cache, cleared", .timeLimit(.minutes(1)))
-struct DiskCacheClearTests {
+struct CacheClearingTests {
     private let directory = TemporaryDirectory()
 
     private func cache(_ mode: CacheMode) throws -> DiskCache {

@@ -6,7 +6,7 @@ import Testing
 @testable import WebImage
 
 @Suite("Repairing a cache", .timeLimit(.minutes(1)))
-struct DiskCacheRepairTests {
+struct CacheRepairTests {
     private let directory = TemporaryDirectory()
 
     private func picture(_ seed: UInt64) -> [UInt8] { GeneratedImage.png(seed: seed, width: 8, height: 8) }

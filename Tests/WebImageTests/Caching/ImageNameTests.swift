@@ -6,7 +6,7 @@ import Threading
 @testable import WebImage
 
 @Suite("Several at the name of one image", .timeLimit(.minutes(1)))
-struct DiskCacheNameTests {
+struct ImageNameTests {
     private let directory = TemporaryDirectory()
     private let key = CacheKey("http://example.org/a.png")
     private let pool = ThreadPool(threads: 2, name: "names")

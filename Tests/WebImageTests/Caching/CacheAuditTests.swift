@@ -5,7 +5,7 @@ import Testing
 @testable import WebImage
 
 @Suite("Checking a cache", .timeLimit(.minutes(1)))
-struct DiskCacheVerifyTests {
+struct CacheAuditTests {
     @Test("Each kind of damage is found and named, and nothing is touched", arguments: CacheMode.allCases)
     func findings(mode: CacheMode) async throws {
         let directory = TemporaryDirectory()

@@ -30,6 +30,8 @@ package struct WorkerReport: Sendable, Equatable {
     package var checking = 0
     /// Transfers that wait for their host's turn, and for their next try.
     package var waitingForHost = 0, retrying = 0
+    /// Outcomes that Redis has not taken yet: few, unless it refuses reports or is slow.
+    package var unreported = 0
     /// What it was first to settle since it registered.
     package var finished = 0, skipped = 0, bytes = 0
     /// Transfers that it may have under way; nil where it did not say.
@@ -79,6 +81,7 @@ package struct WorkerReport: Sendable, Equatable {
         (since, beat, lease) = (number("since"), number("beat"), known("lease"))
         (inFlight, stalled, checking) = (number("in_flight"), number("stalled"), number("checking"))
         (waitingForHost, retrying) = (number("waiting_for_host"), number("retrying"))
+        unreported = number("unreported")
         (finished, skipped, bytes) = (number("finished"), number("skipped"), number("bytes"))
         maxConcurrentDownloads = known("max_concurrent_downloads")
         (trouble, complaint, oldest) = (text("trouble"), text("complaint"), text("oldest"))
@@ -94,6 +97,7 @@ package struct WorkerReport: Sendable, Equatable {
         var fields = [
             ("in_flight", String(inFlight)), ("stalled", String(stalled)), ("checking", String(checking)),
             ("waiting_for_host", String(waitingForHost)), ("retrying", String(retrying)),
+            ("unreported", String(unreported)),
             ("finished", String(finished)), ("skipped", String(skipped)), ("bytes", String(bytes)),
             ("trouble", trouble), ("complaint", complaint), ("oldest", oldest), ("cache", cache),
         ]

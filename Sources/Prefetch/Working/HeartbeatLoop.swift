@@ -70,6 +70,7 @@ final class HeartbeatLoop {
         // Begun, and neither transferred nor about to be.
         report.checking = max(0, min(worker.slots.used, jobs.openCount) - activity.operations)
         (report.retrying, report.waitingForHost) = (activity.retrying, activity.waitingForHost)
+        report.unreported = jobs.unreportedCount
         (report.finished, report.skipped, report.bytes) = (own.finished, own.skipped, own.bytes)
         report.maxConcurrentDownloads = room.concurrency
         (report.trouble, report.complaint) = (worker.fault.message ?? "", worker.complaints.current ?? "")

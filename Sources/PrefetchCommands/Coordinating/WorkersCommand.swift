@@ -146,7 +146,7 @@ enum WorkerText {
             ("in_flight", .int(record.report.inFlight)),
             ("stalled", .int(record.report.stalled)),
             ("checking", .int(record.report.checking)), ("waiting_for_host", .int(record.report.waitingForHost)),
-            ("finished", .int(record.finished)),
+            ("unreported", .int(record.report.unreported)), ("finished", .int(record.finished)),
             ("skipped", .int(record.skipped)), ("bytes", .int(record.bytes)), ("since", time(record.report.since)),
             ("ended", time(record.ended)), ("seen_seconds_ago", seconds(record.silence)),
             ("lease_left_seconds", seconds(record.leaseLeft)),

@@ -155,6 +155,7 @@ enum QueueMetrics {
             sum(
                 "prefetch_waiting_for_host_downloads", "Transfers that wait for their host's turn.", \.waitingForHost),
             sum("prefetch_retrying_downloads", "Transfers that wait for their next try.", \.retrying),
+            sum("prefetch_unreported_outcomes", "Outcomes that Redis has not taken yet.", \.unreported),
             sum("prefetch_workers_resident_memory_bytes", "Memory of all workers.", \.residentBytes),
             MetricFamily(
                 "prefetch_workers_lost_total", .counter, "Workers that ended, or stood still, without a word.",

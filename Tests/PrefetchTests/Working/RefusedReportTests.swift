@@ -60,12 +60,18 @@ struct RefusedReportTests {
         try await until { try await queue.batches.status(of: other)?.state == .done }
         let field = [RedisArgument("HGET"), RedisArgument(queue.keys.batch(broken)), "broken"]
         try await until { try await queue.connection.command(field).string?.hasPrefix("WRONGTYPE") == true }
+        // What is kept of it is in the worker's record, and in nothing else once it was taken.
+        func unreported() async throws -> Int? {
+            try await queue.views.snapshot().workers.values.first?.report.unreported
+        }
+        try await until { try await unreported() == 3 }
 
         #expect(try await BatchRepair(queue: queue, batch: broken) { _ in }.run())
         try await until { try await queue.batches.status(of: broken)?.state == .done }
         #expect(try await queue.batches.status(of: broken)?.counts[.downloaded] == 3)
         #expect(try await BatchCheck(queue: queue, batch: broken).run() == [])
         #expect(fixture.origin.requestCount() == 6)
+        try await until { try await unreported() == 0 }
         worker.drain()
         _ = try await run.value
     }

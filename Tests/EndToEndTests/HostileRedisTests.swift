@@ -15,7 +15,7 @@ struct HostileRedisTests {
     ]
     /// Of every command that reads: its words.
     private static let commands: [[String]] = [
-        ["status"], ["status", "b", "--json"], ["status", "b", "--oldest"], ["failures", "b"], ["report", "b"],
+        ["status"], ["status", "b", "--json"], ["why", "--oldest", "c"], ["failures", "b"], ["report", "b"],
         ["metrics"],
         ["fsck"], ["dash", "--once"], ["workers"], ["workers", "--json"], ["why", "http://h/b/1"], ["blacklist"],
         ["export", "b", "--to", "jsonl"],

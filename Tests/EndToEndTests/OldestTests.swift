@@ -7,7 +7,7 @@ import Testing
 
 @Suite("What the oldest open URLs wait for", .timeLimit(.minutes(2)))
 struct OldestTests {
-    @Test("status names a silent transfer, a pause, a full host, and then what nobody has")
+    @Test("why --oldest names a silent transfer, a pause, a full host, and then what nobody has")
     func status() async throws {
         let b = try await RemoteBatch()
         let origin = try OriginServer()
@@ -66,7 +66,7 @@ struct OldestTests {
         _ = await worker.wait()
         let cancel = try await b.coord(["cancel", "held", "--yes"])
         _ = await cancel.wait()
-        #expect(try await !oldest("held", b).text.contains("oldest open"))
+        #expect(try await oldest("held", b).text == "no URL of held is open\n")
     }
 
     @Test("A URL whose key another process fetches says so")
@@ -104,8 +104,8 @@ struct OldestTests {
     private func oldest(
         _ batch: String, _ b: RemoteBatch, _ options: [String] = []
     ) async throws -> (text: String, json: String) {
-        let text = try await b.coord(["status", batch] + options)
-        let json = try await b.coord(["status", batch, "--json"] + options)
+        let text = try await b.coord(["why", "--oldest", batch] + options)
+        let json = try await b.coord(["why", "--oldest", batch, "--json"] + options)
         #expect(await text.wait() == .exited(0), "\(text.stderr)")
         #expect(await json.wait() == .exited(0), "\(json.stderr)")
         return (text.stdout, json.stdout)

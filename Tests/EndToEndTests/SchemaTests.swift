@@ -80,6 +80,10 @@ struct SchemaTests {
         // What is said of one that runs has more in it.
         let b = try await RemoteBatch()
         _ = try await b.submit(["http://192.0.2.1/a.png"], as: "open", ["--json", "--slot", "home"])
+        let oldest = try await b.coord(["why", "--oldest", "open", "--json"])
+        await oldest.wait()
+        #expect(oldest.stdout.contains(#""oldest":[{"#), "\(oldest.stdout)\(oldest.stderr)")
+        lines.append(("why_oldest", oldest.stdout))
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"),
             ["--redis", b.redis.url, "--cache", b.folder.path("w"), "--cache-max-size", "1GB", "--log-format", "json"],

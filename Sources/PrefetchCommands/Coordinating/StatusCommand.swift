@@ -36,12 +36,11 @@ struct StatusCommand: AsyncParsableCommand {
             // Of one batch everything that is added up is of one moment.
             let look = batch == nil ? nil : try await queue.views.look(at: ids[0])
             if let look, !statuses.isEmpty { statuses[0].take(look.status) }
-            let oldest = batch == nil ? nil : try await oldest(of: statuses, queue)
             let snapshot = try await queue.views.snapshot(newest: 0)
             let lost = try await queue.workerRecords.lost(since: snapshot.at - 600_000)
             if json {
                 let batches = statuses.map {
-                    LookJSON.adding(look, to: OpenURLText.adding(oldest, to: BatchJSON.object($0)))
+                    LookJSON.adding(look, to: BatchJSON.object($0))
                 }
                 Console.print(
                     Self.object(
@@ -52,7 +51,10 @@ struct StatusCommand: AsyncParsableCommand {
             }
             if batch != nil, let status = statuses.first {
                 try await printOne(status, look?.counts ?? [:], queue)
-                for line in OpenURLText.lines(oldest ?? [], at: status.at) { Console.print(line) }
+                if status.state == .running {
+                    let id = TerminalText.escaped(status.id)
+                    Console.print("  what its URLs wait for: prefetch-coord why --oldest \(id)\(location.words)")
+                }
             } else {
                 if let line = QueueText.line(snapshot.orders, words: location.words) { Console.print(line) }
                 if statuses.isEmpty { Console.print("no batches") }
@@ -65,12 +67,6 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     private var isColoured: Bool { color.isOn(STDOUT_FILENO) }
-
-    /// nil of a batch that is over: it waits for nothing.
-    private func oldest(of statuses: [BatchStatus], _ queue: PrefetchQueue) async throws(RedisError) -> [OpenURL]? {
-        guard let status = statuses.first, status.state == .running else { return nil }
-        return try await queue.openURLs.oldest(of: status)
-    }
 
     private func printOne(
         _ status: BatchStatus, _ counts: [String: PrefetchCounts], _ queue: PrefetchQueue

@@ -2,25 +2,38 @@ internal import ArgumentParser
 internal import Prefetch
 internal import WebImage
 
-/// `prefetch-coord why`: what is known of a URL.
+/// `prefetch-coord why`: what is known of a URL, or what the open URLs of a batch wait for.
 struct WhyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "why",
-        abstract: "Tell what is known of a URL: failed list, cache, newest batches.",
-        usage: "prefetch-coord why <url> [<options>]",
+        abstract: "Tell what is known of a URL, or what a batch waits for.",
+        usage: """
+            prefetch-coord why <url> [<options>]
+            prefetch-coord why --oldest [<batch>] [<options>]
+            """,
         discussion: """
             Examples:
               prefetch-coord why https://example.org/a.jpg --cache ./cache
               prefetch-coord why https://example.org/a.jpg --redis redis://host --json
+              prefetch-coord why --oldest urls-7f3a
 
             Where the image is not in --cache, the newest batch that has one says on which
             machine it is. The lists of batches are read for that, and where they keep no
             details of what they skipped (--keep-details). Exit code 66 where nothing is
             known.
+
+            With --oldest it names the open URLs of a running batch that were claimed first,
+            and what each waits for: its transfer, its host, a slot, the next try.
             """)
 
-    @Argument(help: "The URL as it stands in a list, byte for byte.")
-    var url: String
+    @Argument(
+        help: ArgumentHelp(
+            "The URL as it stands in a list, byte for byte; with --oldest a batch, by default the newest.",
+            valueName: "url"))
+    var subject: String?
+
+    @Flag(help: "What the oldest open URLs of a batch wait for.")
+    var oldest = false
 
     @Option(help: "How many of the newest batches are looked through.")
     var batches = 20
@@ -38,6 +51,10 @@ struct WhyCommand: AsyncParsableCommand {
     @OptionGroup(title: "Where") var location: RedisLocation
 
     func validate() throws {
+        if subject == nil && !oldest { throw ValidationError("Missing expected argument '<url>'") }
+        if oldest && (list != nil || batches != 20 || cacheKey != "url") {
+            throw ValidationError("--batches, --cache-key and --list are about a URL, --oldest is about a batch")
+        }
         guard batches >= 0 else { throw ValidationError("--batches is a number from 0 on") }
         guard CacheKeyRule(cacheKey) != nil else {
             throw ValidationError("--cache-key is url, without-query or s/regex/replacement/, not '\(cacheKey)'")
@@ -45,6 +62,7 @@ struct WhyCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        guard !oldest, let url = subject else { return try await tellOldest() }
         let key = (CacheKeyRule(cacheKey) ?? .url).key(for: url)
         let list = try GivenList.repeatable(list)
         try await Session.with(location, looks: true) { session in
@@ -72,6 +90,23 @@ struct WhyCommand: AsyncParsableCommand {
             }
             for line in text.lines { Console.print(line) }
             for line in text.advice(location.words) { Console.note(line) }
+        }
+    }
+
+    private func tellOldest() async throws {
+        try await Session.with(location, looks: true) { session in
+            let id = try await session.queue.catalog.resolve(subject)
+            guard let status = try await session.status(of: id) else {
+                throw PrefetchError(.notFound, "there is no batch '\(id)' any more")
+            }
+            let urls = try await session.queue.openURLs.oldest(of: status)
+            if json {
+                let oldest = JSONText.array(urls.map(OpenURLText.object))
+                Console.print(JSONText.object([("v", .int(1)), ("batch", .string(id)), ("oldest", oldest)]).text)
+            } else {
+                for url in urls { Console.print(OpenURLText.line(url, at: status.at)) }
+                if urls.isEmpty { Console.print("no URL of \(TerminalText.escaped(id)) is open") }
+            }
         }
     }
 }

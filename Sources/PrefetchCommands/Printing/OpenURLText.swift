@@ -4,11 +4,7 @@ internal import Prefetch
 /// The open URLs of a batch in words and as JSON: what it waits for.
 enum OpenURLText {
     /// * `at`: the time in Redis, ms since 1970.
-    static func lines(_ urls: [OpenURL], at: Int) -> [String] {
-        urls.isEmpty ? [] : ["  oldest open:"] + urls.map { "    \(line($0, at: at))" }
-    }
-
-    private static func line(_ url: OpenURL, at: Int) -> String {
+    static func line(_ url: OpenURL, at: Int) -> String {
         guard let text = url.url else {
             return "\(Wording.count(Int(url.detail) ?? 0)) URLs of the list are not pushed yet"
         }
@@ -55,13 +51,7 @@ enum OpenURLText {
         return [parts.tm_hour, parts.tm_min, parts.tm_sec].map { Wording.padded(Int($0)) }.joined(separator: ":")
     }
 
-    /// A batch's object with its open URLs; the same where they were not looked for.
-    static func adding(_ urls: [OpenURL]?, to batch: JSONText) -> JSONText {
-        guard let urls, case .object(let members) = batch else { return batch }
-        return .object(members + [("oldest", .array(urls.map(object)))])
-    }
-
-    private static func object(_ url: OpenURL) -> JSONText {
+    static func object(_ url: OpenURL) -> JSONText {
         func text(_ value: String?) -> JSONText { value.map { $0.isEmpty ? .null : .string($0) } ?? .null }
         func time(_ value: Int?) -> JSONText { value.map { .string(UTCTime.text(milliseconds: $0)) } ?? .null }
         return .object([

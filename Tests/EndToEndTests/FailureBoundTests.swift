@@ -50,7 +50,7 @@ struct FailureBoundTests {
             #expect(why.stdout.contains(url.hasSuffix("5.png") ? "500" : "404"), "\(why.stdout)")
         }
         let page = try await ran(["report"] + at).stdout
-        for line in 1...6 { #expect(page.contains("<wbr>\(line).png</bdi>"), "\(line)") }
+        for line in 1...6 { #expect(page.contains("/\(line).png</bdi>"), "\(line)") }
         _ = try await ran(["fsck"] + at)
         // Where the list is elsewhere now, a command says where.
         folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "moved.txt")

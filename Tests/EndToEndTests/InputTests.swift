@@ -155,7 +155,7 @@ struct InputTests {
         )
     }
 
-    @Test("report writes a page of a real batch, with and without its images, and refuses a terminal and a folder")
+    @Test("report writes a page of a real batch, and refuses a terminal and a folder")
     func report() async throws {
         let cache = folder.path("cache")
         let list = write((0..<5).map { origin.url("/\($0).png?<b>&\"'") + "\n" }.joined(), "urls.txt")
@@ -167,21 +167,20 @@ struct InputTests {
                     body: GeneratedImage.png(
                         seed: UInt64(request.path.utf8.dropFirst().first ?? 0), width: 16, height: 16))
         }
-        let log = folder.path("log")
-        let run = try await coord(["run", list, "--cache", cache, "--transfer-log", log] + net)
+        let run = try await coord(["run", list, "--cache", cache] + net)
         #expect([.exited(0), .exited(3)].contains(await run.wait()), "\(run.stderr)")
         let file = folder.path("r.html")
-        let report = try await coord(["report", "--cache", cache, "--output", file, "--transfers", log])
+        let report = try await coord(["report", "--cache", cache, "--output", file])
         #expect(await report.wait() == .exited(0), "\(report.stderr)")
         #expect(report.stdout.isEmpty && report.stderr.hasPrefix("\(file): "))
         let page = String(decoding: try #require(folder.read("r.html")), as: UTF8.self)
-        #expect(page.contains("<h2>Downloads over time</h2>") && page.contains("<h2>Slowest transfers</h2>"))
+        #expect(page.contains("<h2>How they ended</h2>") && page.contains("<h2>How long transfers took</h2>"))
         #expect(page.contains("?&lt;b&gt;&amp;&quot;&#39;") && !page.contains("?<b>"))
         let piped = try await coord(["report", "--cache", cache])
         #expect(piped.stdout.hasPrefix("<!DOCTYPE html>") && piped.stderr.isEmpty, "\(piped.stderr)")
         for (words, code) in [
-            (["--output", folder.path("none/r.html")], 73), (["--output", cache], 73), (["--transfers", list], 65),
-            (["--transfers", "none"], 66), (["nothing"], 66), (["--output", ""], 64),
+            (["--output", folder.path("none/r.html")], 73), (["--output", cache], 73), (["nothing"], 66),
+            (["--output", ""], 64),
         ] as [([String], Int32)] {
             let bad = try await coord(["report", "--cache", cache] + words)
             #expect(await bad.wait() == .exited(code), "\(words): \(bad.stderr)")

@@ -169,7 +169,7 @@ struct SecretTests {
             ["export", "--to", "tsv"], ["export", "--to", "failed"], ["export", "--to", "lock"], ["watch", "--json"],
             ["status", "--json"], ["blacklist", "list"], ["blacklist", "list", "--json"], ["blacklist", "export"],
             ["why", urls[1]], ["why", urls[1], "--json"], ["cache", "ls"], ["cache", "ls", "--json"],
-            ["report", "--output", folder.path("report.html"), "--transfers", log], ["fsck"], ["dash", "--once"],
+            ["report", "--output", folder.path("report.html")], ["fsck"], ["dash", "--once"],
             ["cache", "path", "\(base)/none?sig=SECRET-5"], ["cache", "exists", "\(base)/none?sig=SECRET-5"],
             ["export", "--to", "tree", folder.path("tree")], ["export", "--to", "webdataset", folder.path("shards")],
         ]

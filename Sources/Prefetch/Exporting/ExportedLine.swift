@@ -15,15 +15,13 @@ package struct ExportedLine: Sendable, Equatable {
         package var width: Int?, height: Int?
         /// How far it was verified; nil where nobody wrote it down.
         package var level: ValidationLevel?
-        /// Seconds since 1970; nil where nobody wrote it down.
-        package var storedAt: Int?
 
         package init(
             path: String, bytes: Int, sha256: String? = nil, format: ImageFormat? = nil, width: Int? = nil,
-            height: Int? = nil, level: ValidationLevel? = nil, storedAt: Int? = nil
+            height: Int? = nil, level: ValidationLevel? = nil
         ) {
             (self.path, self.bytes, self.sha256, self.format) = (path, bytes, sha256, format)
-            (self.width, self.height, self.level, self.storedAt) = (width, height, level, storedAt)
+            (self.width, self.height, self.level) = (width, height, level)
         }
     }
 
@@ -47,7 +45,6 @@ package struct ExportedLine: Sendable, Equatable {
         image = Image(
             path: entry.path, bytes: entry.size, sha256: record?.digest?.hex,
             format: known(record?.format, unless: .unknown), width: known(record?.width, unless: 0),
-            height: known(record?.height, unless: 0), level: record?.level,
-            storedAt: known(record?.storedAt, unless: 0))
+            height: known(record?.height, unless: 0), level: record?.level)
     }
 }

@@ -168,7 +168,7 @@ extension DashFrame {
             glyphs: glyphs, width: columns,
             columns: [
                 .init("LINE", 8) { (Wording.count($0.line), .dim) },
-                .init("CAUSE", 14, rank: 1, isRight: false) { (DashState.cause(of: $0), .warning) },
+                .init("CAUSE", 14, rank: 1, isRight: false) { (BatchText.cause(of: $0), .warning) },
                 .init("TRIES", 5, rank: 2) { ("\($0.attempts)", .plain) },
                 .init("URL", max(10, columns), isRight: false) { (glyphs.cells(TerminalText.url($0.url)), .plain) },
             ])
@@ -179,7 +179,7 @@ extension DashFrame {
             lines.append(
                 StyledLine(" line \(Wording.count(detail.line))  \(glyphs.cells(TerminalText.url(detail.url)))", .bold))
             lines.append(
-                StyledLine(" \(DashState.cause(of: detail)), \(Wording.count(detail.attempts, "request"))", .warning))
+                StyledLine(" \(BatchText.cause(of: detail)), \(Wording.count(detail.attempts, "request"))", .warning))
             lines.append(StyledLine(" " + glyphs.cells(ShownURL.text(detail.detail))))
         }
         return lines

@@ -149,14 +149,8 @@ extension DashState {
 
     /// The entries that were seen of the cause that is open, by line.
     var openFailures: [FailureDetail] {
-        let all = failures.values.filter { cause == nil || Self.cause(of: $0) == cause }
+        let all = failures.values.filter { cause == nil || BatchText.cause(of: $0) == cause }
         return matching(all.sorted { $0.line < $1.line }, \.url)
-    }
-
-    /// The cause under which an entry is counted.
-    static func cause(of detail: FailureDetail) -> String {
-        guard detail.outcome == .httpError, let status = detail.httpStatus else { return detail.outcome.name }
-        return "\(detail.outcome.name) \(status)"
     }
 
     /// The log as the filter leaves it.

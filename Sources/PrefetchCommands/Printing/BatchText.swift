@@ -13,6 +13,12 @@ enum BatchText {
         return lines
     }
 
+    /// `httpError 404`, `timeout`: the cause under which a skipped URL is counted.
+    static func cause(of detail: FailureDetail) -> String {
+        guard detail.outcome == .httpError, let status = detail.httpStatus else { return detail.outcome.name }
+        return "\(detail.outcome.name) \(status)"
+    }
+
     /// `httpError 50, badImage 50`
     static func causes(_ counts: PrefetchCounts) -> String {
         PrefetchOutcome.allCases.filter { $0.isSkipped && counts[$0] > 0 }

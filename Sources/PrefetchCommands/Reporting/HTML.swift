@@ -25,12 +25,7 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
         mutating func appendInterpolation(_ values: [HTML]) {
             for value in values { text += value.text }
         }
-
-        /// A length or a place in a drawing.
-        mutating func appendInterpolation(_ value: Double) { text += Wording.decimal(value, digits: 1) }
     }
-
-    static func += (lhs: inout HTML, rhs: HTML) { lhs.text += rhs.text }
 
     /// Text for an element or a quoted attribute. What would move or reorder other text is shown as its number.
     private static func escaped(_ text: String) -> String {
@@ -50,12 +45,6 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
     static func url(_ url: String, most: Int = 240) -> HTML {
         let text = TerminalText.url(url)
         let shown = text.count <= most ? text : "\(text.prefix(most * 2 / 3)) … \(text.suffix(most / 3))"
-        // On a telephone it is broken between its parts, and within one only where it must be.
-        var parts: HTML = ""
-        for (number, part) in shown.split(separator: "/", omittingEmptySubsequences: false).enumerated() {
-            let mark: HTML = number == 0 ? "" : number < 3 ? "/" : "/<wbr>"
-            parts += "\(mark)\(String(part))"
-        }
-        return "<bdi class=\"url\" dir=\"ltr\">\(parts)</bdi>"
+        return "<bdi dir=\"ltr\">\(shown)</bdi>"
     }
 }

@@ -7,17 +7,16 @@ internal import Redis
 struct ReportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "report",
-        abstract: "Write a batch as one HTML file: curves, causes, hosts, sizes.",
+        abstract: "Write a batch as one HTML file: outcomes, causes, hosts.",
         usage: "prefetch-coord report [<batch>] [--output <file>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord report --cache ./cache --output report.html
-              prefetch-coord report urls-7f3a --transfers worker.log > report.html
+              prefetch-coord report urls-7f3a > report.html
 
-            One file without scripts that asks for nothing from outside, light or dark as
-            the reader has it, and fit for printing. Sizes, formats and the curve come from
-            the images: they are there where --cache is. How long transfers took comes from
-            what workers wrote with --transfer-log.
+            What status --json says, and the first lines that were skipped. One file without
+            scripts that asks for nothing from outside, light or dark as the reader has it,
+            and fit for printing.
             """)
 
     @Argument(help: "A batch, or the beginning of its name; the newest by default.")
@@ -25,9 +24,6 @@ struct ReportCommand: AsyncParsableCommand {
 
     @Option(name: .shortAndLong, help: "The file; standard output by default.", completion: .file())
     var output: String?
-
-    @Option(help: "A file that workers wrote with --transfer-log; may be given again.")
-    var transfers: [String] = []
 
     @Option(help: "The list the batch was submitted from, where it is elsewhere now.")
     var list: String?
@@ -45,21 +41,34 @@ struct ReportCommand: AsyncParsableCommand {
             throw PrefetchError(
                 .configuration, "a page is nothing to read on a terminal", hint: "name a file: --output report.html")
         }
-        // What cannot be written is said before the cache is walked.
         if let path { try OutputFile.check(path) }
-        let cache = location.cacheFolder
         let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
-            let id = try await session.queue.catalog.resolve(batch)
-            let report = try await BatchReport.read(
-                id, queue: session.queue, cache: cache, listPath: list, logs: transfers)
-            let page = ReportPage(report: report).html.text
+            let page = try await page(of: try await session.queue.catalog.resolve(batch), session.queue, list).html.text
             guard let path else { return Console.print(Array(page.utf8)) }
             let file = try OutputFile(path: path)
             try file.write(Array(page.utf8))
             try file.commit()
             Console.note("\(TerminalText.escaped(path)): \(Wording.bytes(page.utf8.count))")
-            if cache == nil { Console.note("note: without --cache it has no curve, sizes and formats") }
         }
+    }
+
+    private func page(of id: String, _ queue: PrefetchQueue, _ list: String?) async throws -> ReportPage {
+        guard let look = try await queue.views.look(at: id) else {
+            throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
+        }
+        var page = ReportPage(look: look)
+        do throws(PrefetchError) {
+            try await FailureReader(queue: queue, status: look.status, listPath: list).forEach { failure in
+                page.failures.append(failure)
+                return page.failures.count < ReportPage.mostFailures
+            }
+        } catch {
+            guard list == nil, error.kind == .notFound || error.kind == .unreadableList else { throw error }
+            // Of some only the outcome is kept, and their URLs are in a list that is gone: those of which there is more.
+            page.failures = try await queue.results.someFailures(of: id, most: ReportPage.mostFailures)
+                .sorted { $0.key < $1.key }.map(\.value)
+        }
+        return page
     }
 }

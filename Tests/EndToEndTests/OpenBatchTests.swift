@@ -125,7 +125,7 @@ struct OpenBatchTests {
         try await until { stopped.stderr.contains("the list is longer than the window") }
         stopped.signal(SIGTERM)
         #expect(await stopped.wait() == .exited(75), "\(stopped.stderr)")
-        #expect(stopped.stderr.contains("append week \(list)"), "\(stopped.stderr)")
+        #expect(stopped.stderr.contains("append week \(list) --redis \(b.redis.url)\n"), "\(stopped.stderr)")
         #expect(try await b.queue.batches.status(of: "week")?.total == 500)
         // Somebody else's list goes behind it, and what the dead one left is queued for it.
         let behind = try await b.coord(["append", "week", other])

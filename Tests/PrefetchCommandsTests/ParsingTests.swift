@@ -211,6 +211,23 @@ struct ParsingTests {
         }
     }
 
+    @Test("A printed command has all that finds the same queue, and no password")
+    func location() throws {
+        let folder = TemporaryDirectory()
+        folder.write(Array("SECRET\n".utf8), to: "password")
+        let file = folder.path("password")
+        let given = try RedisLocation.parse([
+            "--redis", "redis://me@127.0.0.1:7000/2", "--redis-password-file", file, "--cache=-c", "--trust-cache",
+            "--queue", "mine",
+        ])
+        #expect(
+            given.words == " --redis 'redis://me:***@127.0.0.1:7000/2' --redis-password-file \(file) --cache ./-c"
+                + " --trust-cache --queue mine")
+        let again = try RedisLocation.parse(given.words.split(separator: " ").map { $0.filter { $0 != "'" } })
+        #expect(again.words == given.words && again.queue == "mine" && again.trustCache)
+        #expect(try RedisLocation.parse([]).words == "")
+    }
+
     @Test(
         arguments: [
             RunCommand.self, SubmitCommand.self, StatusCommand.self, FailuresCommand.self, FsckCommand.self,

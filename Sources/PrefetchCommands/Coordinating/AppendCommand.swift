@@ -85,7 +85,8 @@ struct AppendCommand: AsyncParsableCommand {
             let id = try await session.queue.catalog.resolve(batch)
             let appender = ListAppender(queue: session.patient, batch: id, list: list, window: window, jobSize: jobSize)
             if resume { try await requireUnfinished(list, of: id, session.queue) }
-            let output = OpenBatchOutput(id: id, list: ListFile.isStream(file) ? list.path : file, session: session)
+            let output = OpenBatchOutput(
+                id: id, list: ListFile.isStream(file) ? list.path : file, session: session, location: location.words)
             let added = try await output.add(appender, again: again, stop)
             isAdded.withLock { $0 = true }
             try await output.feed(appender, added, stop)

@@ -9,6 +9,8 @@ struct OpenBatchOutput: Sendable {
     /// The list that is fed, as a person can name it again; nil: those of others.
     var list: String?
     let session: Session
+    /// What a command needs to find the same queue (``RedisLocation/words``).
+    let location: String
 
     /// Gives a list its place.
     /// * `again`: whether a list that is there to its end is added once more.
@@ -82,6 +84,6 @@ struct OpenBatchOutput: Sendable {
             ?? "seal \(TerminalText.escaped(id))"
         return PrefetchError(
             .stopped, "stopped before the whole list was queued; what is queued runs on",
-            hint: "go on with: \(Shell.program) \(command)")
+            hint: "go on with: \(Shell.program) \(command)\(location)")
     }
 }

@@ -43,7 +43,7 @@ struct SealCommand: AsyncParsableCommand {
                 Console.note(
                     "\(TerminalText.escaped(id)) takes no more lists; it is sealed when all are queued, \(Wording.count(pushed)) URLs are"
                 )
-                try await OpenBatchOutput(id: id, session: session).feedToSeal(stop)
+                try await OpenBatchOutput(id: id, session: session, location: location.words).feedToSeal(stop)
             case .pushed, .full: break
             }
             guard let status = try await session.queue.batches.status(of: id) else { return }

@@ -109,7 +109,7 @@ struct StatusCommand: AsyncParsableCommand {
                         ? "submit --resume \(Shell.quoted(status.listPath))"
                         : "retry \(TerminalText.escaped(status.id))"
                 }
-            Console.print("  waiting for its list; go on with: prefetch-coord \(command)")
+            Console.print("  waiting for its list; go on with: prefetch-coord \(command)\(location.words)")
         }
         for (host, message) in try await queue.reports.refusals(of: status.id).prefix(20) {
             Console.print(

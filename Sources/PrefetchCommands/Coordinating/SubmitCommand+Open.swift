@@ -45,7 +45,7 @@ extension SubmitCommand {
     }
 
     private func feedOpen(_ id: String, _ list: URLList, _ session: Session, _ stop: StopRequest) async throws {
-        let output = OpenBatchOutput(id: id, list: list.path, session: session)
+        let output = OpenBatchOutput(id: id, list: list.path, session: session, location: location.words)
         let appender = ListAppender(
             queue: session.patient, batch: id, list: list, window: batch.window, jobSize: batch.jobSize)
         try await output.feed(appender, try output.add(appender, stop), stop)

@@ -104,7 +104,7 @@ struct SubmitCommand: AsyncParsableCommand {
             guard try await feed(id, submission, session, stop) else {
                 throw PrefetchError(
                     .stopped, "stopped before the whole list was queued; what is queued runs on",
-                    hint: "go on with: \(Shell.program) submit --resume \(name)")
+                    hint: "go on with: \(Shell.program) submit --resume \(name)\(location.words)")
             }
             if wait { return try await follow(id, session, stop) }
             if json, let status = try await session.queue.batches.status(of: id) {
@@ -126,7 +126,7 @@ struct SubmitCommand: AsyncParsableCommand {
         guard let running = try await queue.catalog.newest(ofList: list.hash).running else {
             throw PrefetchError(
                 .notFound, "no unfinished batch has this list",
-                hint: "submit it as a new one: prefetch-coord submit \(Shell.quoted(file))")
+                hint: "submit it as a new one: prefetch-coord submit \(Shell.quoted(file))\(location.words)")
         }
         if !running.isSealed {
             Console.note(

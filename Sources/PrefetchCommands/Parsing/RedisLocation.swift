@@ -145,7 +145,9 @@ extension RedisLocation {
         if let redis, let configuration = try? configuration(redis) {
             words += " --redis \(Shell.quoted(configuration.redactedURL))"
         }
+        if let redisPasswordFile { words += " --redis-password-file \(Shell.quoted(Shell.path(redisPasswordFile)))" }
         if let cache { words += " --cache \(Shell.quoted(Shell.path(cache)))" }
+        if trustCache { words += " --trust-cache" }
         return words + (queue == "default" ? "" : " --queue \(queue)")
     }
 }

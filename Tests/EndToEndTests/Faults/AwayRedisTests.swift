@@ -87,14 +87,18 @@ struct AwayRedisTests {
     func stoppedWhileFed() async throws {
         let bench = try await FaultBench()
         let file = list(bench)
-        let submit = try await bench.coord(["submit", file, "--name", "urls", "--window", "1", "--job-size", "4"])
+        let submit = try await bench.coord([
+            "submit", file, "--name", "urls", "--window", "1", "--job-size", "4", "--queue", "mine",
+        ])
         try await untilSaid("longer than the window", submit)
         bench.redis.freeze()
         submit.signal(SIGTERM)
         let end = await submit.wait()
         bench.redis.thaw()
         #expect(end == .exited(75), "\(submit.stderr)")
-        #expect(submit.stderr.contains("submit --resume \(file)"), "\(submit.stderr)")
+        #expect(
+            submit.stderr.contains("submit --resume \(file) --redis \(bench.redis.url) --queue mine\n"),
+            "\(submit.stderr)")
     }
 
     @Test(

@@ -60,3 +60,10 @@ extension PrefetchError {
         self.init(kind, error.message, hint: error.hint ?? hint)
     }
 }
+
+/// Runs what talks to Redis; its error is thrown in the words and with the exit code of the commands.
+func bridgingErrors<Success>(
+    _ body: () async throws(RedisError) -> Success
+) async throws(PrefetchError) -> Success {
+    do throws(RedisError) { return try await body() } catch { throw PrefetchError(error) }
+}

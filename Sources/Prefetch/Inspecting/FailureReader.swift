@@ -52,14 +52,14 @@ package struct FailureReader: Sendable {
 
     /// Whether some skipped URL has no detail in Redis.
     private func isIncomplete() async throws(PrefetchError) -> Bool {
-        let kept = try await redis { () async throws(RedisError) in
+        let kept = try await bridgingErrors { () async throws(RedisError) in
             try await queue.redis.read([["HLEN", RedisArgument(queue.keys.skipped(status.id))]])[0].get().int ?? 0
         }
         return kept < status.counts.skipped
     }
 
     private func outcomeCount() async throws(PrefetchError) -> Int {
-        try await redis { () async throws(RedisError) in
+        try await bridgingErrors { () async throws(RedisError) in
             try await queue.redis.read([["STRLEN", RedisArgument(queue.keys.outcomes(status.id))]])[0].get().count ?? 0
         }
     }
@@ -100,7 +100,7 @@ package struct FailureReader: Sendable {
     private func failures(_ range: Range<Int>) async throws(PrefetchError) -> [Failure] {
         let found = try await skipped(range)
         let reader = FailureRecords(queue: queue, status: status)
-        let (details, records) = try await redis { () async throws(RedisError) in
+        let (details, records) = try await bridgingErrors { () async throws(RedisError) in
             let open = found.filter { $0.outcome == .cancelled }.map(\.index)
             return (
                 try await queue.results.details(of: status.id, indices: found.map(\.index)),
@@ -116,7 +116,7 @@ package struct FailureReader: Sendable {
     }
 
     private func skipped(_ range: Range<Int>) async throws(PrefetchError) -> [(index: Int, outcome: PrefetchOutcome)] {
-        let codes = try await redis { () async throws(RedisError) in
+        let codes = try await bridgingErrors { () async throws(RedisError) in
             try await queue.results.outcomes(of: status.id, range: range)
         }
         return zip(range, codes).compactMap { index, code in
@@ -124,11 +124,5 @@ package struct FailureReader: Sendable {
             guard let outcome = PrefetchOutcome(code: code), outcome.isSkipped else { return nil }
             return (index, outcome)
         }
-    }
-
-    private func redis<Success>(
-        _ body: () async throws(RedisError) -> Success
-    ) async throws(PrefetchError) -> Success {
-        do throws(RedisError) { return try await body() } catch { throw PrefetchError(error) }
     }
 }

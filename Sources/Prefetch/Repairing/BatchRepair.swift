@@ -29,18 +29,18 @@ package struct BatchRepair: Sendable {
     /// - Throws: `stopped` where another repair of it is under way; `unreadableList` where URLs have to be pushed again and the list is not
     ///   to be had; what talking to Redis throws.
     package func run() async throws(PrefetchError) -> Bool {
-        try await redis { () async throws(RedisError) in
+        try await bridgingErrors { () async throws(RedisError) in
             for line in try await queue.keySpace.putAside(try await queue.keySpace.wrongKeys(of: batch)) { tell(line) }
         }
         let before: BatchStatus.State
         do throws(PrefetchError) {
-            let taking = try await redis { () async throws(RedisError) in
+            let taking = try await bridgingErrors { () async throws(RedisError) in
                 try await queue.mending.take(batch, token: token)
             }
             switch taking {
             case .gone:
                 tell(
-                    try await redis { () async throws(RedisError) in
+                    try await bridgingErrors { () async throws(RedisError) in
                         try await QueueRepair(queue: queue).removeRemains(of: batch)
                     })
                 return false
@@ -57,7 +57,7 @@ package struct BatchRepair: Sendable {
             _ = try? await finish()
             throw error
         }
-        let (state, wrong) = try await redis { () async throws(RedisError) in try await finish() }
+        let (state, wrong) = try await bridgingErrors { () async throws(RedisError) in try await finish() }
         if wrong > 0 { tell("\(batch) is \(state): \(wrong) sets, slots or lists said otherwise") }
         if state != before.rawValue { tell("\(batch) is \(state)") }
         return true
@@ -81,7 +81,8 @@ package struct BatchRepair: Sendable {
 
     /// Returns the state of the batch in the meantime.
     private func mend() async throws(PrefetchError) -> BatchStatus.State {
-        let found = try await redis { () async throws(RedisError) in try await queue.batches.status(of: batch) }
+        let found = try await bridgingErrors { () async throws(RedisError) in try await queue.batches.status(of: batch)
+        }
         guard let before = found else { throw lost() }
         let entries: Result<BatchEntries, PrefetchError>
         do throws(PrefetchError) {
@@ -92,7 +93,10 @@ package struct BatchRepair: Sendable {
         }
         let total = (try? entries.get().total) ?? (before.isSealed ? before.total : max(before.total, before.pushed))
         let lastOutcome = try await count(limit: total)
-        guard let status = try await redis({ () async throws(RedisError) in try await queue.batches.status(of: batch) })
+        guard
+            let status = try await bridgingErrors({ () async throws(RedisError) in
+                try await queue.batches.status(of: batch)
+            })
         else {
             throw lost()
         }
@@ -110,12 +114,12 @@ package struct BatchRepair: Sendable {
 
     /// Makes the counts true; returns the index behind the last outcome.
     private func count(limit: Int) async throws(PrefetchError) -> Int {
-        let counted = try await redis { () async throws(RedisError) in
+        let counted = try await bridgingErrors { () async throws(RedisError) in
             try await queue.mending.recount(batch, token: token, limit: limit)
         }
         guard let counted else { throw lost() }
         if counted.wrong > 0 { tell("\(counted.wrong) outcomes of \(batch) were none, or of no URL: these are open") }
-        for change in try await redis({ () async throws(RedisError) in
+        for change in try await bridgingErrors({ () async throws(RedisError) in
             try await queue.mending.tally(batch, token: token)
         }) {
             if change.name == "state" {
@@ -143,7 +147,7 @@ package struct BatchRepair: Sendable {
         let hasList = (try? entries.get()) != nil
         for _ in 0..<100 {
             var isDone = false
-            let result = try await redis { () async throws(RedisError) -> [Bool]? in
+            let result = try await bridgingErrors { () async throws(RedisError) -> [Bool]? in
                 guard let pushed = try await queue.mending.hold(batch, token: token, begins: true) else { return [] }
                 let settled = try await settledURLs(total)
                 guard
@@ -173,7 +177,9 @@ package struct BatchRepair: Sendable {
             }
             if let result {
                 guard isDone else { throw lost() }
-                try await redis { () async throws(RedisError) in try await queue.mending.letGo(batch, token: token) }
+                try await bridgingErrors { () async throws(RedisError) in
+                    try await queue.mending.letGo(batch, token: token)
+                }
                 return result
             }
         }
@@ -248,7 +254,7 @@ package struct BatchRepair: Sendable {
         guard let last = jobs.last else { return }
         var saidFull = false
         while true {
-            let answer = try await redis { () async throws(RedisError) in
+            let answer = try await bridgingErrors { () async throws(RedisError) in
                 try await queue.mending.refill(batch, token: token, upTo: last.base + last.entries.count, jobs: jobs)
             }
             switch answer {
@@ -269,10 +275,6 @@ package struct BatchRepair: Sendable {
             .stopped, "\(batch) ended, or another repair has taken it", hint: "look at it: prefetch-coord fsck \(batch)"
         )
     }
-
-    func redis<Success>(_ body: () async throws(RedisError) -> Success) async throws(PrefetchError) -> Success {
-        do throws(RedisError) { return try await body() } catch { throw PrefetchError(error) }
-    }
 }
 
 // MARK: - Details
@@ -282,11 +284,11 @@ extension BatchRepair {
     private func mendDetails(
         _ status: BatchStatus, _ entries: Result<BatchEntries, PrefetchError>
     ) async throws(PrefetchError) {
-        let pruned = try await redis { () async throws(RedisError) in try await prune(status) }
+        let pruned = try await bridgingErrors { () async throws(RedisError) in try await prune(status) }
         if pruned > 0 { tell("\(batch): \(pruned) details were of URLs that were not skipped") }
         guard status.counts[.poison] > 0 else { return }
-        let indices = try await redis { () async throws(RedisError) in try await poisoned(status.total) }
-        var kept = try await redis { () async throws(RedisError) in
+        let indices = try await bridgingErrors { () async throws(RedisError) in try await poisoned(status.total) }
+        var kept = try await bridgingErrors { () async throws(RedisError) in
             try await queue.results.details(of: batch, indices: indices)
         }
         let missing = Set(indices.filter { kept[$0] == nil })
@@ -339,7 +341,7 @@ extension BatchRepair {
 
     private func write(_ details: [Int: FailureDetail], _ status: BatchStatus) async throws(PrefetchError) {
         let key = RedisArgument(queue.keys.skipped(batch))
-        try await redis { () async throws(RedisError) in
+        try await bridgingErrors { () async throws(RedisError) in
             let kept = try await queue.redis.read([["HLEN", key]])[0].get().int ?? 0
             let room = details.sorted { $0.key < $1.key }.prefix(max(0, status.keepDetails - kept))
             guard !room.isEmpty else { return }
@@ -356,7 +358,7 @@ extension BatchRepair {
         guard !urls.isEmpty, status.state == .running, !status.options.retryFailed,
             status.options.blacklist != FailedURLPolicy.none.rawValue
         else { return }
-        let added = try await redis { () async throws(RedisError) in
+        let added = try await bridgingErrors { () async throws(RedisError) in
             let key = RedisArgument(queue.keys.failed)
             let meta = "\(status.at) \(status.at) 1 poison 0 \(batch) its bytes ended 3 workers"
             let lapse = status.options.lapse
@@ -384,7 +386,7 @@ extension BatchRepair {
     ///
     /// * `total`: URLs of the list.
     func mendRecords(_ total: Int) async throws(PrefetchError) {
-        let (dropped, made) = try await redis { () async throws(RedisError) in
+        let (dropped, made) = try await bridgingErrors { () async throws(RedisError) in
             var names = (0..<((total + FailureRecord.chunk - 1) / FailureRecord.chunk)).map { String($0) }
             let known = Set(names)
             names += try await queue.results.recordNames(of: batch).filter { !known.contains($0) }

@@ -124,7 +124,7 @@ package struct ListFeeder: Sendable {
                 guard push.offset == end else { throw changed(count: push.offset - (segment?.base ?? 0)) }
                 if segment != nil { return .fed }
                 let total = entries.total
-                result = try await redis { () async throws(RedisError) in
+                result = try await bridgingErrors { () async throws(RedisError) in
                     try await queue.batches.seal(batch: batch, total: total)
                 }
                 if case .pushed = result { return .sealed }
@@ -174,18 +174,20 @@ package struct ListFeeder: Sendable {
 
     /// What a refused PUSH could not do: say that the feeder is there, and hear whether the batch was ended meanwhile, by its deadline too.
     private func stillTakesJobs() async throws(PrefetchError) -> Answer {
-        let state = try await redis { () async throws(RedisError) in try await queue.batches.noteFull(batch: batch) }
+        let state = try await bridgingErrors { () async throws(RedisError) in
+            try await queue.batches.noteFull(batch: batch)
+        }
         return state == BatchStatus.State.running.rawValue ? .wait(.memory) : .result(.closed(state ?? "gone"))
     }
 
     private func settleHits(of jobs: [PrefetchJob], in batch: BatchIdentity?) async throws(PrefetchError) {
         guard let hits, let batch else { return }
-        try await redis { () async throws(RedisError) in try await hits.settle(jobs, of: batch, in: queue) }
+        try await bridgingErrors { () async throws(RedisError) in try await hits.settle(jobs, of: batch, in: queue) }
     }
 
     /// Which of the batches that may have its name it is; nil where Redis has none.
     private func identity() async throws(PrefetchError) -> BatchIdentity? {
-        try await redis { () async throws(RedisError) in
+        try await bridgingErrors { () async throws(RedisError) in
             try await queue.batches.status(of: batch)?.identity
         }
     }
@@ -203,12 +205,6 @@ package struct ListFeeder: Sendable {
         do { try await Task.sleep(for: .milliseconds(milliseconds)) } catch {
             throw PrefetchError(.stopped, "stopped before the whole list was queued")
         }
-    }
-
-    private func redis<Success>(
-        _ body: () async throws(RedisError) -> Success
-    ) async throws(PrefetchError) -> Success {
-        do throws(RedisError) { return try await body() } catch { throw PrefetchError(error) }
     }
 }
 

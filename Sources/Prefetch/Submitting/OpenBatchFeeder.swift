@@ -42,7 +42,7 @@ package struct OpenBatchFeeder: Sendable {
         var named: Int?
         while true {
             let (id, queue) = (batch, queue)
-            let reading = try await redis { () async throws(RedisError) in
+            let reading = try await bridgingErrors { () async throws(RedisError) in
                 (try await queue.batches.status(of: id), try await queue.lists.segments(of: id))
             }
             guard let status = reading.0 else { return .closed("gone") }
@@ -52,7 +52,7 @@ package struct OpenBatchFeeder: Sendable {
             guard let next = reading.1.first(where: { $0.base <= status.pushed && status.pushed < $0.end }) else {
                 // Redis has lost its tail: the list, or that the batch is to be sealed.
                 guard end == nil else { return .closed("unlisted") }
-                _ = try await redis { () async throws(RedisError) in try await queue.lists.close(batch: id) }
+                _ = try await bridgingErrors { () async throws(RedisError) in try await queue.lists.close(batch: id) }
                 try await pause(.milliseconds(50))
                 continue
             }
@@ -85,11 +85,5 @@ package struct OpenBatchFeeder: Sendable {
         do { try await Task.sleep(for: duration) } catch {
             throw PrefetchError(.stopped, "stopped before the whole list was queued")
         }
-    }
-
-    private func redis<Success>(
-        _ body: () async throws(RedisError) -> Success
-    ) async throws(PrefetchError) -> Success {
-        do throws(RedisError) { return try await body() } catch { throw PrefetchError(error) }
     }
 }

@@ -224,13 +224,11 @@ extension DashFrame {
             ]
         ).lines(batches[shown], cursor: state.cursor - shown.lowerBound)
     }
-}
 
-// MARK: - How long transfers took, how full the cache is, and what the images are like
+    // MARK: Fetches
 
-extension DashFrame {
     /// Latency and cache; on a large screen where the time went, and the cache has a line with the queue's figures.
-    func latencyLine(_ look: BatchLook) -> StyledLine {
+    private func latencyLine(_ look: BatchLook) -> StyledLine {
         let fetches = look.status.fetches
         let latency = ("latency", FetchText.latency(fetches.durations) ?? glyphs.none)
         guard isLarge else {
@@ -251,7 +249,7 @@ extension DashFrame {
     }
 
     /// The sizes and formats of the images that were fetched; nil while there are none.
-    func imagesLine(_ look: BatchLook) -> StyledLine? {
+    private func imagesLine(_ look: BatchLook) -> StyledLine? {
         let fetches = look.status.fetches
         let total = fetches.sizes.reduce(0, +)
         guard total > 0 else { return nil }
@@ -273,7 +271,7 @@ extension DashFrame {
     }
 
     /// Names and values, as many as have room.
-    func figures(_ parts: [(String, String)]) -> StyledLine {
+    private func figures(_ parts: [(String, String)]) -> StyledLine {
         var line = StyledLine("  ")
         for (name, value) in parts {
             guard line.width + name.utf8.count + DisplayWidth.columns(value) + 2 <= columns else { continue }

@@ -189,13 +189,11 @@ struct DashState: Sendable {
 
     /// Whether a running batch that nobody has paused has had no end of a URL for a minute.
     var isStalled: Bool { look?.status.state == .running && look?.status.isHeld == false && silence >= 60 }
-}
 
-// MARK: - The log
+    // MARK: Log
 
-extension DashState {
     /// Notes what has changed from one reading of a batch to the next.
-    mutating func tell(from old: BatchLook?, to new: BatchLook) {
+    private mutating func tell(from old: BatchLook?, to new: BatchLook) {
         let status = new.status
         guard let old else {
             let counts = status.counts
@@ -255,7 +253,7 @@ extension DashState {
     }
 
     /// Hosts that are left alone from now on, and those that are no longer. How slow one is changes too often to be told.
-    mutating func tellHosts(from old: QueueSnapshot, to new: QueueSnapshot) {
+    private mutating func tellHosts(from old: QueueSnapshot, to new: QueueSnapshot) {
         func alone(_ look: QueueSnapshot) -> [TroubledHost] { look.hosts.filter { $0.state != .slow } }
         let before = Set(alone(old).map(\.host)), after = Set(alone(new).map(\.host))
         for line in HostText.lines(alone(new).filter { !before.contains($0.host) }) { note(new.at, .warning, line) }
@@ -269,30 +267,5 @@ extension DashState {
     private mutating func tellPause(of what: String, _ was: Bool?, _ now: Bool, _ at: Int) {
         guard let was, was != now else { return }
         note(at, now ? .warning : .good, now ? "\(what) was paused" : "\(what) goes on")
-    }
-}
-
-/// A line of the dashboard's log: what it has seen happen since it was opened.
-struct DashLogLine: Sendable {
-    /// How bad it is.
-    enum Level: String, Sendable {
-        case info = "INFO"
-        case good = "OK"
-        case warning = "WARN"
-        case bad = "ERROR"
-    }
-
-    /// Milliseconds since 1970.
-    var at: Int
-    var level: Level
-    var text: String
-    /// What it says of skipped URLs; nil of any other line.
-    var skipped: Skipped?
-
-    /// How many were skipped since a moment, and why.
-    struct Skipped: Sendable {
-        /// Milliseconds since 1970.
-        var since: Int
-        var counts: PrefetchCounts
     }
 }

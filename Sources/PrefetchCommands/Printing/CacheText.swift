@@ -1,4 +1,6 @@
 internal import Prefetch
+internal import Redis
+internal import WebImage
 
 /// The caches of machines, in words and as JSON.
 enum CacheText {
@@ -21,5 +23,117 @@ enum CacheText {
         let rest = sorted.count > 20 ? ", and in \(Wording.count(sorted.count - 20)) more" : ""
         let all = sorted.reduce(0) { $0 + $1.value }
         return "\(Wording.count(all, "image")) in other caches: \(named.joined(separator: ", "))\(rest)"
+    }
+}
+
+/// A file of the cache, in words and as JSON.
+enum CacheEntryText {
+    /// Path, length, format, size in pixels, level, digest and date.
+    static func facts(_ entry: CacheEntry) -> String {
+        line(entry) + (entry.record?.digest.map { ", sha256 \($0.hex)" } ?? "")
+    }
+
+    /// `path, 12345 bytes, jpeg 640x480, passed decode, stored 2026-08-05T12:41:07Z`
+    static func line(_ entry: CacheEntry) -> String {
+        var text = "\(TerminalText.escaped(entry.path)), \(entry.size) bytes, \(entry.format.rawValue)"
+        guard let record = entry.record else { return text + ", without a record" }
+        if record.width > 0 { text += " \(record.width)x\(record.height)" }
+        return text + ", passed \(record.level.name), stored \(UTCTime.text(seconds: record.storedAt))"
+    }
+
+    /// What is not known is null.
+    static func members(_ entry: CacheEntry) -> [(String, JSONText)] {
+        let record = entry.record
+        func pixels(_ value: Int?) -> JSONText { value.flatMap { $0 > 0 ? .int($0) : nil } ?? .null }
+        return [
+            ("path", .string(entry.path)), ("bytes", .int(entry.size)), ("format", .string(entry.format.rawValue)),
+            ("width", pixels(record?.width)), ("height", pixels(record?.height)),
+            ("level", record.map { .string($0.level.name) } ?? .null),
+            ("sha256", record?.digest.map { .string($0.hex) } ?? .null),
+            ("stored_at", record.map { .string(UTCTime.text(seconds: $0.storedAt)) } ?? .null),
+        ]
+    }
+}
+
+/// How much of the cache something is.
+struct CacheUsage {
+    private(set) var count = 0
+    private(set) var bytes = 0
+    private(set) var allocated = 0
+
+    /// For JSON.
+    var members: [(String, JSONText)] {
+        [("count", .int(count)), ("bytes", .int(bytes)), ("allocated_bytes", .int(allocated))]
+    }
+
+    /// `3 images, 150 kB, 160 kB on disk`
+    var text: String {
+        "\(Wording.count(count)) image\(count == 1 ? "" : "s"), \(Wording.bytes(bytes)), \(Wording.bytes(allocated)) on disk"
+    }
+
+    /// Adds an image.
+    mutating func add(_ entry: CacheEntry) {
+        count += 1
+        bytes = Plausible.sum(bytes, entry.size)
+        allocated += entry.allocatedSize
+    }
+}
+
+/// What the workers say of the cache they write into, or of several.
+struct CacheLoad: Equatable {
+    var caches = 0
+    var images = 0, bytes = 0
+    /// What it may have; nil where nobody limits it, or there are several.
+    var limit: Int?
+
+    /// * `reports`: what each worker said last; those with one cache know of the same figures, at different moments.
+    init(_ reports: [WorkerReport]) {
+        var newest: [String: (beat: Int, images: Int, bytes: Int, limit: Int?)] = [:]
+        for report in reports {
+            guard !report.cache.isEmpty, let images = report.cacheImages, let bytes = report.cacheBytes else {
+                continue
+            }
+            let known = newest[report.cache]
+            let limit = [known?.limit, report.cacheLimit].compactMap { $0 }.min()
+            if let known, known.beat > report.beat {
+                newest[report.cache]?.limit = limit
+            } else {
+                newest[report.cache] = (report.beat, images, bytes, limit)
+            }
+        }
+        caches = newest.count
+        for cache in newest.values {
+            images += cache.images
+            bytes += cache.bytes
+        }
+        limit = caches == 1 ? newest.values.first?.limit : nil
+    }
+
+    /// Null where nobody knows anything.
+    var object: JSONText {
+        guard caches > 0 else { return .null }
+        return .object([
+            ("caches", .int(caches)), ("images", .int(images)), ("bytes", .int(bytes)),
+            ("limit_bytes", limit.map { .int($0) } ?? .null),
+        ])
+    }
+
+    /// `53 GB of 200 GB (27%), 571,930 images`, or the first part of it that has room; nil where nobody knows anything, or not even
+    /// that has room.
+    func text(columns: Int) -> String? {
+        guard caches > 0 else { return nil }
+        var parts = [caches > 1 ? "\(caches) caches, \(Wording.bytes(bytes))" : Wording.bytes(bytes)]
+        if let limit {
+            let share = limit > 0 ? Double(bytes) / Double(limit) * 100 : 100
+            parts += [" of \(Wording.bytes(limit))", " (\(Wording.decimal(share, digits: 0))%)"]
+        }
+        parts.append(", \(Wording.count(images, "image"))")
+        var text: String?
+        for part in parts {
+            let longer = (text ?? "") + part
+            guard longer.utf8.count <= columns else { break }
+            text = longer
+        }
+        return text
     }
 }

@@ -195,7 +195,8 @@ struct ReportPage {
     /// * `note`: what the figures are of.
     private func section(_ title: String, _ note: String, _ content: HTML?) -> HTML {
         guard let content else { return "" }
-        return "<section>\n<h2>\(title)</h2>\n<p class=\"note\">\(note)</p>\(content)\n</section>\n"
+        let about: HTML = note.isEmpty ? "" : "<p class=\"note\">\(note)</p>"
+        return "<section>\n<h2>\(title)</h2>\n\(about)\(content)\n</section>\n"
     }
 
     private func tiles(_ figures: [(name: String, value: String)]) -> HTML {

@@ -35,24 +35,8 @@ final class ClaimLoop {
 
     private var isLeaving: Bool { worker.shutdown.draining.isOpen || Task.isCancelled }
 
-    /// Returns when what is in flight has ended, or the drain timeout has passed.
-    nonisolated(nonsending) func run() async {
-        await withTaskGroup(of: Void.self) { timer in
-            // Discarding: the other kind keeps something of every job that has ended, 5 KB each, as long as the worker lives.
-            await withDiscardingTaskGroup { group in
-                await claim(into: &group)
-                // What is in flight has the drain timeout; then it is left open, but for what continues in the background.
-                let (seconds, drained) = (worker.configuration.drainTimeout, worker.shutdown.drained)
-                timer.addTask {
-                    try? await Task.sleep(for: .seconds(seconds))
-                    if !Task.isCancelled { drained.open() }
-                }
-            }
-            timer.cancelAll()
-        }
-    }
-
-    private nonisolated(nonsending) func claim(into group: inout DiscardingTaskGroup) async {
+    /// Claims until the worker leaves; the jobs run as tasks of the group.
+    nonisolated(nonsending) func claim(into group: inout DiscardingTaskGroup) async {
         let (worker, jobs, isBurst) = (worker, worker.jobs, worker.configuration.burst)
         while !isLeaving {
             await worker.fault.wait()

@@ -102,13 +102,33 @@ public actor PrefetchWorker {
     /// Runs one of the loops until it ends, as the claims do, or its task is cancelled.
     func run(_ loop: Loop) async {
         switch loop {
-        case .claims: await claims.run()
+        case .claims: await claimAndRun()
         case .reports: await reports.run()
         case .heartbeats: await heartbeats.run()
         case .reaping: await reaper.run()
         case .sweeps: await SweepLoop.run(context)
         case .room: await room.run()
         case .hosts: await hosts.run()
+        }
+    }
+
+    /// Returns when what is in flight has ended, or the drain timeout has passed.
+    ///
+    /// The groups are made here and not in the loop: in a `nonisolated(nonsending)` function the body of a group is nonisolated, and would run
+    /// beside the worker's executor.
+    private func claimAndRun() async {
+        await withTaskGroup(of: Void.self) { timer in
+            // Discarding: the other kind keeps something of every job that has ended, 5 KB each, as long as the worker lives.
+            await withDiscardingTaskGroup { group in
+                await claims.claim(into: &group)
+                // What is in flight has the drain timeout; then it is left open, but for what continues in the background.
+                let (seconds, drained) = (context.configuration.drainTimeout, context.shutdown.drained)
+                timer.addTask {
+                    try? await Task.sleep(for: .seconds(seconds))
+                    if !Task.isCancelled { drained.open() }
+                }
+            }
+            timer.cancelAll()
         }
     }
 }

@@ -64,7 +64,7 @@ actor OriginLoop {
     private var sleepMilliseconds: Int32 {
         let next = min(nextWake, acceptAgain ?? .infinity)
         guard next < .infinity else { return -1 }
-        return Int32(max(0, min(60_000, ((next - monotonicSeconds()) * 1000).rounded(.up))))
+        return Int32(max(0, min(60_000, ((next - MonotonicClock.now) * 1000).rounded(.up))))
     }
 
     private func turn(events count: Int) {
@@ -80,7 +80,7 @@ actor OriginLoop {
             }
         }
         goOnAfterReleases()
-        let now = monotonicSeconds()
+        let now = MonotonicClock.now
         if let again = acceptAgain, now >= again {
             acceptAgain = nil
             epoll.watch(listener, token: Self.listenerToken, writes: false)
@@ -94,7 +94,7 @@ actor OriginLoop {
             guard socket >= 0 else {
                 if errno == EMFILE || errno == ENFILE {
                     epoll.pause(listener)
-                    acceptAgain = monotonicSeconds() + 0.01
+                    acceptAgain = MonotonicClock.now + 0.01
                 }
                 return
             }
@@ -117,7 +117,7 @@ actor OriginLoop {
         while connection.answering == nil, let head = connection.nextRequest() {
             guard var request = OriginRequest.parse(head[...]) else { return end(UInt64(connection.id)) }
             request.connection = connection.id
-            request.time = monotonicSeconds()
+            request.time = MonotonicClock.now
             let (handler, ready) = state.withLock { $0.begin(&request) }
             for resume in ready { resume() }
             connection.answer(request.path)
@@ -149,7 +149,7 @@ actor OriginLoop {
                 state.withLock { $0.active -= 1 }
                 return answerNext(on: connection)
             case .waiting(let seconds):
-                let time = monotonicSeconds() + seconds
+                let time = MonotonicClock.now + seconds
                 connection.wait(until: time)
                 sleeping.insert(id)
                 nextWake = min(nextWake, time)
@@ -212,11 +212,4 @@ private final class LoopReference: Sendable {
     private let weak = Locked(Weak())
     var loop: OriginLoop? { weak.withLock { $0.loop } }
     func set(_ loop: OriginLoop) { weak.withLock { $0.loop = loop } }
-}
-
-/// CLOCK_MONOTONIC in seconds.
-func monotonicSeconds() -> Double {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }

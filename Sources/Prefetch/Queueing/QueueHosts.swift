@@ -1,5 +1,6 @@
 package import Redis
 package import WebImage
+internal import Threading
 
 /// What workers tell each other of hosts and sites, and what they have asked of them.
 package struct QueueHosts: Sendable {
@@ -19,10 +20,10 @@ package struct QueueHosts: Sendable {
             arguments.append(RedisArgument(Self.keyPart(wish.host)))
             arguments += numbers.map { RedisArgument(Int($0.rounded(.up))) }
         }
-        let before = ImageDownloader.monotonicTime
+        let before = MonotonicClock.now
         let reply = try await redis.run(Self.reserve, arguments).array ?? []
         // Redis read its clock in between: never before the call, so that no instant comes too early, whatever held up the reply.
-        let after = ImageDownloader.monotonicTime
+        let after = MonotonicClock.now
         let now = after - before < 0.01 ? (before + after) / 2 : after
         return zip(wishes, reply).map { wish, value in
             guard let parts = value.array, parts.count == 2, let first = parts[0].int, let count = parts[1].int,
@@ -50,7 +51,7 @@ package struct QueueHosts: Sendable {
     /// Tells all workers what one found out about hosts. Times of the news are seconds by this machine's monotonic clock.
     package func note(_ news: [HostNews]) async throws(RedisError) {
         guard !news.isEmpty else { return }
-        let now = ImageDownloader.monotonicTime
+        let now = MonotonicClock.now
         func milliseconds(_ seconds: Double) -> RedisArgument { RedisArgument(Int(max(0, seconds * 1000))) }
         var arguments: [RedisArgument] = []
         for item in news {

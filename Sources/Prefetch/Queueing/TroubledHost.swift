@@ -1,5 +1,6 @@
 internal import Redis
 package import WebImage
+internal import Threading
 
 /// A host that gives no answer, asked to be left alone, or answers slowly.
 package struct TroubledHost: Sendable, Equatable {
@@ -35,7 +36,7 @@ package struct TroubledHost: Sendable, Equatable {
 
     /// The same by this machine's monotonic clock.
     var news: HostNews {
-        let now = ImageDownloader.monotonicTime
+        let now = MonotonicClock.now
         return HostNews(
             host: host, state: state, until: now + remaining, since: now - elapsed, failures: failures,
             error: WebImageError(code, reason, isTransient: true))

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import Threading
 
 /// Keeps a log readable when one thing goes wrong over and over: so many lines of a kind a second, and how many were left out is said with the
 /// next one.
@@ -31,11 +31,7 @@ struct LogLimiter: Sendable {
     }
 
     /// The second of a clock that does not go back.
-    static var now: Int {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return time.tv_sec
-    }
+    static var now: Int { Int(MonotonicClock.now) }
 
     /// What was left out and has not been said, by kind; nothing is left to say after it.
     mutating func rest() -> [(kind: String, leftOut: Int)] {

@@ -133,7 +133,7 @@ package final class TransferLock: Sendable {
     /// For how many seconds a task of this process has waited for another one that transfers this image; nil where none does.
     package func secondsWaiting(for key: CacheKey) -> Double? {
         let since = contended.withLock { $0[TransferLockFiles.Byte(key)] }
-        return since.map { max(0, monotonicSeconds() - $0) }
+        return since.map { max(0, MonotonicClock.now - $0) }
     }
 
     /// Asks again and again, ever less often: a call that waits in the kernel could not be cancelled.
@@ -153,7 +153,7 @@ package final class TransferLock: Sendable {
                 unlocked.withLock { _ = $0.insert(byte) }
                 return
             }
-            if !isWaiting { contended.withLock { $0[byte] = monotonicSeconds() } }
+            if !isWaiting { contended.withLock { $0[byte] = MonotonicClock.now } }
             isWaiting = true
             do {
                 try await Task.sleep(for: wait)

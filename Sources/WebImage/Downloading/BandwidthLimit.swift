@@ -1,5 +1,5 @@
 internal import CCurl
-internal import Glibc
+internal import Threading
 
 /// So many bytes of bodies a second, for all transfers of a downloader together, or also for those of other processes. Only the
 /// downloader's thread uses it.
@@ -16,7 +16,7 @@ final class BandwidthLimit {
     init(bytesPerSecond: Int?, shared: BandwidthLease? = nil) {
         rate = bytesPerSecond.map(Double.init) ?? .infinity
         level = rate / 20
-        filledAt = monotonicSeconds()
+        filledAt = MonotonicClock.now
         lease = shared
     }
 
@@ -36,7 +36,7 @@ final class BandwidthLimit {
     private var hasRoom: Bool { level > 0 && lease.map { $0.level > 0 } ?? true }
 
     private func fill() {
-        let now = monotonicSeconds()
+        let now = MonotonicClock.now
         lease?.fill(now: now)
         // A twentieth of a second is saved up at most.
         if rate < .infinity { level = min(rate / 20, level + (now - filledAt) * rate) }
@@ -69,10 +69,10 @@ final class BandwidthLimit {
     func takeWish() -> HostWish? { wantsMore ? lease?.takeWish() : nil }
 
     /// Whether something is to be reserved now.
-    var wantsMore: Bool { lease?.isAsking(now: monotonicSeconds()) ?? false }
+    var wantsMore: Bool { lease?.isAsking(now: MonotonicClock.now) ?? false }
 
     /// The answer to a wish; nil where there is nothing now.
     func grant(_ reservation: HostReservation?) {
-        lease?.grant(reservation, now: monotonicSeconds(), random: .random(in: 0...1))
+        lease?.grant(reservation, now: MonotonicClock.now, random: .random(in: 0...1))
     }
 }

@@ -55,7 +55,7 @@ final class CurlMulti: Sendable {
             },
             { _, milliseconds, context in
                 let multi = CurlMulti.from(context)
-                let due = milliseconds < 0 ? .infinity : monotonicSeconds() + Double(milliseconds) / 1000
+                let due = milliseconds < 0 ? .infinity : MonotonicClock.now + Double(milliseconds) / 1000
                 multi.due.withLock { $0 = due }
                 return 0
             }, Unmanaged.passUnretained(self).toOpaque())
@@ -89,7 +89,7 @@ final class CurlMulti: Sendable {
 
     /// Sleeps until a transfer can go on, at most that long.
     func poll(milliseconds: Int32) {
-        let untilDue = (due.withLock { $0 } - monotonicSeconds()) * 1000
+        let untilDue = (due.withLock { $0 } - MonotonicClock.now) * 1000
         let most = untilDue < Double(milliseconds) ? Int32(max(0, untilDue.rounded(.up))) : milliseconds
         let count = epoll.wait(milliseconds: most)
         ready.withLock { ready in
@@ -127,7 +127,7 @@ final class CurlMulti: Sendable {
         // A socket that an earlier event's transfer closed is one curl does not know any more: that call does nothing.
         for event in events { curl_multi_socket_action(pointer, event.socket, event.mask, &running) }
         // New transfers begin in such a call, and may want another one at once.
-        for _ in 0..<16 where due.withLock({ $0 }) <= monotonicSeconds() {
+        for _ in 0..<16 where due.withLock({ $0 }) <= MonotonicClock.now {
             due.withLock { $0 = .infinity }
             curl_multi_socket_action(pointer, CURL_SOCKET_TIMEOUT, 0, &running)
         }

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import Threading
 
 // How the downloader keeps to its policy of hosts: what it asks its governor, and what it tells it.
 extension ImageDownloader {
@@ -11,7 +11,7 @@ extension ImageDownloader {
     /// The next operation whose host may be asked now.
     func nextToBegin() -> DownloadOperation? {
         guard governor != nil || shares != nil else { return queue.next() }
-        let (governor, now) = (governor, monotonicSeconds())
+        let (governor, now) = (governor, MonotonicClock.now)
         // Apart from the queue, which asks it while it changes itself.
         var shares = shares
         self.shares = nil
@@ -34,7 +34,7 @@ extension ImageDownloader {
 
     /// Why an operation ends without a request: its host was given up, or its site's certificate refused.
     func refusal(of operation: DownloadOperation) -> WebImageError? {
-        let now = monotonicSeconds()
+        let now = MonotonicClock.now
         let untrusted = asksForTrust(operation) ? untrusted.refusal(of: operation.request.origin, now: now) : nil
         // A probe finds out whether the host is there, however long it was not.
         let givenUp = operation.isProbe ? nil : governor.flatMap { operation.refusal(by: $0, now: now) }
@@ -54,7 +54,7 @@ extension ImageDownloader {
         let site = operation.request.origin
         guard error.code == .secureConnectionFailed, [60, 83, 91].contains(error.underlyingCode),
             untrusted.didRefuse(
-                site, error, isDelivering: delivering.contains(operation.request.origin), now: monotonicSeconds())
+                site, error, isDelivering: delivering.contains(operation.request.origin), now: MonotonicClock.now)
         else { return }
         for other in running
         where other.request.origin == site && !other.progress.requestWasSent && asksForTrust(other) {
@@ -78,7 +78,7 @@ extension ImageDownloader {
         guard let governor, let host = operation.slotHost else { return }
         governor.didAnswer(
             host, error, firstByte: firstByte, began: operation.progress.hopStart,
-            running: queue.runningCount(host: host), now: monotonicSeconds())
+            running: queue.runningCount(host: host), now: MonotonicClock.now)
     }
 
     /// What may have been a probe has ended, and what it found out is noted.
@@ -93,7 +93,7 @@ extension ImageDownloader {
         guard let governor, HostGovernor.isSilence(error, bytes: operation.progress.bytes) else { return false }
         return governor.didFail(
             operation.host, error, wasReached: operation.progress.requestWasSent, began: operation.progress.hopStart,
-            now: monotonicSeconds())
+            now: MonotonicClock.now)
     }
 }
 
@@ -185,9 +185,9 @@ extension ImageDownloader {
             sites: pages?.sites ?? [], rules: pages?.notes ?? [])
     }
 
-    /// The answers to wishes, in their order; nil: none now. Times are those of ``monotonicTime``.
+    /// The answers to wishes, in their order; nil: none now. Times are those of `MonotonicClock`.
     package func grant(_ answers: [(host: String, reservation: HostReservation?)]) {
-        let now = monotonicSeconds()
+        let now = MonotonicClock.now
         for answer in answers {
             if answer.host == BandwidthLease.name {
                 bandwidth?.grant(answer.reservation)
@@ -203,7 +203,7 @@ extension ImageDownloader {
 
     /// How many transfers to each host it may have now, in answer to its wishes; nil: no answer, as it was.
     package func grantShares(_ answers: [(host: String, granted: Int?)]) {
-        let now = monotonicSeconds()
+        let now = MonotonicClock.now
         for (host, granted) in answers {
             shares?.grant(host, granted, load: load(of: host), now: now, random: Double.random(in: 0...1))
             queue.letGo(host: host)
@@ -214,11 +214,8 @@ extension ImageDownloader {
     package func sayHostSharesAgain() { shares?.sayAgain() }
 
     /// What is known of all hosts by all processes.
-    package func adoptHosts(_ all: [HostNews]) { governor?.adopt(all, now: monotonicSeconds()) }
+    package func adoptHosts(_ all: [HostNews]) { governor?.adopt(all, now: MonotonicClock.now) }
 
     /// Changes how many requests a second a host gets, where any limit was set at the start.
     package func setRequestsPerSecond(_ rate: Double?) { governor?.rate = rate }
-
-    /// The clock of reservations and news: CLOCK_MONOTONIC in seconds.
-    package static var monotonicTime: Double { monotonicSeconds() }
 }

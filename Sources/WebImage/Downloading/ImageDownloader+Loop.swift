@@ -7,7 +7,7 @@ extension ImageDownloader {
     /// One round of the thread; returns how long it may sleep, in milliseconds.
     func turn() -> Int32 {
         if !isThreadPrepared { prepareThread() }
-        now = monotonicSeconds()
+        now = MonotonicClock.now
         if now >= nextCheck { checkTransfers() }
         while let retry = retries.min, retry.due <= now {
             retries.removeMin()
@@ -40,7 +40,7 @@ extension ImageDownloader {
         if let shares { next = min(next, shares.nextWake) }
         if let robots { next = min(next, robots.nextLook) }
         guard next < .infinity else { return 3_600_000 }
-        return Int32(max(1, min(3_600_000, ((next - monotonicSeconds()) * 1000).rounded(.up))))
+        return Int32(max(1, min(3_600_000, ((next - MonotonicClock.now) * 1000).rounded(.up))))
     }
 
     /// For every downloader's thread, so never freed.
@@ -122,11 +122,4 @@ extension ImageDownloader {
             }
         }
     }
-}
-
-/// CLOCK_MONOTONIC in seconds.
-func monotonicSeconds() -> Double {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }

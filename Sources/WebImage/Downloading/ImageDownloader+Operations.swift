@@ -1,9 +1,10 @@
 internal import HeapModule
+internal import Threading
 
 // The life of one operation: queued, transferred, redirected, tried again, completed.
 extension ImageDownloader {
     func enqueue(_ operation: DownloadOperation, at place: QueuePlace = .inOrder) {
-        operation.since = monotonicSeconds()
+        operation.since = MonotonicClock.now
         operation.host = host(of: operation)
         queue.enqueue(
             operation, host: operation.host, priority: operation.priority,
@@ -16,7 +17,7 @@ extension ImageDownloader {
         operation.slotHost = nil
         queue.release(host: host)
         shares?.didEnd(
-            host, load: (queue.runningCount(host: host), queue.waitingCount(host: host)), now: monotonicSeconds())
+            host, load: (queue.runningCount(host: host), queue.waitingCount(host: host)), now: MonotonicClock.now)
     }
 
     func startTransfer(of operation: DownloadOperation) -> Bool {
@@ -105,7 +106,7 @@ extension ImageDownloader {
     /// Takes the transfer out of curl and gives its slots back; nothing where there is none.
     func stopTransfer(of operation: DownloadOperation) {
         if let handle = operation.handle {
-            operation.countSpent(now: monotonicSeconds())
+            operation.countSpent(now: MonotonicClock.now)
             multi.remove(handle)
             // curl may remember of one that stood still that it does.
             let isClean = !handle.isPaused

@@ -1,3 +1,5 @@
+internal import Threading
+
 /// What a download waits for at one moment.
 package struct DownloadState: Sendable, Equatable {
     /// What it does.
@@ -31,7 +33,7 @@ package struct DownloadState: Sendable, Equatable {
 extension ImageDownloader {
     /// What downloads of these URLs wait for now; of those that are not under way nothing. Looks at every download under way.
     package func states(of urls: Set<String>) -> [String: DownloadState] {
-        let time = monotonicSeconds()
+        let time = MonotonicClock.now
         var states: [String: DownloadState] = [:]
         for operation in operations.values where urls.contains(operation.key.url) {
             states[operation.key.url] = state(of: operation, at: time)

@@ -339,7 +339,3 @@ private final class DownloaderReference: Sendable {
     var downloader: ImageDownloader? { weak.withLock { $0.downloader } }
     func set(_ downloader: ImageDownloader) { weak.withLock { $0.downloader = downloader } }
 }
-
-extension WebImageError {
-    static let downloadCancelled = WebImageError(.cancelled, "cancelled")
-}

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import Threading
 
 /// The robots.txt of the sites a downloader asks: read once for each, before anything else of it. Only the downloader's thread uses it.
 final class RobotsBook {
@@ -153,13 +153,13 @@ extension ImageDownloader {
     /// Lets an operation in at its next hop: once the site's robots.txt allows it, where that is to be asked.
     func enter(_ operation: DownloadOperation, at place: QueuePlace = .inOrder) {
         guard let robots, !operation.options.contains(.unasked) else { return enqueue(operation, at: place) }
-        switch robots.ask(operation.request, now: monotonicSeconds()) {
+        switch robots.ask(operation.request, now: MonotonicClock.now) {
         case .allowed: enqueue(operation, at: place)
         case .refused(var error):
             error.attempts = operation.redirects > 0 ? operation.attempts : operation.attempts - 1
             complete(operation, .failure(error))
         case .wait(let site, let isFirst):
-            operation.since = monotonicSeconds()
+            operation.since = MonotonicClock.now
             robots.wait(operation, at: place, for: site)
             guard isFirst else { return }
             if robots.isShared { robots.want(site) } else { readRobots(of: site) }
@@ -180,7 +180,7 @@ extension ImageDownloader {
 
     private func didReadRobots(of site: String, _ result: Result<DownloadedImage, WebImageError>) {
         guard let robots else { return }
-        letIn(robots.didRead(site, result, now: monotonicSeconds()))
+        letIn(robots.didRead(site, result, now: MonotonicClock.now))
     }
 
     /// What the other processes say of sites' files.
@@ -189,9 +189,9 @@ extension ImageDownloader {
         for (site, answer) in answers {
             switch answer {
             case .known(let text, let remaining):
-                letIn(robots.adopt(site.site, text: text, remaining: remaining, now: monotonicSeconds()))
+                letIn(robots.adopt(site.site, text: text, remaining: remaining, now: MonotonicClock.now))
             case .ask: readRobots(of: site.site)
-            case .wait: robots.ask(later: site.site, now: monotonicSeconds())
+            case .wait: robots.ask(later: site.site, now: MonotonicClock.now)
             }
         }
     }
@@ -200,7 +200,7 @@ extension ImageDownloader {
         guard let robots else { return }
         for (operation, place) in operations where !operation.waiters.isEmpty {
             // A file that nobody could read for want of a connection says nothing: the request itself will.
-            if case .wait = robots.ask(operation.request, now: monotonicSeconds()) {
+            if case .wait = robots.ask(operation.request, now: MonotonicClock.now) {
                 enqueue(operation, at: place)
             } else {
                 enter(operation, at: place)

@@ -3,6 +3,7 @@ import Redis
 import TestSupport
 import Testing
 import WebImage
+import Threading
 
 @testable import Prefetch
 
@@ -54,7 +55,7 @@ struct ClockTests {
         let wish = HostWish(host: "h", count: 100, rate: 100)
         _ = try await queue.hosts.reserve([wish])
         let error = WebImageError(.timedOut, "no", isTransient: true)
-        let now = ImageDownloader.monotonicTime
+        let now = MonotonicClock.now
         try await queue.hosts.note([
             HostNews(host: "h", state: .silent, until: now + 2, since: now, failures: 10, error: error)
         ])

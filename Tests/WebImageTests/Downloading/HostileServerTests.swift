@@ -1,6 +1,7 @@
 import Glibc
 import Origin
 import Testing
+import Threading
 
 @testable import WebImage
 
@@ -150,7 +151,7 @@ struct HostileServerTests {
         bad.setFallback { _ in OriginResponse(body: Self.picture, fault: .drip(bytes: 1, seconds: 0.05)) }
         good.setFallback { _ in OriginResponse(body: [1, 2, 3]) }
         func seconds(_ downloader: ImageDownloader, _ name: String) async throws -> Double {
-            let began = monotonicSeconds()
+            let began = MonotonicClock.now
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for index in 0..<1500 {
                     group.addTask {
@@ -159,7 +160,7 @@ struct HostileServerTests {
                 }
                 try await group.waitForAll()
             }
-            return monotonicSeconds() - began
+            return MonotonicClock.now - began
         }
         let downloader = try makeDownloader {
             $0.maxConcurrentDownloads = 96

@@ -1,6 +1,7 @@
 import Origin
 import TestSupport
 import Testing
+import Threading
 
 @testable import WebImage
 
@@ -157,14 +158,14 @@ struct ImageDownloaderConfigurationTests {
         configuration.asksRobots = false
         configuration.limitRate = 100_000
         try await downloader.createNewSession(configuration: configuration)
-        let (url, began) = (origin, monotonicSeconds())
+        let (url, began) = (origin, MonotonicClock.now)
         await withTaskGroup(of: Void.self) { group in
             for index in 0..<10 {
                 group.addTask { #expect(await downloader.failure(url.url("/private/\(index)")) == nil) }
             }
         }
         // What was saved up, and one buffer that came too early.
-        #expect(monotonicSeconds() - began >= (200_000 - 5_000 - 65_536) / 100_000.0)
+        #expect(MonotonicClock.now - began >= (200_000 - 5_000 - 65_536) / 100_000.0)
         #expect(origin.requestCount("/robots.txt") == 1)
         configuration.limitRate = nil
         try await downloader.createNewSession(configuration: configuration)

@@ -12,8 +12,16 @@ final class CurlHandle {
     let jar: UInt64?
     /// The operation that runs on it.
     private(set) var operation: DownloadOperation?
+    /// Whether the operator named the address that it goes to.
+    private var isNamedByOperator = false
+    /// What has come of its response.
+    private(set) var response: ReceivedResponse
+    /// Where its connections went.
+    private var connecting = ConnectAttempts()
+    /// What curl says of its response.
+    let info: CurlInfo
     /// How fast bodies may come; nil: as fast as they do.
-    var bandwidth: BandwidthLimit?
+    private let bandwidth: BandwidthLimit?
     /// Transfers whose bodies' files are not written as fast as bytes come.
     private let spooling: SpoolingTransfers
     /// Whether its transfer stands still until there is room.
@@ -36,14 +44,18 @@ final class CurlHandle {
     private let usesHTTP2: Bool
 
     init(
-        configuration: ImageDownloader.Configuration, share: CurlShare, sockets: CurlSockets, closed: ClosedPlaces,
-        spooling: SpoolingTransfers, jar: UInt64?, connectTo: CurlList?, resolve: CurlList?
+        configuration: ImageDownloader.Configuration, limits: ReceivedResponse.Limits, share: CurlShare,
+        sockets: CurlSockets, closed: ClosedPlaces, bandwidth: BandwidthLimit?, spooling: SpoolingTransfers,
+        jar: UInt64?, connectTo: CurlList?, resolve: CurlList?
     ) throws(WebImageError) {
         guard let handle = curl_easy_init() else { throw WebImageError(.localFault, "curl cannot make a handle") }
         pointer = handle
+        info = CurlInfo(handle)
+        response = ReceivedResponse(limits: limits)
         self.jar = jar
         self.share = share
         self.sockets = sockets
+        self.bandwidth = bandwidth
         self.spooling = spooling
         usesHTTP2 = configuration.usesHTTP2
         policy = configuration.addressPolicy
@@ -69,7 +81,7 @@ final class CurlHandle {
         ccurl_set_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
         ccurl_set_pointer(pointer, CURLOPT_SHARE, share.pointer)
         if jar != nil { ccurl_set_string(pointer, CURLOPT_COOKIEFILE, "") }
-        // SIGPIPE is blocked on the thread (ImageDownloader.prepareThread); no alarm signal for names either.
+        // SIGPIPE is blocked on the thread (DownloadLoop.prepareThread); no alarm signal for names either.
         ccurl_set_long(pointer, CURLOPT_NOSIGNAL, 1)
         // A transfer that ends while its name is being looked up would otherwise hold the thread until the resolver answers: removing it
         // joins curl's thread for the name (curl manual, CURLOPT_QUICK_EXIT).
@@ -102,7 +114,8 @@ final class CurlHandle {
         ccurl_set_pointer(pointer, CURLOPT_WRITEDATA, context)
         ccurl_set_write(pointer, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
             let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
-            return CurlHandle.from(context).operation?.didReceiveHeader(line) ?? false ? line.count : 0
+            let handle = CurlHandle.from(context)
+            return handle.operation != nil && handle.response.didReceiveHeader(line) ? line.count : 0
         }
         ccurl_set_pointer(pointer, CURLOPT_HEADERDATA, context)
         ccurl_set_opensocket(pointer) { context, purpose, address in
@@ -132,8 +145,14 @@ final class CurlHandle {
     }
 
     /// Sets what belongs to one request.
-    func begin(_ operation: DownloadOperation, headers: CurlList) {
+    /// * `isNamedByOperator`: whether the address it goes to is open whatever the policy says.
+    func begin(
+        _ operation: DownloadOperation, headers: CurlList, credential: Credential?, isNamedByOperator: Bool, now: Double
+    ) {
         self.operation = operation
+        self.isNamedByOperator = isNamedByOperator
+        response.begin(operation, now: now)
+        connecting.begin()
         errorText[0] = 0
         let url = operation.request
         ccurl_set_string(pointer, CURLOPT_URL, url.text)
@@ -151,13 +170,13 @@ final class CurlHandle {
             ccurl_set_long(
                 pointer, CURLOPT_HTTP_VERSION, mayShare ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
         }
-        let verifies = !operation.options.contains(.allowInvalidSSLCertificates)
+        let verifies = !operation.key.options.contains(.allowInvalidSSLCertificates)
         if self.verifies != verifies {
             self.verifies = verifies
             ccurl_set_long(pointer, CURLOPT_SSL_VERIFYPEER, verifies ? 1 : 0)
             ccurl_set_long(pointer, CURLOPT_SSL_VERIFYHOST, verifies ? 2 : 0)
         }
-        if credential != operation.credential { set(operation.credential) }
+        if self.credential != credential { set(credential) }
     }
 
     private func set(_ credential: Credential?) {
@@ -175,20 +194,42 @@ final class CurlHandle {
         ccurl_set_long(pointer, CURLOPT_HTTPAUTH, scheme)
     }
 
+    /// curl has ended the transfer, with that code.
+    func finish(_ operation: DownloadOperation, code: Int32) -> TransferEnd {
+        TransferEnd(
+            &response, info, of: operation, connecting, code: code,
+            text: errorText[0] == 0 ? nil : String(cString: errorText))
+    }
+
+    /// The transfer passed a limit of time. Its end where the status is known and no body is wanted: the status counts, not the body
+    /// that does not come.
+    func finishWithoutBody(_ operation: DownloadOperation) -> TransferEnd? {
+        guard response.headerIsComplete else { return nil }
+        response.judge(info, of: operation)
+        guard info.status >= 200, !response.isWanted else { return nil }
+        return finish(operation, code: TransferEnd.timedOut)
+    }
+
+    /// The error where the transfer has passed a limit of time or speed.
+    func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
+        response.check(now: now, limits: limits)
+    }
+
+    /// Nothing came because the downloader or its machine kept it from coming: that counts neither as silence nor as slowness.
+    func wasHeldBack(now: Double) { response.wasHeldBack(now: now) }
+
+    /// The handle is free for another operation.
     func end() {
         operation = nil
         isPaused = false
+        // Its body is the result's, or a partial one's.
+        response.dropBody()
     }
 
     /// Lets a transfer that stands still go on; what has come is handed out at once.
     func goOn() {
         isPaused = false
         curl_easy_pause(pointer, CURLPAUSE_CONT)
-    }
-
-    /// curl's own words about the failure, where it has any.
-    var failureText: String? {
-        errorText[0] == 0 ? nil : String(cString: errorText)
     }
 
     /// The number of bytes taken; anything but all of them ends the transfer.
@@ -198,31 +239,28 @@ final class CurlHandle {
             isPaused = true
             return Int(CURL_WRITEFUNC_PAUSE)
         }
-        if operation.received == 0 {
-            let length = ccurl_get_off(pointer, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
-            operation.beginBody(
-                status: ccurl_get_long(pointer, CURLINFO_RESPONSE_CODE), length: length >= 0 ? Int(length) : nil,
-                handle: self)
+        if response.received == 0 {
+            response.beginBody(info, of: operation)
             // Without a place to put them the first bytes are refused, as any others.
-            if case .failure = operation.abort { return 0 }
-            if let robotsAgent, (200..<300).contains(status),
-                let directive = RobotsTag.refusal(of: headers("X-Robots-Tag"), agent: robotsAgent)
+            if case .failure = response.abort { return 0 }
+            if let robotsAgent, (200..<300).contains(info.status),
+                let directive = RobotsTag.refusal(of: info.headers("X-Robots-Tag"), agent: robotsAgent)
             {
-                operation.refuseBody(WebImageError(.refused, "X-Robots-Tag: \(directive)", httpStatus: status))
+                response.refuse(WebImageError(.refused, "X-Robots-Tag: \(directive)", httpStatus: info.status))
                 return 0
             }
         }
-        guard operation.didReceiveBody(bytes) else { return 0 }
-        return isBlownUp(operation) ? 0 : bytes.count
+        guard response.didReceiveBody(bytes, of: operation) else { return 0 }
+        return isBlownUp ? 0 : bytes.count
     }
 
     /// Ends a body that is more than 20 times what came over the wire, and more than a mebibyte: no image packs so well.
-    private func isBlownUp(_ operation: DownloadOperation) -> Bool {
-        let unpacked = operation.received - operation.resumedFrom
+    private var isBlownUp: Bool {
+        let unpacked = response.received - response.resumedFrom
         guard unpacked > 1 << 20 else { return false }
-        let wire = Int(ccurl_get_off(pointer, CURLINFO_SIZE_DOWNLOAD_T))
+        let wire = info.wireBytes
         guard wire > 0, unpacked > 20 * wire else { return false }
-        operation.refuseBody(
+        response.refuse(
             WebImageError(.tooLarge, "a compressed body of \(wire) bytes is more than 20 times as long unpacked"))
         return true
     }
@@ -231,40 +269,38 @@ final class CurlHandle {
     /// refused one. A connection that is used again was judged here when it was made, by the same policy;
     /// ``maySend(to:port:)`` judges it by what was closed since.
     private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t {
-        guard let address, let operation else { return CURL_SOCKET_BAD }
+        guard let address, operation != nil else { return CURL_SOCKET_BAD }
         let place = UnsafeRawPointer(address) + MemoryLayout<curl_sockaddr>.offset(of: \.addr)!
         guard let (target, port) = IPAddress.parse(socketAddress: place) else { return CURL_SOCKET_BAD }
         if let reason = denial(of: target, port: port) {
-            operation.wasRefused(target, port: port, reason: reason, isFinal: true)
+            connecting.wasRefused(target, port: port, reason: reason, isFinal: true)
             return CURL_SOCKET_BAD
         }
-        if !operation.isNamedByOperator, let reason = policy.refusal(of: target, port: port) {
-            operation.wasRefused(target, port: port, reason: reason)
+        if !isNamedByOperator, let reason = policy.refusal(of: target, port: port) {
+            connecting.wasRefused(target, port: port, reason: reason, isFinal: false)
             return CURL_SOCKET_BAD
         }
         let kind = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
         let descriptor = Descriptors.admit(socket(address.pointee.family, kind, address.pointee.protocol))
         if descriptor < 0 {
-            operation.socketErrno = errno
+            connecting.didFail(errno)
         } else {
-            operation.didDial(target, port: port)
+            connecting.didDial(target, port: port)
             sockets.didOpen(descriptor)
         }
         return descriptor
     }
-}
 
-extension CurlHandle {
     /// Before each request, over a new connection or one that is used again.
     private func maySend(to address: UnsafePointer<CChar>?, port: Int) -> Bool {
-        guard let operation else { return false }
+        guard operation != nil else { return false }
         if !usesProxy, !closed.isEmpty, let address, let target = IPAddress(String(cString: address)),
             let reason = closed.refusal(of: target, port: port)
         {
-            operation.refuseBody(WebImageError(.refused, reason))
+            response.refuse(WebImageError(.refused, reason))
             return false
         }
-        operation.willSendRequest()
+        response.willSendRequest()
         return true
     }
 
@@ -272,106 +308,5 @@ extension CurlHandle {
     private func denial(of address: IPAddress, port: Int) -> String? {
         guard !usesProxy else { return nil }
         return policy.denial(of: address, port: port) ?? closed.refusal(of: address, port: port)
-    }
-
-    /// Everything about a finished response, for its body.
-    func image(for operation: DownloadOperation, body: ImageBody) -> DownloadedImage {
-        func text(_ info: CURLINFO) -> String {
-            ccurl_get_pointer(pointer, info).map { String(cString: $0.assumingMemoryBound(to: CChar.self)) } ?? ""
-        }
-        let version = httpVersion
-        let announced =
-            ccurl_get_off(pointer, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T) >= 0 || version == "2" || version == "3"
-            || header("Transfer-Encoding")?.lowercased().contains("chunked") ?? false
-        if operation.options.contains(.bodyOnly) {
-            return DownloadedImage(
-                body: body, statusCode: status, effectiveURL: operation.key.url, redirectCount: operation.redirects,
-                attempts: operation.attempts, remoteAddress: "", timing: timing, httpVersion: version,
-                lengthWasAnnounced: announced, resumedFrom: operation.resumedFrom)
-        }
-        let freshFor = Freshness.seconds(
-            control: responseHeaders.filter { $0.name.lowercased() == "cache-control" }.map(\.value),
-            expires: header("Expires"), date: header("Date"), age: header("Age"), now: WallClock.seconds)
-        return DownloadedImage(
-            body: body, statusCode: status, eTag: header("ETag"), lastModified: header("Last-Modified"),
-            contentType: header("Content-Type"), contentEncoding: header("Content-Encoding"),
-            robotsTag: header("X-Robots-Tag"), effectiveURL: operation.request.text, redirectCount: operation.redirects,
-            attempts: operation.attempts, remoteAddress: text(CURLINFO_PRIMARY_IP),
-            timing: timing, httpVersion: version, lengthWasAnnounced: announced, freshFor: freshFor,
-            resumedFrom: operation.resumedFrom)
-    }
-
-    /// Where the time of the last request went.
-    var timing: DownloadedImage.Timing {
-        func seconds(_ info: CURLINFO) -> Double { Double(ccurl_get_off(pointer, info)) / 1e6 }
-        var timing = DownloadedImage.Timing()
-        timing.nameLookup = seconds(CURLINFO_NAMELOOKUP_TIME_T)
-        timing.connect = seconds(CURLINFO_CONNECT_TIME_T)
-        timing.tls = seconds(CURLINFO_APPCONNECT_TIME_T)
-        timing.firstByte = seconds(CURLINFO_STARTTRANSFER_TIME_T)
-        timing.total = seconds(CURLINFO_TOTAL_TIME_T)
-        timing.reusedConnection = ccurl_get_long(pointer, CURLINFO_NUM_CONNECTS) == 0
-        return timing
-    }
-
-    /// `1.0`, `1.1`, `2` or `3`.
-    var httpVersion: String {
-        switch ccurl_get_long(pointer, CURLINFO_HTTP_VERSION) {
-        case Int(CURL_HTTP_VERSION_1_0): "1.0"
-        case Int(CURL_HTTP_VERSION_2_0): "2"
-        case Int(CURL_HTTP_VERSION_3): "3"
-        default: "1.1"
-        }
-    }
-
-    /// Whether the last response leads elsewhere.
-    var isRedirect: Bool {
-        switch status {
-        case 301, 302, 303, 307, 308: header("Location")?.isEmpty == false
-        default: false
-        }
-    }
-
-    /// All headers of the last response, in order.
-    var responseHeaders: [HTTPHeader] {
-        var headers: [HTTPHeader] = []
-        var last: UnsafeMutablePointer<curl_header>?
-        while let next = curl_easy_nextheader(pointer, UInt32(CURLH_HEADER), -1, last) {
-            headers.append(HTTPHeader(String(cString: next.pointee.name), String(cString: next.pointee.value)))
-            last = next
-        }
-        return headers
-    }
-
-    /// The status code of the last response; 0 where none came.
-    var status: Int { ccurl_get_long(pointer, CURLINFO_RESPONSE_CODE) }
-
-    /// Seconds from the transfer's begin to the first byte of the answer.
-    var firstByte: Double { Double(ccurl_get_off(pointer, CURLINFO_STARTTRANSFER_TIME_T)) / 1e6 }
-
-    /// Seconds of `Retry-After`, as a number or a date (RFC 9110, section 10.2.3).
-    var retryAfter: Double? {
-        let seconds = ccurl_get_off(pointer, CURLINFO_RETRY_AFTER)
-        return seconds > 0 ? Double(seconds) : nil
-    }
-
-    /// All values of a header of the last response.
-    func headers(_ name: String) -> [String] {
-        var values: [String] = []
-        var header: UnsafeMutablePointer<curl_header>?
-        while curl_easy_header(pointer, name, values.count, UInt32(CURLH_HEADER), -1, &header) == CURLHE_OK, let header
-        {
-            values.append(String(cString: header.pointee.value))
-        }
-        return values
-    }
-
-    /// The last value of a header of the last response.
-    func header(_ name: String) -> String? {
-        var header: UnsafeMutablePointer<curl_header>?
-        guard curl_easy_header(pointer, name, 0, UInt32(CURLH_HEADER), -1, &header) == CURLHE_OK, let header else {
-            return nil
-        }
-        return String(cString: header.pointee.value)
     }
 }

@@ -36,8 +36,10 @@ final class DownloadListeners: Sendable {
     }
 
     /// Tells everybody what happened to a download.
+    /// * `received`: bytes of the body of its transfer, of those that are expected.
     func tell(
-        _ name: DownloadEvent.Name, of operation: DownloadOperation, _ change: (inout DownloadEvent) -> Void = { _ in }
+        _ name: DownloadEvent.Name, of operation: DownloadOperation, received: Int, expected: Int?,
+        _ change: (inout DownloadEvent) -> Void = { _ in }
     ) {
         let streams = state.withLock { $0.streams.isEmpty ? [] : Array($0.streams.values) }
         guard !streams.isEmpty else { return }
@@ -45,8 +47,22 @@ final class DownloadListeners: Sendable {
         clock_gettime(CLOCK_REALTIME, &time)
         var event = DownloadEvent(
             name: name, url: operation.key.url, time: Double(time.tv_sec) + Double(time.tv_nsec) / 1e9,
-            attempts: operation.attempts, receivedBytes: operation.received, expectedBytes: operation.expected)
+            attempts: operation.attempts, receivedBytes: received, expectedBytes: expected)
         change(&event)
         for stream in streams { stream.yield(event) }
+    }
+
+    /// Tells everybody how a download ended that had begun.
+    func tellEnd(of operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {
+        guard operation.hasBegun, !isEmpty else { return }
+        func fill(_ event: inout DownloadEvent) {
+            event.timing = operation.ending?.timing
+            event.statusCode = operation.ending.flatMap { $0.status > 0 ? $0.status : nil }
+            event.httpVersion = operation.ending?.httpVersion
+            if case .failure(let error) = result { event.error = error }
+        }
+        let (received, expected) = (operation.received, operation.expected)
+        tell(.stop, of: operation, received: received, expected: expected, fill)
+        if case .success = result { tell(.finish, of: operation, received: received, expected: expected, fill) }
     }
 }

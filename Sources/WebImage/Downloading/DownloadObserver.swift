@@ -10,21 +10,23 @@ final class DownloadObserver {
         self.listeners = listeners
     }
 
-    func didReceiveResponse(_ operation: DownloadOperation, _ status: Int) {
+    func didReceiveResponse(_ operation: DownloadOperation, _ status: Int, received: Int, expected: Int?) {
         lastTold = 0
-        for waiter in operation.waiters { waiter.progress?(0, operation.expected ?? -1) }
-        listeners.tell(.response, of: operation) { $0.statusCode = status }
+        for waiter in operation.waiters { waiter.progress?(0, expected ?? -1) }
+        listeners.tell(.response, of: operation, received: received, expected: expected) { $0.statusCode = status }
     }
 
-    func didReceiveBytes(_ operation: DownloadOperation) {
-        let received = operation.received
-        if interval > 0, let expected = operation.expected, received < expected,
+    /// * `received`: bytes of the body so far, of all that are expected.
+    func didReceiveBytes(_ operation: DownloadOperation, _ received: Int, of expected: Int?) {
+        if interval > 0, let expected, received < expected,
             Double(received - lastTold) < interval * Double(expected)
         {
             return
         }
         lastTold = received
-        for waiter in operation.waiters { waiter.progress?(received, operation.expected ?? -1) }
-        if operation.options.contains(.progressive) { listeners.tell(.progress, of: operation) }
+        for waiter in operation.waiters { waiter.progress?(received, expected ?? -1) }
+        if operation.key.options.contains(.progressive) {
+            listeners.tell(.progress, of: operation, received: received, expected: expected)
+        }
     }
 }

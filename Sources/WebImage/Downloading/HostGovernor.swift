@@ -20,11 +20,11 @@ final class HostGovernor {
         static func == (lhs: Self, rhs: Self) -> Bool { lhs.time == rhs.time }
     }
 
-    private(set) var policy: HostPolicy
+    private var policy: HostPolicy
     /// Requests a second to a host; nil: as many as there are.
-    var rate: Double?
+    private var rate: Double?
     /// Whether others send requests to the same hosts: instants are then reserved where all reserve theirs.
-    var isShared = false
+    private let isShared: Bool
     private var longestWait: Double
     private var records: [String: Record] = [:]
     private var schedules: [String: RateSchedule] = [:]
@@ -36,8 +36,12 @@ final class HostGovernor {
     /// Hosts that are remembered; beyond that, those of which there is nothing to say are forgotten.
     private static let mostHosts = 16_384
 
-    init(_ policy: HostPolicy, longestWait: Double, random: @escaping () -> Double = { .random(in: 0...1) }) {
+    init(
+        _ policy: HostPolicy, longestWait: Double, isShared: Bool = false,
+        random: @escaping () -> Double = { .random(in: 0...1) }
+    ) {
         self.policy = policy
+        self.isShared = isShared
         self.longestWait = longestWait
         self.random = random
         rate = policy.requestsPerSecond
@@ -140,15 +144,6 @@ final class HostGovernor {
 
     // MARK: What comes back
 
-    /// Whether a failure says that nobody is there.
-    static func isSilence(_ error: WebImageError, bytes: Int) -> Bool {
-        switch error.code {
-        case .cannotFindHost, .cannotConnectToHost: true
-        case .timedOut: bytes == 0
-        default: false
-        }
-    }
-
     /// The host gave no answer. True where the URL is not to be blamed: it waits for the host with others.
     /// * `wasReached`: whether the request was sent.
     func didFail(_ host: String, _ error: WebImageError, wasReached: Bool, began: Double, now: Double) -> Bool {
@@ -198,7 +193,7 @@ final class HostGovernor {
     }
 
     /// How long others keep to what one found out of a slow host.
-    static let slowFor = 30.0
+    private static let slowFor = 30.0
 
     private func forgetGood() {
         for (host, record) in records where record.health.isGood && record.slots.count == 0 && !record.slots.isAsking {

@@ -74,6 +74,16 @@ struct HostHealth {
         return inVain.count == Self.evidence && inVain[0] >= since
     }
 
+    /// Whether a failure says that nobody is there.
+    /// * `bytes`: what came before it.
+    static func isSilence(_ error: WebImageError, bytes: Int) -> Bool {
+        switch error.code {
+        case .cannotFindHost, .cannotConnectToHost: true
+        case .timedOut: bytes == 0
+        default: false
+        }
+    }
+
     /// It gave no answer; true where that changes what others should know.
     /// * `wasReached`: whether the request was sent.
     mutating func didFail(

@@ -4,7 +4,7 @@ internal import HeapModule
 ///
 /// It says of each host how many transfers it has and how many it could have, and is told how many it may have; a part that it does not
 /// need goes back a tenth of a second later. Only the downloader's thread uses it; time comes from outside.
-struct HostShares {
+final class HostShares {
     private final class Record {
         /// Transfers at once that all processes together may have.
         var limit: Int
@@ -44,7 +44,7 @@ struct HostShares {
     typealias Load = (running: Int, waiting: Int)
 
     /// Whether one more transfer to a host may begin now; where not, its turn comes with ``grant(_:_:load:now:random:)``.
-    mutating func mayBegin(_ host: String, limit: Int, running: Int, now: Double) -> Bool {
+    func mayBegin(_ host: String, limit: Int, running: Int, now: Double) -> Bool {
         guard limit < .max else { return true }
         let record: Record
         if let known = records[host] {
@@ -61,7 +61,7 @@ struct HostShares {
     }
 
     /// A transfer to a host has ended.
-    mutating func didEnd(_ host: String, load: Load, now: Double) {
+    func didEnd(_ host: String, load: Load, now: Double) {
         guard let record = records[host] else { return }
         if load.running >= record.granted {
             // Others wait for what was more than its part.
@@ -75,7 +75,7 @@ struct HostShares {
     var hasWishes: Bool { !wanting.isEmpty }
 
     /// What to ask; it is on its way from here on.
-    mutating func takeWishes(_ load: (String) -> Load) -> [HostShareWish] {
+    func takeWishes(_ load: (String) -> Load) -> [HostShareWish] {
         defer { wanting = [] }
         return wanting.compactMap { host in
             guard let record = records[host] else { return nil }
@@ -87,7 +87,7 @@ struct HostShares {
 
     /// The answer to a wish; nil: there is none, and what was granted before holds.
     /// * `random`: from 0 to 1.
-    mutating func grant(_ host: String, _ granted: Int?, load: Load, now: Double, random: Double) {
+    func grant(_ host: String, _ granted: Int?, load: Load, now: Double, random: Double) {
         guard let record = records[host] else { return }
         record.isAsking = false
         let hasMore = granted.map { $0 > record.granted } ?? false
@@ -109,7 +109,7 @@ struct HostShares {
     }
 
     /// Asks for the hosts whose time has come.
-    mutating func wake(now: Double) {
+    func wake(now: Double) {
         while let wake = wakes.min, wake.time <= now {
             wakes.removeMin()
             guard let record = records[wake.host], record.wake == wake.time else { continue }
@@ -122,18 +122,18 @@ struct HostShares {
     var nextWake: Double { wakes.min?.time ?? .infinity }
 
     /// Says of every host again what it has: it was taken for dead, and goes on under another name.
-    mutating func sayAgain() {
+    func sayAgain() {
         for (host, record) in records { ask(host, record) }
     }
 
-    private mutating func ask(_ host: String, _ record: Record) {
+    private func ask(_ host: String, _ record: Record) {
         record.isOutdated = record.isAsking
         guard !record.isAsking else { return }
         record.isAsking = true
         wanting.insert(host)
     }
 
-    private mutating func look(_ record: Record, _ host: String, at time: Double) {
+    private func look(_ record: Record, _ host: String, at time: Double) {
         guard time < record.wake else { return }
         record.wake = time
         wakes.insert(Wake(time: time, host: host))

@@ -202,7 +202,9 @@ extension ImageDownloader {
         }
 
         /// What asks sites, where they are to be asked.
-        var robots: RobotsBook? { asksRobots ? RobotsBook(agent: productToken) : nil }
+        func robots(isShared: Bool) -> RobotsBook? {
+            asksRobots ? RobotsBook(agent: productToken, isShared: isShared) : nil
+        }
 
         /// What keeps to ``limitRate``, and to what is shared with others.
         func bandwidth(shared rate: Int?) -> BandwidthLimit? {
@@ -212,7 +214,34 @@ extension ImageDownloader {
         }
 
         /// What keeps to ``hosts``, where there is anything to be kept to.
-        var governor: HostGovernor? { hosts.isIdle ? nil : HostGovernor(hosts, longestWait: maxRetryAfter) }
+        func governor(isShared: Bool) -> HostGovernor? {
+            hosts.isIdle ? nil : HostGovernor(hosts, longestWait: maxRetryAfter, isShared: isShared)
+        }
+
+        /// The configured headers and a download's own, which come first where both have one.
+        func headers(with own: [HTTPHeader]) -> [HTTPHeader] {
+            let names = Set(own.map { $0.name.lowercased() })
+            return headers.filter { !names.contains($0.name.lowercased()) } + own
+        }
+
+        /// What the filter and the modifier make of a download's request; no headers where there is neither.
+        func modifiedRequest(
+            _ key: DownloadOperation.Key, _ request: RequestURL
+        ) throws(WebImageError) -> (request: RequestURL, headers: [HTTPHeader]?) {
+            guard headersFilter != nil || requestModifier != nil else { return (request, nil) }
+            var wanted = DownloadRequest(url: key.url, headers: headers(with: key.headers))
+            if let headersFilter { wanted.headers = headersFilter(key.url, wanted.headers) }
+            if let requestModifier {
+                guard let modified = requestModifier(wanted) else {
+                    throw WebImageError(.invalidDownloadOperation, "the request modifier refused the request")
+                }
+                wanted = modified
+            }
+            if let bad = wanted.headers.first(where: { !$0.isValid }) {
+                throw WebImageError(.invalidDownloadOperation, "the modified header \(bad.name) cannot be sent")
+            }
+            return (wanted.url == key.url ? request : try RequestURL(wanted.url), wanted.headers)
+        }
 
         /// How often running transfers are looked at: at least eight times within the shortest limit.
         var checkInterval: Double {

@@ -1,6 +1,3 @@
-internal import DequeModule
-internal import Glibc
-internal import HeapModule
 internal import Threading
 
 /// Downloads many URLs at once, over connections that are kept and shared, and tries again what may heal.
@@ -13,63 +10,25 @@ internal import Threading
 /// thread, so the process need not ignore it for the downloader's sake.
 public actor ImageDownloader {
     private nonisolated let executor: ThreadExecutor
-    let multi: CurlMulti
     /// What is not connected to whatever the configuration opens: the Redis of a worker.
     package nonisolated let closedPlaces = ClosedPlaces()
-    /// How it works; ``createNewSession(configuration:)`` changes it.
-    public internal(set) var configuration: Configuration
-    var retryPolicy: RetryPolicy
-    var limits: DownloadOperation.Limits
-    var named: [NamedPlace]
-    /// When hosts may be asked; nil: whenever there is a slot.
-    var governor: HostGovernor?
-    /// Whether other processes ask the same hosts, and agree with this one on it.
-    var isShared = false
-    /// What it may have of the transfers to one host that they have together; nil: it is alone.
-    var shares: HostShares?
-    /// Bytes a second that all these processes have together.
-    var sharedRate: Int?
-    /// What sites ask of programs; nil: nobody asks them.
-    var robots: RobotsBook?
-    /// Sites that have completed a body.
-    var delivering = DeliveringSites()
-    /// Sites whose certificate was refused.
-    var untrusted = UntrustedSites()
-    /// How fast bodies may come; nil: as fast as they do.
-    var bandwidth: BandwidthLimit?
-    /// Transfers that wait for the disk.
-    let spooling: SpoolingTransfers
+    private let loop: DownloadLoop
+    private let admission: DownloadAdmission
+    private let session: CurlSession
+    private nonisolated let listeners = DownloadListeners()
+    /// Where cookies go that were given no jar; it lasts as long as the session.
+    private nonisolated let ownJar = CookieJar()
     /// What shows that the thread goes round.
-    private nonisolated let loopPulse = LoopPulse()
-    /// Who waits for the governor's questions to others.
-    var hostCaller: HostCaller?
+    private nonisolated let pulse = LoopPulse()
+    private var isSuspended = false
+    /// Whether its session has ended, or ends with what is under way.
+    private(set) var isInvalidated = false
 
     /// Transfers at once; ``setMaxConcurrentDownloads(_:)`` changes it.
-    public internal(set) var maxConcurrentDownloads: Int
-    var isSuspended = false
-    var isInvalidated = false
-    var isThreadPrepared = false
-    var operations: [DownloadOperation.Key: DownloadOperation] = [:]
-    var queue: DownloadQueue<DownloadOperation>
-    var retries = Heap<Retry>()
-    var running: [DownloadOperation] = []
-    var parkedCount = 0
-    var nextRetry = 0
-    var now = 0.0
-    var nextCheck = Double.infinity
-    var checkInterval: Double
-    nonisolated let listeners = DownloadListeners()
-    /// Who waits until no download is left.
-    var idleWaiters: [UnsafeContinuation<Void, Never>] = []
+    public private(set) var maxConcurrentDownloads: Int
 
-    /// By the number of the jar; nil: without cookies.
-    var pools: [UInt64?: CurlHandlePool] = [:]
-    /// Where cookies go that were given no jar; it lasts as long as the session.
-    nonisolated let ownJar = CookieJar()
-    var connectTo: CurlList?
-    var resolve: CurlList?
-    var headers: CurlList
-    var headersOffOrigin: CurlList
+    /// How it works; ``createNewSession(configuration:)`` changes it.
+    public var configuration: Configuration { loop.configuration }
 
     /// The thread that runs the downloader.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -84,33 +43,27 @@ public actor ImageDownloader {
             name: "downloader", wake: { multi.wake() },
             turn: { maySleep in
                 // No strong reference while asleep: a released downloader must be able to end.
-                let sleep = reference.downloader?.assumeIsolated { $0.turn() } ?? 0
+                let sleep = reference.downloader?.assumeIsolated { $0.loop.turn() } ?? 0
                 if maySleep && sleep > 0 { multi.poll(milliseconds: sleep) }
             })
-        self.multi = multi
-        spooling = SpoolingTransfers(wake: { multi.wake() })
-        self.configuration = configuration
-        retryPolicy = configuration.retryPolicy
-        limits = DownloadOperation.Limits(configuration)
-        named = (configuration.connectTo + configuration.resolve).compactMap(NamedPlace.init)
-        governor = configuration.governor
-        robots = configuration.robots
-        bandwidth = configuration.bandwidth(shared: nil)
+        let spooling = SpoolingTransfers(wake: { multi.wake() })
+        session = CurlSession(
+            configuration, sockets: multi.sockets, closed: closedPlaces, spooling: spooling,
+            jarIsGone: { jar in reference.downloader?.perform { $0.session.forget(jar) } })
+        admission = DownloadAdmission(configuration, readRobots: { site in reference.downloader?.readRobots(of: site) })
+        loop = DownloadLoop(
+            configuration, admission: admission, session: session,
+            transfers: RunningTransfers(
+                multi, session: session, spooling: spooling, checkInterval: configuration.checkInterval),
+            listeners: listeners, closed: closedPlaces)
         maxConcurrentDownloads = configuration.maxConcurrentDownloads
-        queue = DownloadQueue(order: configuration.executionOrder)
-        checkInterval = configuration.checkInterval
-        connectTo = configuration.connectTo.isEmpty ? nil : CurlList(configuration.connectTo)
-        resolve = configuration.resolve.isEmpty ? nil : CurlList(configuration.resolve)
-        headers = CurlList(headers: configuration.headers)
-        headersOffOrigin = CurlList(headers: configuration.headers.filter(\.isHarmless))
-        multi.setConnectionLimit(configuration.connectionLimit(configuration.maxConcurrentDownloads))
         reference.set(self)
     }
 
     deinit { executor.stop() }
 
     /// Runs something on the thread, at its next round.
-    nonisolated func perform(_ body: @escaping @Sendable (isolated ImageDownloader) -> Void) {
+    private nonisolated func perform(_ body: @escaping @Sendable (isolated ImageDownloader) -> Void) {
         executor.perform { self.assumeIsolated { body($0) } }
     }
 
@@ -155,6 +108,9 @@ public actor ImageDownloader {
         let cookies = options.contains(.handleCookies) ? cookies ?? ownJar : nil
         let key = DownloadOperation.Key(url: url, options: options.ofTransfer, headers: headers, jar: cookies?.id)
         let request = try RequestURL(url)
+        let parameters = DownloadOperation.Parameters(
+            priority: options.priority, maxConnectionsPerHost: maxConnectionsPerHost,
+            attemptsUsed: max(0, attemptsUsed), cookies: cookies)
         let call = DownloadCall(permit: permit, progress: progress)
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
@@ -166,15 +122,8 @@ public actor ImageDownloader {
                             return call.end(.failure(.downloadCancelled))
                         }
                         progress?(0, -1)
-                        if let operation = downloader.operations[key] {
-                            operation.waiters.append(call)
-                            return downloader.observe(operation)
-                        }
                         do throws(WebImageError) {
-                            try downloader.begin(
-                                key, request: request, priority: options.priority,
-                                maxConnectionsPerHost: maxConnectionsPerHost, attemptsUsed: max(0, attemptsUsed),
-                                cookies: cookies, for: call)
+                            try downloader.loop.download(key, request: request, parameters: parameters, for: call)
                         } catch {
                             call.end(.failure(error))
                         }
@@ -183,7 +132,7 @@ public actor ImageDownloader {
             }
         } onCancel: {
             call.cancel()
-            executor.perform { self.assumeIsolated { $0.cancel(call, of: key) } }
+            executor.perform { self.assumeIsolated { $0.loop.cancel(call, of: key) } }
         }
         let image = try call.takeResult().get()
         // What has gone to a file is written by the pool, and may still be.
@@ -197,43 +146,21 @@ public actor ImageDownloader {
 
     /// For how long the thread has not come round to a question that was put to it; zero while it does. Puts the question, and does not
     /// wait: a caller looks again and again.
-    package nonisolated var silence: Duration { loopPulse.look { answer in executor.perform(answer) } }
-
-    private func begin(
-        _ key: DownloadOperation.Key, request: RequestURL, priority: Int, maxConnectionsPerHost: Int?,
-        attemptsUsed: Int,
-        cookies: CookieJar?, for call: DownloadCall
-    ) throws(WebImageError) {
-        let (request, headers) = try modifiedRequest(key, request)
-        let operation = DownloadOperation(
-            key: key, request: request, priority: priority, maxConnectionsPerHost: maxConnectionsPerHost,
-            attemptsUsed: attemptsUsed, limits: limits)
-        operation.requestHeaders = headers
-        operation.cookies = cookies
-        operations[key] = operation
-        // Before it is let in: where the site forbids it, it ends at once.
-        operation.waiters.append(call)
-        observe(operation)
-        operation.beginAttempt()
-        enter(operation)
-    }
+    package nonisolated var silence: Duration { pulse.look { answer in executor.perform(answer) } }
 
     /// Ends every download with `cancelled`.
-    public func cancelAllDownloads() {
-        let all = Array(operations.values)
-        for operation in all {
-            stopTransfer(of: operation)
-            complete(operation, .failure(.downloadCancelled))
-        }
-        queue.removeAll()
-        retries = Heap()
-    }
+    public func cancelAllDownloads() { loop.cancelAll() }
+
+    /// Ends every download that has no transfer under way and whose callers have all lost their permit.
+    package func endRevoked() { loop.endRevoked() }
+
+    // MARK: What it does now
 
     /// Downloads running and waiting, pauses between tries included.
-    public var currentDownloadCount: Int { operations.count }
+    public var currentDownloadCount: Int { activity.operations }
 
     /// Transfers that hold a slot now.
-    public var activeDownloadCount: Int { running.count - parkedCount }
+    public var activeDownloadCount: Int { activity.running }
 
     /// What the downloads are doing at one moment.
     package struct Activity: Sendable {
@@ -248,87 +175,159 @@ public actor ImageDownloader {
     }
 
     /// What the downloads are doing now.
-    package var activity: Activity {
-        let active = running.count - parkedCount
-        let waiting = max(0, operations.count - running.count - retries.count)
-        return Activity(
-            running: active, parked: parkedCount, retrying: retries.count,
-            waitingForHost: active < maxConcurrentDownloads && !isSuspended ? waiting : 0,
-            operations: operations.count)
-    }
+    package var activity: Activity { loop.activity }
+
+    /// What downloads of these URLs wait for now; of those that are not under way nothing. Looks at every download under way.
+    package func states(of urls: Set<String>) -> [String: DownloadState] { loop.states(of: urls) }
+
+    /// How many jars have cookies here.
+    package var jarCount: Int { session.jarCount }
+
+    /// What happens to all downloads from now on: SDWebImageDownloader's notifications, as a stream of its own for each caller.
+    ///
+    /// It ends with the downloader's session. Who reads too slowly loses the oldest of more than 65,536 events.
+    public nonisolated func events() -> AsyncStream<DownloadEvent> { listeners.add() }
+
+    // MARK: How it works
 
     /// Changes the number of transfers at once; those beyond a lower number end by themselves.
     public func setMaxConcurrentDownloads(_ count: Int) {
         maxConcurrentDownloads = min(max(1, count), 100_000)
-        multi.setConnectionLimit(configuration.connectionLimit(maxConcurrentDownloads))
+        loop.setLimit(maxConcurrentDownloads, isSuspended: isSuspended)
     }
 
     /// Holds back what has not begun yet, or lets it begin.
-    public func setSuspended(_ suspended: Bool) { isSuspended = suspended }
-
-    private func cancel(_ call: DownloadCall, of key: DownloadOperation.Key) {
-        guard let operation = operations[key],
-            let index = operation.waiters.firstIndex(where: { $0 === call })
-        else { return }
-        operation.waiters.remove(at: index).end(.failure(.downloadCancelled))
-        guard operation.waiters.isEmpty else { return }
-        // What is in the backlog or waits for its next try is skipped when its turn comes.
-        stopTransfer(of: operation)
-        endProbe(of: operation)
-        operations[key] = nil
-        tellEnd(of: operation, .failure(.downloadCancelled))
-        wakeIdleWaiters()
+    public func setSuspended(_ suspended: Bool) {
+        isSuspended = suspended
+        loop.setLimit(maxConcurrentDownloads, isSuspended: isSuspended)
     }
 
-    /// Wakes who waits until no download is left.
-    func wakeIdleWaiters() {
-        guard operations.isEmpty, !idleWaiters.isEmpty else { return }
-        for waiter in idleWaiters { waiter.resume() }
-        idleWaiters = []
-    }
-}
-
-/// One caller of `download`, known by its identity. Its result comes through the lock, which ThreadSanitizer understands: of a
-/// continuation that is resumed before its task has suspended it does not see that the one comes before the other.
-final class DownloadCall: Sendable {
-    private struct State {
-        var isCancelled = false
-        var continuation: UnsafeContinuation<Void, Never>?
-        var result: Result<DownloadedImage, WebImageError> = .failure(.downloadCancelled)
+    /// Which waiting download is started next, from now on.
+    public func setExecutionOrder(_ order: DownloadExecutionOrder) {
+        var new = configuration
+        new.executionOrder = order
+        loop.apply(new)
     }
 
-    private let state = Locked(State())
-    /// Its leave to begin anything; nil where nobody takes that back.
-    let permit: DownloadPermit?
-    /// Hears of its bytes.
-    let progress: (@Sendable (Int, Int) -> Void)?
-
-    init(permit: DownloadPermit? = nil, progress: (@Sendable (Int, Int) -> Void)? = nil) {
-        self.permit = permit
-        self.progress = progress
+    /// Sets a header of every request that begins from now on; nil removes it.
+    /// - Throws: `invalidConfiguration` where it cannot be sent.
+    public func setValue(_ value: String?, forHTTPHeaderField name: String) throws(WebImageError) {
+        guard HTTPHeader(name, value ?? "").isValid else {
+            throw WebImageError(.invalidConfiguration, "the header \(name) has a character that cannot be sent")
+        }
+        var new = configuration
+        new.setValue(value, forHTTPHeaderField: name)
+        loop.apply(new)
     }
 
-    var isCancelled: Bool { state.withLock { $0.isCancelled } }
-    /// How it ended; for its caller, once.
-    func takeResult() -> Result<DownloadedImage, WebImageError> {
-        state.withLock { state in
-            var result: Result<DownloadedImage, WebImageError> = .failure(.downloadCancelled)
-            swap(&result, &state.result)
-            return result
+    /// The value of a header of every request.
+    public func value(forHTTPHeaderField name: String) -> String? {
+        configuration.value(forHTTPHeaderField: name)
+    }
+
+    // MARK: The session
+
+    /// Ends every download with `cancelled`, closes every connection, forgets TLS sessions and cookies, and goes on with a new
+    /// configuration (`createNewSessionWithConfiguration:`). What is known of hosts stays,
+    /// so that one which asked to be left alone is left alone; how they are treated is the new configuration's.
+    /// - Parameter new: nil: as it was, with the headers and numbers that were set since.
+    /// - Throws: `invalidConfiguration`; then nothing has changed.
+    public func createNewSession(configuration new: Configuration? = nil) throws(WebImageError) {
+        try new?.validate()
+        guard var new else { return loop.beginSession(nil) }
+        // What a manager has added for its own sake stays.
+        new.openTemporaryFile = new.openTemporaryFile ?? configuration.openTemporaryFile
+        new.filePool = new.filePool ?? configuration.filePool
+        new.fileCalls = new.fileCalls ?? configuration.fileCalls
+        new.inspectHeader = new.inspectHeader ?? configuration.inspectHeader
+        loop.beginSession(new)
+        setMaxConcurrentDownloads(new.maxConcurrentDownloads)
+    }
+
+    /// Ends every download, and every later one at once, with `cancelled`, and closes every connection before it returns. The
+    /// thread ends when the downloader is released: a call that is on its way to the actor still needs it.
+    ///
+    /// Call it before the process exits: OpenSSL frees what all connections need at exit, whether or not threads still use it.
+    public func invalidateSessionAndCancel() {
+        isInvalidated = true
+        loop.beginSession(nil)
+        listeners.finish()
+    }
+
+    /// Ends every later download at once with `cancelled`, waits for those under way, and closes every connection
+    /// (`invalidateSessionAndCancel:` with NO).
+    public func finishDownloadsAndInvalidateSession() async {
+        isInvalidated = true
+        while currentDownloadCount > 0 {
+            await withUnsafeContinuation { loop.whenIdle($0) }
+        }
+        invalidateSessionAndCancel()
+    }
+
+    /// Closes the connections that are kept for later transfers, where none is under way: somebody lacks descriptors.
+    package func closeIdleConnections() { loop.closeIdleConnections() }
+
+    // MARK: Other processes that ask the same hosts
+
+    /// From now on instants are reserved where all processes reserve theirs, a limit of a host's transfers is that of all of them together,
+    /// and what is learnt of hosts and sites is told to them, by whoever takes ``nextHostCalls()``. Before the first download.
+    /// * `rate`: bytes of bodies a second that all of them have together; nil: no such limit.
+    package func shareHosts(limitRate rate: Int? = nil) { admission.share(limitRate: rate) }
+
+    /// Whether news of hosts concern it.
+    package var governsHosts: Bool { admission.hosts.governor != nil }
+
+    /// Waits until something is to be asked or told; nil where the task is cancelled. One call at a time.
+    package func nextHostCalls() async -> HostCalls? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if Task.isCancelled || isInvalidated {
+                    continuation.resume(returning: nil)
+                } else {
+                    admission.call(continuation)
+                }
+            }
+        } onCancel: {
+            Task { await self.endHostCall() }
         }
     }
 
-    func cancel() { state.withLock { $0.isCancelled = true } }
-    func begin(_ continuation: UnsafeContinuation<Void, Never>) { state.withLock { $0.continuation = continuation } }
+    private func endHostCall() { admission.endCall() }
 
-    /// Wakes the caller; once.
-    func end(_ result: Result<DownloadedImage, WebImageError>) {
-        let continuation = state.withLock { state in
-            state.result = result
-            defer { state.continuation = nil }
-            return state.continuation
+    /// The answers to wishes, in their order; nil: none now. Times are those of `MonotonicClock`.
+    package func grant(_ answers: [(host: String, reservation: HostReservation?)]) { admission.grant(answers) }
+
+    /// How many transfers to each host it may have now, in answer to its wishes; nil: no answer, as it was.
+    package func grantShares(_ answers: [(host: String, granted: Int?)]) {
+        let now = MonotonicClock.now
+        for (host, granted) in answers { admission.hosts.grantShare(of: host, granted, now: now) }
+    }
+
+    /// Says of every host again how many transfers it has: others may have taken it for dead.
+    package func sayHostSharesAgain() { admission.hosts.share() }
+
+    /// What is known of all hosts by all processes.
+    package func adoptHosts(_ all: [HostNews]) { admission.hosts.governor?.adopt(all, now: MonotonicClock.now) }
+
+    /// What the other processes say of sites' files.
+    package func grantRobots(_ answers: [(site: RobotsSite, answer: RobotsAnswer)]) {
+        loop.end(admission.grantRobots(answers))
+    }
+
+    private nonisolated func readRobots(of site: String) {
+        Task {
+            let result: Result<DownloadedImage, WebImageError>
+            do throws(WebImageError) {
+                result = .success(try await download("\(site)/robots.txt", options: [.unasked, .uninspected]))
+            } catch {
+                result = .failure(error)
+            }
+            await didReadRobots(of: site, result)
         }
-        continuation?.resume()
+    }
+
+    private func didReadRobots(of site: String, _ result: Result<DownloadedImage, WebImageError>) {
+        loop.end(admission.didReadRobots(of: site, result))
     }
 }
 

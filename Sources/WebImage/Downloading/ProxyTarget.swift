@@ -61,29 +61,3 @@ enum ProxyTarget: Equatable {
         return last.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } || last.hasPrefix("0x")
     }
 }
-
-extension ImageDownloader {
-    /// Judges what a proxy would be asked for; a name that only the proxy can resolve is the proxy's to judge.
-    func admitBehindProxy(_ request: RequestURL, isNamedByOperator: Bool) throws(WebImageError) {
-        let addresses: [IPAddress]
-        let target = try ProxyTarget(request)
-        switch target {
-        case .name: return
-        case .address(let address): addresses = [address]
-        case .loopbackName: addresses = ["127.0.0.1", "::1"].compactMap { IPAddress($0) }
-        }
-        let (policy, port) = (configuration.addressPolicy, request.port)
-        for address in addresses {
-            if let reason = policy.denial(of: address, port: port) ?? closedPlaces.refusal(of: address, port: port) {
-                throw WebImageError(.refused, reason)
-            }
-        }
-        let reasons = addresses.compactMap { policy.refusal(of: $0, port: port) }
-        // A name is open where one of its addresses is, as it is without a proxy.
-        guard !isNamedByOperator, reasons.count == addresses.count else { return }
-        let reason = target == .loopbackName ? "\(request.host) is a loopback name" : reasons[0]
-        var error = WebImageError(.refused, reason)
-        error.refusedAddress = addresses[0].isIPv6 ? "[\(addresses[0])]:\(port)" : "\(addresses[0]):\(port)"
-        throw error
-    }
-}

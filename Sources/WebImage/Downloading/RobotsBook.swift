@@ -1,10 +1,18 @@
-internal import Threading
-
 /// The robots.txt of the sites a downloader asks: read once for each, before anything else of it. Only the downloader's thread uses it.
 final class RobotsBook {
     private struct Page {
         var verdict: Verdict
         var expires: Double
+
+        func refusal(of request: RequestURL) -> WebImageError? {
+            switch verdict {
+            case .rules(let rules):
+                rules.allow(request.target)
+                    ? nil : WebImageError(.refused, "robots.txt of \(request.host) does not allow it")
+            case .unreadable(let reason):
+                WebImageError(.refused, "robots.txt of \(request.host) cannot be read: \(reason)")
+            }
+        }
     }
 
     private enum Verdict {
@@ -17,16 +25,21 @@ final class RobotsBook {
     enum Answer {
         case allowed
         case refused(WebImageError)
-        /// The file is being read; `isFirst`: nobody had asked for it yet.
-        case wait(site: String, isFirst: Bool)
+        /// The file is on its way, and the operation waits here for it.
+        case waits
+        /// It waits here, and the file of the site is to be read.
+        case read(site: String)
     }
+
+    /// An operation that waited for a file which has come. `refusal`: the file does not allow it.
+    typealias Released = (operation: DownloadOperation, place: QueuePlace, refusal: WebImageError?)
 
     /// Seconds a file is kept (RFC 9309, section 2.4: a day at most), and one that could not be read.
     private static let kept = 3600.0, keptUnreadable = 60.0
     private static let mostSites = 10_000
     private let agent: String
     /// Whether other processes ask the same sites: one of them reads a file for all.
-    var isShared = false
+    private let isShared: Bool
     private var pages: [String: Page] = [:]
     /// Sites to ask the others about, and those to ask them about again, at which time.
     private var wanted: Set<String> = []
@@ -35,23 +48,26 @@ final class RobotsBook {
     private var notes: [RobotsNote] = []
     private var waiting: [String: [(operation: DownloadOperation, place: QueuePlace)]] = [:]
 
-    init(agent: String) { self.agent = agent }
-
-    func ask(_ request: RequestURL, now: Double) -> Answer {
-        let site = Self.site(of: request)
-        if waiting[site] != nil { return .wait(site: site, isFirst: false) }
-        guard let page = pages[site], page.expires > now else { return .wait(site: site, isFirst: true) }
-        switch page.verdict {
-        case .rules(let rules):
-            guard !rules.allow(request.target) else { return .allowed }
-            return .refused(WebImageError(.refused, "robots.txt of \(request.host) does not allow it"))
-        case .unreadable(let reason):
-            return .refused(WebImageError(.refused, "robots.txt of \(request.host) cannot be read: \(reason)"))
-        }
+    init(agent: String, isShared: Bool) {
+        self.agent = agent
+        self.isShared = isShared
     }
 
-    func wait(_ operation: DownloadOperation, at place: QueuePlace, for site: String) {
+    /// What is to be done with an operation's hop. Where it waits, ``didRead(_:_:now:)`` or ``adopt(_:text:remaining:now:)`` releases it.
+    func admit(_ operation: DownloadOperation, at place: QueuePlace, now: Double) -> Answer {
+        let site = Self.site(of: operation.request)
+        if waiting[site] == nil {
+            guard let page = pages[site], page.expires > now else {
+                waiting[site] = [(operation, place)]
+                guard isShared else { return .read(site: site) }
+                // The others are asked first.
+                wanted.insert(site)
+                return .waits
+            }
+            return page.refusal(of: operation.request).map { .refused($0) } ?? .allowed
+        }
         waiting[site, default: []].append((operation, place))
+        return .waits
     }
 
     /// Whether an operation waits here.
@@ -62,16 +78,20 @@ final class RobotsBook {
     /// The file came, or did not; who waited for it.
     func didRead(
         _ site: String, _ result: Result<DownloadedImage, WebImageError>, now: Double
-    ) -> [(operation: DownloadOperation, place: QueuePlace)] {
+    ) -> [Released] {
         let page = page(result, now: now)
         if isShared { notes.append(note(page, of: site, now: now)) }
-        return keep(page, of: site)
+        return keep(page, of: site, now: now)
     }
 
-    private func keep(_ page: Page, of site: String) -> [(operation: DownloadOperation, place: QueuePlace)] {
+    private func keep(_ page: Page, of site: String, now: Double) -> [Released] {
         if pages.count >= Self.mostSites { pages = [:] }
         pages[site] = page
-        return waiting.removeValue(forKey: site) ?? []
+        // A file that nobody could read for want of a connection says nothing: the request itself will.
+        let isKnown = page.expires > now
+        return (waiting.removeValue(forKey: site) ?? []).map { operation, place in
+            (operation, place, isKnown ? page.refusal(of: operation.request) : nil)
+        }
     }
 
     private func page(_ result: Result<DownloadedImage, WebImageError>, now: Double) -> Page {
@@ -96,9 +116,6 @@ final class RobotsBook {
     }
 
     // MARK: Other processes
-
-    /// A site's file is not known here; the others are asked first.
-    func want(_ site: String) { wanted.insert(site) }
 
     /// Whether somebody has to be asked or told.
     var hasCalls: Bool { !wanted.isEmpty || !notes.isEmpty }
@@ -126,13 +143,11 @@ final class RobotsBook {
     }
 
     /// What another process has read; who waited for it.
-    func adopt(
-        _ site: String, text: String, remaining: Double, now: Double
-    ) -> [(operation: DownloadOperation, place: QueuePlace)] {
+    func adopt(_ site: String, text: String, remaining: Double, now: Double) -> [Released] {
         let verdict: Verdict =
             text.first == "!"
             ? .unreadable(String(text.dropFirst())) : .rules(RobotsRules(text: text, agent: agent))
-        return keep(Page(verdict: verdict, expires: now + min(remaining, Self.kept)), of: site)
+        return keep(Page(verdict: verdict, expires: now + min(remaining, Self.kept)), of: site, now: now)
     }
 
     private func note(_ page: Page, of site: String, now: Double) -> RobotsNote {
@@ -146,65 +161,5 @@ final class RobotsBook {
         return RobotsNote(site: RobotsSite(site: site, agent: agent), text: text, lifetime: max(0, page.expires - now))
     }
 
-    static func site(of request: RequestURL) -> String { "\(request.scheme)://\(request.host):\(request.port)" }
-}
-
-extension ImageDownloader {
-    /// Lets an operation in at its next hop: once the site's robots.txt allows it, where that is to be asked.
-    func enter(_ operation: DownloadOperation, at place: QueuePlace = .inOrder) {
-        guard let robots, !operation.options.contains(.unasked) else { return enqueue(operation, at: place) }
-        switch robots.ask(operation.request, now: MonotonicClock.now) {
-        case .allowed: enqueue(operation, at: place)
-        case .refused(var error):
-            error.attempts = operation.redirects > 0 ? operation.attempts : operation.attempts - 1
-            complete(operation, .failure(error))
-        case .wait(let site, let isFirst):
-            operation.since = MonotonicClock.now
-            robots.wait(operation, at: place, for: site)
-            guard isFirst else { return }
-            if robots.isShared { robots.want(site) } else { readRobots(of: site) }
-        }
-    }
-
-    private func readRobots(of site: String) {
-        Task {
-            let result: Result<DownloadedImage, WebImageError>
-            do throws(WebImageError) {
-                result = .success(try await download("\(site)/robots.txt", options: [.unasked, .uninspected]))
-            } catch {
-                result = .failure(error)
-            }
-            didReadRobots(of: site, result)
-        }
-    }
-
-    private func didReadRobots(of site: String, _ result: Result<DownloadedImage, WebImageError>) {
-        guard let robots else { return }
-        letIn(robots.didRead(site, result, now: MonotonicClock.now))
-    }
-
-    /// What the other processes say of sites' files.
-    package func grantRobots(_ answers: [(site: RobotsSite, answer: RobotsAnswer)]) {
-        guard let robots else { return }
-        for (site, answer) in answers {
-            switch answer {
-            case .known(let text, let remaining):
-                letIn(robots.adopt(site.site, text: text, remaining: remaining, now: MonotonicClock.now))
-            case .ask: readRobots(of: site.site)
-            case .wait: robots.ask(later: site.site, now: MonotonicClock.now)
-            }
-        }
-    }
-
-    private func letIn(_ operations: [(operation: DownloadOperation, place: QueuePlace)]) {
-        guard let robots else { return }
-        for (operation, place) in operations where !operation.waiters.isEmpty {
-            // A file that nobody could read for want of a connection says nothing: the request itself will.
-            if case .wait = robots.ask(operation.request, now: MonotonicClock.now) {
-                enqueue(operation, at: place)
-            } else {
-                enter(operation, at: place)
-            }
-        }
-    }
+    private static func site(of request: RequestURL) -> String { "\(request.scheme)://\(request.host):\(request.port)" }
 }

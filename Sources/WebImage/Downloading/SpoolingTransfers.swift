@@ -8,7 +8,7 @@ final class SpoolingTransfers {
 
     /// Whether a transfer has to stand still until ``goOn()``.
     func holds(_ handle: CurlHandle) -> Bool {
-        guard let body = handle.operation?.body, body.isFull(wake) else { return false }
+        guard let body = handle.response.body, body.isFull(wake) else { return false }
         paused.append(handle)
         return true
     }
@@ -19,7 +19,7 @@ final class SpoolingTransfers {
         let handles = paused
         paused = []
         for handle in handles where handle.isPaused {
-            if handle.operation?.body?.isFull(wake) == true { paused.append(handle) } else { handle.goOn() }
+            if handle.response.body?.isFull(wake) == true { paused.append(handle) } else { handle.goOn() }
         }
     }
 }

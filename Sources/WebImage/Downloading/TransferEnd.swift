@@ -2,52 +2,87 @@ internal import CCurl
 
 /// How a transfer ended: what curl said and what the response said, in one.
 enum TransferEnd {
-    case image
+    case image(DownloadedImage)
     case redirect(location: String)
     case failure(WebImageError)
 
     /// curl's code for a passed limit, for those that it does not keep itself.
     static let timedOut = Int32(bitPattern: CURLE_OPERATION_TIMEDOUT.rawValue)
 
-    init(operation: DownloadOperation, handle: CurlHandle, code: Int32) {
+    /// * `text`: curl's own words about the failure, where it has any.
+    init(
+        _ response: inout ReceivedResponse, _ info: CurlInfo, of operation: DownloadOperation,
+        _ connecting: ConnectAttempts, code: Int32, text: String?
+    ) {
         let code = CURLcode(rawValue: UInt32(bitPattern: code))
-        let status = handle.status
-        if case .failure(let error) = operation.abort {
+        let status = info.status
+        if case .failure(let error) = response.abort {
             self = .failure(error)
             return
         }
         // The body that nobody wants may be cut, late or too large: its status stands. Its size curl judges before it hands out
         // the blank line that ends the header.
-        let headerIsComplete = operation.headerIsComplete || code == CURLE_FILESIZE_EXCEEDED
-        if headerIsComplete && status >= 200 { operation.judge(handle) }
-        let isBodyUnwanted = status >= 200 && !operation.isWanted && headerIsComplete
+        let headerIsComplete = response.headerIsComplete || code == CURLE_FILESIZE_EXCEEDED
+        if headerIsComplete && status >= 200 { response.judge(info, of: operation) }
+        let isBodyUnwanted = status >= 200 && !response.isWanted && headerIsComplete
         guard code == CURLE_OK || isBodyUnwanted else {
-            self = .failure(WebImageError(curl: code, operation: operation, handle: handle))
+            self = .failure(
+                WebImageError(curl: code, text: text, progress: response.progress, connecting: connecting))
             return
         }
         guard headerIsComplete else {
             self = .failure(WebImageError(.connectionLost, "the response ended in its header", isTransient: true))
             return
         }
-        if let error = operation.responseError {
+        if let error = response.error {
             self = .failure(error)
             return
         }
-        if let error = operation.restError(status) {
+        if let error = response.restError(status, of: operation) {
             self = .failure(error)
             return
         }
         switch status {
-        case _ where operation.isWanted: self = .image
-        case 304 where operation.options.contains(.conditional): self = .image
+        case _ where response.isWanted: self = .image(DownloadedImage(&response, info, of: operation))
+        case 304 where operation.key.options.contains(.conditional):
+            self = .image(DownloadedImage(&response, info, of: operation))
         case 301, 302, 303, 307, 308:
-            if let location = handle.header("Location"), !location.isEmpty {
+            if let location = info.header("Location"), !location.isEmpty {
                 self = .redirect(location: location)
             } else {
                 self = .failure(
                     WebImageError(.invalidDownloadStatusCode, "HTTP \(status) without a Location", httpStatus: status))
             }
-        default: self = .failure(WebImageError(status: status, retryAfter: handle.retryAfter))
+        default: self = .failure(WebImageError(status: status, retryAfter: info.retryAfter))
         }
+    }
+}
+
+extension DownloadedImage {
+    /// Everything about a response that ended well; takes its body.
+    fileprivate init(_ response: inout ReceivedResponse, _ info: CurlInfo, of operation: DownloadOperation) {
+        let version = info.httpVersion
+        let announced =
+            info.contentLength != nil || version == "2" || version == "3"
+            || info.header("Transfer-Encoding")?.lowercased().contains("chunked") ?? false
+        if operation.key.options.contains(.bodyOnly) {
+            self.init(
+                body: response.takeBody(), statusCode: info.status, effectiveURL: operation.key.url,
+                redirectCount: operation.redirects, attempts: operation.attempts, remoteAddress: "",
+                timing: info.timing, httpVersion: version, lengthWasAnnounced: announced,
+                resumedFrom: response.resumedFrom)
+            return
+        }
+        let freshFor = Freshness.seconds(
+            control: info.responseHeaders.filter { $0.name.lowercased() == "cache-control" }.map(\.value),
+            expires: info.header("Expires"), date: info.header("Date"), age: info.header("Age"),
+            now: WallClock.seconds)
+        self.init(
+            body: response.takeBody(), statusCode: info.status, eTag: info.header("ETag"),
+            lastModified: info.header("Last-Modified"), contentType: info.header("Content-Type"),
+            contentEncoding: info.header("Content-Encoding"), robotsTag: info.header("X-Robots-Tag"),
+            effectiveURL: operation.request.text, redirectCount: operation.redirects, attempts: operation.attempts,
+            remoteAddress: info.remoteAddress, timing: info.timing, httpVersion: version,
+            lengthWasAnnounced: announced, freshFor: freshFor, resumedFrom: response.resumedFrom)
     }
 }

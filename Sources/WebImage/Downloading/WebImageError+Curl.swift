@@ -15,8 +15,9 @@ extension WebImageError {
     }
 
     /// The error of a transfer that did not end well.
-    init(curl code: CURLcode, operation: DownloadOperation, handle: CurlHandle) {
-        let text = handle.failureText ?? String(cString: curl_easy_strerror(code))
+    /// * `text`: curl's own words about it, where it has any.
+    init(curl code: CURLcode, text: String?, progress: TransferProgress, connecting: ConnectAttempts) {
+        let text = text ?? String(cString: curl_easy_strerror(code))
         let number = Int32(bitPattern: code.rawValue)
         func error(_ kind: Code, transient: Bool = false) -> WebImageError {
             WebImageError(kind, text, underlyingCode: number, isTransient: transient)
@@ -25,8 +26,7 @@ extension WebImageError {
         case CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT: self = error(.invalidURL)
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: self = error(.cannotFindHost, transient: true)
         case CURLE_COULDNT_CONNECT:
-            self = Self.connectFailure(
-                error(.cannotConnectToHost, transient: true), operation: operation, handle: handle)
+            self = Self.connectFailure(error(.cannotConnectToHost, transient: true), connecting)
         case CURLE_PROXY: self = error(.cannotConnectToHost, transient: true)
         case CURLE_OPERATION_TIMEDOUT:
             // The only limit that curl itself keeps. One refused address beside one that does not answer is a timeout. A resolver that
@@ -42,8 +42,8 @@ extension WebImageError {
             self = error(.localFault)
         case CURLE_OUT_OF_MEMORY:
             // What curl 7.88 says about a header line over 100 KB, too: memory that ran out before the request was sent is ours.
-            self = operation.progress.requestWasSent ? error(.connectionLost) : error(.localFault)
-            if operation.progress.requestWasSent, !operation.progress.hasHeader { message = Self.longHeader }
+            self = progress.requestWasSent ? error(.connectionLost) : error(.localFault)
+            if progress.requestWasSent, !progress.hasHeader { message = Self.longHeader }
         // The bytes came, and are no image in an encoding that anybody knows.
         case CURLE_BAD_CONTENT_ENCODING: self = error(.badImageData)
         case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
@@ -61,14 +61,12 @@ extension WebImageError {
 
     private static let longHeader = "a line of the response's header is longer than 100 KB"
 
-    private static func connectFailure(
-        _ failure: WebImageError, operation: DownloadOperation, handle: CurlHandle
-    ) -> WebImageError {
+    private static func connectFailure(_ failure: WebImageError, _ connecting: ConnectAttempts) -> WebImageError {
         var failure = failure
-        if operation.socketErrno != 0 {
+        if connecting.socketErrno != 0 {
             // socket(2) itself: EMFILE, ENFILE, ENOBUFS, no such family (an IPv6 address on a machine without).
-            let code = operation.socketErrno
-            if code != EAFNOSUPPORT || operation.dialled.isEmpty && operation.refusal == nil {
+            let code = connecting.socketErrno
+            if code != EAFNOSUPPORT || connecting.dialled.isEmpty && connecting.refusal == nil {
                 failure.code = code == EAFNOSUPPORT ? .cannotConnectToHost : .localFault
                 failure.message = "cannot make a socket: \(errnoText(code))"
                 failure.underlyingCode = code
@@ -76,7 +74,7 @@ extension WebImageError {
                 return failure
             }
         }
-        if let refusal = operation.refusal, operation.dialled.isEmpty {
+        if let refusal = connecting.refusal, connecting.dialled.isEmpty {
             // Refused only where no permitted address was left to try.
             failure.code = .refused
             failure.message = refusal.reason
@@ -84,7 +82,7 @@ extension WebImageError {
             failure.isTransient = false
             return failure
         }
-        if let noRoute = operation.dialled.lazy.compactMap({ routeErrno(to: $0.address, port: $0.port) }).first {
+        if let noRoute = connecting.dialled.lazy.compactMap({ routeErrno(to: $0.address, port: $0.port) }).first {
             failure.code = .localFault
             failure.message = "no network: \(errnoText(noRoute))"
             failure.underlyingCode = noRoute

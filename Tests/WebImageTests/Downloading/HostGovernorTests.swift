@@ -5,14 +5,14 @@ import Testing
 @Suite("When hosts may be asked, by a clock of the test's own")
 struct HostGovernorTests {
     private func governor(
-        patience: Double = 30, _ change: (inout HostPolicy) -> Void = { _ in }
+        patience: Double = 30, isShared: Bool = false, _ change: (inout HostPolicy) -> Void = { _ in }
     ) -> HostGovernor {
         var policy = HostPolicy()
         policy.failuresInARow = 3
         policy.backsOff = true
         policy.patience = patience
         change(&policy)
-        return HostGovernor(policy, longestWait: 60, random: { 0 })
+        return HostGovernor(policy, longestWait: 60, isShared: isShared, random: { 0 })
     }
 
     private static let refused = WebImageError(.cannotConnectToHost, "refused", isTransient: true)
@@ -71,8 +71,7 @@ struct HostGovernorTests {
 
     @Test("With others it asks once for a share, and begins at the instants it is given")
     func shared() throws {
-        let governor = governor { $0.requestsPerSecond = 20 }
-        governor.isShared = true
+        let governor = governor(isShared: true) { $0.requestsPerSecond = 20 }
         #expect(!governor.mayBegin("a", running: 0, waiting: 3, now: 1))
         #expect(!governor.mayBegin("a", running: 0, waiting: 3, now: 1.01))
         let calls = governor.takeCalls { _ in 3 }
@@ -203,9 +202,7 @@ struct HostGovernorTests {
         "What others say of a slow host counts once, until its own answers say otherwise; one told by itself is told again later"
     )
     func othersLatency() throws {
-        let (teller, hearer) = (governor(), governor())
-        teller.isShared = true
-        hearer.isShared = true
+        let (teller, hearer) = (governor(isShared: true), governor(isShared: true))
         for _ in 0..<10 { teller.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 32, now: 0) }
         #expect(!teller.hasCalls)
         for _ in 0..<100 { teller.didAnswer("a", nil, firstByte: 3, began: 0, running: 32, now: 1) }
@@ -271,9 +268,7 @@ struct HostGovernorTests {
 
     @Test("What one finds out is told to others, who leave the host alone as well and go on with it")
     func news() throws {
-        let (first, second) = (governor(), governor())
-        first.isShared = true
-        second.isShared = true
+        let (first, second) = (governor(isShared: true), governor(isShared: true))
         for _ in 0..<3 { _ = first.didFail("a", Self.refused, wasReached: false, began: 0, now: 0) }
         first.didAnswer("b", Self.status(503, retryAfter: 9), firstByte: nil, began: 0, running: 2, now: 0)
         let news = first.takeCalls { _ in 0 }.news
@@ -355,8 +350,7 @@ struct HostGovernorTests {
 
     @Test("Who has had an answer since others had none says so instead of leaving the host alone")
     func knowsBetter() {
-        let (first, second, third) = (governor(), governor(), governor())
-        for governor in [first, second, third] { governor.isShared = true }
+        let (first, second, third) = (governor(isShared: true), governor(isShared: true), governor(isShared: true))
         third.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 1, now: 0.5)
         for _ in 0..<3 { _ = first.didFail("a", Self.refused, wasReached: false, began: 0, now: 1) }
         second.didAnswer("a", nil, firstByte: 0.1, began: 0.5, running: 1, now: 1.5)

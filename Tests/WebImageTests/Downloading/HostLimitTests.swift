@@ -20,7 +20,7 @@ struct HostLimitTests {
     @Test(
         "A part of a host's transfers is asked for once, said again when it is too much or too little, and given back")
     func shares() {
-        var shares = HostShares()
+        let shares = HostShares()
         func wishes(_ running: Int, _ waiting: Int) -> [HostShareWish] { shares.takeWishes { _ in (running, waiting) } }
         func begins(_ running: Int, _ now: Double) -> Bool {
             shares.mayBegin("a", limit: 3, running: running, now: now)

@@ -227,7 +227,7 @@ struct PortedDownloaderTests {
         let first = Task { await failure(url) }
         await origin.waitForRequests(1)
         let second = Task { try await image(url).data }
-        try await until { await downloader.waiterCount(url) == 2 }
+        try await until { await downloader.states(of: [url])[url]?.callers == 2 }
         first.cancel()
         #expect(await first.value?.code.rawValue == 2002)
         #expect(await downloader.currentDownloadCount == 1)
@@ -385,12 +385,5 @@ struct PortedDownloaderTests {
         #expect(codes == [Int?](repeating: 1001, count: 10))
         #expect((1...10).contains(origin.requestCount()))
         #expect(await downloader.currentDownloadCount == 0)
-    }
-}
-
-extension ImageDownloader {
-    /// How many wait for the transfer of a URL.
-    fileprivate func waiterCount(_ url: String) -> Int {
-        operations.values.first { $0.key.url == url }?.waiters.count ?? 0
     }
 }

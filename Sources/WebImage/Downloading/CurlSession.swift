@@ -1,0 +1,120 @@
+/// What all transfers of a session have in common: the easy handles that no transfer uses now, what they share, and the headers and
+/// credentials they send. Only the downloader's thread uses it.
+final class CurlSession {
+    /// What there is for one jar, or for the downloads without cookies.
+    private struct Pool {
+        let share: CurlShare
+        var idle: [CurlHandle] = []
+    }
+
+    private var configuration: ImageDownloader.Configuration
+    private var limits: ReceivedResponse.Limits
+    private let sockets: CurlSockets
+    private let closed: ClosedPlaces
+    private let spooling: SpoolingTransfers
+    /// Called when a jar goes; on any thread.
+    private let jarIsGone: @Sendable (UInt64) -> Void
+    /// By the number of the jar; nil: without cookies.
+    private var pools: [UInt64?: Pool] = [:]
+    private var connectTo: CurlList?
+    private var resolve: CurlList?
+    private var headers: CurlList
+    private var headersOffOrigin: CurlList
+
+    init(
+        _ configuration: ImageDownloader.Configuration, sockets: CurlSockets, closed: ClosedPlaces,
+        spooling: SpoolingTransfers, jarIsGone: @escaping @Sendable (UInt64) -> Void
+    ) {
+        self.configuration = configuration
+        self.sockets = sockets
+        self.closed = closed
+        self.spooling = spooling
+        self.jarIsGone = jarIsGone
+        limits = ReceivedResponse.Limits(configuration)
+        connectTo = Self.list(configuration.connectTo)
+        resolve = Self.list(configuration.resolve)
+        headers = CurlList(headers: configuration.headers)
+        headersOffOrigin = CurlList(headers: configuration.headers.filter(\.isHarmless))
+    }
+
+    private static func list(_ lines: [String]) -> CurlList? { lines.isEmpty ? nil : CurlList(lines) }
+
+    /// Begins with another configuration. Handles of the one before must be gone (``removeAll()``).
+    func apply(_ new: ImageDownloader.Configuration) {
+        configuration = new
+        limits = ReceivedResponse.Limits(new)
+        connectTo = Self.list(new.connectTo)
+        resolve = Self.list(new.resolve)
+        setHeaders(new.headers)
+    }
+
+    /// What is sent with every request that begins from now on.
+    func setHeaders(_ all: [HTTPHeader]) {
+        configuration.headers = all
+        headers = CurlList(headers: all)
+        headersOffOrigin = CurlList(headers: all.filter(\.isHarmless))
+    }
+
+    // MARK: Handles
+
+    /// A handle for an operation, of its jar.
+    /// * `bandwidth`: how fast bodies may come.
+    func takeHandle(
+        for operation: DownloadOperation, bandwidth: BandwidthLimit?
+    ) throws(WebImageError) -> CurlHandle {
+        let jar = operation.key.jar
+        if let handle = pools[jar]?.idle.popLast() { return handle }
+        let share: CurlShare
+        if let present = pools[jar]?.share {
+            share = present
+        } else {
+            share = try CurlShare(cookies: jar != nil)
+            pools[jar] = Pool(share: share)
+            // The downloader's own jar stays as long as its session.
+            if let jar { operation.parameters.cookies?.whenGone { [jarIsGone] in jarIsGone(jar) } }
+        }
+        return try CurlHandle(
+            configuration: configuration, limits: limits, share: share, sockets: sockets, closed: closed,
+            bandwidth: bandwidth, spooling: spooling, jar: jar, connectTo: connectTo, resolve: resolve)
+    }
+
+    /// Keeps a handle for the next operation of the same jar, where that is still there.
+    func giveBack(_ handle: CurlHandle) { pools[handle.jar]?.idle.append(handle) }
+
+    /// Forgets all handles, and the cookies and TLS sessions that they share.
+    func removeAll() { pools = [:] }
+
+    /// Forgets the cookies of a jar that is gone.
+    func forget(_ jar: UInt64) { pools[jar] = nil }
+
+    /// How many jars have cookies here.
+    var jarCount: Int { pools.keys.count { $0 != nil } }
+
+    // MARK: Requests
+
+    /// Sets a handle up for the operation's hop.
+    func begin(_ operation: DownloadOperation, on handle: CurlHandle, isNamedByOperator: Bool, now: Double) {
+        handle.begin(
+            operation, headers: headers(for: operation), credential: credential(for: operation),
+            isNamedByOperator: isNamedByOperator, now: now)
+    }
+
+    /// Those of the URL itself, then the first of the configuration's that is for the host of this hop.
+    private func credential(for operation: DownloadOperation) -> Credential? {
+        if operation.isAtOrigin, let user = operation.start.user {
+            return Credential(user: user, password: operation.start.password ?? "")
+        }
+        guard !configuration.credentials.isEmpty else { return nil }
+        let host = operation.request.host
+        return configuration.credentials.first { $0.hosts.isEmpty ? operation.isAtOrigin : $0.hosts.contains(host) }
+    }
+
+    private func headers(for operation: DownloadOperation) -> CurlList {
+        let rest = operation.rest?.headers ?? []
+        guard !operation.key.headers.isEmpty || !rest.isEmpty || operation.requestHeaders != nil else {
+            return operation.isAtOrigin ? headers : headersOffOrigin
+        }
+        let all = operation.requestHeaders ?? configuration.headers(with: operation.key.headers)
+        return CurlList(headers: (operation.isAtOrigin ? all : all.filter(\.isHarmless)) + rest)
+    }
+}

@@ -1,0 +1,248 @@
+internal import Threading
+
+/// What has come of one response: how large its header is, its body, and whether that is wanted. The transfer of a ``CurlHandle`` fills
+/// it in as curl calls back.
+struct ReceivedResponse {
+    /// Why curl was told to end a transfer.
+    enum Abort {
+        /// The status decides; the rest of the body is not wanted.
+        case unwantedBody
+        case failure(WebImageError)
+    }
+
+    /// What a response has to keep to, of the configuration.
+    struct Limits {
+        let maxBodyBytes: Int
+        let maxHeaderBytes: Int
+        let maxHeaderLines: Int
+        let memoryLimit: Int
+        /// Where a large body is written, by other threads than the downloader's.
+        let spool: BodySpool.Place?
+        let inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> Bool)?
+        let rules: ResponseRules?
+        /// The rest of an error's body that is read, so that the connection can be used again.
+        let maxUnwantedBytes = 16 << 10
+
+        init(_ configuration: ImageDownloader.Configuration) {
+            maxBodyBytes = configuration.maxBodyBytes
+            maxHeaderBytes = configuration.maxHeaderBytes
+            maxHeaderLines = configuration.maxHeaderLines
+            memoryLimit = configuration.memoryLimit
+            spool = configuration.openTemporaryFile.map { open in
+                let pool = configuration.filePool ?? ThreadPool(threads: 1, name: "spool")
+                return BodySpool.Place(open: open, pool: pool, calls: configuration.fileCalls)
+            }
+            inspectHeader = configuration.inspectHeader
+            rules = ResponseRules(configuration)
+        }
+    }
+
+    private(set) var progress = TransferProgress()
+    private(set) var body: ImageBody?
+    private(set) var received = 0
+    /// Bytes of the whole body, where the response says it.
+    private(set) var expected: Int?
+    /// Bytes of it that an earlier try brought.
+    private(set) var resumedFrom = 0
+    /// Why the transfer is ended from here.
+    private(set) var abort: Abort?
+    private(set) var isWanted = true
+    /// Why the header ends it, where the rules say so.
+    private(set) var error: WebImageError?
+    /// Whether the last response's header ended: curl is content with one that the end of the connection cut.
+    private(set) var headerIsComplete = false
+    private let limits: Limits
+    /// Whether the request asks for the rest of the operation's partial body.
+    private var asksForRest = false
+    private var isJudged = false
+    private var resumedValidator: String?
+    private var headerBytes = 0
+    private var headerLines = 0
+    private var nextInspection = 1
+
+    init(limits: Limits) { self.limits = limits }
+
+    /// Forgets the response before: a request of the operation begins.
+    mutating func begin(_ operation: DownloadOperation, now: Double) {
+        progress = operation.progress
+        progress.beginHop(now: now)
+        asksForRest = operation.rest != nil
+        body = nil
+        received = 0
+        expected = nil
+        resumedFrom = 0
+        abort = nil
+        isWanted = true
+        error = nil
+        headerIsComplete = false
+        isJudged = false
+        resumedValidator = nil
+        headerBytes = 0
+        headerLines = 0
+        nextInspection = 1
+    }
+
+    // MARK: curl's callbacks
+
+    mutating func willSendRequest() { progress.requestWasSent = true }
+
+    /// False ends the transfer; ``abort`` says why.
+    mutating func didReceiveHeader(_ line: UnsafeRawBufferPointer) -> Bool {
+        headerBytes += line.count
+        headerLines += 1
+        progress.bytes += line.count
+        if line.first == UInt8(ascii: "H"), line.starts(with: "HTTP/".utf8) {
+            headerIsComplete = false
+        } else if line.first == 13 || line.first == 10 {
+            headerIsComplete = true
+        }
+        guard headerBytes <= limits.maxHeaderBytes, headerLines <= limits.maxHeaderLines + 2 else {
+            let what =
+                headerBytes > limits.maxHeaderBytes
+                ? "\(limits.maxHeaderBytes) bytes" : "\(limits.maxHeaderLines) lines"
+            abort = .failure(WebImageError(.connectionLost, "the response's header is longer than \(what)"))
+            return false
+        }
+        return true
+    }
+
+    /// The body's first byte is there.
+    mutating func beginBody(_ info: CurlInfo, of operation: DownloadOperation) {
+        let (status, length) = (info.status, info.contentLength)
+        progress.hasHeader = true
+        if status != 206 { expected = length }
+        judge(info, of: operation)
+        guard isWanted else {
+            if length ?? 0 > limits.maxUnwantedBytes { abort = .unwantedBody }
+            return
+        }
+        if asksForRest, let partial = operation.partial {
+            operation.keep(nil)
+            if status == 206 { return resume(partial, info) }
+        }
+        expected = length
+        let body = ImageBody(memoryLimit: limits.memoryLimit, place: limits.spool)
+        if let length, length <= limits.maxBodyBytes { body.reserve(length) }
+        self.body = body
+    }
+
+    private mutating func resume(_ partial: PartialBody, _ info: CurlInfo) {
+        let (isRest, total) = partial.continues(with: info.header("Content-Range"))
+        guard isRest else {
+            abort = .failure(
+                WebImageError(.connectionLost, "the server sent another part than the rest", isTransient: true))
+            return
+        }
+        body = partial.body
+        resumedValidator = partial.validator
+        nextInspection = partial.nextInspection
+        resumedFrom = partial.count
+        received = partial.count
+        expected = total
+    }
+
+    /// False ends the transfer; ``abort`` says why.
+    mutating func didReceiveBody(_ bytes: UnsafeRawBufferPointer, of operation: DownloadOperation) -> Bool {
+        received += bytes.count
+        progress.bytes += bytes.count
+        guard isWanted else {
+            if received > limits.maxUnwantedBytes { abort = .unwantedBody }
+            return abort == nil
+        }
+        guard received <= limits.maxBodyBytes else {
+            abort = .failure(WebImageError(.tooLarge, "more than \(limits.maxBodyBytes) bytes"))
+            return false
+        }
+        do throws(WebImageError) {
+            try body?.append(bytes)
+            try inspect(operation)
+            operation.observer?.didReceiveBytes(operation, received, of: expected)
+            return true
+        } catch {
+            abort = .failure(error)
+            return false
+        }
+    }
+
+    private mutating func inspect(_ operation: DownloadOperation) throws(WebImageError) {
+        // Twice as much each time: what is looked at adds up to twice the header. Never in a file.
+        guard received >= nextInspection, received <= limits.memoryLimit, let inspect = limits.inspectHeader,
+            !operation.key.options.contains(.uninspected), let body
+        else { return }
+        let isDone = try body.withUnsafeBytes { bytes throws(WebImageError) in try inspect(bytes) }
+        nextInspection = isDone ? .max : received * 2
+    }
+
+    /// Ends a transfer that is forbidden, or whose body was blown up.
+    mutating func refuse(_ error: WebImageError) { abort = .failure(error) }
+
+    // MARK: Limits of time
+
+    /// Nothing came because the downloader kept it from coming.
+    mutating func wasHeldBack(now: Double) { progress.wasHeldBack(now: now) }
+
+    /// The error where the transfer has passed a limit of time or speed.
+    mutating func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
+        progress.check(now: now, limits: limits)
+    }
+
+    // MARK: The end
+
+    /// Looks at the header, once: at its body's first byte, or where there is none at its end.
+    mutating func judge(_ info: CurlInfo, of operation: DownloadOperation) {
+        guard !isJudged else { return }
+        isJudged = true
+        let status = info.status
+        isWanted = (200..<300).contains(status)
+        guard !info.isRedirect else { return }
+        operation.observer?.didReceiveResponse(operation, status, received: received, expected: expected)
+        guard let rules = limits.rules, status != 304 else { return }
+        do throws(WebImageError) {
+            let response = DownloadResponse(
+                url: operation.request.text, statusCode: status, headers: info.responseHeaders)
+            _ = try rules.judge(response, retryAfter: info.retryAfter)
+            isWanted = true
+        } catch {
+            isWanted = false
+            self.error = error
+        }
+    }
+
+    /// Why a transfer that ended well has not brought the rest that it asked for; the next try begins from the start.
+    mutating func restError(_ status: Int, of operation: DownloadOperation) -> WebImageError? {
+        guard asksForRest else { return nil }
+        if status == 416 {
+            operation.keep(nil)
+            return WebImageError(
+                .connectionLost, "the server does not have the rest any more", httpStatus: status, isTransient: true)
+        }
+        let isWhole = resumedFrom == 0 ? status != 206 : expected.map { $0 == received } ?? true
+        guard !isWhole else { return nil }
+        operation.keep(nil)
+        body = nil
+        return WebImageError(.connectionLost, "the rest of the body is not what was missing", isTransient: true)
+    }
+
+    /// The body belongs to the result from now on.
+    mutating func takeBody() -> ImageBody {
+        defer { body = nil }
+        return body ?? ImageBody([])
+    }
+
+    /// The handle serves no operation any more.
+    mutating func dropBody() { body = nil }
+
+    /// Has the operation keep what has come, where its next try can go on from there. Without a byte, what was kept before stays.
+    func keepPartial(_ info: CurlInfo, of operation: DownloadOperation, least: Int?, error: WebImageError) {
+        guard let body, body.count > 0 else { return }
+        operation.keep(nil)
+        guard let least, error.isTransient, body.count >= least, info.header("Content-Encoding") == nil,
+            info.header("Accept-Ranges")?.lowercased() != "none",
+            let validator = resumedValidator
+                ?? PartialBody.validator(
+                    eTag: info.header("ETag"), lastModified: info.header("Last-Modified"), date: info.header("Date"))
+        else { return }
+        operation.keep(
+            PartialBody(url: operation.request.text, body: body, validator: validator, nextInspection: nextInspection))
+    }
+}

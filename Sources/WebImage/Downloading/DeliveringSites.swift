@@ -1,5 +1,5 @@
 /// The sites (scheme, host, port) that have completed a body, for the two rules that trust those more: a URL that was too slow is tried again there
-/// (`ImageDownloader.mayTryAgain`), and one refused certificate does not speak for all of their URLs (``UntrustedSites``).
+/// (`DownloadLoop.mayTryAgain`), and one refused certificate does not speak for all of their URLs (``UntrustedSites``).
 struct DeliveringSites {
     private var sites: Set<String> = []
     /// Beyond this all are forgotten: a site is then trusted again with its next body.

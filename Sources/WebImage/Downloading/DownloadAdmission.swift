@@ -10,8 +10,8 @@ final class DownloadAdmission {
     /// How fast bodies may come; nil: as fast as they do.
     private(set) var bandwidth: BandwidthLimit?
     private var configuration: ImageDownloader.Configuration
-    /// Whether other processes ask the same hosts, and agree with this one on it.
-    private var isShared = false
+    /// What this process may have of the hosts that other processes ask too, and agree with it on; nil: it is alone.
+    private var shares: HostShares?
     /// Bytes a second that all these processes have together.
     private var sharedRate: Int?
     /// Who waits for questions to others.
@@ -31,7 +31,7 @@ final class DownloadAdmission {
     func beginSession(_ new: ImageDownloader.Configuration) {
         configuration = new
         hosts.apply(new)
-        robots = new.robots(isShared: isShared)
+        robots = new.robots(isShared: shares != nil)
         bandwidth = new.bandwidth(shared: sharedRate)
     }
 
@@ -128,12 +128,16 @@ final class DownloadAdmission {
     /// Other processes ask the same hosts and sites from now on, and agree with this one on it. Before anything enters.
     /// * `rate`: bytes of bodies a second that all of them have together; nil: no such limit.
     func share(limitRate rate: Int?) {
-        isShared = true
+        let shares = HostShares()
+        self.shares = shares
         sharedRate = rate
-        hosts.share()
+        hosts.share(shares)
         robots = configuration.robots(isShared: true)
         if rate != nil { bandwidth = configuration.bandwidth(shared: rate) }
     }
+
+    /// Says of every host again how many transfers it has: others may have taken it for dead.
+    func sayAgain() { shares?.sayAgain() }
 
     /// Resumes the caller as soon as something is to be asked or told; with nil where another one waits already.
     func call(_ continuation: CheckedContinuation<HostCalls?, Never>) {
@@ -150,7 +154,7 @@ final class DownloadAdmission {
 
     /// Hands out what has come together.
     func makeCalls() {
-        guard isShared, let waiting = caller else { return }
+        guard shares != nil, let waiting = caller else { return }
         let calls = takeCalls()
         guard !calls.isEmpty else { return }
         caller = nil

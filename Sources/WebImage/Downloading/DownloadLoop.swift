@@ -309,10 +309,10 @@ final class DownloadLoop {
     // MARK: A download ends
 
     private func complete(_ operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {
-        if let index = operations.index(forKey: operation.key), operations[index].value === operation {
-            operations.remove(at: index)
-        }
         admission.hosts.endProbe(of: operation)
+        // One that ended while it was in the backlog is taken out of that later.
+        guard let index = operations.index(forKey: operation.key), operations[index].value === operation else { return }
+        operations.remove(at: index)
         listeners.tellEnd(of: operation, result)
         operation.end(result)
         wakeIdleWaiters()

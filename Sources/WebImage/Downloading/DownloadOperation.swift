@@ -202,10 +202,10 @@ final class DownloadOperation {
 
     /// Its transfer has ended, or did not begin after all.
     func endTransfer() {
-        guard let response = handle?.response else { return }
-        lastProgress = response.progress
-        received = response.received
-        expected = response.expected
+        guard let ended = handle else { return }
+        lastProgress = ended.response.progress
+        received = ended.response.received
+        expected = ended.response.expected
         isParked = false
         handle = nil
     }

@@ -29,11 +29,9 @@ final class HostSchedule {
         configuration = new
     }
 
-    /// Other processes ask the same hosts, and agree with this one on it from now on, before anything is enqueued. Once more, it tells
-    /// them again what it has: they may have taken this one for dead.
-    func share() {
-        if let shares { return shares.sayAgain() }
-        shares = HostShares()
+    /// Other processes ask the same hosts from now on, and agree with this one on it. Before anything is enqueued.
+    func share(_ shares: HostShares) {
+        self.shares = shares
         governor = configuration.governor(isShared: true)
     }
 

@@ -304,7 +304,7 @@ public actor ImageDownloader {
     }
 
     /// Says of every host again how many transfers it has: others may have taken it for dead.
-    package func sayHostSharesAgain() { admission.hosts.share() }
+    package func sayHostSharesAgain() { admission.sayAgain() }
 
     /// What is known of all hosts by all processes.
     package func adoptHosts(_ all: [HostNews]) { admission.hosts.governor?.adopt(all, now: MonotonicClock.now) }

@@ -70,6 +70,32 @@ struct ImageDownloaderEventTests {
         #expect(events.last?.error?.code == .cancelled)
     }
 
+    @Test("One that is cancelled while its next try waits for a slot stops once")
+    func cancelledBeforeItsNextTry() async throws {
+        origin.route("/busy", OriginResponse(status: 503, body: [1]))
+        origin.route("/slow", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        origin.route("/b", OriginResponse(body: [2]))
+        let downloader = try makeDownloader {
+            $0.maxConcurrentDownloads = 1
+            $0.maxParkedDownloads = 0
+        }
+        let stream = downloader.events()
+        let url = origin.url("/busy")
+        let busy = Task { await downloader.failure(url) }
+        await origin.waitForRequests(1, to: "/busy")
+        let slow = Task { try await downloader.download(origin.url("/slow")) }
+        try await until { await downloader.states(of: [url])[url]?.phase == .waitingForSlot }
+        busy.cancel()
+        #expect(await busy.value?.code == .cancelled)
+        // Now it would be its turn.
+        origin.release("/slow")
+        _ = try await slow.value
+        _ = try await downloader.download(origin.url("/b"))
+        await downloader.invalidateSessionAndCancel()
+        let names = await stream.reduce(into: [DownloadEvent.Name]()) { if $1.url == url { $0.append($1.name) } }
+        #expect(names == [.start, .response, .stop])
+    }
+
     @Test("Every caller hears of the bytes, with -1 where their number is not known")
     func progress() async throws {
         origin.route("/a", OriginResponse(body: pseudoImage(5000), framing: .chunked(size: 1000)))

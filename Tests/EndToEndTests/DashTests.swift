@@ -33,10 +33,10 @@ struct DashTests {
         held.fault = .stallBeforeHeader
         origin.route("/held.png", sequence: [held, held, held, held, good])
         let urls = (0..<400).map { origin.url($0 % 9 == 0 ? "/\($0).bad" : "/\($0).png") } + [origin.url("/held.png")]
-        _ = try await b.submit(urls, as: "big")
+        _ = try await b.submit(urls, as: "big", ["--timeout", "60s"])
         let tmux = try await Tmux(columns: 80, rows: 24)
         try await open(b, tmux, "big --refresh 0.2")
-        let workers = try await b.workers(2, ["--lease", "2s", "--timeout", "60s"])
+        let workers = try await b.workers(2, ["--lease", "2s"])
         try await tmux.wait(for: "RUNNING")
         try await tmux.wait(for: "httpError 404")
         await origin.waitForRequests(1, to: "/held.png")

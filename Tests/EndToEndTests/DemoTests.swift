@@ -77,7 +77,7 @@ struct DemoTests {
             OriginResponse(status: 404, fault: request.path.hasPrefix("/stalls/") ? .stallBeforeHeader : nil)
         }
         var words = ["run", cache + "/.prefetch/lists/demo-200.txt", "--cache", cache, "--retry-failed", "--quiet"]
-        words += ["--drain-timeout", "100ms", "--max-per-host", "0"]
+        words += ["--drain-timeout", "100ms", "--max-per-host", "0", "--timeout", "2s"]
         for host in ["demo", "closed"] {
             words += ["--connect-to", "\(host).prefetch.example:80:127.0.0.1:\(origin.port)"]
         }

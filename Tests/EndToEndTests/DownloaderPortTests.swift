@@ -18,13 +18,14 @@ struct DownloaderPortTests {
             origin.route(path, OriginResponse(body: bytes, fault: .stall(after: 10)))
         }
         let urls = ["/plain.jpg", "/lasting.jpg"].map { origin.url($0) }
-        _ = try await b.submit([urls[0]], as: "plain")
-        _ = try await b.submit([urls[1]], as: "lasting", ["--options", "continueInBackground"])
+        let patient = ["--timeout", "100s", "--low-speed-limit", "0"]
+        _ = try await b.submit([urls[0]], as: "plain", patient)
+        _ = try await b.submit([urls[1]], as: "lasting", patient + ["--options", "continueInBackground"])
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"),
             [
-                "--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8", "--timeout",
-                "100s", "--low-speed-limit", "0", "--drain-timeout", "100ms",
+                "--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8",
+                "--drain-timeout", "100ms",
             ], environment: RemoteBatch.clean)
         await origin.waitForRequests(2)
         worker.signal(SIGTERM)

@@ -23,15 +23,16 @@ struct EarlyEndTests {
         let b = try await RemoteBatch()
         let origin = try origin()
         let urls = (0..<20).map { origin.url("/\($0).png") } + [origin.url("/hangs"), origin.url("/too")]
-        let submit = try await b.coord([
-            "submit", b.list(urls), "--name", "b", "--deadline", "3s", "--wait", "--json", "-q",
-        ])
+        let submit = try await b.coord(
+            [
+                "submit", b.list(urls), "--name", "b", "--deadline", "3s", "--wait", "--json", "-q",
+            ] + patient)
         try await until { try await b.queue.batches.status(of: "b")?.isSealed == true }
         let running = try await b.coord(["status", "b"])
         #expect(await running.wait() == .exited(0))
         #expect(running.stdout.contains("  deadline in "), "\(running.stdout)")
         let watch = try await b.coord(["watch", "b", "--json", "--from-start"])
-        let workers = try await b.workers(2, patient)
+        let workers = try await b.workers(2)
         #expect(await submit.wait() == .exited(4), "\(submit.stderr)")
         #expect(
             submit.stdout.contains(#""state":"cancelled","total":22,"finished":22,"skipped":2"#), "\(submit.stdout)")

@@ -1,7 +1,9 @@
 import Glibc
 import Origin
+import Prefetch
 import TestSupport
 import Testing
+import WebImage
 
 /// What a load is told, as a user tells it.
 @Suite("Options on the command line", .timeLimit(.minutes(3)))
@@ -179,6 +181,49 @@ struct EngineTests {
         let size = ["--max-size", String(bytes.count - 1), "--name", "size", "--cache", folder.path("other")]
         let fourth = try await ran(["run", file] + base + size, exits: 3)
         #expect(fourth.contains(#""tooLarge":2"#), "\(fourth)")
+    }
+
+    @Test(
+        "Each batch has its own request settings in every worker, in its record too, and a retry changes those it names"
+    )
+    func requestSettings() async throws {
+        let b = try await RemoteBatch()
+        origin.setFallback { _ in OriginResponse(status: 503) }
+        let bytes = png(1).body
+        for path in ["/large", "/small"] { origin.route(path, OriginResponse(body: bytes)) }
+        let hasty = ["--tries", "1", "--user-agent", "hasty/1", "-H", "Referer: http://secret.test/"]
+        _ = try await b.submit([origin.url("/a"), origin.url("/small")], as: "hasty", hasty)
+        let limited = ["--tries", "2", "--retry-delay", "10ms", "--max-size", "\(bytes.count - 1)"]
+        _ = try await b.submit([origin.url("/b"), origin.url("/large")], as: "limited", limited)
+        let options = ["--burst", "--allow-net", "127.0.0.0/8", "--no-back-off", "-H", "X-Worker: 1"]
+        func work() async throws {
+            for worker in try await b.workers(1, options) {
+                #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
+            }
+        }
+        try await work()
+        #expect(try await b.queue.batches.status(of: "limited")?.counts[.tooLarge] == 1)
+        #expect(try await b.queue.batches.status(of: "hasty")?.counts[.downloaded] == 1)
+        func requests(_ path: String) -> [OriginRequest] { origin.requests.filter { $0.path == path } }
+        #expect(requests("/a").count == 1 && requests("/b").count == 2)
+        #expect(requests("/a").allSatisfy { $0.header("User-Agent") == "hasty/1" && $0.header("X-Worker") == "1" })
+        #expect(requests("/a").allSatisfy { $0.header("Referer") == "http://secret.test/" })
+        #expect(requests("/b").allSatisfy { $0.header("Referer") == nil && $0.header("X-Worker") == "1" })
+        // A header may be secret: its name is told, not its value.
+        let shown = try await b.coord(["status", "hasty", "--json"])
+        #expect(await shown.wait() == .exited(0))
+        #expect(shown.stdout.contains(#""requests":{"header":"Referer","user_agent":"hasty/1","tries":"1"}"#))
+        #expect(!shown.stdout.contains("secret.test"))
+        let retry = try await b.coord(["retry", "hasty", "--tries", "2", "--retry-delay", "10ms"])
+        #expect(await retry.wait() == .exited(0), "\(retry.stderr)")
+        try await work()
+        #expect(requests("/a").count == 3 && requests("/a").allSatisfy { $0.header("User-Agent") == "hasty/1" })
+        // A worker's maximum holds whatever a batch asks.
+        _ = try await b.submit([origin.url("/large")], as: "large", ["--max-size", "4GiB"])
+        for worker in try await b.workers(1, options + ["--max-size", "\(bytes.count - 1)"]) {
+            #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
+        }
+        #expect(try await b.queue.batches.status(of: "large")?.counts[.tooLarge] == 1)
     }
 
     @Test("Credentials by host, accepted types and a log of transfers")

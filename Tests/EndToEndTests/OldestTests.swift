@@ -23,7 +23,7 @@ struct OldestTests {
             origin.url("/a.png"), "http://two.test:\(port)/hangs.png", "http://three.test:\(port)/busy.png",
             "\(named)/first.png", "\(named)/second.png",
         ]
-        _ = try await b.submit(urls, as: "held")
+        _ = try await b.submit(urls, as: "held", ["--max-per-host", "1", "--timeout", "100s"])
         let before = try await oldest("held", b)
         #expect(before.text.contains("line 1  \(urls[0])  waiting in Redis"))
         #expect(
@@ -33,9 +33,8 @@ struct OldestTests {
             builtProduct("prefetch-worker"),
             [
                 "--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8",
-                "--max-per-host",
-                "1", "--resolve", "one.test:\(port):127.0.0.1", "--resolve", "two.test:\(port):127.0.0.1",
-                "--resolve", "three.test:\(port):127.0.0.1", "--lease", "3s", "--timeout", "100s",
+                "--resolve", "one.test:\(port):127.0.0.1", "--resolve", "two.test:\(port):127.0.0.1",
+                "--resolve", "three.test:\(port):127.0.0.1", "--lease", "3s",
             ], environment: RemoteBatch.clean)
         var text = ""
         var json = ""

@@ -80,9 +80,9 @@ struct PolitenessTests {
         bench.origin.route("/robots.txt", OriginResponse(body: Array("User-agent: *\nDisallow: /private/".utf8)))
         let rate = 200 << 10
         let count = 600 * 1024 / large.count + 1
-        try await bench.submit(count, "urls", ["--validate", "header"])
+        try await bench.submit(count, "urls", ["--validate", "header", "--robots"])
         let began = ContinuousClock.now
-        let workers = try await bench.workers(3, ["--limit-rate-of-queue", "200K", "--robots"])
+        let workers = try await bench.workers(3, ["--limit-rate-of-queue", "200K"])
         try await bench.expectAllThere(count, workers: workers)
         // A buffer of each may come before its pieces do.
         let least = Double(count * large.count - 3 * (64 << 10)) / Double(rate)
@@ -97,11 +97,11 @@ struct PolitenessTests {
         let urls = (0..<61).map { "http://\($0 % 2 == 0 ? "a" : "b").example.org:\(port)/\($0).png\n" }
         bench.folder.write(Array(urls.joined().utf8), to: "urls.txt")
         let words = ["submit", bench.folder.path("urls.txt"), "--name", "urls", "--job-size", "4", "--window", "all"]
-        try await bench.ran(words)
+        try await bench.ran(words + ["--rate-per-host", "20"])
         let places = ["a", "b"].flatMap { ["--resolve", "\($0).example.org:\(port):127.0.0.1"] }
         let began = ContinuousClock.now
         let workers = try await bench.workers(
-            4, places + ["--rate-per-host", "20", "--host-group", "example.org"])
+            4, places + ["--host-group", "example.org"])
         try await bench.expectAllThere(61, workers: workers)
         // Sixty pauses between them; without the group, or without the others' knowledge, it would be half as long or less.
         #expect(ContinuousClock.now - began >= .seconds(3))
@@ -117,8 +117,11 @@ struct PolitenessTests {
         let port = bench.origin.port
         bench.folder.write(
             Array((0..<64).map { "http://pictures.test:\(port)/\($0).png\n" }.joined().utf8), to: "urls.txt")
-        let words = ["submit", bench.folder.path("urls.txt"), "--name", "urls", "--job-size", "1", "--window", "all"]
-        let options = ["--resolve", "pictures.test:\(port):127.0.0.1", "--timeout", "100s"]
+        let words = [
+            "submit", bench.folder.path("urls.txt"), "--name", "urls", "--job-size", "1", "--window", "all",
+            "--timeout", "100s",
+        ]
+        let options = ["--resolve", "pictures.test:\(port):127.0.0.1"]
         let workers = try await bench.workers(3, options)
         try await until { try await bench.queue.workers.names().count == 3 }
         try await bench.ran(words)
@@ -151,17 +154,14 @@ struct PolitenessTests {
         return sum
     }
 
-    @Test(
-        "--max-per-host of a batch comes before that of the workers, for literal addresses too",
-        arguments: [false, true])
-    func limitOfBatch(ofWorkers: Bool) async throws {
+    @Test("--max-per-host of a batch holds over all workers, for literal addresses too")
+    func limitOfBatch() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)
         bench.origin.setFallback { _ in OriginResponse(fault: .stallBeforeHeader) }
-        let limit = ["--max-per-host", "2"]
-        let workers = try await bench.workers(
-            2, ["--timeout", "100s"] + (ofWorkers ? limit : ["--max-per-host", "9"]))
+        let workers = try await bench.workers(2)
         let list = bench.list(40)
-        try await bench.ran(["submit", list, "--job-size", "1", "--window", "all"] + (ofWorkers ? [] : limit))
+        let limits = ["--max-per-host", "2", "--timeout", "100s"]
+        try await bench.ran(["submit", list, "--job-size", "1", "--window", "all"] + limits)
         await bench.origin.waitForRequests(2)
         try await until { try await stalled(bench) == 2 }
         #expect(bench.origin.requestCount() == 2)

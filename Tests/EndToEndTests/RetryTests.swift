@@ -162,7 +162,7 @@ struct RetryTests {
             ["retry"] + at, exits: 75, says: "a is still running: 0 of 6 finished\nhint: retry when it is done")
         try await work()
         for index in 0..<4 { origin.route("/\(index)", png(index)) }
-        for words in [["-n", "2"], ["--manifest", "m"], ["--tries", "2"], ["--fail-over", "1"]] {
+        for words in [["-n", "2"], ["--manifest", "m"], ["--lease", "20s"], ["--fail-over", "1"]] {
             try await ran(["retry"] + words + at, exits: 64, says: "with --redis the workers are elsewhere")
         }
         let retry = try await ran(["retry", "a"] + at, says: "queued 6 URLs as a.2")

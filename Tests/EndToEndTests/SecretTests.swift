@@ -124,12 +124,12 @@ struct SecretTests {
             origin.url("/there.png"), closed.url("/5.png"), "http://127.0.0.1:6379/6.png",
         ]
         let place = ["--redis", "redis://127.0.0.1:\(port)"]
-        let submit = try await coord(["submit", list(urls), "--name", "b"] + place)
+        let submit = try await coord(["submit", list(urls), "--name", "b", "--tries", "1"] + place)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
         // As docker/compose.yaml starts its workers: the whole network of the stack is open, its Redis in it.
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"),
-            ["--burst", "--quiet", "--tries", "1", "--cache", folder.path("cache"), "--deny-net", "127.0.0.3"] + place,
+            ["--burst", "--quiet", "--cache", folder.path("cache"), "--deny-net", "127.0.0.3"] + place,
             environment: RemoteBatch.clean.merging(["PREFETCH_ALLOW_NET": "127.0.0.0/8"]) { $1 })
         #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
         let failures = try await coord(["failures", "b", "--json"] + place)

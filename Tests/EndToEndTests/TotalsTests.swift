@@ -18,7 +18,7 @@ struct TotalsTests {
         _ b: RemoteBatch, until isOver: Locked<Bool>, seed: UInt64
     ) async throws -> (kills: Int, stops: Int) {
         var random = SplitMix(seed)
-        let options = ["--lease", "2s", "--max-concurrent-downloads", "8", "--max-per-host", "0"]
+        let options = ["--lease", "2s", "--max-concurrent-downloads", "8"]
         var workers = try await b.workers(3, options)
         var stopped: (worker: ChildProcess, until: ContinuousClock.Instant)?
         var (kills, stops) = (0, 0)
@@ -77,7 +77,7 @@ struct TotalsTests {
             default: return "\(base)/\(index).png"
             }
         }
-        _ = try await b.submit(urls, as: "storm", ["--window", "all", "--keep-details", "500"])
+        _ = try await b.submit(urls, as: "storm", ["--window", "all", "--keep-details", "500", "--max-per-host", "0"])
         let watch = try await b.coord(["watch", "storm", "--json", "--from-start"])
         let seed = UInt64.random(in: 0..<1_000_000)
         let isOver = Locked(false)

@@ -23,7 +23,7 @@ struct VerifyTests {
             builtProduct("prefetch-worker"),
             [
                 "--redis", remote.redis.url, "--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8",
-                "--timeout", "2s", "--retry-delay", "50ms", "--connect-to", "demo.prefetch.example:80:\(address)",
+                "--connect-to", "demo.prefetch.example:80:\(address)",
                 "--connect-to", "closed.prefetch.example:80:127.0.0.1:1",
             ], environment: RemoteBatch.clean)
         var environment = RemoteBatch.clean

@@ -8,8 +8,10 @@ import WebImage
 @Suite("Open networks", .timeLimit(.minutes(1)))
 struct OpenNetworkTests {
     private func networks(_ words: [String], _ variable: String?) throws -> [CIDR] {
-        try FetchOptions.parse(words).addressPolicy(environment: variable.map { ["PREFETCH_ALLOW_NET": $0] } ?? [:])
-            .allow
+        try FetchOptions.parse(words).settings().addressPolicy(
+            environment: variable.map { ["PREFETCH_ALLOW_NET": $0] } ?? [:]
+        )
+        .allow
     }
 
     @Test("PREFETCH_ALLOW_NET opens networks beside --allow-net, between commas or blanks")
@@ -24,7 +26,7 @@ struct OpenNetworkTests {
 
     @Test("PREFETCH_DENY_NET closes networks beside --deny-net, and what is no network is named")
     func closed() throws {
-        let options = try FetchOptions.parse(["--deny-net", "10.0.0.5", "--deny-net", "[fd00::/8]:80"])
+        let options = try FetchOptions.parse(["--deny-net", "10.0.0.5", "--deny-net", "[fd00::/8]:80"]).settings()
         let given = ["10.0.0.5", "[fd00::/8]:80", "10.1.0.0/16:9090"]
         let policy = try options.addressPolicy(environment: ["PREFETCH_DENY_NET": "10.1.0.0/16:9090"])
         #expect(policy == AddressPolicy(deny: given.compactMap { CIDR($0) }))

@@ -42,47 +42,102 @@ struct ParsingTests {
         for text in ["", "%", "-1", "101%", "1.5", "x"] { #expect(AllowedSkips(argument: text) == nil) }
     }
 
-    @Test func aRunHandsItsFetchOptionsToItsWorkersUnchanged() throws {
+    @Test("A run hands its fetch options to its workers in one document, all of them, and none on a command line")
+    func inheritedSettings() throws {
+        let folder = TemporaryDirectory()
+        folder.write(Array("machine h login me password pw\n".utf8), to: "netrc")
         let words = [
             "--max-concurrent-downloads", "7", "--allow-net", "127.0.0.0/8", "--allow-net", "[::1]:80",
-            "--deny-net", "127.0.0.1:6379", "--header",
-            "A: b c",
-            "--resolve", "h:80:127.0.0.1", "--connect-to", "a:1:b:2", "--user-agent", "me", "--proxy", "http://p:1",
-            "--ca-file", "/ca", "--max-time", "1500ms", "--connect-timeout", "2s", "--timeout", "3s", "--tries", "4",
-            "--max-redirects", "1", "--max-size", "1MiB",
-            "--max-decode-memory", "3MiB", "--lease", "2s", "--drain-timeout", "5s",
-            "--cache-max-age", "7d", "--cache-max-size", "2GiB", "--cache-expire-by", "accessed", "--min-free", "1MB",
-            "--rate-per-host", "0.5", "--host-group", "example.org", "--host-failures", "3", "--host-patience", "4s",
-            "--no-back-off",
-            "--low-speed-limit", "5", "--low-speed-time", "3s", "--retry-on", "dns,404", "--no-resume",
-            "--accept-status", "200-299,404", "--accept-type", "image/*", "--netrc", "/n", "--user", "a:b", "--auth",
-            "digest", "--auth-host", "h", "--cert", "/c", "--key", "/k", "--ipv4", "--http1", "--download-order",
-            "lifo",
-            "--header-rule", "h=A: b", "--transfer-log", "/t", "--retry-delay", "2s", "--max-retry-after", "3s",
-            "--max-try-time", "4s",
-            "--robots", "--respect-x-robots-tag", "--limit-rate", "1MB",
+            "--deny-net", "127.0.0.1:6379", "--header", "A: b c", "--resolve", "h:80:127.0.0.1", "--connect-to",
+            "a:1:b:2", "--proxy", "http://p:1", "--ca-file", "/ca", "--max-decode-memory", "3MiB", "--lease", "2s",
+            "--drain-timeout", "5s", "--cache-max-age", "7d", "--cache-max-size", "2GiB", "--cache-expire-by",
+            "accessed", "--min-free", "1MB", "--host-group", "example.org", "--host-failures", "3", "--host-patience",
+            "4s", "--no-back-off", "--netrc", folder.path("netrc"), "--user", "a:b", "--auth", "digest", "--auth-host",
+            "h", "--cert", "/c", "--key", "/k", "--ipv4", "--http1", "--download-order", "lifo", "--header-rule",
+            "h=A: b", "--transfer-log", "/t", "--limit-rate", "1MB", "--cache-mode", "0770", "--strict-cache",
+            "--plain-files", "--read-only-cache", "/r",
         ]
-        let options = try FetchOptions.parse(words)
-        let again = try FetchOptions.parse(options.arguments)
-        #expect(again.arguments == options.arguments)
-        // What may be a secret is on no command line.
-        let secret: Set = ["--header", "--header-rule", "--user", "--auth-host", "--proxy"]
-        #expect(
-            Set(options.arguments.filter { $0.hasPrefix("--") }).union(secret)
-                == Set(words.filter { $0.hasPrefix("--") }))
-        #expect(secret.isDisjoint(with: options.arguments))
-        let document = try InheritedDocument(try options.secrets().encoded)
-        for _ in 0..<2 {
-            let inherited = try FetchOptions.parse(["--inherited-settings", String(dup(document.descriptor))])
-            let secrets = try inherited.secrets()
-            #expect(secrets.headers == ["A: b c"] && secrets.headerRules == ["h=A: b"])
-            #expect(
-                secrets.user == "a:b" && secrets.authHosts == ["h"] && secrets.bearer == nil
-                    && secrets.proxy == "http://p:1")
+        let settings = try FetchOptions.parse(words).settings()
+        // Every member but the token, which excludes the name and password, differs from its default.
+        let (given, usual) = (Mirror(reflecting: settings).children, Mirror(reflecting: FetchSettings()).children)
+        for (one, other) in zip(given, usual) where one.label != "bearer" {
+            #expect("\(one.value)" != "\(other.value)", "\(one.label ?? "")")
         }
-        #expect(throws: PrefetchError.self) { try FetchOptions.parse(["--inherited-settings", "1"]).secrets() }
-        let worker = try WorkerCommand.parse(["--redis", "unix:///s", "--cache", "c"] + options.arguments)
-        #expect(worker.fetch.arguments == options.arguments)
+        let document = try InheritedDocument(settings.encoded)
+        for _ in 0..<2 {
+            let words = ["--inherited-settings", String(dup(document.descriptor))]
+            #expect(try FetchOptions.parse(words).settings() == settings)
+        }
+        #expect(throws: PrefetchError.self) { try FetchOptions.parse(["--inherited-settings", "1"]).settings() }
+        #expect(settings.share(of: 3).limitRate == 333_333)
+    }
+
+    @Test("What a batch asks of requests is in its record, reaches the downloader, and is told where it differs")
+    func requestSettings() throws {
+        let words = [
+            "--user-agent", "me", "--max-time", "1500ms", "--connect-timeout", "2s", "--timeout", "3s", "--tries", "4",
+            "--max-redirects", "1", "--max-size", "1MiB", "--rate-per-host", "0.5", "--low-speed-limit", "5",
+            "--low-speed-time", "6s", "--retry-on", "dns,404", "--no-resume", "--accept-status", "200-299,404",
+            "--accept-type", "image/*", "--retry-delay", "40s", "--max-retry-after", "5m", "--max-try-time", "4s",
+            "--robots", "--respect-x-robots-tag", "--max-per-host", "9",
+        ]
+        var options = try BatchArguments.parse(words).options
+        options.requests.headers = ["Referer: http://h/", "Accept:"]
+        #expect(BatchOptions(encoded: options.encoded) == options)
+        let differences = options.differences(from: BatchOptions())
+        let flags = Set(words.filter { $0.hasPrefix("--") }).union(["--header"])
+        #expect(Set(differences.compactMap { $0.split(separator: " ").first.map(String.init) }) == flags)
+        #expect(differences.contains("--timeout 3s, was not given") && !"\(differences)".contains("http://h/"))
+        let table = Set(RequestSettings.table.map(\.flag))
+        #expect(table == flags.union(["--contact"]))
+        var downloads = ImageDownloader.Configuration()
+        options.requests.apply(to: &downloads, mostBytes: 4 << 30)
+        try downloads.validate()
+        #expect(
+            downloads.headers.map(\.name) == ["User-Agent", "Referer"]
+                && downloads.headers.map(\.value) == ["me", "http://h/"])
+        #expect(downloads.connectTimeout == 2 && downloads.downloadTimeout == 3 && downloads.maxTime == 4)
+        #expect(downloads.maxTotalTime == 1.5 && downloads.maxSlowTime == nil && downloads.maxAttempts == 4)
+        #expect(downloads.maxRedirects == 1 && downloads.maxBodyBytes == 1 << 20)
+        #expect(downloads.lowSpeedLimit == 5 && downloads.lowSpeedTime == 6)
+        #expect(downloads.retriedErrors == [.dns] && downloads.retriedStatusCodes == [404])
+        #expect(downloads.resumeFrom == nil && downloads.acceptableStatusCodes == [200...299, 404...404])
+        #expect(downloads.acceptableContentTypes == ["image/*"] && downloads.asksRobots && downloads.respectsRobotsTag)
+        #expect(downloads.retryBaseDelay == 40 && downloads.retryMaxDelay == 40 && downloads.maxRetryAfter == 300)
+        #expect(downloads.hosts.requestsPerSecond == 0.5 && downloads.maxConnectionsPerHost == 9)
+        // A worker's maximum.
+        options.requests.apply(to: &downloads, mostBytes: 1000)
+        #expect(downloads.maxBodyBytes == 1000)
+        // What is not given stays, what is given replaces.
+        let patient = try RequestArguments.parse(["--timeout", "60s"]).settings
+        let merged = options.requests.overridden(by: patient)
+        #expect(merged.timeout == 60 && merged.tries == 4 && merged.headers == options.requests.headers)
+        var none = RequestSettings()
+        none.maxTime = 0
+        none.maxPerHost = 0
+        none.apply(to: &downloads, mostBytes: 1000)
+        #expect(downloads.maxTotalTime == nil && downloads.maxSlowTime == nil && downloads.maxConnectionsPerHost == nil)
+        let known = try RequestArguments.parse(["--contact", "me@example.org"]).settings
+        known.apply(to: &downloads, mostBytes: 1000)
+        #expect(downloads.value(forHTTPHeaderField: "User-Agent") == "prefetch/0.1.0 (+me@example.org)")
+    }
+
+    @Test("Whatever stands in a batch's record, its settings are in their ranges")
+    func boundedSettings() throws {
+        let encoded = """
+            {"requests":{"headers":["A: b\\r\\nB: c","no colon","C: d"],"userAgent":"x\\u0000","contact":"a b","connectTimeout":-1,
+            "timeout":1e300,"maxTime":-5,"maxTryTime":0,"lowSpeedLimit":-1,"lowSpeedTime":0,"tries":1000000,"retryOn":["dns","ftp","999"],
+            "retryDelay":-1,"maxRetryAfter":1e12,"maxRedirects":99,"maxSize":9223372036854775807,"acceptStatus":["1-2","404","x"],
+            "maxPerHost":-7,"ratePerHost":0}}
+            """
+        let settings = BatchOptions(encoded: encoded).requests
+        #expect(settings.headers == ["C: d"] && settings.userAgent == nil && settings.contact == nil)
+        #expect(settings.connectTimeout == 0.001 && settings.timeout == 86_400 && settings.maxTime == 0)
+        #expect(settings.tries == 100 && settings.retryOn == ["dns"] && settings.maxRedirects == 50)
+        #expect(settings.maxSize == 4 << 30 && settings.acceptStatus == ["404"] && settings.maxPerHost == 0)
+        var downloads = ImageDownloader.Configuration()
+        settings.apply(to: &downloads, mostBytes: 4 << 30)
+        try downloads.validate()
     }
 
     @Test(arguments: [
@@ -118,47 +173,28 @@ struct ParsingTests {
         #expect(BatchOptions(encoded: #"{"options":["later","refreshCached"]}"#).options == .refreshCached)
     }
 
-    @Test func requestOptionsReachTheDownloader() throws {
+    @Test func serverOptionsReachTheDownloader() throws {
         let folder = TemporaryDirectory()
         folder.write(Array("machine h login me password pw\n".utf8), to: "netrc")
         folder.write(Array("secret\nrest\n".utf8), to: "token")
-        let options = try FetchOptions.parse([
+        let downloads = try FetchOptions.parse([
             "--netrc", folder.path("netrc"), "--bearer", "@\(folder.path("token"))", "--auth-host", "B.test",
-            "--retry-on", "dns,404", "--no-resume", "--accept-status", "200-204,404", "--accept-type",
-            "image/png,image/gif",
-            "--header-rule", "h=A: b", "--header-rule", "h=User-Agent:", "--max-time", "5s", "--ipv6", "--http1",
-            "--low-speed-limit", "0", "--proxy", "socks5h://127.0.0.1:1", "--retry-delay", "40s", "--max-retry-after",
-            "5m", "--max-try-time", "2s",
-        ])
-        let downloads = try options.downloads(HostLimitOption.parse([]))
+            "--header-rule", "h=A: b", "--header-rule", "h=User-Agent:", "--ipv6", "--http1", "--proxy",
+            "socks5h://127.0.0.1:1",
+        ]).settings().downloads()
         #expect(
             downloads.credentials == [
                 Credential(user: "me", password: "pw", hosts: ["h"]), Credential(bearer: "secret", hosts: ["b.test"]),
             ])
-        #expect(downloads.retriedErrors == [.dns] && downloads.retriedStatusCodes == [404])
-        #expect(downloads.resumeFrom == nil && downloads.acceptableStatusCodes == [200...204, 404...404])
-        #expect(downloads.acceptableContentTypes == ["image/png", "image/gif"])
-        #expect(
-            downloads.maxTime == 2 && downloads.maxTotalTime == 5 && downloads.ipVersion == .v6 && !downloads.usesHTTP2)
-        #expect(downloads.maxSlowTime == nil)
-        let unlimited = try FetchOptions.parse(["--max-time", "0"]).downloads(HostLimitOption.parse([]))
-        #expect(unlimited.maxTotalTime == nil && unlimited.maxSlowTime == nil)
-        let known = try FetchOptions.parse(["--contact", "me@example.org"]).downloads(HostLimitOption.parse([]))
-        #expect(known.value(forHTTPHeaderField: "User-Agent") == "prefetch/0.1.0 (+me@example.org)")
-        for contact in ["me", "", "https://h/a b", "https://h/)(", "https://h/\u{202E}"] {
-            #expect(throws: (any Error).self) { try FetchOptions.parse(["--contact", contact]) }
-        }
-        let plain = try FetchOptions.parse([]).downloads(HostLimitOption.parse([]))
-        #expect(plain.maxTotalTime == nil && plain.maxSlowTime == 60 && plain.slowSpeed == 65_536)
-        #expect(downloads.lowSpeedLimit == 0 && downloads.proxy == "socks5h://127.0.0.1:1")
-        #expect(downloads.retryBaseDelay == 40 && downloads.retryMaxDelay == 40 && downloads.maxRetryAfter == 300)
+        #expect(downloads.ipVersion == .v6 && !downloads.usesHTTP2 && downloads.proxy == "socks5h://127.0.0.1:1")
         let filter = try #require(downloads.headersFilter)
         let agent = HTTPHeader("User-Agent", "x")
         #expect(filter("http://H/a", [agent]) == [HTTPHeader("A", "b")])
         #expect(filter("http://other/a", [agent]) == [agent])
-        #expect(throws: PrefetchError.self) {
-            try FetchOptions.parse(["--netrc", folder.path("none")]).downloads(HostLimitOption.parse([]))
-        }
+        let plain = try FetchSettings().downloads(environment: [:])
+        #expect(plain.maxTotalTime == nil && plain.maxSlowTime == 60 && plain.slowSpeed == 65_536)
+        #expect(plain.maxConnectionsPerHost == 6 && !plain.limitsOpenedAddresses && plain.maxBodyBytes == 64 << 20)
+        #expect(throws: PrefetchError.self) { try FetchOptions.parse(["--netrc", folder.path("none")]).settings() }
     }
 
     @Test func aBatchMayEndEarly() throws {
@@ -169,17 +205,27 @@ struct ParsingTests {
     }
 
     @Test(arguments: [
-        ["--allow-net", "10.0.0.0/33"], ["--deny-net", "redis"], ["--header", "novalue"], ["--tries", "0"],
+        ["--allow-net", "10.0.0.0/33"], ["--deny-net", "redis"], ["--header", "novalue"],
         ["--max-concurrent-downloads", "0"],
-        ["--lease", "500ms"], ["--max-size", "0"], ["--cache-max-size", "0"], ["--cache-max-age", "-1"],
-        ["--min-free", "x"], ["--cache-expire-by", "size"], ["--low-speed-limit", "-1"], ["--retry-on", "dns,ftp"],
-        ["--retry-on", "200"], ["--retry-delay", "-1"], ["--max-retry-after", "x"],
-        ["--accept-status", "99"], ["--accept-status", "300-200"], ["--accept-status", "a"],
+        ["--lease", "500ms"], ["--cache-max-size", "0"], ["--cache-max-age", "-1"],
+        ["--min-free", "x"], ["--cache-expire-by", "size"],
         ["--auth", "bearer"], ["--user", "a:b", "--bearer", "t"], ["--auth-host", "h"], ["--key", "/k"],
         ["--ipv4", "--ipv6"], ["--download-order", "random"], ["--header-rule", "A: b"], ["--header-rule", "h=A"],
     ])
     func aFetchOptionThatMakesNoSenseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try FetchOptions.parse(words) }
+    }
+
+    @Test(arguments: [
+        ["--tries", "0"], ["--max-size", "0"], ["--max-size", "5GiB"], ["--low-speed-limit", "-1"],
+        ["--retry-on", "dns,ftp"], ["--retry-on", "200"], ["--retry-delay", "-1"], ["--max-retry-after", "x"],
+        ["--accept-status", "99"], ["--accept-status", "300-200"], ["--accept-status", "a"], ["--timeout", "0"],
+        ["--connect-timeout", "2d"], ["--max-per-host", "-1"], ["--rate-per-host", "0"], ["--contact", "me"],
+        ["--contact", ""], ["--contact", "https://h/a b"], ["--contact", "https://h/)("],
+        ["--contact", "https://h/\u{202E}"], ["--contact", "a@b", "--user-agent", "c"], ["--user-agent", "a\nb"],
+    ])
+    func aRequestOptionThatMakesNoSenseIsRefused(words: [String]) {
+        #expect(throws: (any Error).self) { try RequestArguments.parse(words) }
     }
 
     @Test("@FILE stands for the lines of a file, and a line that cannot be used is named by its number, not its text")
@@ -193,18 +239,18 @@ struct ParsingTests {
             "-H", "A: 1", "-H", "@\(folder.path("headers"))", "--header-rule", "@\(folder.path("rules"))", "--user",
             "@\(folder.path("user"))", "--proxy", "@\(folder.path("proxy"))",
         ])
-        let secrets = try options.secrets()
+        let secrets = try options.settings()
         #expect(secrets.headers == ["A: 1", "X-Api-Key: k1", "Private-Token: t"])
         #expect(secrets.headerRules == ["h=X-Own: 1", "g=X-Own: 2"])
         #expect(secrets.user == "me:secret" && secrets.proxy == "http://u:p@10.0.0.1:3128")
-        let downloads = try options.downloads(HostLimitOption.parse([]))
+        let downloads = try secrets.downloads()
         #expect(downloads.value(forHTTPHeaderField: "private-token") == "t")
         #expect(downloads.credentials == [Credential(user: "me", password: "secret")])
         #expect(downloads.proxy == "http://u:p@10.0.0.1:3128")
         folder.write(Array("A: 1\nSECRET\n".utf8), to: "bad")
         for (option, file) in [("--header", "bad"), ("--header-rule", "bad"), ("--user", "none")] {
             let error = #expect(throws: PrefetchError.self) {
-                try FetchOptions.parse([option, "@\(folder.path(file))"]).secrets()
+                try FetchOptions.parse([option, "@\(folder.path(file))"]).settings()
             }
             #expect(error?.kind == .configuration && error?.message.contains(folder.path(file)) == true)
             #expect(error?.message.contains("SECRET") == false)

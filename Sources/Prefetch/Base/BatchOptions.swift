@@ -27,10 +27,8 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     /// `sd3` where the batch behaves as SDWebImage 3 did, "" (the default) otherwise. Workers go by ``blacklist`` = `sd3` and
     /// ``blacklistTTL`` = 0, which stand beside it; whoever tells of the batch's end goes by ``completesWhenCancelled``.
     public var compat = ""
-
-    /// Transfers at once to one host, all workers of the queue and all its batches counted; 0: no limit; nil (the default): as each worker
-    /// was started, which is 6. Where transfers of several batches wait for a host, the lowest of their limits holds.
-    public var maxPerHost: Int?
+    /// How its requests are made.
+    public var requests = RequestSettings()
 
     /// The defaults.
     public init() {}
@@ -72,13 +70,13 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         cacheKey = read.cacheKey ?? cacheKey
         options = read.options ?? options
         compat = read.compat ?? compat
-        maxPerHost = read.maxPerHost.map { max(0, $0) }
+        requests = (read.requests ?? requests).bounded
     }
 
     private struct Partial: Decodable {
         var validate, unverifiable, digest, durability, blacklist, cacheKey, compat: String?
         var blacklistTTL: Double?
-        var maxPerHost: Int?
+        var requests: RequestSettings?
         var retryFailed, fromCacheOnly: Bool?
         var options: WebImageOptions?
     }
@@ -113,10 +111,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
             names += options.subtracting(other.options).names.map { "option \($0)" }
             names += other.options.subtracting(options).names.map { "no option \($0)" }
         }
-        if maxPerHost != other.maxPerHost {
-            func text(_ limit: Int?) -> String { limit.map { String($0) } ?? "not given" }
-            names.append("--max-per-host \(text(maxPerHost)), was \(text(other.maxPerHost))")
-        }
+        names += requests.differences(from: other.requests)
         if compat != other.compat { names.append(compat.isEmpty ? "no --compat" : "--compat \(compat)") }
         return names
     }

@@ -46,11 +46,11 @@ package struct QueueBatches: Sendable {
     /// Makes the next batch of what was skipped of one that is over, with its list and settings and `retryFailed`; OPEN links the two.
     ///
     /// * `root`: the first batch of the chain, whose id it continues with `.2`, `.3` …
-    /// * `maxPerHost`: as ``BatchOptions/maxPerHost``; nil: as before.
+    /// * `requests`: how requests are made otherwise than before.
     /// * `nonce`: any text that no other call uses; with the same one the call may be repeated.
     /// Returns its id; nil where the batch runs, is gone, or has a retry meanwhile.
     package func retry(
-        of status: BatchStatus, root: String, host: String, maxPerHost: Int? = nil, nonce: String
+        of status: BatchStatus, root: String, host: String, requests: RequestSettings = RequestSettings(), nonce: String
     ) async throws(RedisError) -> String? {
         let names = ["order", "priority", "keep"]
         let values =
@@ -59,7 +59,7 @@ package struct QueueBatches: Sendable {
             ])[0].get().array ?? []
         var options = status.options
         options.retryFailed = true
-        options.maxPerHost = maxPerHost ?? options.maxPerHost
+        options.requests = options.requests.overridden(by: requests)
         var fields = [
             ("total", String(status.counts.skipped)), ("list", status.listPath), ("hash", status.listHash),
             ("options", options.encoded), ("details", String(status.keepDetails)), ("host", host),

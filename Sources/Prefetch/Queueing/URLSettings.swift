@@ -14,8 +14,6 @@ package final class URLSettings: Sendable, Equatable {
     /// All of it in one line of JSON, the same for the same settings.
     package let text: String
 
-    /// The most headers one URL may have of its own, and the most bytes of their names and values.
-    static let mostHeaders = 64, mostHeaderBytes = 16 << 10
     /// The longest ``text``, in bytes: what a line of a list can ask for, with room for how it is written.
     private static let longest = 128 << 10
 
@@ -50,8 +48,8 @@ package final class URLSettings: Sendable, Equatable {
 
     /// Whether a URL may have these headers of its own.
     static func mayHave(_ headers: [String: String]) -> Bool {
-        headers.count <= mostHeaders
-            && headers.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count } <= mostHeaderBytes
+        headers.count <= RequestSettings.mostHeaders
+            && headers.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count } <= RequestSettings.mostHeaderBytes
     }
 
     private struct Fields: Codable {

@@ -31,6 +31,8 @@ final class BatchContext: Sendable {
     let options: BatchOptions
     /// What each of its loads does differently.
     let loadOptions: WebImageOptions
+    /// How its requests are made; nil: as those of every other.
+    let profile: RequestProfile?
     let keepDetails: Int
     let policy: FailedURLPolicy
     let keyRule: CacheKeyRule
@@ -38,7 +40,8 @@ final class BatchContext: Sendable {
     let over = Latch()
     private let state = Locked(State())
 
-    init(_ status: BatchStatus) {
+    init(_ status: BatchStatus, profile: RequestProfile?) {
+        self.profile = profile
         batch = status.identity
         created = status.created
         options = status.options

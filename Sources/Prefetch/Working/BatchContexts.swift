@@ -10,12 +10,19 @@ final class BatchContexts: Sendable {
     private let redis: PersistentQueue
     private let keeper: CacheKeeper
     private let pool: ThreadPool
+    private let downloader: ImageDownloader
+    private let mostBytes: Int
     private let contexts = Locked<[BatchIdentity: BatchContext]>([:])
 
-    init(_ redis: PersistentQueue, keeper: CacheKeeper, pool: ThreadPool) {
+    /// * `mostBytes`: the largest image that is taken.
+    init(
+        _ redis: PersistentQueue, keeper: CacheKeeper, pool: ThreadPool, downloader: ImageDownloader, mostBytes: Int
+    ) {
         self.redis = redis
         self.keeper = keeper
         self.pool = pool
+        self.downloader = downloader
+        self.mostBytes = mostBytes
     }
 
     /// What is known of a batch without asking.
@@ -36,13 +43,21 @@ final class BatchContexts: Sendable {
         }
         guard let status, let status, status.nonce == batch.nonce else { return nil }
         await protect(status, asked: asked)
+        let profile = await profile(of: status.options.requests)
         return contexts.withLock { contexts in
             if let known = contexts[batch], !known.over.isOpen { return known }
-            let context = BatchContext(status)
+            let context = BatchContext(status, profile: profile)
             if status.state != .running { context.over.open() }
             contexts[batch] = context
             return context
         }
+    }
+
+    /// How the requests of a batch are made; nil: as those of every other.
+    private nonisolated(nonsending) func profile(of settings: RequestSettings) async -> RequestProfile? {
+        guard settings != RequestSettings() else { return nil }
+        // Every value is in its range, so the downloader takes them all.
+        return try? await downloader.profile { [mostBytes] in settings.apply(to: &$0, mostBytes: mostBytes) }
     }
 
     /// A batch has ended: what is under way of it ends.

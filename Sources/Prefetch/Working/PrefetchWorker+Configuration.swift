@@ -16,6 +16,8 @@ extension PrefetchWorker {
         public var drainTimeout: Double = 25
         /// The least an image is checked, whatever its batch asks.
         public var minimumLevel = ValidationLevel.none
+        /// Bytes of the largest image it takes, whatever its batch asks; 4 GiB by default, which is also the most there is.
+        public var maxImageBytes = 4 << 30
         /// What the cache may hold; nothing is removed by default.
         public var cacheLimits = CacheLimits()
         /// Bytes of images a second that all workers of the queue may take together, each what it needs of them; nil (no limit) by default.

@@ -118,7 +118,7 @@ struct URLRun: Sendable {
         request.isDurable = batch.options.durability == "file"
         request.options = batch.loadOptions
         request.cookies = batch.cookies
-        request.maxConnectionsPerHost = batch.options.maxPerHost
+        request.profile = batch.profile
         request.wantsPath = false
         entry.settings?.apply(to: &request)
         request.permit = job.permit

@@ -35,7 +35,9 @@ final class WorkerContext: Sendable {
         keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)
         jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads, history: configuration.history)
         slots = URLSlots(limit: URLSlots.limit(of: configuration.maxConcurrentDownloads))
-        batches = BatchContexts(redis, keeper: keeper, pool: manager.pool)
+        batches = BatchContexts(
+            redis, keeper: keeper, pool: manager.pool, downloader: manager.downloader,
+            mostBytes: configuration.maxImageBytes)
         registration = Registration(configuration, redis: redis, shutdown: shutdown)
     }
 

@@ -19,8 +19,8 @@ struct BatchRetry: Sendable {
     let name: String?
     /// Where its list is now, if not where it was read.
     let listPath: String?
-    /// Transfers to one host; nil: as before.
-    var maxPerHost: Int?
+    /// How requests are made otherwise than before.
+    var requests = RequestSettings()
 
     /// Takes up the newest batch of the chain.
     /// * `joinsRunning`: a retry that runs is worked on; otherwise only one that is not fed to its end is gone on with.
@@ -33,10 +33,12 @@ struct BatchRetry: Sendable {
             if newest.state == .running {
                 guard chain.batches.count > 1, joinsRunning || !newest.isSealed else { throw Self.runs(newest) }
                 Console.note(BatchText.continuing(newest))
-                if let maxPerHost, maxPerHost != newest.options.maxPerHost {
-                    let limit =
-                        newest.options.maxPerHost.map { "its --max-per-host \($0)" } ?? "the workers' limit per host"
-                    Console.note("note: \(TerminalText.escaped(newest.id)) was begun before, and keeps \(limit)")
+                let kept = newest.options.requests.differences(from: newest.options.requests.overridden(by: requests))
+                if !kept.isEmpty {
+                    let settings = TerminalText.escaped(kept.joined(separator: "; "))
+                    Console.note(
+                        "note: \(TerminalText.escaped(newest.id)) was begun before, and keeps its settings (\(settings))"
+                    )
                 }
                 return .batch(opened(newest.id, parent: chain.batches[chain.batches.count - 2], isFed: newest.isSealed))
             }
@@ -47,7 +49,7 @@ struct BatchRetry: Sendable {
             let made: String?
             do throws(RedisError) {
                 made = try await queue.batches.retry(
-                    of: newest, root: chain.root.id, host: ThisHost.name, maxPerHost: maxPerHost,
+                    of: newest, root: chain.root.id, host: ThisHost.name, requests: requests,
                     nonce: UUID().uuidString)
             } catch {
                 throw PrefetchError(error)

@@ -20,10 +20,10 @@ struct BatchRun: Sendable {
 
     /// A run of a list.
     init(
-        command: RunCommand, list: URLList, workerCount: Int,
+        command: RunCommand, list: URLList, fetch: FetchSettings, workerCount: Int,
         report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)? = nil
     ) throws(PrefetchError) {
-        settings = try command.settings(workers: workerCount)
+        settings = try command.settings(fetch, workers: workerCount)
         source = .list(list, command.batch, cache: command.cache)
         self.report = report
     }
@@ -69,14 +69,13 @@ struct BatchRun: Sendable {
             _ = try await batch.feed({ _ in })
             return try await finish(queue, id, stop)
         }
-        let secrets = try settings.fetch.secrets()
-        let document = try secrets.isEmpty ? nil : InheritedDocument(secrets.encoded)
+        let document = try InheritedDocument(settings.fetch.share(of: settings.workers).encoded)
         defer { withExtendedLifetime(document) {} }
         let output = WorkerOutput(isNeeded: settings.progress == .tty || settings.progress == .json)
         let supervisor = WorkerSupervisor(
             WorkerSupervisor.Configuration(
-                arguments: { arguments(session, worker: $0) }, workers: settings.workers,
-                output: output?.descriptor ?? STDERR_FILENO, inherited: document?.descriptor),
+                arguments: { _ in arguments(session) }, workers: settings.workers,
+                output: output?.descriptor ?? STDERR_FILENO, inherited: document.descriptor),
             progress: { (try? await queue.batches.status(of: id))??.counts.finished ?? 0 },
             onDeath: { pid, end in
                 Console.note(
@@ -190,7 +189,7 @@ struct BatchRun: Sendable {
 
     private func drain(_ supervisor: WorkerSupervisor, _ stop: StopRequest) async {
         Console.note(
-            "finishing what is in flight, \(Int(settings.fetch.drainTimeout.seconds)) s at most; Ctrl-C again stops now, "
+            "finishing what is in flight, \(Int(settings.fetch.drainTimeout)) s at most; Ctrl-C again stops now, "
                 + "nothing is lost")
         await withTaskGroup(of: Void.self) { race in
             race.addTask { await supervisor.drain() }
@@ -221,17 +220,12 @@ struct BatchRun: Sendable {
         }
     }
 
-    private func arguments(_ session: Session, worker index: Int) -> [String] {
+    private func arguments(_ session: Session) -> [String] {
         var words = ["--redis", session.redis.redactedURL, "--cache", settings.cache, "--quiet"]
         if settings.queue != "default" { words += ["--queue", settings.queue] }
         if settings.showsSecrets { words.append("--show-secrets") }
         if let history = settings.history { words += ["--history", history] }
-        var fetch = settings.fetch
-        if let limit = fetch.politeness.limitRate {
-            // Each worker's share.
-            fetch.politeness.limitRate = ByteSize(bytes: max(1024, limit.bytes / settings.workers))
-        }
-        return words + fetch.arguments
+        return words
     }
 }
 
@@ -292,7 +286,7 @@ extension BatchRun {
                     do throws(PrefetchError) {
                         try await BatchOutput(
                             queue: queue, cache: settings.cache,
-                            readOnly: settings.fetch.cacheLimits.readOnly.directories, listPath: listPath
+                            readOnly: settings.fetch.readOnlyCaches, listPath: listPath
                         ).write(id, to: target)
                         return nil
                     } catch {
@@ -321,7 +315,7 @@ extension BatchRun {
 
     /// The `export` that writes a target.
     private func command(_ id: String, _ target: BatchOutput.Target) -> String {
-        "\(Shell.program) export \(TerminalText.escaped(id)) \(settings.location)\(settings.fetch.cacheLimits.readOnly.words) \(target.words)"
+        "\(Shell.program) export \(TerminalText.escaped(id)) \(settings.location)\(ReadOnlyCacheOptions.words(settings.fetch.readOnlyCaches)) \(target.words)"
     }
 
     /// Three commands that work as printed.
@@ -331,7 +325,7 @@ extension BatchRun {
         let rule = status.options.cacheKey == "url" ? "" : " --cache-key \(Shell.quoted(status.options.cacheKey))"
         return [
             "where the files are:  ls -R \(folder)",
-            "URL -> path:          \(Shell.program) cache path URL \(cache)\(rule)\(settings.fetch.cacheLimits.readOnly.words)",
+            "URL -> path:          \(Shell.program) cache path URL \(cache)\(rule)\(ReadOnlyCacheOptions.words(settings.fetch.readOnlyCaches))",
             status.counts.skipped > 0
                 ? "what was skipped:     \(Shell.program) failures \(TerminalText.escaped(status.id)) \(settings.location)"
                 : "check every file:     \(Shell.program) cache verify \(cache)",

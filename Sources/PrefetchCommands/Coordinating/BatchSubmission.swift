@@ -8,19 +8,22 @@ struct BatchSubmission: Sendable {
     let queue: PrefetchQueue
     let list: URLList
     let arguments: BatchArguments
+    /// `Name: value` each, in the batch's record.
+    var headers: [String] = []
     /// The folder in which hits are looked for while the list is queued, where that is asked.
     var cache: String?
 
     /// A new batch of the list; tells which batch it has ended where it takes a slot.
     /// - Throws: `configuration` where `--name` names a batch that exists.
     func open(slot: String? = nil) async throws(PrefetchError) -> String {
-        try await Self.open(Self.batch(list, arguments), slot: slot, in: queue)
+        try await Self.open(Self.batch(list, arguments, headers: headers), slot: slot, in: queue)
     }
 
     /// What is asked for a list, or for a batch that will have some.
-    static func batch(_ list: URLList?, _ arguments: BatchArguments) -> NewBatch {
+    static func batch(_ list: URLList?, _ arguments: BatchArguments, headers: [String] = []) -> NewBatch {
         var batch = NewBatch(list: list)
         batch.options = arguments.options
+        if !headers.isEmpty { batch.options.requests.headers = headers }
         batch.order = arguments.order
         batch.priority = arguments.priority
         batch.keep = Int(arguments.keep.seconds)

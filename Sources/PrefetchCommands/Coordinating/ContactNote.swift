@@ -4,8 +4,10 @@ internal import WebImage
 /// Whether a list asks servers of others who are not told whom to write to.
 enum ContactNote {
     /// The note; nil where a contact or a User-Agent is given, or the first lines are all of hosts that nobody else has.
-    static func line(for list: URLList, _ fetch: FetchOptions) async throws(PrefetchError) -> String? {
-        guard fetch.contact == nil, fetch.userAgent == nil else { return nil }
+    static func line(
+        for list: URLList, _ requests: RequestSettings, _ fetch: FetchSettings
+    ) async throws(PrefetchError) -> String? {
+        guard requests.contact == nil, requests.userAgent == nil else { return nil }
         let named = (fetch.resolve + fetch.connectTo).compactMap { $0.split(separator: ":").first.map(String.init) }
         var found: String?
         var looked = 0

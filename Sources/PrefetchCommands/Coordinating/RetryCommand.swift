@@ -30,8 +30,6 @@ struct RetryCommand: AsyncParsableCommand {
     @Option(name: [.customShort("n"), .long], help: "Worker processes; by default one a core, at most 4.")
     var workers: Int?
 
-    @OptionGroup var hosts: HostLimitOption
-
     @Option(help: "Skipped URLs that still mean success: N or N%.")
     var failOver: AllowedSkips?
 
@@ -53,6 +51,7 @@ struct RetryCommand: AsyncParsableCommand {
     @OptionGroup(title: "Progress") var progress: ProgressArguments
     @OptionGroup(title: "Secrets") var secrets: SecretOptions
     @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Request options") var requests: RequestArguments
     @OptionGroup(title: "Fetch options") var fetch: FetchOptions
 
     func validate() throws {
@@ -83,6 +82,7 @@ struct RetryCommand: AsyncParsableCommand {
             }
             let outputs = try RunCommand.outputs(manifest: manifest, out: out)
             for target in outputs { try target.check() }
+            let fetch = try fetch.settings()
             for warning in try CacheOpening.forWriting(folder, fetch.prepareCache()).warnings {
                 Console.note("warning: \(warning)")
             }
@@ -93,7 +93,7 @@ struct RetryCommand: AsyncParsableCommand {
                 progress: progress.mode(isQuiet: quiet), isColoured: progress.isColoured, fetch: fetch,
                 outputs: outputs, showsSecrets: secrets.showSecrets)
             try await BatchRun(
-                settings: settings, source: .skipped(of: batch, list: list, maxPerHost: hosts.maxPerHost)
+                settings: settings, source: .skipped(of: batch, list: list, requests: requests.settings)
             ).run()
         }
     }
@@ -104,7 +104,7 @@ struct RetryCommand: AsyncParsableCommand {
         if workers != nil { given.append("--workers") }
         if manifest != nil { given.append("--manifest") }
         if out != nil { given.append("--out") }
-        if try fetch.arguments != FetchOptions.parse([]).arguments { given.append("fetch options") }
+        if try fetch.settings() != FetchSettings() { given.append("fetch options") }
         if !wait && failOver != nil { given.append("--fail-over without --wait") }
         guard given.isEmpty else {
             throw ValidationError(
@@ -118,7 +118,7 @@ struct RetryCommand: AsyncParsableCommand {
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let retry = BatchRetry(
             queue: session.queue, feeding: session.patient, name: batch, listPath: list,
-            maxPerHost: hosts.maxPerHost)
+            requests: requests.settings)
         let opened: OpenBatch
         switch try await retry.open(joinsRunning: false) {
         case .nothing(let newest):

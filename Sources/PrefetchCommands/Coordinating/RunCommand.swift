@@ -71,6 +71,7 @@ struct RunCommand: AsyncParsableCommand {
         if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
         // Its workers have the same limit.
         let budget = try DescriptorBudget.raised()
+        let fetch = try fetch.settings()
         if !quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
         // A list that cannot be used leaves no cache folder behind; a pipe and what is no list of lines need one, to be kept in.
         let isKept = try GivenList.isKept(file, batch.inputFormat, table)
@@ -81,8 +82,12 @@ struct RunCommand: AsyncParsableCommand {
         if list == nil { list = try givenList() }
         guard let list else { return }
         BatchSubmission.warn(of: list, batch)
-        if !quiet, let note = try await ContactNote.line(for: list, fetch) { Console.note(note) }
-        try await BatchRun(command: self, list: list, workerCount: workers ?? Self.defaultWorkers).run()
+        if !quiet, let note = try await ContactNote.line(for: list, batch.requests.settings, fetch) {
+            Console.note(note)
+        }
+        try await BatchRun(
+            command: self, list: list, fetch: fetch, workerCount: workers ?? Self.defaultWorkers
+        ).run()
     }
 
     private func givenList() throws(PrefetchError) -> URLList {
@@ -92,7 +97,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// The options that are not about the list.
-    func settings(workers: Int) throws(PrefetchError) -> RunSettings {
+    func settings(_ fetch: FetchSettings, workers: Int) throws(PrefetchError) -> RunSettings {
         let trust = try RedisLocation.trust(isGiven: trustCache)
         return RunSettings(
             cache: Shell.path(cache),

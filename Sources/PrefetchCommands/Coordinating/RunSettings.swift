@@ -14,7 +14,7 @@ struct RunSettings: Sendable {
     var json: Bool
     /// How progress is told, never `auto`; and whether it is coloured.
     var progress: ProgressMode, isColoured: Bool
-    var fetch: FetchOptions
+    var fetch: FetchSettings
     /// What is written at the end.
     var outputs: [BatchOutput.Target] = []
     /// Whether workers show secrets of URLs in what they write.

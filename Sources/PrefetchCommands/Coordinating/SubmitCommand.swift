@@ -56,6 +56,7 @@ struct SubmitCommand: AsyncParsableCommand {
     @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Lists that are tables") var table: TableOptions
     @OptionGroup(title: "Batch options") var batch: BatchArguments
+    @OptionGroup(title: "Request options") var headers: BatchHeaders
 
     func validate() throws {
         try progress.check(isQuiet: quiet)
@@ -91,7 +92,8 @@ struct SubmitCommand: AsyncParsableCommand {
         ) { session in
             if resume, try await resumeOpen(list, session, stop) { return }
             let submission = BatchSubmission(
-                queue: session.patient, list: list, arguments: batch, cache: location.cacheFolder)
+                queue: session.patient, list: list, arguments: batch, headers: headers.headers,
+                cache: location.cacheFolder)
             let made = try await session.untilStopped(stop) {
                 if resume { return try await unfinished(submission.queue, list, file) }
                 return try await submission.open(slot: slot)
@@ -232,7 +234,7 @@ struct SubmitCommand: AsyncParsableCommand {
         try await Session.whenThere(
             location, at: place, makes: true, until: stop, hint: "the same command again makes the batch"
         ) { session in
-            var new = BatchSubmission.batch(list, batch)
+            var new = BatchSubmission.batch(list, batch, headers: headers.headers)
             new.isOpen = true
             let id = try await BatchSubmission.open(new, slot: slot, in: session.queue)
             if !json && !(wait && quiet) { Console.print(id) }

@@ -54,7 +54,8 @@ struct DemoCommand: AsyncParsableCommand {
         }
         if !quiet { Console.note(Self.introduction(plan, origin)) }
         let command = try RunCommand.parse(arguments(list, origin))
-        let run = try BatchRun(command: command, list: list, workerCount: workers) { queue, status in
+        let run = try BatchRun(command: command, list: list, fetch: command.fetch.settings(), workerCount: workers) {
+            queue, status in
             let outcomes = try await queue.results.outcomes(of: status.id, range: 0..<status.total)
             let verdict = DemoVerdict(plan, outcomes: outcomes)
             report(status, verdict, plan)

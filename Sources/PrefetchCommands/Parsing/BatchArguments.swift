@@ -50,7 +50,7 @@ struct BatchArguments: ParsableArguments {
             """)
     var inputFormat = ListFormat.auto
 
-    @OptionGroup var hosts: HostLimitOption
+    @OptionGroup(title: "Request options") var requests: RequestArguments
 
     @OptionGroup(title: "Load options") var load: LoadOptionArguments
 
@@ -160,7 +160,7 @@ struct BatchArguments: ParsableArguments {
         options.fromCacheOnly = fromCacheOnly || given.contains(.fromCacheOnly)
         options.options = given.subtracting([.retryFailed, .fromCacheOnly])
         options.cacheKey = cacheKey
-        options.maxPerHost = hosts.maxPerHost
+        options.requests = requests.settings
         return options
     }
 }

@@ -23,27 +23,15 @@ struct CacheLimitOptions: ParsableArguments {
     @OptionGroup(title: "Cache files") var storage: StorageOptions
     @OptionGroup(title: "Cache files") var readOnly: ReadOnlyCacheOptions
 
-    /// How the cache is to be opened; see ``StorageOptions/prepare()``.
-    func prepare() -> DiskCache.Configuration {
-        var configuration = storage.prepare()
-        configuration.expireType = expireBy.type
-        configuration.readOnlyDirectories = readOnly.directories
-        return configuration
-    }
-
-    /// The same for a worker.
-    var limits: CacheLimits {
-        CacheLimits(maxAge: maxAge?.seconds, maxSize: maxSize?.bytes, minFree: minFree?.bytes)
-    }
-
-    /// The same options as arguments for a worker.
-    var arguments: [String] {
-        var words: [String] = []
-        if let maxAge { words += ["--cache-max-age", maxAge.argument] }
-        if let maxSize { words += ["--cache-max-size", maxSize.argument] }
-        if expireBy != .modified { words += ["--cache-expire-by", expireBy.rawValue] }
-        if let minFree { words += ["--min-free", minFree.argument] }
-        return words + storage.arguments + readOnly.arguments
+    func apply(to settings: inout FetchSettings) {
+        settings.cacheMaxAge = maxAge?.seconds
+        settings.cacheMaxSize = maxSize?.bytes
+        settings.minFree = minFree?.bytes
+        settings.cacheExpireBy = expireBy.rawValue
+        settings.cacheMode = storage.mode?.bits
+        settings.strictCache = storage.isStrict
+        settings.plainFiles = storage.plainFiles
+        settings.readOnlyCaches = readOnly.directories
     }
 }
 

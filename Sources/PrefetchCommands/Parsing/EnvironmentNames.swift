@@ -17,7 +17,7 @@ enum EnvironmentNames {
 
     /// What the files in docker/ and the unit read, and the programs do not.
     private static let ofOthers: Set<String> = [
-        "PREFETCH_DEMO_COUNT", "PREFETCH_IMAGE", "PREFETCH_REVISION", "PREFETCH_SUBNET", "PREFETCH_TIMEOUT",
+        "PREFETCH_DEMO_COUNT", "PREFETCH_IMAGE", "PREFETCH_REVISION", "PREFETCH_SUBNET",
         "PREFETCH_VERSION", "PREFETCH_WORKER_OPTIONS", "PREFETCH_GOLDEN",
     ]
 

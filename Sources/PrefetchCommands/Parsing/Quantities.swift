@@ -30,9 +30,6 @@ struct TimeSpan: ExpressibleByArgument, Sendable {
         if whole % 86_400 == 0 { return "\(whole / 86_400)d" }
         return whole % 3600 == 0 ? "\(whole / 3600)h" : "\(whole)s"
     }
-
-    /// In a form that parses.
-    var argument: String { "\(Int((seconds * 1000).rounded()))ms" }
 }
 
 /// A size on the command line: `1000000`, `64M`, `64MiB` (powers of 1,024), `64MB` (powers of 1,000).
@@ -62,9 +59,6 @@ struct ByteSize: ExpressibleByArgument, Sendable {
     }
 
     var defaultValueDescription: String { "\(bytes >> 20)MiB" }
-
-    /// In a form that parses.
-    var argument: String { "\(bytes)" }
 }
 
 /// How many skipped URLs still count as success: `--fail-over 10` or `--fail-over 1%`.

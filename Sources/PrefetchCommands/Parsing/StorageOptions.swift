@@ -15,22 +15,13 @@ struct StorageOptions: ParsableArguments {
     @Flag(name: .customLong("plain-files"), help: "Do without unnamed files and extended attributes, as NFS has to.")
     var plainFiles = false
 
-    /// How the cache is to be opened. Sets the umask of this process, of which all that it makes has its mode.
+    /// How the cache is to be opened; see ``FetchSettings/prepareCache()``.
     func prepare() -> DiskCache.Configuration {
-        if let mode { umask(0o777 & ~mode.bits) }
-        var configuration = DiskCache.Configuration(
-            usesUnnamedFiles: plainFiles ? .never : .auto, usesExtendedAttributes: plainFiles ? .never : .auto)
-        configuration.isStrict = isStrict
-        return configuration
-    }
-
-    /// The same for a worker.
-    var arguments: [String] {
-        var words: [String] = []
-        if let mode { words += ["--cache-mode", mode.argument] }
-        if isStrict { words.append("--strict-cache") }
-        if plainFiles { words.append("--plain-files") }
-        return words
+        var settings = FetchSettings()
+        settings.cacheMode = mode?.bits
+        settings.strictCache = isStrict
+        settings.plainFiles = plainFiles
+        return settings.prepareCache()
     }
 }
 
@@ -46,9 +37,6 @@ struct FileMode: ExpressibleByArgument, Sendable {
         else { return nil }
         self.bits = bits
     }
-
-    /// In a form that parses.
-    var argument: String { "0" + String(bits, radix: 8) }
 }
 
 /// Caches that are looked up behind the one a command has.
@@ -63,9 +51,10 @@ struct ReadOnlyCacheOptions: ParsableArguments {
         if directories.contains("") { throw ValidationError("--read-only-cache wants a folder") }
     }
 
-    /// The same for a worker.
-    var arguments: [String] { directories.flatMap { ["--read-only-cache", $0] } }
-
     /// The same as it has to be typed behind another command.
-    var words: String { directories.map { " --read-only-cache \(Shell.quoted(Shell.path($0)))" }.joined() }
+    var words: String { Self.words(directories) }
+
+    static func words(_ directories: [String]) -> String {
+        directories.map { " --read-only-cache \(Shell.quoted(Shell.path($0)))" }.joined()
+    }
 }

@@ -41,9 +41,19 @@ enum BatchJSON {
             ("durability", .string(options.durability)), ("blacklist", .string(options.blacklist)),
             ("blacklist_ttl_seconds", .number(options.blacklistTTL)), ("retry_failed", .bool(options.retryFailed)),
             ("from_cache_only", .bool(options.fromCacheOnly)), ("cache_key", .string(options.cacheKey)),
-            ("max_per_host", options.maxPerHost.map { .int($0) } ?? .null),
+            ("requests", requests(options.requests)),
             ("compat", options.compat.isEmpty ? .null : .string(options.compat)),
         ])
+    }
+
+    /// The request options that were given, by their names, as on a command line.
+    private static func requests(_ settings: RequestSettings) -> JSONText {
+        .object(
+            RequestSettings.table.compactMap { option in
+                option.text(settings).map { text in
+                    (String(option.flag.dropFirst(2).map { $0 == "-" ? "_" : $0 }), .string(text))
+                }
+            })
     }
 
     static func failure(_ failure: FailureDetail) -> JSONText {

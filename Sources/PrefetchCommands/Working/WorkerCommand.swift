@@ -34,7 +34,8 @@ public struct WorkerCommand: AsyncParsableCommand {
     @Option(name: .customLong("validate"), help: "The least an image is checked: none, header, structure, decode.")
     var minimumLevel = "none"
 
-    @OptionGroup var hosts: HostLimitOption
+    @Option(help: "The largest image this worker takes, whatever a batch asks, up to 4GiB.")
+    var maxSize = ByteSize(bytes: 4 << 30)
 
     @Option(
         name: .customLong("limit-rate-of-queue"),
@@ -62,6 +63,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         guard ValidationLevel(name: minimumLevel) != nil else {
             throw ValidationError("--validate is none, header, structure or decode, not '\(minimumLevel)'")
         }
+        guard maxSize.bytes <= 4 << 30 else { throw ValidationError("--max-size is at most 4GiB") }
         if let limitRateOfQueue, limitRateOfQueue.bytes < 1024 {
             throw ValidationError("--limit-rate-of-queue is at least 1K")
         }
@@ -70,6 +72,7 @@ public struct WorkerCommand: AsyncParsableCommand {
     /// Works until told to leave.
     public func run() async throws {
         let folder = location.cacheFolder ?? "./cache"
+        let fetch = try fetch.settings()
         // Before the first line: whoever collects them reads JSON and nothing else.
         if try LogFormat.chosen(logFormat) == .json { Console.noteAsJSON() }
         // Before anything is opened.
@@ -82,11 +85,12 @@ public struct WorkerCommand: AsyncParsableCommand {
         let stop = StopRequest()
         // Redis may be starting anew at this very moment: that is no reason to end, as it is none later on.
         try await Session.with(location, at: location.placeOfWorker(), waits: true) { session in
-            let manager = try manager(folder, storage, budget)
+            let manager = try manager(folder, fetch, storage, budget)
             let service = ServiceManager(environment: ProcessInfo.processInfo.environment)
             let limiter = Locked(LogLimiter())
             let worker = PrefetchWorker(
-                configuration: try configuration(service, limiter, budget), redis: session.redis, queue: location.queue,
+                configuration: try configuration(service, limiter, fetch, budget), redis: session.redis,
+                queue: location.queue,
                 manager: manager
             )
             TerminationSignals.install { signal, count in
@@ -103,7 +107,7 @@ public struct WorkerCommand: AsyncParsableCommand {
                 _ = await manager.downloader.activity
                 _ = await worker.counts
             }
-            let log = try fetch.requests.transferLog.map { path in
+            let log = try fetch.transferLog.map { path in
                 let (log, events) = (try TransferLog(path: path), manager.downloader.events())
                 return Task { await log.write(events) }
             }
@@ -120,16 +124,17 @@ public struct WorkerCommand: AsyncParsableCommand {
     }
 
     private func configuration(
-        _ service: ServiceManager?, _ limiter: Locked<LogLimiter>, _ budget: DescriptorBudget
+        _ service: ServiceManager?, _ limiter: Locked<LogLimiter>, _ fetch: FetchSettings, _ budget: DescriptorBudget
     ) throws(PrefetchError) -> PrefetchWorker.Configuration {
         var configuration = PrefetchWorker.Configuration()
-        configuration.lease = Int(fetch.lease.seconds * 1000)
+        configuration.lease = Int(fetch.lease * 1000)
         configuration.maxConcurrentDownloads = min(fetch.maxConcurrentDownloads, budget.transfers)
         configuration.mostConcurrentDownloads = budget.transfers
+        configuration.maxImageBytes = maxSize.bytes
         configuration.burst = burst
         configuration.limitRateOfQueue = limitRateOfQueue?.bytes
-        configuration.drainTimeout = fetch.drainTimeout.seconds
-        configuration.cacheLimits = fetch.cacheLimits.limits
+        configuration.drainTimeout = fetch.drainTimeout
+        configuration.cacheLimits = fetch.cacheLimits
         configuration.minimumLevel = ValidationLevel(name: minimumLevel) ?? .none
         let folder = history ?? ProcessInfo.processInfo.environment["PREFETCH_HISTORY"] ?? ""
         if !folder.isEmpty { configuration.history = try HistoryLog(folder: folder, queue: location.queue) }
@@ -151,9 +156,10 @@ public struct WorkerCommand: AsyncParsableCommand {
     }
 
     private func manager(
-        _ folder: String, _ storage: DiskCache.Configuration, _ budget: DescriptorBudget
+        _ folder: String, _ fetch: FetchSettings, _ storage: DiskCache.Configuration, _ budget: DescriptorBudget
     ) throws(PrefetchError) -> ImageManager {
-        var downloads = try fetch.downloads(hosts)
+        var downloads = try fetch.downloads()
+        downloads.maxBodyBytes = min(downloads.maxBodyBytes, maxSize.bytes)
         downloads.maxConcurrentDownloads = min(downloads.maxConcurrentDownloads, budget.transfers)
         downloads.maxParkedDownloads = min(
             downloads.maxParkedDownloads, budget.silent(beside: downloads.maxConcurrentDownloads))
@@ -161,7 +167,7 @@ public struct WorkerCommand: AsyncParsableCommand {
             // Nobody asks this process for an image twice: memory would only cost.
             var cache = ImageCache.Configuration.diskOnly
             cache.disk = storage
-            let coder = ImageCoder(memory: DecodeMemory(limit: fetch.maxDecodeMemory.bytes))
+            let coder = ImageCoder(memory: DecodeMemory(limit: fetch.maxDecodeMemory))
             return try ImageManager(
                 cache: ImageCache(directory: folder, configuration: cache), downloads: downloads, coder: coder)
         } catch {

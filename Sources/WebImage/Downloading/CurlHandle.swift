@@ -26,8 +26,6 @@ final class CurlHandle {
     private let spooling: SpoolingTransfers
     /// Whether its transfer stands still until there is room.
     private(set) var isPaused = false
-    /// Who we are to X-Robots-Tag; nil: it is not looked at.
-    private let robotsAgent: String?
     private let policy: AddressPolicy
     private let closed: ClosedPlaces
     /// Behind a proxy only the proxy is dialled, which the operator has named.
@@ -37,6 +35,7 @@ final class CurlHandle {
     private let sockets: CurlSockets
     private let lists: [CurlList]
     // What was set for the operation before, so that only differences are set.
+    private var profile: RequestProfile?
     private var headers: CurlList?
     private var usesTLS: Bool?
     private var verifies = true
@@ -44,14 +43,14 @@ final class CurlHandle {
     private let usesHTTP2: Bool
 
     init(
-        configuration: ImageDownloader.Configuration, limits: ReceivedResponse.Limits, share: CurlShare,
+        configuration: ImageDownloader.Configuration, profile: RequestProfile, share: CurlShare,
         sockets: CurlSockets, closed: ClosedPlaces, bandwidth: BandwidthLimit?, spooling: SpoolingTransfers,
         jar: UInt64?, connectTo: CurlList?, resolve: CurlList?
     ) throws(WebImageError) {
         guard let handle = curl_easy_init() else { throw WebImageError(.localFault, "curl cannot make a handle") }
         pointer = handle
         info = CurlInfo(handle)
-        response = ReceivedResponse(limits: limits)
+        response = ReceivedResponse(limits: profile.limits)
         self.jar = jar
         self.share = share
         self.sockets = sockets
@@ -61,7 +60,6 @@ final class CurlHandle {
         policy = configuration.addressPolicy
         self.closed = closed
         usesProxy = configuration.proxy != nil
-        robotsAgent = configuration.respectsRobotsTag ? configuration.productToken : nil
         lists = [connectTo, resolve].compactMap { $0 }
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
@@ -103,8 +101,6 @@ final class CurlHandle {
         case .v4: ccurl_set_long(pointer, CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V4))
         case .v6: ccurl_set_long(pointer, CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V6))
         }
-        ccurl_set_long(pointer, CURLOPT_CONNECTTIMEOUT_MS, Int((configuration.connectTimeout * 1000).rounded(.up)))
-        ccurl_set_off(pointer, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(configuration.maxBodyBytes))
         // Measured on 50 KB bodies: 16 KB needs more calls, and from 128 KB on malloc gives the buffer back to the kernel after
         // every transfer, whose pages then fault anew (90 us of CPU a request instead of 55).
         ccurl_set_long(pointer, CURLOPT_BUFFERSIZE, 64 << 10)
@@ -156,6 +152,7 @@ final class CurlHandle {
         errorText[0] = 0
         let url = operation.request
         ccurl_set_string(pointer, CURLOPT_URL, url.text)
+        if profile !== operation.profile { set(operation.profile) }
         if self.headers !== headers {
             ccurl_set_pointer(pointer, CURLOPT_HTTPHEADER, headers.pointer)
             self.headers = headers
@@ -177,6 +174,13 @@ final class CurlHandle {
             ccurl_set_long(pointer, CURLOPT_SSL_VERIFYHOST, verifies ? 2 : 0)
         }
         if self.credential != credential { set(credential) }
+    }
+
+    private func set(_ profile: RequestProfile) {
+        self.profile = profile
+        let limits = profile.configuration
+        ccurl_set_long(pointer, CURLOPT_CONNECTTIMEOUT_MS, Int((limits.connectTimeout * 1000).rounded(.up)))
+        ccurl_set_off(pointer, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(limits.maxBodyBytes))
     }
 
     private func set(_ credential: Credential?) {
@@ -243,8 +247,9 @@ final class CurlHandle {
             response.beginBody(info, of: operation)
             // Without a place to put them the first bytes are refused, as any others.
             if case .failure = response.abort { return 0 }
-            if let robotsAgent, (200..<300).contains(info.status),
-                let directive = RobotsTag.refusal(of: info.headers("X-Robots-Tag"), agent: robotsAgent)
+            if operation.profile.configuration.respectsRobotsTag, (200..<300).contains(info.status),
+                let directive = RobotsTag.refusal(
+                    of: info.headers("X-Robots-Tag"), agent: operation.profile.productToken)
             {
                 response.refuse(WebImageError(.refused, "X-Robots-Tag: \(directive)", httpStatus: info.status))
                 return 0

@@ -8,7 +8,6 @@ final class CurlSession {
     }
 
     private var configuration: ImageDownloader.Configuration
-    private var limits: ReceivedResponse.Limits
     private let sockets: CurlSockets
     private let closed: ClosedPlaces
     private let spooling: SpoolingTransfers
@@ -18,8 +17,8 @@ final class CurlSession {
     private var pools: [UInt64?: Pool] = [:]
     private var connectTo: CurlList?
     private var resolve: CurlList?
-    private var headers: CurlList
-    private var headersOffOrigin: CurlList
+    /// The headers of the profile whose request was the last to begin, at its site and off it.
+    private var headers: (of: RequestProfile, atOrigin: CurlList, offOrigin: CurlList)?
 
     init(
         _ configuration: ImageDownloader.Configuration, sockets: CurlSockets, closed: ClosedPlaces,
@@ -30,11 +29,8 @@ final class CurlSession {
         self.closed = closed
         self.spooling = spooling
         self.jarIsGone = jarIsGone
-        limits = ReceivedResponse.Limits(configuration)
         connectTo = Self.list(configuration.connectTo)
         resolve = Self.list(configuration.resolve)
-        headers = CurlList(headers: configuration.headers)
-        headersOffOrigin = CurlList(headers: configuration.headers.filter(\.isHarmless))
     }
 
     private static func list(_ lines: [String]) -> CurlList? { lines.isEmpty ? nil : CurlList(lines) }
@@ -42,17 +38,8 @@ final class CurlSession {
     /// Begins with another configuration. Handles of the one before must be gone (``removeAll()``).
     func apply(_ new: ImageDownloader.Configuration) {
         configuration = new
-        limits = ReceivedResponse.Limits(new)
         connectTo = Self.list(new.connectTo)
         resolve = Self.list(new.resolve)
-        setHeaders(new.headers)
-    }
-
-    /// What is sent with every request that begins from now on.
-    func setHeaders(_ all: [HTTPHeader]) {
-        configuration.headers = all
-        headers = CurlList(headers: all)
-        headersOffOrigin = CurlList(headers: all.filter(\.isHarmless))
     }
 
     // MARK: Handles
@@ -74,7 +61,7 @@ final class CurlSession {
             if let jar { operation.parameters.cookies?.whenGone { [jarIsGone] in jarIsGone(jar) } }
         }
         return try CurlHandle(
-            configuration: configuration, limits: limits, share: share, sockets: sockets, closed: closed,
+            configuration: configuration, profile: operation.profile, share: share, sockets: sockets, closed: closed,
             bandwidth: bandwidth, spooling: spooling, jar: jar, connectTo: connectTo, resolve: resolve)
     }
 
@@ -112,9 +99,18 @@ final class CurlSession {
     private func headers(for operation: DownloadOperation) -> CurlList {
         let rest = operation.rest?.headers ?? []
         guard !operation.key.headers.isEmpty || !rest.isEmpty || operation.requestHeaders != nil else {
-            return operation.isAtOrigin ? headers : headersOffOrigin
+            let (_, atOrigin, offOrigin) = lists(of: operation.profile)
+            return operation.isAtOrigin ? atOrigin : offOrigin
         }
-        let all = operation.requestHeaders ?? configuration.headers(with: operation.key.headers)
+        let all = operation.requestHeaders ?? operation.profile.configuration.headers(with: operation.key.headers)
         return CurlList(headers: (operation.isAtOrigin ? all : all.filter(\.isHarmless)) + rest)
+    }
+
+    private func lists(of profile: RequestProfile) -> (of: RequestProfile, atOrigin: CurlList, offOrigin: CurlList) {
+        if let headers, headers.of === profile { return headers }
+        let all = profile.configuration.headers
+        let lists = (profile, CurlList(headers: all), CurlList(headers: all.filter(\.isHarmless)))
+        headers = lists
+        return lists
     }
 }

@@ -5,8 +5,8 @@ internal import Threading
 final class DownloadAdmission {
     /// Whose turn it is.
     let hosts: HostSchedule
-    /// What sites ask of programs; nil: nobody asks them.
-    private var robots: RobotsBook?
+    /// What sites ask of programs.
+    private var robots = RobotsBook(isShared: false)
     /// How fast bodies may come; nil: as fast as they do.
     private(set) var bandwidth: BandwidthLimit?
     private var configuration: ImageDownloader.Configuration
@@ -17,13 +17,15 @@ final class DownloadAdmission {
     /// Who waits for questions to others.
     private var caller: CheckedContinuation<HostCalls?, Never>?
     /// Has a site's robots.txt read, and ``didReadRobots(of:_:)`` called.
-    private let readRobots: @Sendable (_ site: String) -> Void
+    private let readRobots: @Sendable (_ site: RobotsSite, _ profile: RequestProfile) -> Void
 
-    init(_ configuration: ImageDownloader.Configuration, readRobots: @escaping @Sendable (_ site: String) -> Void) {
+    init(
+        _ configuration: ImageDownloader.Configuration,
+        readRobots: @escaping @Sendable (_ site: RobotsSite, _ profile: RequestProfile) -> Void
+    ) {
         self.configuration = configuration
         self.readRobots = readRobots
         hosts = HostSchedule(configuration)
-        robots = configuration.robots(isShared: false)
         bandwidth = configuration.bandwidth(shared: nil)
     }
 
@@ -31,7 +33,7 @@ final class DownloadAdmission {
     func beginSession(_ new: ImageDownloader.Configuration) {
         configuration = new
         hosts.apply(new)
-        robots = new.robots(isShared: shares != nil)
+        robots = RobotsBook(isShared: shares != nil)
         bandwidth = new.bandwidth(shared: sharedRate)
     }
 
@@ -40,7 +42,7 @@ final class DownloadAdmission {
     /// Lets an operation in at its next hop: it waits for its turn, once the site's robots.txt allows it where that is to be asked.
     /// - Returns: the error it ends with instead.
     func enter(_ operation: DownloadOperation, at place: QueuePlace) -> WebImageError? {
-        guard let robots, !operation.key.options.contains(.unasked) else {
+        guard operation.profile.configuration.asksRobots, !operation.key.options.contains(.unasked) else {
             hosts.enqueue(operation, at: place)
             return nil
         }
@@ -53,7 +55,7 @@ final class DownloadAdmission {
         case .waits: operation.wait(for: nil, now: now)
         case .read(let site):
             operation.wait(for: nil, now: now)
-            readRobots(site)
+            readRobots(site, operation.profile)
         }
         return nil
     }
@@ -67,7 +69,7 @@ final class DownloadAdmission {
 
     /// What an operation waits for that has no transfer.
     func state(of operation: DownloadOperation, at time: Double) -> DownloadState {
-        guard let robots, robots.isWaiting(operation) else { return hosts.state(of: operation, at: time) }
+        guard robots.isWaiting(operation) else { return hosts.state(of: operation, at: time) }
         var waiting = DownloadState(operation, .waitingForHost, at: time)
         waiting.reason = "its robots.txt"
         return waiting
@@ -76,13 +78,13 @@ final class DownloadAdmission {
     /// Lets those go on whose time has come.
     func wake(now: Double) {
         hosts.wake(now: now)
-        robots?.lookAgain(now: now)
+        robots.lookAgain(now: now)
         bandwidth?.goOn()
     }
 
     /// When ``wake(now:)`` has something to do; infinity: never by itself.
     var nextWake: Double {
-        min(hosts.nextWake, robots?.nextLook ?? .infinity, bandwidth?.nextTime ?? .infinity)
+        min(hosts.nextWake, robots.nextLook, bandwidth?.nextTime ?? .infinity)
     }
 
     // MARK: robots.txt
@@ -91,21 +93,19 @@ final class DownloadAdmission {
     typealias Refused = [(operation: DownloadOperation, error: WebImageError)]
 
     /// A site's robots.txt came, or did not.
-    func didReadRobots(of site: String, _ result: Result<DownloadedImage, WebImageError>) -> Refused {
-        guard let robots else { return [] }
-        return letIn(robots.didRead(site, result, now: MonotonicClock.now))
+    func didReadRobots(of site: RobotsSite, _ result: Result<DownloadedImage, WebImageError>) -> Refused {
+        letIn(robots.didRead(site, result, now: MonotonicClock.now))
     }
 
     /// What the other processes say of sites' files.
     func grantRobots(_ answers: [(site: RobotsSite, answer: RobotsAnswer)]) -> Refused {
-        guard let robots else { return [] }
         var refused: Refused = []
         for (site, answer) in answers {
             switch answer {
             case .known(let text, let remaining):
-                refused += letIn(robots.adopt(site.site, text: text, remaining: remaining, now: MonotonicClock.now))
-            case .ask: readRobots(site.site)
-            case .wait: robots.ask(later: site.site, now: MonotonicClock.now)
+                refused += letIn(robots.adopt(site, text: text, remaining: remaining, now: MonotonicClock.now))
+            case .ask: if let profile = robots.profile(of: site) { readRobots(site, profile) }
+            case .wait: robots.ask(later: site, now: MonotonicClock.now)
             }
         }
         return refused
@@ -132,7 +132,7 @@ final class DownloadAdmission {
         self.shares = shares
         sharedRate = rate
         hosts.share(shares)
-        robots = configuration.robots(isShared: true)
+        robots = RobotsBook(isShared: true)
         if rate != nil { bandwidth = configuration.bandwidth(shared: rate) }
     }
 
@@ -163,7 +163,7 @@ final class DownloadAdmission {
 
     private func takeCalls() -> HostCalls {
         let calls = hosts.takeCalls()
-        let pages = robots.flatMap { $0.hasCalls ? $0.takeCalls() : nil }
+        let pages = robots.hasCalls ? robots.takeCalls() : nil
         var wishes = calls.wishes
         if let wish = bandwidth?.takeWish() { wishes.append(wish) }
         return HostCalls(

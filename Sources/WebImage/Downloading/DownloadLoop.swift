@@ -18,15 +18,14 @@ final class DownloadLoop {
         static func == (lhs: Self, rhs: Self) -> Bool { lhs.number == rhs.number }
     }
 
-    /// How it works.
-    private(set) var configuration: ImageDownloader.Configuration
+    /// How requests are made whose callers ask for nothing else.
+    private(set) var profile: RequestProfile
     private let admission: DownloadAdmission
     private let session: CurlSession
     private let transfers: RunningTransfers
     private let listeners: DownloadListeners
     private let closed: ClosedPlaces
     private var addresses: AddressGate
-    private var retryPolicy: RetryPolicy
     /// Transfers that may hold a slot at once.
     private var limit: Int
     /// Connections that are kept, used ones included.
@@ -47,39 +46,40 @@ final class DownloadLoop {
         _ configuration: ImageDownloader.Configuration, admission: DownloadAdmission, session: CurlSession,
         transfers: RunningTransfers, listeners: DownloadListeners, closed: ClosedPlaces
     ) {
-        self.configuration = configuration
+        profile = RequestProfile(configuration)
         self.admission = admission
         self.session = session
         self.transfers = transfers
         self.listeners = listeners
         self.closed = closed
         addresses = AddressGate(configuration, closed: closed)
-        retryPolicy = configuration.retryPolicy
         limit = configuration.maxConcurrentDownloads
         connectionLimit = configuration.connectionLimit(limit)
         transfers.setConnectionLimit(connectionLimit)
     }
 
+    /// How it works.
+    var configuration: ImageDownloader.Configuration { profile.configuration }
+
     // MARK: A download begins
 
     /// Has a caller wait for the operation of the same key, or for a new one.
+    /// * `own`: how its requests are made; nil: as those of all.
     /// - Throws: what the request's modifier makes of it.
     func download(
-        _ key: DownloadOperation.Key, request: RequestURL, parameters: DownloadOperation.Parameters,
-        for call: DownloadCall
+        _ key: DownloadOperation.Key, profile own: RequestProfile?, request: RequestURL,
+        parameters: DownloadOperation.Parameters, for call: DownloadCall
     ) throws(WebImageError) {
-        if let operation = operations[key] { return add(call, to: operation) }
-        let (request, headers) = try configuration.modifiedRequest(key, request)
-        let operation = DownloadOperation(key: key, start: request, requestHeaders: headers, parameters: parameters)
+        if let operation = operations[key] { return operation.add(call, listeners: listeners) }
+        let profile = own ?? profile
+        let (request, headers) = try profile.configuration.modifiedRequest(key, request)
+        let operation = DownloadOperation(
+            key: key, profile: profile, start: request, requestHeaders: headers, parameters: parameters)
         operations[key] = operation
         // Before it is let in: where the site forbids it, it ends at once.
-        add(call, to: operation)
+        operation.add(call, listeners: listeners)
         operation.beginAttempt()
         enter(operation, at: .inOrder)
-    }
-
-    private func add(_ call: DownloadCall, to operation: DownloadOperation) {
-        operation.add(call, listeners: listeners, minimumProgressInterval: configuration.minimumProgressInterval)
     }
 
     /// Every hop of every try enters here.
@@ -93,7 +93,7 @@ final class DownloadLoop {
     func turn() -> Int32 {
         if !isThreadPrepared { prepareThread() }
         now = MonotonicClock.now
-        transfers.check(now: now, limits: configuration) { didPassLimit($0, $1, $2) }
+        transfers.check(now: now) { didPassLimit($0, $1, $2) }
         retryWhatIsDue()
         admission.wake(now: now)
         transfers.goOn()
@@ -201,7 +201,7 @@ final class DownloadLoop {
     private func didPassLimit(_ operation: DownloadOperation, _ handle: CurlHandle, _ error: WebImageError) {
         noteEnd(of: operation, on: handle)
         if let end = handle.finishWithoutBody(operation) { return didEnd(operation, handle, end) }
-        handle.response.keepPartial(handle.info, of: operation, least: configuration.resumeFrom, error: error)
+        handle.response.keepPartial(handle.info, of: operation, error: error)
         stop(operation)
         fail(operation, error)
     }
@@ -223,7 +223,7 @@ final class DownloadLoop {
             stop(operation)
             follow(location, of: operation)
         case .failure(let error):
-            handle.response.keepPartial(handle.info, of: operation, least: configuration.resumeFrom, error: error)
+            handle.response.keepPartial(handle.info, of: operation, error: error)
             // Who sends a part of an answer is there.
             if error.httpStatus != nil || handle.response.progress.bytes > 0 {
                 didAnswer(operation, error, firstByte: nil)
@@ -267,9 +267,9 @@ final class DownloadLoop {
 
     /// Every hop goes through the queue and the checks of a first one.
     private func follow(_ location: String, of operation: DownloadOperation) {
-        guard operation.redirects < configuration.maxRedirects else {
-            return fail(
-                operation, WebImageError(.tooManyRedirects, "more than \(configuration.maxRedirects) redirects"))
+        let most = operation.profile.configuration.maxRedirects
+        guard operation.redirects < most else {
+            return fail(operation, WebImageError(.tooManyRedirects, "more than \(most) redirects"))
         }
         do throws(WebImageError) {
             operation.follow(try operation.request.redirected(to: location))
@@ -282,7 +282,7 @@ final class DownloadLoop {
     /// A try has failed: the next one comes after a pause, or the download ends.
     private func fail(_ operation: DownloadOperation, _ error: WebImageError) {
         admission.hosts.didFail(operation, error)
-        let pause = retryPolicy.delay(
+        let pause = operation.profile.retryPolicy.delay(
             afterAttempts: operation.countedAttempts, error: error, random: Double.random(in: 0...1))
         guard let pause, mayTryAgain(operation, error) else {
             var error = error
@@ -298,12 +298,13 @@ final class DownloadLoop {
     /// try would give a server that drips its bytes as long again; a merely silent one is asked again while its URL has taken less than
     /// ``ImageDownloader/Configuration/lowSpeedTime``, so that with the defaults such URLs end within 35 s.
     private func mayTryAgain(_ operation: DownloadOperation, _ error: WebImageError) -> Bool {
-        if operation.spent.check(configuration, attempts: operation.attempts) != nil { return false }
+        let limits = operation.profile.configuration
+        if operation.spent.check(limits, attempts: operation.attempts) != nil { return false }
         let progress = operation.progress
         guard error.code == .timedOut, progress.requestWasSent, !delivering.contains(operation.request.origin) else {
             return true
         }
-        return !progress.wasTooSlow && operation.spent.seconds < configuration.lowSpeedTime
+        return !progress.wasTooSlow && operation.spent.seconds < limits.lowSpeedTime
     }
 
     // MARK: A download ends
@@ -387,8 +388,8 @@ final class DownloadLoop {
             var silent = DownloadState(operation, .parked, since: progress.lastByte, at: time)
             let end =
                 progress.requestWasSent
-                ? progress.lastByte + configuration.downloadTimeout
-                : progress.hopStart + configuration.connectTimeout
+                ? progress.lastByte + operation.profile.configuration.downloadTimeout
+                : progress.hopStart + operation.profile.configuration.connectTimeout
             silent.remaining = max(0, end - time)
             return silent
         }
@@ -411,8 +412,7 @@ final class DownloadLoop {
 
     /// Changes the headers and the order of requests that begin from now on.
     func apply(_ new: ImageDownloader.Configuration) {
-        configuration = new
-        session.setHeaders(new.headers)
+        profile = RequestProfile(new)
         admission.hosts.apply(new)
     }
 
@@ -422,10 +422,8 @@ final class DownloadLoop {
         cancelAll()
         closeConnections()
         guard let new else { return }
-        configuration = new
+        profile = RequestProfile(new)
         addresses = AddressGate(new, closed: closed)
-        retryPolicy = new.retryPolicy
-        transfers.setCheckInterval(new.checkInterval)
         session.apply(new)
         admission.beginSession(new)
     }

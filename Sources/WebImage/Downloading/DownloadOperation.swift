@@ -10,13 +10,13 @@ final class DownloadOperation {
         let headers: [HTTPHeader]
         /// The number of its jar; nil where it neither sends nor keeps cookies.
         let jar: UInt64?
+        /// Its profile, where that is not the downloader's own.
+        let profile: ObjectIdentifier?
     }
 
     /// What its first caller asks for.
     struct Parameters {
         let priority: Int
-        /// Transfers at once to its host; 0: no limit, nil: as the configuration says.
-        let maxConnectionsPerHost: Int?
         /// Tries that the caller has made.
         let attemptsUsed: Int
         /// Its jar, which lasts at least as long as it does.
@@ -32,13 +32,19 @@ final class DownloadOperation {
 
     let key: Key
     let parameters: Parameters
+    /// How its requests are made.
+    let profile: RequestProfile
     /// The URL of the first hop of every try.
     let start: RequestURL
     /// All headers, where a filter or a modifier made them.
     let requestHeaders: [HTTPHeader]?
 
-    init(key: Key, start: RequestURL, requestHeaders: [HTTPHeader]? = nil, parameters: Parameters) {
+    init(
+        key: Key, profile: RequestProfile, start: RequestURL, requestHeaders: [HTTPHeader]? = nil,
+        parameters: Parameters
+    ) {
         self.key = key
+        self.profile = profile
         self.start = start
         self.requestHeaders = requestHeaders
         self.parameters = parameters
@@ -59,10 +65,10 @@ final class DownloadOperation {
     var isRevoked: Bool { waiters.allSatisfy { $0.permit?.isRevoked == true } }
 
     /// One more caller waits for it, and hears of it where it or the listeners want to.
-    func add(_ call: DownloadCall, listeners: DownloadListeners, minimumProgressInterval interval: Double) {
+    func add(_ call: DownloadCall, listeners: DownloadListeners) {
         waiters.append(call)
         guard observer == nil, waiters.contains(where: { $0.progress != nil }) || !listeners.isEmpty else { return }
-        observer = DownloadObserver(interval: interval, listeners: listeners)
+        observer = DownloadObserver(interval: profile.configuration.minimumProgressInterval, listeners: listeners)
     }
 
     /// A caller has cancelled; false where it does not wait here.

@@ -22,6 +22,20 @@ enum HostAdmission<Element> {
     case first(where: (Element) -> Bool)
 }
 
+/// What those who wait for a host ask for it.
+struct HostLimits {
+    /// Transfers at once.
+    var transfers: Int
+    /// Requests a second; nil: as many as there are.
+    var rate: Double?
+
+    /// Keeps to the lower of both.
+    mutating func tighten(_ other: HostLimits) {
+        transfers = min(transfers, other.transfers)
+        if let rate = other.rate { self.rate = min(self.rate ?? rate, rate) }
+    }
+}
+
 /// The backlog: one queue per host, and the order in which hosts get the next slot.
 ///
 /// Exact order (first or last in, by priority) over all hosts that have a slot free; a host at its limit delays only itself. An
@@ -37,13 +51,13 @@ struct DownloadQueue<Element>: ~Copyable {
         let name: String
         var waiting: [Deque<(sequence: Int, element: Element)>] = [[], [], []]
         var running = 0
-        var limit: Int
+        var limits: HostLimits
         /// Whether it may have none now, although it has fewer out than its limit.
         var isHeld = false
 
-        init(_ name: String, limit: Int) {
+        init(_ name: String, limits: HostLimits) {
             self.name = name
-            self.limit = limit
+            self.limits = limits
         }
 
         /// The priority whose queue is next; 0 is the highest.
@@ -74,18 +88,18 @@ struct DownloadQueue<Element>: ~Copyable {
         self.order = order
     }
 
-    /// Adds an element. `priority` is 0 for high, 1 for normal, 2 for low; `limit` is how many of the host may be out at once; the
-    /// lowest of its elements' counts while the host has any. `place`: where among those of its host and priority.
+    /// Adds an element. `priority` is 0 for high, 1 for normal, 2 for low; `limits` are those of its host: the lowest of all its elements
+    /// hold while the host has any. `place`: where among those of its host and priority.
     mutating func enqueue(
-        _ element: Element, host: String, priority: Int, limit: Int, at place: QueuePlace = .inOrder
+        _ element: Element, host: String, priority: Int, limits: HostLimits, at place: QueuePlace = .inOrder
     ) {
         sequence += 1
         let entry: Host
         if let known = hosts[host] {
             entry = known
-            entry.limit = min(entry.limit, max(1, limit))
+            entry.limits.tighten(limits)
         } else {
-            entry = Host(host, limit: max(1, limit))
+            entry = Host(host, limits: limits)
             hosts[host] = entry
         }
         // The end that is served first: the oldest for FIFO, the newest for LIFO.
@@ -99,17 +113,18 @@ struct DownloadQueue<Element>: ~Copyable {
     }
 
     /// Takes the next element out and occupies a slot of its host until ``release(host:)``.
-    /// * `admits`: asked with a host, its limit, what it has out and what waits; one it says no to is passed over until it is let go
+    /// * `admits`: asked with a host, its limits, what it has out and what waits; one it says no to is passed over until it is let go
     ///   or gets a slot back.
     mutating func next(
-        admits: ((_ host: String, _ limit: Int, _ running: Int, _ waiting: Int) -> HostAdmission<Element>)? = nil
+        admits: ((_ host: String, _ limits: HostLimits, _ running: Int, _ waiting: Int) -> HostAdmission<Element>)? =
+            nil
     ) -> Element? {
         while let candidate = ready.popMin() {
             let entry = candidate.host
             guard hasRoom(entry), let priority = entry.nextPriority, priority == candidate.priority,
                 rank(entry, priority) == candidate.rank
             else { continue }
-            let admission = admits?(entry.name, entry.limit, entry.running, entry.count) ?? .next
+            let admission = admits?(entry.name, entry.limits, entry.running, entry.count) ?? .next
             let place = place(entry.waiting[priority], admission)
             guard let place else {
                 entry.isHeld = true
@@ -161,7 +176,7 @@ struct DownloadQueue<Element>: ~Copyable {
     }
 
     private func hasRoom(_ entry: Host) -> Bool {
-        entry.running < entry.limit && !entry.isHeld
+        entry.running < max(1, entry.limits.transfers) && !entry.isHeld
     }
 
     /// Serves what waits in another order.

@@ -7,6 +7,8 @@ final class HostGovernor {
     private final class Record {
         var health = HostHealth()
         var slots = HostSlots()
+        /// Requests a second that ``slots`` are of; nil: as many as there are.
+        var rate: Double?
         /// When this host is looked at again; infinity: never by itself.
         var wake = Double.infinity
         /// What was told or heard last of its being slow: transfers at once, and until when that holds.
@@ -21,11 +23,8 @@ final class HostGovernor {
     }
 
     private var policy: HostPolicy
-    /// Requests a second to a host; nil: as many as there are.
-    private var rate: Double?
     /// Whether others send requests to the same hosts: instants are then reserved where all reserve theirs.
     private let isShared: Bool
-    private var longestWait: Double
     private var records: [String: Record] = [:]
     private var schedules: [String: RateSchedule] = [:]
     private var wakes = Heap<Wake>()
@@ -37,24 +36,27 @@ final class HostGovernor {
     private static let mostHosts = 16_384
 
     init(
-        _ policy: HostPolicy, longestWait: Double, isShared: Bool = false,
+        _ policy: HostPolicy, isShared: Bool = false,
         random: @escaping () -> Double = { .random(in: 0...1) }
     ) {
         self.policy = policy
         self.isShared = isShared
-        self.longestWait = longestWait
         self.random = random
-        rate = policy.requestsPerSecond
     }
 
     /// Whether a request may begin now; if so, it counts.
+    /// * `rate`: requests a second that those who wait ask for; nil: as many as there are. Instants of another rate are given up.
     /// * `running`: transfers under way to the host.
     /// * `waiting`: those that wait, this one included.
-    func mayBegin(_ host: String, running: Int, waiting: Int, now: Double) -> Bool {
+    func mayBegin(_ host: String, rate: Double?, running: Int, waiting: Int, now: Double) -> Bool {
         let known = records[host]
         isProbe = false
         if rate == nil && known == nil { return true }
         let record = known ?? self.record(of: host)
+        if record.rate != rate {
+            record.rate = rate
+            record.slots = HostSlots()
+        }
         guard record.health.mayBegin(running: running, now: now) else {
             // It is looked at again at the end of its pause or of its URLs' patience, and with the end of each of its transfers.
             var wake = record.health.holdUntil > now ? record.health.holdUntil : .infinity
@@ -163,8 +165,10 @@ final class HostGovernor {
     /// The host answered.
     /// * `error`: of a status that is no success.
     /// * `running`: transfers under way to it, this one included.
+    /// * `longestWait`: seconds of a `Retry-After` that are honoured.
     func didAnswer(
-        _ host: String, _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, now: Double
+        _ host: String, _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, longestWait: Double,
+        now: Double
     ) {
         let known = records[host]
         guard policy.backsOff || known != nil else { return }
@@ -219,9 +223,9 @@ final class HostGovernor {
     /// * `waiting`: how many wait for a host.
     func takeCalls(waiting: (String) -> Int) -> (wishes: [HostWish], news: [HostNews]) {
         var wishes: [HostWish] = []
-        if let rate {
-            let share = RateSchedule.share(rate)
-            for host in wanting {
+        for host in wanting {
+            if let rate = records[host]?.rate {
+                let share = RateSchedule.share(rate)
                 wishes.append(HostWish(host: host, count: max(1, min(share, waiting(host))), rate: rate))
             }
         }
@@ -240,7 +244,7 @@ final class HostGovernor {
             record.slots.add(reservation)
         } else {
             // All instants up to the horizon are others'. Not all who are told so come back together.
-            record.slots.askAfter = now + (0.25 + 0.5 * random()) * RateSchedule.horizon(rate ?? 1) / 2
+            record.slots.askAfter = now + (0.25 + 0.5 * random()) * RateSchedule.horizon(record.rate ?? 1) / 2
         }
         record.wake = .infinity
         look(record, host, at: now)
@@ -279,15 +283,9 @@ final class HostGovernor {
         }
     }
 
-    /// Treats hosts otherwise from now on. What is known of them stays: one that asked to be left alone is left alone. Instants of the
-    /// rate before are given up.
-    func renew(_ policy: HostPolicy, longestWait: Double) {
-        (self.policy, self.longestWait) = (policy, longestWait)
-        if rate != policy.requestsPerSecond {
-            rate = policy.requestsPerSecond
-            wanting = []
-            for record in records.values { record.slots = HostSlots() }
-        }
+    /// Treats hosts otherwise from now on. What is known of them stays: one that asked to be left alone is left alone.
+    func renew(_ policy: HostPolicy) {
+        self.policy = policy
         // Nothing waits any more.
         wakes = Heap()
         for record in records.values { record.wake = .infinity }
@@ -320,7 +318,7 @@ final class HostGovernor {
         if let remaining, let error = health.lastError {
             return (error.message + (error.retryAfter == nil ? "" : " (Retry-After)"), remaining)
         }
-        if let rate, record.slots.count == 0 || record.wake < .infinity {
+        if let rate = record.rate, record.slots.count == 0 || record.wake < .infinity {
             return ("its rate, \(rate == rate.rounded() ? "\(Int(rate))" : "\(rate)")/s", nil)
         }
         return health.window.map { ("at most \(max(1, Int($0))) at once for now", nil) }

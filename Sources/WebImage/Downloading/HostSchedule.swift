@@ -19,9 +19,9 @@ final class HostSchedule {
     /// Changes the order of the queue, and how hosts are treated; what is known of them stays.
     func apply(_ new: ImageDownloader.Configuration) {
         if new.executionOrder != configuration.executionOrder { queue.reorder(new.executionOrder) }
-        if new.hosts != configuration.hosts || new.maxRetryAfter != configuration.maxRetryAfter {
+        if new.hosts != configuration.hosts {
             if let governor, !new.hosts.isIdle {
-                governor.renew(new.hosts, longestWait: new.maxRetryAfter)
+                governor.renew(new.hosts)
             } else {
                 governor = new.governor(isShared: shares != nil)
             }
@@ -39,11 +39,14 @@ final class HostSchedule {
 
     /// Puts an operation into the queue of its hop's host.
     func enqueue(_ operation: DownloadOperation, at place: QueuePlace) {
+        let rate = operation.profile.configuration.hosts.requestsPerSecond
+        // A rate of its own where hosts are not governed otherwise.
+        if governor == nil, rate != nil { governor = HostGovernor(configuration.hosts, isShared: shares != nil) }
         operation.wait(for: host(of: operation.request), now: MonotonicClock.now)
         queue.enqueue(
             operation, host: operation.host, priority: operation.parameters.priority,
-            limit: configuration.connectionLimit(
-                to: operation.request, asked: operation.parameters.maxConnectionsPerHost),
+            limits: HostLimits(
+                transfers: operation.profile.configuration.connectionLimit(to: operation.request), rate: rate),
             at: place)
     }
 
@@ -63,14 +66,18 @@ final class HostSchedule {
         }
         let (governor, shares, now) = (governor, shares, MonotonicClock.now)
         var isProbe = false
-        let next = queue.next { host, limit, running, waiting in
+        let next = queue.next { host, limits, running, waiting in
             isProbe = false
-            guard shares?.mayBegin(host, limit: limit, running: running, now: now) ?? true else { return .no }
+            guard shares?.mayBegin(host, limit: limits.transfers, running: running, now: now) ?? true else {
+                return .no
+            }
             guard let governor else { return .next }
             if governor.isGivenUp(host, now: now) {
                 return .first(where: { Self.refusal(of: $0, by: governor, now: now) != nil })
             }
-            guard governor.mayBegin(host, running: running, waiting: waiting, now: now) else { return .no }
+            guard governor.mayBegin(host, rate: limits.rate, running: running, waiting: waiting, now: now) else {
+                return .no
+            }
             isProbe = governor.isProbe
             return isProbe ? .any(of: { !$0.metSilence }) : .next
         }
@@ -110,7 +117,8 @@ final class HostSchedule {
         guard let governor, let host = operation.slotHost else { return }
         governor.didAnswer(
             host, error, firstByte: firstByte(), began: operation.progress.hopStart,
-            running: queue.runningCount(host: host), now: MonotonicClock.now)
+            running: queue.runningCount(host: host), longestWait: operation.profile.configuration.maxRetryAfter,
+            now: MonotonicClock.now)
     }
 
     /// A try failed. Where nobody was there to answer, the URL is not to blame, and waits with the others.

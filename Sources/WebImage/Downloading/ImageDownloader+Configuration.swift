@@ -195,15 +195,18 @@ extension ImageDownloader {
                 maxRetryAfter: maxRetryAfter, errors: retriedErrors, statusCodes: retriedStatusCodes)
         }
 
+        /// Where large bodies are written, by other threads than the downloader's; nil: nowhere.
+        var spool: BodySpool.Place? {
+            openTemporaryFile.map { open in
+                let pool = filePool ?? ThreadPool(threads: 1, name: "spool")
+                return BodySpool.Place(open: open, pool: pool, calls: fileCalls)
+            }
+        }
+
         /// What robots.txt and X-Robots-Tag call this program: the first word of its User-Agent.
         var productToken: String {
             let agent = headers.first { $0.name.lowercased() == "user-agent" }?.value ?? ""
             return String(agent.prefix { $0.isLetter || $0 == "-" || $0 == "_" })
-        }
-
-        /// What asks sites, where they are to be asked.
-        func robots(isShared: Bool) -> RobotsBook? {
-            asksRobots ? RobotsBook(agent: productToken, isShared: isShared) : nil
         }
 
         /// What keeps to ``limitRate``, and to what is shared with others.
@@ -215,7 +218,7 @@ extension ImageDownloader {
 
         /// What keeps to ``hosts``, where there is anything to be kept to.
         func governor(isShared: Bool) -> HostGovernor? {
-            hosts.isIdle ? nil : HostGovernor(hosts, longestWait: maxRetryAfter, isShared: isShared)
+            hosts.isIdle ? nil : HostGovernor(hosts, isShared: isShared)
         }
 
         /// The configured headers and a download's own, which come first where both have one.
@@ -252,9 +255,7 @@ extension ImageDownloader {
         }
 
         /// Transfers at once to the host of a request.
-        /// * `asked`: what its caller asks for; 0: no limit.
-        func connectionLimit(to request: RequestURL, asked: Int?) -> Int {
-            if let asked { return asked > 0 ? asked : .max }
+        func connectionLimit(to request: RequestURL) -> Int {
             guard let limit = maxConnectionsPerHost else { return .max }
             if !limitsOpenedAddresses, let address = request.literalAddress,
                 addressPolicy.opens(address, port: request.port)

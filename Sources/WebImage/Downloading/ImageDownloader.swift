@@ -50,11 +50,11 @@ public actor ImageDownloader {
         session = CurlSession(
             configuration, sockets: multi.sockets, closed: closedPlaces, spooling: spooling,
             jarIsGone: { jar in reference.downloader?.perform { $0.session.forget(jar) } })
-        admission = DownloadAdmission(configuration, readRobots: { site in reference.downloader?.readRobots(of: site) })
+        admission = DownloadAdmission(
+            configuration, readRobots: { site, profile in reference.downloader?.readRobots(of: site, profile) })
         loop = DownloadLoop(
             configuration, admission: admission, session: session,
-            transfers: RunningTransfers(
-                multi, session: session, spooling: spooling, checkInterval: configuration.checkInterval),
+            transfers: RunningTransfers(multi, session: session, spooling: spooling),
             listeners: listeners, closed: closedPlaces)
         maxConcurrentDownloads = configuration.maxConcurrentDownloads
         reference.set(self)
@@ -96,21 +96,22 @@ public actor ImageDownloader {
     }
 
     /// The same under a permit that can be taken back.
-    /// * `maxConnectionsPerHost`: as ``Configuration/maxConnectionsPerHost``, for every host; 0: no limit, nil: as that says.
+    /// * `profile`: how its requests are made; nil: as ``configuration`` says.
     package nonisolated(nonsending) func download(
         _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
-        cookies: CookieJar? = nil, maxConnectionsPerHost: Int? = nil, permit: DownloadPermit?,
+        cookies: CookieJar? = nil, profile: RequestProfile? = nil, permit: DownloadPermit?,
         progress: (@Sendable (Int, Int) -> Void)? = nil
     ) async throws(WebImageError) -> DownloadedImage {
         if let bad = headers.first(where: { !$0.isValid }) {
             throw WebImageError(.invalidConfiguration, "the header \(bad.name) has a character that cannot be sent")
         }
         let cookies = options.contains(.handleCookies) ? cookies ?? ownJar : nil
-        let key = DownloadOperation.Key(url: url, options: options.ofTransfer, headers: headers, jar: cookies?.id)
+        let key = DownloadOperation.Key(
+            url: url, options: options.ofTransfer, headers: headers, jar: cookies?.id,
+            profile: profile.map { ObjectIdentifier($0) })
         let request = try RequestURL(url)
         let parameters = DownloadOperation.Parameters(
-            priority: options.priority, maxConnectionsPerHost: maxConnectionsPerHost,
-            attemptsUsed: max(0, attemptsUsed), cookies: cookies)
+            priority: options.priority, attemptsUsed: max(0, attemptsUsed), cookies: cookies)
         let call = DownloadCall(permit: permit, progress: progress)
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
@@ -123,7 +124,8 @@ public actor ImageDownloader {
                         }
                         progress?(0, -1)
                         do throws(WebImageError) {
-                            try downloader.loop.download(key, request: request, parameters: parameters, for: call)
+                            try downloader.loop.download(
+                                key, profile: profile, request: request, parameters: parameters, for: call)
                         } catch {
                             call.end(.failure(error))
                         }
@@ -225,6 +227,12 @@ public actor ImageDownloader {
         configuration.value(forHTTPHeaderField: name)
     }
 
+    /// How the requests of downloads are made that are not to be made as ``configuration`` says in all.
+    /// - Throws: `invalidConfiguration`, naming the member and its range.
+    package func profile(
+        _ change: (inout Configuration) -> Void
+    ) throws(WebImageError) -> RequestProfile { try loop.profile.varied(change) }
+
     // MARK: The session
 
     /// Ends every download with `cancelled`, closes every connection, forgets TLS sessions and cookies, and goes on with a new
@@ -314,11 +322,13 @@ public actor ImageDownloader {
         loop.end(admission.grantRobots(answers))
     }
 
-    private nonisolated func readRobots(of site: String) {
+    private nonisolated func readRobots(of site: RobotsSite, _ profile: RequestProfile) {
         Task {
             let result: Result<DownloadedImage, WebImageError>
             do throws(WebImageError) {
-                result = .success(try await download("\(site)/robots.txt", options: [.unasked, .uninspected]))
+                result = .success(
+                    try await download(
+                        "\(site.site)/robots.txt", options: [.unasked, .uninspected], profile: profile, permit: nil))
             } catch {
                 result = .failure(error)
             }
@@ -326,7 +336,7 @@ public actor ImageDownloader {
         }
     }
 
-    private func didReadRobots(of site: String, _ result: Result<DownloadedImage, WebImageError>) {
+    private func didReadRobots(of site: RobotsSite, _ result: Result<DownloadedImage, WebImageError>) {
         loop.end(admission.didReadRobots(of: site, result))
     }
 }

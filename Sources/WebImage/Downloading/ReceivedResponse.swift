@@ -1,5 +1,3 @@
-internal import Threading
-
 /// What has come of one response: how large its header is, its body, and whether that is wanted. The transfer of a ``CurlHandle`` fills
 /// it in as curl calls back.
 struct ReceivedResponse {
@@ -23,15 +21,12 @@ struct ReceivedResponse {
         /// The rest of an error's body that is read, so that the connection can be used again.
         let maxUnwantedBytes = 16 << 10
 
-        init(_ configuration: ImageDownloader.Configuration) {
+        init(_ configuration: ImageDownloader.Configuration, spool: BodySpool.Place?) {
             maxBodyBytes = configuration.maxBodyBytes
             maxHeaderBytes = configuration.maxHeaderBytes
             maxHeaderLines = configuration.maxHeaderLines
             memoryLimit = configuration.memoryLimit
-            spool = configuration.openTemporaryFile.map { open in
-                let pool = configuration.filePool ?? ThreadPool(threads: 1, name: "spool")
-                return BodySpool.Place(open: open, pool: pool, calls: configuration.fileCalls)
-            }
+            self.spool = spool
             inspectHeader = configuration.inspectHeader
             rules = ResponseRules(configuration)
         }
@@ -51,7 +46,7 @@ struct ReceivedResponse {
     private(set) var error: WebImageError?
     /// Whether the last response's header ended: curl is content with one that the end of the connection cut.
     private(set) var headerIsComplete = false
-    private let limits: Limits
+    private var limits: Limits
     /// Whether the request asks for the rest of the operation's partial body.
     private var asksForRest = false
     private var isJudged = false
@@ -64,6 +59,7 @@ struct ReceivedResponse {
 
     /// Forgets the response before: a request of the operation begins.
     mutating func begin(_ operation: DownloadOperation, now: Double) {
+        limits = operation.profile.limits
         progress = operation.progress
         progress.beginHop(now: now)
         asksForRest = operation.rest != nil
@@ -233,10 +229,11 @@ struct ReceivedResponse {
     mutating func dropBody() { body = nil }
 
     /// Has the operation keep what has come, where its next try can go on from there. Without a byte, what was kept before stays.
-    func keepPartial(_ info: CurlInfo, of operation: DownloadOperation, least: Int?, error: WebImageError) {
+    func keepPartial(_ info: CurlInfo, of operation: DownloadOperation, error: WebImageError) {
         guard let body, body.count > 0 else { return }
         operation.keep(nil)
-        guard let least, error.isTransient, body.count >= least, info.header("Content-Encoding") == nil,
+        guard let least = operation.profile.configuration.resumeFrom, error.isTransient, body.count >= least,
+            info.header("Content-Encoding") == nil,
             info.header("Accept-Ranges")?.lowercased() != "none",
             let validator = resumedValidator
                 ?? PartialBody.validator(

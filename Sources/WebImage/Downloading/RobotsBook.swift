@@ -1,4 +1,4 @@
-/// The robots.txt of the sites a downloader asks: read once for each, before anything else of it. Only the downloader's thread uses it.
+/// The robots.txt of the sites a downloader asks: read once for each and each name it gives itself, before anything else of it. Only the downloader's thread uses it.
 final class RobotsBook {
     private struct Page {
         var verdict: Verdict
@@ -28,7 +28,7 @@ final class RobotsBook {
         /// The file is on its way, and the operation waits here for it.
         case waits
         /// It waits here, and the file of the site is to be read.
-        case read(site: String)
+        case read(RobotsSite)
     }
 
     /// An operation that waited for a file which has come. `refusal`: the file does not allow it.
@@ -37,29 +37,25 @@ final class RobotsBook {
     /// Seconds a file is kept (RFC 9309, section 2.4: a day at most), and one that could not be read.
     private static let kept = 3600.0, keptUnreadable = 60.0
     private static let mostSites = 10_000
-    private let agent: String
     /// Whether other processes ask the same sites: one of them reads a file for all.
     private let isShared: Bool
-    private var pages: [String: Page] = [:]
+    private var pages: [RobotsSite: Page] = [:]
     /// Sites to ask the others about, and those to ask them about again, at which time.
-    private var wanted: Set<String> = []
-    private var later: [String: Double] = [:]
+    private var wanted: Set<RobotsSite> = []
+    private var later: [RobotsSite: Double] = [:]
     /// What to tell the others.
     private var notes: [RobotsNote] = []
-    private var waiting: [String: [(operation: DownloadOperation, place: QueuePlace)]] = [:]
+    private var waiting: [RobotsSite: [(operation: DownloadOperation, place: QueuePlace)]] = [:]
 
-    init(agent: String, isShared: Bool) {
-        self.agent = agent
-        self.isShared = isShared
-    }
+    init(isShared: Bool) { self.isShared = isShared }
 
     /// What is to be done with an operation's hop. Where it waits, ``didRead(_:_:now:)`` or ``adopt(_:text:remaining:now:)`` releases it.
     func admit(_ operation: DownloadOperation, at place: QueuePlace, now: Double) -> Answer {
-        let site = Self.site(of: operation.request)
+        let site = Self.site(of: operation)
         if waiting[site] == nil {
             guard let page = pages[site], page.expires > now else {
                 waiting[site] = [(operation, place)]
-                guard isShared else { return .read(site: site) }
+                guard isShared else { return .read(site) }
                 // The others are asked first.
                 wanted.insert(site)
                 return .waits
@@ -72,19 +68,22 @@ final class RobotsBook {
 
     /// Whether an operation waits here.
     func isWaiting(_ operation: DownloadOperation) -> Bool {
-        waiting[Self.site(of: operation.request)]?.contains { $0.operation === operation } ?? false
+        waiting[Self.site(of: operation)]?.contains { $0.operation === operation } ?? false
     }
+
+    /// How the file of a site is to be asked for: as those who wait for it ask; nil: nobody does.
+    func profile(of site: RobotsSite) -> RequestProfile? { waiting[site]?.first?.operation.profile }
 
     /// The file came, or did not; who waited for it.
     func didRead(
-        _ site: String, _ result: Result<DownloadedImage, WebImageError>, now: Double
+        _ site: RobotsSite, _ result: Result<DownloadedImage, WebImageError>, now: Double
     ) -> [Released] {
-        let page = page(result, now: now)
+        let page = page(result, agent: site.agent, now: now)
         if isShared { notes.append(note(page, of: site, now: now)) }
         return keep(page, of: site, now: now)
     }
 
-    private func keep(_ page: Page, of site: String, now: Double) -> [Released] {
+    private func keep(_ page: Page, of site: RobotsSite, now: Double) -> [Released] {
         if pages.count >= Self.mostSites { pages = [:] }
         pages[site] = page
         // A file that nobody could read for want of a connection says nothing: the request itself will.
@@ -94,7 +93,7 @@ final class RobotsBook {
         }
     }
 
-    private func page(_ result: Result<DownloadedImage, WebImageError>, now: Double) -> Page {
+    private func page(_ result: Result<DownloadedImage, WebImageError>, agent: String, now: Double) -> Page {
         let allowed = Page(verdict: .rules(.none), expires: now + Self.kept)
         switch result {
         case .success(let file):
@@ -123,11 +122,11 @@ final class RobotsBook {
     /// What to ask and to tell; it is on its way from here on.
     func takeCalls() -> (sites: [RobotsSite], notes: [RobotsNote]) {
         defer { (wanted, notes) = ([], []) }
-        return (wanted.map { RobotsSite(site: $0, agent: agent) }, notes)
+        return (Array(wanted), notes)
     }
 
     /// Another process reads the file: it is asked about once more.
-    func ask(later site: String, now: Double) { later[site] = now + 0.2 }
+    func ask(later site: RobotsSite, now: Double) { later[site] = now + 0.2 }
 
     /// When to ask again; infinity: never.
     var nextLook: Double { later.values.min() ?? .infinity }
@@ -143,14 +142,14 @@ final class RobotsBook {
     }
 
     /// What another process has read; who waited for it.
-    func adopt(_ site: String, text: String, remaining: Double, now: Double) -> [Released] {
+    func adopt(_ site: RobotsSite, text: String, remaining: Double, now: Double) -> [Released] {
         let verdict: Verdict =
             text.first == "!"
-            ? .unreadable(String(text.dropFirst())) : .rules(RobotsRules(text: text, agent: agent))
+            ? .unreadable(String(text.dropFirst())) : .rules(RobotsRules(text: text, agent: site.agent))
         return keep(Page(verdict: verdict, expires: now + min(remaining, Self.kept)), of: site, now: now)
     }
 
-    private func note(_ page: Page, of site: String, now: Double) -> RobotsNote {
+    private func note(_ page: Page, of site: RobotsSite, now: Double) -> RobotsNote {
         var text =
             switch page.verdict {
             case .rules(let rules): rules.text
@@ -158,8 +157,12 @@ final class RobotsBook {
             }
         // What says nothing, and what is too much, the others find out for themselves.
         if page.expires <= now || text.utf8.count > RobotsNote.mostBytes { text = "" }
-        return RobotsNote(site: RobotsSite(site: site, agent: agent), text: text, lifetime: max(0, page.expires - now))
+        return RobotsNote(site: site, text: text, lifetime: max(0, page.expires - now))
     }
 
-    private static func site(of request: RequestURL) -> String { "\(request.scheme)://\(request.host):\(request.port)" }
+    private static func site(of operation: DownloadOperation) -> RobotsSite {
+        let request = operation.request
+        return RobotsSite(
+            site: "\(request.scheme)://\(request.host):\(request.port)", agent: operation.profile.productToken)
+    }
 }

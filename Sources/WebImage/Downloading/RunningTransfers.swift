@@ -10,16 +10,13 @@ final class RunningTransfers {
     private(set) var parkedCount = 0
     /// When they are looked at next; infinity: none was begun yet.
     private(set) var nextCheck = Double.infinity
-    private var checkInterval: Double
+    private var checkInterval = 0.25
 
-    init(_ multi: CurlMulti, session: CurlSession, spooling: SpoolingTransfers, checkInterval: Double) {
+    init(_ multi: CurlMulti, session: CurlSession, spooling: SpoolingTransfers) {
         self.multi = multi
         self.session = session
         self.spooling = spooling
-        self.checkInterval = checkInterval
     }
-
-    func setCheckInterval(_ seconds: Double) { checkInterval = seconds }
 
     /// How many hold a slot now.
     var activeCount: Int { operations.count - parkedCount }
@@ -34,7 +31,9 @@ final class RunningTransfers {
             handle.end()
             throw error
         }
-        if operations.isEmpty { nextCheck = now + checkInterval }
+        let interval = operation.profile.checkInterval
+        checkInterval = operations.isEmpty ? interval : min(checkInterval, interval)
+        nextCheck = operations.isEmpty ? now + interval : min(nextCheck, now + interval)
         operation.move(to: operations.count)
         operations.append(operation)
     }
@@ -73,10 +72,7 @@ final class RunningTransfers {
     func goOn() { spooling.goOn() }
 
     /// Looks at all of them where it is time: parks what is silent, and says which have passed a limit.
-    func check(
-        now: Double, limits: ImageDownloader.Configuration,
-        didPassLimit: (DownloadOperation, CurlHandle, WebImageError) -> Void
-    ) {
+    func check(now: Double, didPassLimit: (DownloadOperation, CurlHandle, WebImageError) -> Void) {
         guard now >= nextCheck else { return }
         // A process that was stopped (SIGSTOP, a suspended machine) finds its transfers silent for as long: that is no server's fault.
         let wasFrozen = now - nextCheck >= max(1, 4 * checkInterval)
@@ -91,6 +87,7 @@ final class RunningTransfers {
             // It is our own limit that keeps its bytes.
             if handle.isPaused { handle.wasHeldBack(now: now) }
             operation.count(isHeldBack: handle.isPaused, now: now)
+            let limits = operation.profile.configuration
             if let error = operation.spent.check(limits, attempts: operation.attempts)
                 ?? handle.check(now: now, limits: limits)
             {

@@ -241,7 +241,7 @@ package final class LoadPipeline: Sendable {
             }
             let download = try await downloader.download(
                 url, options: options, headers: headers, attemptsUsed: attempts, cookies: request.cookies,
-                maxConnectionsPerHost: request.maxConnectionsPerHost, permit: request.permit, progress: request.progress
+                profile: request.profile, permit: request.permit, progress: request.progress
             )
             attempts = download.attempts
             if download.statusCode == 304, let present {

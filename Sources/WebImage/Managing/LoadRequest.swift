@@ -32,8 +32,8 @@ package struct LoadRequest: Sendable {
     package var wantsPath = true
     /// Where its cookies are kept; nil: with all of the downloader's that have no jar.
     package var cookies: CookieJar?
-    /// Transfers at once to its host; 0: no limit, nil: as the downloader's configuration says.
-    package var maxConnectionsPerHost: Int?
+    /// How its requests are made; nil: as the downloader's configuration says.
+    package var profile: RequestProfile?
     /// Leave to ask the network, which can be taken back.
     package var permit: DownloadPermit?
     /// Runs where the cache has no such image; what it throws ends the load.

@@ -102,8 +102,8 @@ struct ProcessFaultTests {
     @Test("A worker that was stopped for longer than its timeout does not take that for its servers' silence")
     func stoppedInATransfer() async throws {
         let bench = try await FaultBench(delay: 1.5)
-        try await bench.submit(4)
-        let worker = try await bench.workers(1, ["--timeout", "2s", "--lease", "30s"])[0]
+        try await bench.submit(4, "urls", ["--timeout", "2s"])
+        let worker = try await bench.workers(1, ["--lease", "30s"])[0]
         try await until { bench.origin.requestCount() == 4 }
         worker.signal(SIGSTOP)
         // What has to pass is the worker's own timeout.
@@ -120,9 +120,9 @@ struct ProcessFaultTests {
         let urls = (0..<30).map { "http://host.silent/\($0).png\n" }
         bench.folder.write(Array(urls.joined().utf8), to: "names.txt")
         let worker = try await bench.workers(
-            1, ["--connect-timeout", "200ms", "--tries", "2", "--retry-delay", "10ms", "--host-patience", "1s"],
-            environment: ["LD_PRELOAD": library])
-        try await bench.ran(["submit", bench.folder.path("names.txt"), "--name", "names", "--wait"], exit: 3)
+            1, ["--host-patience", "1s"], environment: ["LD_PRELOAD": library])
+        let limits = ["--connect-timeout", "200ms", "--tries", "2", "--retry-delay", "10ms"]
+        try await bench.ran(["submit", bench.folder.path("names.txt"), "--name", "names", "--wait"] + limits, exit: 3)
         let status = try #require(try await bench.queue.batches.status(of: "names"))
         #expect(status.counts[.dns] == 30, "\(status.counts)")
         for worker in worker { worker.signal(SIGKILL) }

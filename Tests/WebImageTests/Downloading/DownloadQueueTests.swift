@@ -14,7 +14,7 @@ struct DownloadQueueTests {
     func order(order: DownloadExecutionOrder) {
         var queue = DownloadQueue<String>(order: order)
         for name in ["a1", "a2", "b1", "a3", "c1", "b2"] {
-            queue.enqueue(name, host: String(name.prefix(1)), priority: 1, limit: 10)
+            queue.enqueue(name, host: String(name.prefix(1)), priority: 1, limits: HostLimits(transfers: 10))
         }
         let all = ["a1", "a2", "b1", "a3", "c1", "b2"]
         #expect(drain(&queue) == (order == .fifo ? all : all.reversed()))
@@ -24,9 +24,9 @@ struct DownloadQueueTests {
     @Test("Priorities go before order")
     func priorities() {
         var queue = DownloadQueue<String>(order: .fifo)
-        queue.enqueue("low", host: "a", priority: 2, limit: 10)
-        queue.enqueue("normal", host: "b", priority: 1, limit: 10)
-        queue.enqueue("high", host: "a", priority: 0, limit: 10)
+        queue.enqueue("low", host: "a", priority: 2, limits: HostLimits(transfers: 10))
+        queue.enqueue("normal", host: "b", priority: 1, limits: HostLimits(transfers: 10))
+        queue.enqueue("high", host: "a", priority: 0, limits: HostLimits(transfers: 10))
         #expect(drain(&queue) == ["high", "normal", "low"])
     }
 
@@ -34,7 +34,7 @@ struct DownloadQueueTests {
     func limits() {
         var queue = DownloadQueue<String>(order: .fifo)
         for name in ["a1", "a2", "a3", "b1"] {
-            queue.enqueue(name, host: String(name.prefix(1)), priority: 1, limit: 1)
+            queue.enqueue(name, host: String(name.prefix(1)), priority: 1, limits: HostLimits(transfers: 1))
         }
         #expect(drain(&queue) == ["a1", "b1"])
         queue.release(host: "b")
@@ -48,11 +48,11 @@ struct DownloadQueueTests {
     @Test("What goes first goes first, and what goes last last", arguments: DownloadExecutionOrder.allCases)
     func goesFirst(order: DownloadExecutionOrder) {
         var queue = DownloadQueue<String>(order: order)
-        queue.enqueue("b1", host: "b", priority: 1, limit: 9)
-        queue.enqueue("a1", host: "a", priority: 1, limit: 9)
-        queue.enqueue("a2", host: "a", priority: 1, limit: 9)
-        queue.enqueue("r", host: "a", priority: 1, limit: 9, at: .first)
-        queue.enqueue("l", host: "a", priority: 1, limit: 9, at: .last)
+        queue.enqueue("b1", host: "b", priority: 1, limits: HostLimits(transfers: 9))
+        queue.enqueue("a1", host: "a", priority: 1, limits: HostLimits(transfers: 9))
+        queue.enqueue("a2", host: "a", priority: 1, limits: HostLimits(transfers: 9))
+        queue.enqueue("r", host: "a", priority: 1, limits: HostLimits(transfers: 9), at: .first)
+        queue.enqueue("l", host: "a", priority: 1, limits: HostLimits(transfers: 9), at: .last)
         #expect(drain(&queue) == (order == .fifo ? ["r", "b1", "a1", "a2", "l"] : ["r", "a2", "a1", "b1", "l"]))
     }
 
@@ -77,7 +77,7 @@ struct DownloadQueueTests {
             switch random(3) {
             case 0:
                 queue.enqueue(
-                    "\(host) \(index)", host: host, priority: random(3), limit: 2,
+                    "\(host) \(index)", host: host, priority: random(3), limits: HostLimits(transfers: 2),
                     at: [.first, .last, .inOrder, .inOrder, .inOrder][random(5)])
                 waiting.insert("\(host) \(index)")
             case 1:

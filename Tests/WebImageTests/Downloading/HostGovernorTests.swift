@@ -12,7 +12,7 @@ struct HostGovernorTests {
         policy.backsOff = true
         policy.patience = patience
         change(&policy)
-        return HostGovernor(policy, longestWait: 60, isShared: isShared, random: { 0 })
+        return HostGovernor(policy, isShared: isShared, random: { 0 })
     }
 
     private static let refused = WebImageError(.cannotConnectToHost, "refused", isTransient: true)
@@ -55,44 +55,44 @@ struct HostGovernorTests {
 
     @Test("Without others a governor keeps to its rate by itself")
     func alone() {
-        let governor = governor { $0.requestsPerSecond = 10 }
+        let governor = governor()
         var begun = 0
         var now = 5.0
         while now < 15 {
-            while governor.mayBegin("a", running: 0, waiting: 1000, now: now) { begun += 1 }
+            while governor.mayBegin("a", rate: 10, running: 0, waiting: 1000, now: now) { begun += 1 }
             now += 0.002
         }
         #expect((95...100).contains(begun))
         // What was not used is not saved up.
-        #expect(governor.mayBegin("a", running: 0, waiting: 9, now: 100))
-        #expect(!governor.mayBegin("a", running: 0, waiting: 9, now: 100.01))
+        #expect(governor.mayBegin("a", rate: 10, running: 0, waiting: 9, now: 100))
+        #expect(!governor.mayBegin("a", rate: 10, running: 0, waiting: 9, now: 100.01))
         #expect(!governor.hasCalls)
     }
 
     @Test("With others it asks once for a share, and begins at the instants it is given")
     func shared() throws {
-        let governor = governor(isShared: true) { $0.requestsPerSecond = 20 }
-        #expect(!governor.mayBegin("a", running: 0, waiting: 3, now: 1))
-        #expect(!governor.mayBegin("a", running: 0, waiting: 3, now: 1.01))
+        let governor = governor(isShared: true)
+        #expect(!governor.mayBegin("a", rate: 20, running: 0, waiting: 3, now: 1))
+        #expect(!governor.mayBegin("a", rate: 20, running: 0, waiting: 3, now: 1.01))
         let calls = governor.takeCalls { _ in 3 }
         #expect(calls.wishes == [HostWish(host: "a", count: 3, rate: 20)])
         #expect(!governor.hasCalls)
         governor.grant("a", HostReservation(first: 2, interval: 0.05, count: 2), now: 1.1)
         #expect(governor.nextDue(now: 1.1) == "a")
-        #expect(!governor.mayBegin("a", running: 0, waiting: 3, now: 1.1))
+        #expect(!governor.mayBegin("a", rate: 20, running: 0, waiting: 3, now: 1.1))
         #expect(governor.nextWake == 2)
         #expect(governor.nextDue(now: 2) == "a")
-        #expect(governor.mayBegin("a", running: 0, waiting: 3, now: 2))
+        #expect(governor.mayBegin("a", rate: 20, running: 0, waiting: 3, now: 2))
         // The second one has passed by now, and is lost.
-        #expect(!governor.mayBegin("a", running: 1, waiting: 2, now: 2.2))
+        #expect(!governor.mayBegin("a", rate: 20, running: 1, waiting: 2, now: 2.2))
         // None now: it is asked again later, not at once.
         _ = governor.takeCalls { _ in 2 }
         governor.grant("a", nil, now: 2.3)
         #expect(governor.nextDue(now: 2.3) == "a")
-        #expect(!governor.mayBegin("a", running: 1, waiting: 2, now: 2.31))
+        #expect(!governor.mayBegin("a", rate: 20, running: 1, waiting: 2, now: 2.31))
         #expect(!governor.hasCalls)
         #expect(governor.nextDue(now: 3) == "a")
-        #expect(!governor.mayBegin("a", running: 1, waiting: 2, now: 3))
+        #expect(!governor.mayBegin("a", rate: 20, running: 1, waiting: 2, now: 3))
         #expect(governor.hasCalls)
     }
 
@@ -101,19 +101,19 @@ struct HostGovernorTests {
     func silence() throws {
         let governor = governor(patience: 5)
         for index in 0..<3 {
-            #expect(governor.mayBegin("a", running: index, waiting: 9, now: 0))
+            #expect(governor.mayBegin("a", rate: nil, running: index, waiting: 9, now: 0))
             // The one that makes it silent already waits with the others.
             #expect(governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0) == (index == 2))
         }
-        #expect(!governor.mayBegin("a", running: 0, waiting: 9, now: 0.9))
+        #expect(!governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 0.9))
         #expect(governor.reason(for: "a", now: 0.5)?.text == "3 failures in a row: refused")
         #expect(governor.reason(for: "a", now: 0.5)?.remaining == 0.5)
         #expect(governor.nextDue(now: 1) == "a")
-        #expect(governor.mayBegin("a", running: 0, waiting: 9, now: 1))
-        #expect(!governor.mayBegin("a", running: 1, waiting: 8, now: 1))
+        #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 1))
+        #expect(!governor.mayBegin("a", rate: nil, running: 1, waiting: 8, now: 1))
         #expect(governor.didFail("a", Self.refused, wasReached: false, began: 1, now: 1.1))
-        #expect(!governor.mayBegin("a", running: 0, waiting: 9, now: 3))
-        #expect(governor.mayBegin("a", running: 0, waiting: 9, now: 3.1))
+        #expect(!governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 3))
+        #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 3.1))
         #expect(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 4.9) == nil)
         // The probe is still on its way when the patience ends: others end as the last one did.
         #expect(governor.isGivenUp("a", now: 5))
@@ -124,11 +124,11 @@ struct HostGovernorTests {
         #expect(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 9) != nil)
         // Four seconds later one of them may look again.
         #expect(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 9.2) == nil)
-        #expect(governor.mayBegin("a", running: 0, waiting: 1, now: 9.2))
-        governor.didAnswer("a", nil, firstByte: 0.1, began: 9.2, running: 1, now: 9.3)
+        #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 9.2))
+        governor.didAnswer("a", nil, firstByte: 0.1, began: 9.2, running: 1, longestWait: 60, now: 9.3)
         #expect(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 9.3) == nil)
         #expect(governor.nextDue(now: 9.3) == "a")
-        #expect(governor.mayBegin("a", running: 0, waiting: 9, now: 9.3))
+        #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 9.3))
     }
 
     @Test("An answer in between begins the count anew, and other hosts are not concerned")
@@ -137,39 +137,42 @@ struct HostGovernorTests {
         for _ in 0..<5 {
             #expect(!governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0))
             #expect(!governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0))
-            governor.didAnswer("a", Self.status(404), firstByte: nil, began: 0, running: 1, now: 0)
+            governor.didAnswer("a", Self.status(404), firstByte: nil, began: 0, running: 1, longestWait: 60, now: 0)
         }
-        #expect(governor.mayBegin("a", running: 0, waiting: 1, now: 0))
+        #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 0))
         for _ in 0..<3 { _ = governor.didFail("b", Self.refused, wasReached: false, began: 0, now: 0) }
-        #expect(!governor.mayBegin("b", running: 0, waiting: 1, now: 0))
-        #expect(governor.mayBegin("a", running: 0, waiting: 1, now: 0))
+        #expect(!governor.mayBegin("b", rate: nil, running: 0, waiting: 1, now: 0))
+        #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 0))
     }
 
     @Test("429 and Retry-After hold the host back for as long as they say; of those on their way only the first counts")
     func busy() {
         let governor = governor()
-        governor.didAnswer("a", Self.status(429, retryAfter: 7), firstByte: nil, began: 0, running: 8, now: 1)
-        governor.didAnswer("a", Self.status(429, retryAfter: 50), firstByte: nil, began: 0.5, running: 7, now: 1.1)
-        #expect(!governor.mayBegin("a", running: 0, waiting: 9, now: 7.9))
+        governor.didAnswer(
+            "a", Self.status(429, retryAfter: 7), firstByte: nil, began: 0, running: 8, longestWait: 60, now: 1)
+        governor.didAnswer(
+            "a", Self.status(429, retryAfter: 50), firstByte: nil, began: 0.5, running: 7, longestWait: 60, now: 1.1)
+        #expect(!governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 7.9))
         #expect(governor.reason(for: "a", now: 7)?.text == "HTTP 429 (Retry-After)")
-        #expect(governor.mayBegin("a", running: 3, waiting: 9, now: 8))
+        #expect(governor.mayBegin("a", rate: nil, running: 3, waiting: 9, now: 8))
         // Half as many at once as before, and one more for each round that goes well.
-        #expect(!governor.mayBegin("a", running: 4, waiting: 9, now: 8))
-        for _ in 0..<5 { governor.didAnswer("a", nil, firstByte: 0.1, began: 8, running: 4, now: 9) }
-        #expect(governor.mayBegin("a", running: 4, waiting: 9, now: 9))
+        #expect(!governor.mayBegin("a", rate: nil, running: 4, waiting: 9, now: 8))
+        for _ in 0..<5 { governor.didAnswer("a", nil, firstByte: 0.1, began: 8, running: 4, longestWait: 60, now: 9) }
+        #expect(governor.mayBegin("a", rate: nil, running: 4, waiting: 9, now: 9))
         // A longer wait than allowed is shortened, and without one they double.
-        governor.didAnswer("a", Self.status(429, retryAfter: 5000), firstByte: nil, began: 9, running: 1, now: 10)
+        governor.didAnswer(
+            "a", Self.status(429, retryAfter: 5000), firstByte: nil, began: 9, running: 1, longestWait: 60, now: 10)
         #expect(
-            !governor.mayBegin("a", running: 0, waiting: 9, now: 69)
-                && governor.mayBegin("a", running: 0, waiting: 9, now: 70))
-        governor.didAnswer("b", Self.status(429), firstByte: nil, began: 0, running: 1, now: 0)
+            !governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 69)
+                && governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 70))
+        governor.didAnswer("b", Self.status(429), firstByte: nil, began: 0, running: 1, longestWait: 60, now: 0)
         #expect(
-            !governor.mayBegin("b", running: 0, waiting: 9, now: 0.9)
-                && governor.mayBegin("b", running: 0, waiting: 9, now: 1))
-        governor.didAnswer("b", Self.status(429), firstByte: nil, began: 1, running: 1, now: 1)
+            !governor.mayBegin("b", rate: nil, running: 0, waiting: 9, now: 0.9)
+                && governor.mayBegin("b", rate: nil, running: 0, waiting: 9, now: 1))
+        governor.didAnswer("b", Self.status(429), firstByte: nil, began: 1, running: 1, longestWait: 60, now: 1)
         #expect(
-            !governor.mayBegin("b", running: 0, waiting: 9, now: 2.9)
-                && governor.mayBegin("b", running: 0, waiting: 9, now: 3))
+            !governor.mayBegin("b", rate: nil, running: 0, waiting: 9, now: 2.9)
+                && governor.mayBegin("b", rate: nil, running: 0, waiting: 9, now: 3))
     }
 
     @Test("A single 503 is one URL's trouble, three in a row are the host's; other statuses are none")
@@ -177,11 +180,12 @@ struct HostGovernorTests {
         let governor = governor()
         for status in [503, 200, 503, 503, 500, 502, 404, 503, 503] {
             governor.didAnswer(
-                "a", status == 200 ? nil : Self.status(status), firstByte: nil, began: 0, running: 1, now: 0)
+                "a", status == 200 ? nil : Self.status(status), firstByte: nil, began: 0, running: 1, longestWait: 60,
+                now: 0)
         }
-        #expect(governor.mayBegin("a", running: 0, waiting: 1, now: 0))
-        governor.didAnswer("a", Self.status(503), firstByte: nil, began: 0, running: 1, now: 0)
-        #expect(!governor.mayBegin("a", running: 0, waiting: 1, now: 0.5))
+        #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 0))
+        governor.didAnswer("a", Self.status(503), firstByte: nil, began: 0, running: 1, longestWait: 60, now: 0)
+        #expect(!governor.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 0.5))
     }
 
     @Test("Pauses double to a minute after 429, and to 8 s after 503, which may be all that is left of a host")
@@ -190,10 +194,12 @@ struct HostGovernorTests {
             let governor = governor()
             var now = 0.0
             for _ in 0..<12 {
-                governor.didAnswer("a", Self.status(status), firstByte: nil, began: now, running: 1, now: now)
+                governor.didAnswer(
+                    "a", Self.status(status), firstByte: nil, began: now, running: 1, longestWait: 60, now: now)
                 now += governor.reason(for: "a", now: now)?.remaining ?? 0
             }
-            governor.didAnswer("a", Self.status(status), firstByte: nil, began: now, running: 1, now: now)
+            governor.didAnswer(
+                "a", Self.status(status), firstByte: nil, began: now, running: 1, longestWait: 60, now: now)
             #expect(governor.reason(for: "a", now: now)?.remaining == longest)
         }
     }
@@ -203,87 +209,89 @@ struct HostGovernorTests {
     )
     func othersLatency() throws {
         let (teller, hearer) = (governor(isShared: true), governor(isShared: true))
-        for _ in 0..<10 { teller.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 32, now: 0) }
+        for _ in 0..<10 { teller.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 32, longestWait: 60, now: 0) }
         #expect(!teller.hasCalls)
-        for _ in 0..<100 { teller.didAnswer("a", nil, firstByte: 3, began: 0, running: 32, now: 1) }
+        for _ in 0..<100 { teller.didAnswer("a", nil, firstByte: 3, began: 0, running: 32, longestWait: 60, now: 1) }
         let news = teller.takeCalls { _ in 0 }.news
         let told = try #require(news.first)
         #expect(news.count == 1 && told.state == .slow && told.until == 31 && (2..<32).contains(told.failures))
         #expect(HostNews.Latency(told.error.message)?.best == 0.1)
         // As narrow as before it is no news for a while, and is told again then.
-        for _ in 0..<300 { teller.didAnswer("a", nil, firstByte: 3, began: 1, running: 32, now: 2) }
+        for _ in 0..<300 { teller.didAnswer("a", nil, firstByte: 3, began: 1, running: 32, longestWait: 60, now: 2) }
         let narrowest = try #require(teller.takeCalls { _ in 0 }.news.first)
         #expect(narrowest.failures == 2)
-        for _ in 0..<50 { teller.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, now: 3) }
+        for _ in 0..<50 { teller.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, longestWait: 60, now: 3) }
         #expect(!teller.hasCalls)
-        teller.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, now: 18)
+        teller.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, longestWait: 60, now: 18)
         #expect(teller.takeCalls { _ in 0 }.news.map(\.until) == [48])
 
         hearer.adopt([narrowest], now: 3)
-        #expect(hearer.mayBegin("a", running: 1, waiting: 9, now: 3))
-        #expect(!hearer.mayBegin("a", running: 2, waiting: 9, now: 3))
+        #expect(hearer.mayBegin("a", rate: nil, running: 1, waiting: 9, now: 3))
+        #expect(!hearer.mayBegin("a", rate: nil, running: 2, waiting: 9, now: 3))
         #expect(hearer.reason(for: "a", now: 3)?.text == "at most 2 at once for now")
         #expect(!hearer.hasCalls)
         // Its own answers are fast: more at once, whatever was said before.
-        for _ in 0..<40 { hearer.didAnswer("a", nil, firstByte: 0.1, began: 3, running: 2, now: 4) }
-        #expect(hearer.mayBegin("a", running: 20, waiting: 9, now: 4))
+        for _ in 0..<40 { hearer.didAnswer("a", nil, firstByte: 0.1, began: 3, running: 2, longestWait: 60, now: 4) }
+        #expect(hearer.mayBegin("a", rate: nil, running: 20, waiting: 9, now: 4))
         hearer.adopt([narrowest], now: 5)
-        #expect(hearer.mayBegin("a", running: 20, waiting: 9, now: 5))
+        #expect(hearer.mayBegin("a", rate: nil, running: 20, waiting: 9, now: 5))
         var late = narrowest
         late.until = 40
         hearer.adopt([late], now: 41)
-        #expect(hearer.mayBegin("a", running: 20, waiting: 9, now: 41))
+        #expect(hearer.mayBegin("a", rate: nil, running: 20, waiting: 9, now: 41))
     }
 
     @Test("With a new policy what is known of hosts stays, and how they are treated changes")
     func renewed() {
         let governor = governor()
-        governor.didAnswer("a", Self.status(429, retryAfter: 7), firstByte: nil, began: 0, running: 8, now: 1)
+        governor.didAnswer(
+            "a", Self.status(429, retryAfter: 7), firstByte: nil, began: 0, running: 8, longestWait: 60, now: 1)
         var policy = HostPolicy()
         policy.backsOff = true
-        policy.requestsPerSecond = 1
-        governor.renew(policy, longestWait: 60)
+        governor.renew(policy)
         #expect(governor.nextWake == .infinity)
-        #expect(!governor.mayBegin("a", running: 0, waiting: 9, now: 7.9))
-        #expect(governor.mayBegin("b", running: 0, waiting: 9, now: 2))
-        #expect(!governor.mayBegin("b", running: 1, waiting: 9, now: 2.5))
+        #expect(!governor.mayBegin("a", rate: 1, running: 0, waiting: 9, now: 7.9))
+        #expect(governor.mayBegin("b", rate: 1, running: 0, waiting: 9, now: 2))
+        #expect(!governor.mayBegin("b", rate: 1, running: 1, waiting: 9, now: 2.5))
         for _ in 0..<20 { #expect(!governor.didFail("c", Self.refused, wasReached: false, began: 2, now: 2)) }
-        policy.requestsPerSecond = nil
-        governor.renew(policy, longestWait: 60)
-        #expect(governor.mayBegin("b", running: 1, waiting: 9, now: 2.6))
+        governor.renew(policy)
+        #expect(governor.mayBegin("b", rate: nil, running: 1, waiting: 9, now: 2.6))
     }
 
     @Test("A host that grows slow is asked by fewer at once, one that is always slow is not")
     func latency() {
         let governor = governor()
-        for _ in 0..<100 { governor.didAnswer("slow", nil, firstByte: 3, began: 0, running: 32, now: 0) }
-        #expect(governor.mayBegin("slow", running: 32, waiting: 1, now: 0))
-        for _ in 0..<10 { governor.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 32, now: 0) }
-        for _ in 0..<100 { governor.didAnswer("a", nil, firstByte: 3, began: 0, running: 32, now: 1) }
-        #expect(!governor.mayBegin("a", running: 20, waiting: 1, now: 1))
-        #expect(governor.mayBegin("a", running: 1, waiting: 1, now: 1))
-        for _ in 0..<200 { governor.didAnswer("a", nil, firstByte: 0.1, began: 1, running: 2, now: 2) }
-        #expect(governor.mayBegin("a", running: 32, waiting: 1, now: 2))
+        for _ in 0..<100 {
+            governor.didAnswer("slow", nil, firstByte: 3, began: 0, running: 32, longestWait: 60, now: 0)
+        }
+        #expect(governor.mayBegin("slow", rate: nil, running: 32, waiting: 1, now: 0))
+        for _ in 0..<10 { governor.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 32, longestWait: 60, now: 0) }
+        for _ in 0..<100 { governor.didAnswer("a", nil, firstByte: 3, began: 0, running: 32, longestWait: 60, now: 1) }
+        #expect(!governor.mayBegin("a", rate: nil, running: 20, waiting: 1, now: 1))
+        #expect(governor.mayBegin("a", rate: nil, running: 1, waiting: 1, now: 1))
+        for _ in 0..<200 { governor.didAnswer("a", nil, firstByte: 0.1, began: 1, running: 2, longestWait: 60, now: 2) }
+        #expect(governor.mayBegin("a", rate: nil, running: 32, waiting: 1, now: 2))
     }
 
     @Test("What one finds out is told to others, who leave the host alone as well and go on with it")
     func news() throws {
         let (first, second) = (governor(isShared: true), governor(isShared: true))
         for _ in 0..<3 { _ = first.didFail("a", Self.refused, wasReached: false, began: 0, now: 0) }
-        first.didAnswer("b", Self.status(503, retryAfter: 9), firstByte: nil, began: 0, running: 2, now: 0)
+        first.didAnswer(
+            "b", Self.status(503, retryAfter: 9), firstByte: nil, began: 0, running: 2, longestWait: 60, now: 0)
         let news = first.takeCalls { _ in 0 }.news
         #expect(Set(news.map(\.host)) == ["a", "b"])
         second.adopt(news, now: 0)
-        #expect(!second.mayBegin("a", running: 0, waiting: 1, now: 0.5))
-        #expect(!second.mayBegin("b", running: 0, waiting: 1, now: 8.5))
+        #expect(!second.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 0.5))
+        #expect(!second.mayBegin("b", rate: nil, running: 0, waiting: 1, now: 8.5))
         #expect(!second.hasCalls)
-        #expect(second.mayBegin("a", running: 0, waiting: 1, now: 1.5))
-        second.didAnswer("a", nil, firstByte: 0.1, began: 1.5, running: 1, now: 1.6)
+        #expect(second.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 1.5))
+        second.didAnswer("a", nil, firstByte: 0.1, began: 1.5, running: 1, longestWait: 60, now: 1.6)
         #expect(second.takeCalls { _ in 0 }.news.map(\.state) == [.good])
         first.adopt(news.filter { $0.host == "b" }, now: 1.7)
         #expect(first.nextDue(now: 1.7) != nil)
-        #expect(first.mayBegin("a", running: 1, waiting: 1, now: 1.7))
-        #expect(!first.mayBegin("b", running: 0, waiting: 1, now: 1.7))
+        #expect(first.mayBegin("a", rate: nil, running: 1, waiting: 1, now: 1.7))
+        #expect(!first.mayBegin("b", rate: nil, running: 0, waiting: 1, now: 1.7))
     }
 
     @Test("A host is a name with an unusual port, or a whole domain where that is wanted")
@@ -304,7 +312,7 @@ struct HostGovernorTests {
         let governor = governor(patience: 5)
         let noName = WebImageError(.cannotFindHost, "no such name", isTransient: true)
         for _ in 0..<3 { _ = governor.didFail("h", noName, wasReached: false, began: 0, now: 1) }
-        #expect(governor.mayBegin("h", running: 0, waiting: 1, now: 2.5))
+        #expect(governor.mayBegin("h", rate: nil, running: 0, waiting: 1, now: 2.5))
         let noByte = WebImageError(.timedOut, "no byte", isTransient: true)
         _ = governor.didFail("h", noByte, wasReached: true, began: 2.5, now: 7)
         let refusal = governor.refusal(of: "h", cameAt: 0, wasAsked: false, now: 7.5)
@@ -314,7 +322,7 @@ struct HostGovernorTests {
         // What another process has found out stays the cause, too.
         let news = HostNews(host: "n", state: .silent, until: 9, since: 0, failures: 10, error: noName)
         governor.adopt([news], now: 1)
-        _ = governor.mayBegin("n", running: 0, waiting: 1, now: 9.5)
+        _ = governor.mayBegin("n", rate: nil, running: 0, waiting: 1, now: 9.5)
         _ = governor.didFail("n", noByte, wasReached: true, began: 9.5, now: 10)
         #expect(governor.refusal(of: "n", cameAt: 0, wasAsked: false, now: 10.5)?.code == .cannotFindHost)
     }
@@ -332,7 +340,7 @@ struct HostGovernorTests {
         var begins: [Double] = []
         for _ in 0..<8 {
             var now = begins.last.map { $0 + 2 } ?? 2
-            while !governor.mayBegin("a", running: 0, waiting: 9, now: now) { now += 0.125 }
+            while !governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: now) { now += 0.125 }
             begins.append(now)
             _ = governor.didFail("a", noAnswer, wasReached: true, began: now, now: now + 2)
         }
@@ -343,7 +351,7 @@ struct HostGovernorTests {
         #expect(refuses(begins[7], wasAsked: true, at: now))
         #expect(!refuses(begins[7], at: now) && !refuses(begins[5] + 0.5, at: now) && refuses(begins[5], at: now))
         // One probe that finds nobody to connect to, and all end as before.
-        #expect(governor.mayBegin("a", running: 0, waiting: 9, now: now + 9))
+        #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: now + 9))
         _ = governor.didFail("a", Self.refused, wasReached: false, began: now + 9, now: now + 9.5)
         #expect(refuses(now + 9.25, at: now + 9.5))
     }
@@ -351,14 +359,14 @@ struct HostGovernorTests {
     @Test("Who has had an answer since others had none says so instead of leaving the host alone")
     func knowsBetter() {
         let (first, second, third) = (governor(isShared: true), governor(isShared: true), governor(isShared: true))
-        third.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 1, now: 0.5)
+        third.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 1, longestWait: 60, now: 0.5)
         for _ in 0..<3 { _ = first.didFail("a", Self.refused, wasReached: false, began: 0, now: 1) }
-        second.didAnswer("a", nil, firstByte: 0.1, began: 0.5, running: 1, now: 1.5)
+        second.didAnswer("a", nil, firstByte: 0.1, began: 0.5, running: 1, longestWait: 60, now: 1.5)
         let news = first.takeCalls { _ in 0 }.news
         for governor in [second, third] { governor.adopt(news, now: 1.6) }
-        #expect(second.mayBegin("a", running: 1, waiting: 1, now: 1.6))
+        #expect(second.mayBegin("a", rate: nil, running: 1, waiting: 1, now: 1.6))
         #expect(second.takeCalls { _ in 0 }.news.map(\.state) == [.good])
-        #expect(!third.mayBegin("a", running: 1, waiting: 1, now: 1.6))
+        #expect(!third.mayBegin("a", rate: nil, running: 1, waiting: 1, now: 1.6))
         #expect(!third.hasCalls)
     }
 }

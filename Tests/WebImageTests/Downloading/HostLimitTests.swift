@@ -7,13 +7,13 @@ struct HostLimitTests {
     @Test("Of the limits of a host's elements the lowest holds while it has any")
     func lowestLimit() {
         var queue = DownloadQueue<Int>(order: .fifo)
-        queue.enqueue(0, host: "a", priority: 1, limit: 3)
-        queue.enqueue(1, host: "a", priority: 1, limit: 1)
+        queue.enqueue(0, host: "a", priority: 1, limits: HostLimits(transfers: 3))
+        queue.enqueue(1, host: "a", priority: 1, limits: HostLimits(transfers: 1))
         #expect(queue.next() == 0 && queue.next() == nil)
         queue.release(host: "a")
         #expect(queue.next() == 1)
         queue.release(host: "a")
-        for number in 2..<5 { queue.enqueue(number, host: "a", priority: 1, limit: 2) }
+        for number in 2..<5 { queue.enqueue(number, host: "a", priority: 1, limits: HostLimits(transfers: 2)) }
         #expect(queue.next() == 2 && queue.next() == 3 && queue.next() == nil)
     }
 

@@ -92,11 +92,11 @@ class Worker(Program):
 
     def words(self, folder):
         where = ["--redis", self.redis, "--queue", f"q{len(self.urls)}-{self.runs}"]
-        like = ["--validate", "structure", "--digest", "none", "--durability", "none", "--max-per-host", "0"]
+        like = ["--validate", "structure", "--digest", "none", "--durability", "none", "--max-per-host", "0", "--timeout", "600s"]
         self.bench.run([self.bench.program("prefetch-coord"), "submit", self.list, *where, *like])
         words = [self.program, *where, "--cache", f"{folder}/cache", "--burst"]
         # Under valgrind it is forty times slower, and nobody is to take its jobs for that.
-        words += ["--lease", "600s", "--timeout", "600s", "--max-concurrent-downloads", str(IN_FLIGHT)]
+        words += ["--lease", "600s", "--max-concurrent-downloads", str(IN_FLIGHT)]
         return words + ["--allow-net", "127.0.0.0/8", "--quiet"]
 
 

@@ -67,12 +67,12 @@ def main():
         url, redis = bench.redis(*keep)
         count = int(options.rate * (options.seconds + 30)) + 100
         path = bench.write("urls.txt", [f"{base}/{number}.png" for number in range(count)])
-        words = [bench.program("prefetch-coord"), "submit", path, "--redis", url, "--job-size", "8", "--window", "all"]
+        words = [bench.program("prefetch-coord"), "submit", path, "--redis", url, "--job-size", "8", "--window", "all", "--rate-per-host", str(options.rate)]
         bench.run(words)
 
         def worker():
             words = [bench.program("prefetch-worker"), "--redis", url, "--cache", bench.path("cache"), "--quiet"]
-            words += ["--allow-net", "127.0.0.0/8", "--lease", "2s", "--rate-per-host", str(options.rate)]
+            words += ["--allow-net", "127.0.0.0/8", "--lease", "2s"]
             return bench.start(words)
 
         workers = [worker() for _ in range(options.workers)]

@@ -86,7 +86,8 @@ class Batch:
             return
         words = ["submit", self.list, *self.words, "--redis", self.world.redis.url, "--quiet"]
         if state is None:
-            words += ["--name", self.name] + (["--slot", self.slot] if self.slot else [])
+            words += ["--name", self.name, "--timeout", "3s", "--connect-timeout", "3s"]
+            words += ["--slot", self.slot] if self.slot else []
         else:
             words += ["--resume"]
             self.resumes += 1

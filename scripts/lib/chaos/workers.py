@@ -30,7 +30,7 @@ class Workers:
         world = self.world
         words = [world.program("prefetch-worker"), "--redis", world.redis.url, "--cache", world.cache, "--quiet"]
         words += ["--lease", "2s", "--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", "8"]
-        words += ["--timeout", "3s", "--connect-timeout", "3s", "--drain-timeout", "5s"]
+        words += ["--drain-timeout", "5s"]
         words += ["--history", world.history, "-H", f"X-Worker: {self.serial}"]
         log = os.path.join(world.folder, "workers.log")
         with self.lock:

@@ -18,8 +18,9 @@ from world import HOST
 LEASE = 2.0
 # What a command may end with: success, skipped URLs or something found, and the documented errors (docs/CHECKS.md, 7).
 DOCUMENTED = {0, 1, 3, 4, 64, 65, 66, 69, 70, 73, 74, 75, 77, 78}
-WORKER = ["--lease", "2s", "--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", "8", "--timeout", "10s", "--connect-timeout", "10s"]
-WORKER += ["--retry-delay", "100ms", "--drain-timeout", "1s", "--quiet", "--host-patience", "2s"]
+WORKER = ["--lease", "2s", "--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", "8"]
+WORKER += ["--drain-timeout", "1s", "--quiet", "--host-patience", "2s"]
+BATCH = ["--timeout", "10s", "--connect-timeout", "10s", "--retry-delay", "100ms"]
 
 
 class Broken(Exception):
@@ -133,7 +134,7 @@ class Cell:
             # What it says is to be done: gone on with, or submitted anew.
             known = attempt and code != 66 and await self.redis("EXISTS", self.key("b", batch.name))
             resume = ["--resume", *(["--open"] if "--open" in more else [])]
-            code, _ = await self.command(*words, *(resume if known else ["--name", batch.name, *more]))
+            code, _ = await self.command(*words, *(resume if known else ["--name", batch.name, *BATCH, *more]))
             if code in (0, 3):
                 return
             self.notes.append(f"submit ended with {code}, and was given again")

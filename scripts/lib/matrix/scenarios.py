@@ -155,9 +155,8 @@ async def hosts(cell):
     """A rate for each host, robots.txt, and a host that says 503 to everything."""
     # A worker asks such a host again after 1, 2, 4 … s, so each more of its URLs may double the time.
     batch = cell.batch("hosts", good=20, slow=0, down=3, bad=False)
-    more = ["--rate-per-host", "100", "--robots", "--tries", "1"]
-    await cell.worker(*more)
-    await cell.submit(batch)
+    await cell.worker()
+    await cell.submit(batch, "--rate-per-host", "100", "--robots", "--tries", "1")
 
 
 @scenario

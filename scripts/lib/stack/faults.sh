@@ -89,7 +89,7 @@ take_images_out() {
     cut -f 2 "$work/manifest" >"$work/urls.txt"
     mkdir -m 0777 "$work/images"
     chmod 0711 "$work"
-    stack --profile tools run --rm -T -v "$work/urls.txt:/urls.txt:ro" coord submit --wait --quiet /urls.txt >"$work/submit.log" 2>&1 || code=$?
+    stack --profile tools run --rm -T -v "$work/urls.txt:/urls.txt:ro" coord submit --wait --timeout 5s --max-per-host 0 --quiet /urls.txt >"$work/submit.log" 2>&1 || code=$?
     [ $code -eq 3 ] || { cat "$work/submit.log" >&2; fail "submit --wait ended with $code in place of 3" "see the lines above" 1; }
     stack --profile tools run --rm -T --user "$(id -u):$(id -g)" -v "$work/images:/images" -v "$work/urls.txt:/urls.txt:ro" \
         coord export --to files /images >"$work/export.log" 2>&1 \

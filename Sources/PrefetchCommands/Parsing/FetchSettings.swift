@@ -1,0 +1,206 @@
+internal import FoundationEssentials
+internal import Glibc
+internal import Prefetch
+internal import WebImage
+
+/// How a worker fetches: what its command line says (``FetchOptions``), and what a `run` hands to its workers as one document. That stays
+/// in memory (``InheritedDocument``): anybody on the machine can read a command line.
+struct FetchSettings: Codable, Sendable, Equatable {
+    /// Transfers in flight.
+    var maxConcurrentDownloads = 32
+    /// Networks, hosts and ports, as the options have them.
+    var allowNet: [String] = [], denyNet: [String] = [], resolve: [String] = [], connectTo: [String] = []
+    /// `Name: value` each; `HOST=Name: value` each.
+    var headers: [String] = [], headerRules: [String] = []
+    /// A URL, or `env`.
+    var proxy: String?
+    var caFile: String?
+    /// Bytes.
+    var maxDecodeMemory = 256 << 20
+    /// Seconds.
+    var lease = 15.0, drainTimeout = 25.0
+    /// The text of a netrc file.
+    var netrc: String?
+    /// `NAME:PASSWORD`, or a token, and the hosts they are for; none: all.
+    var user: String?, bearer: String?, authHosts: [String] = []
+    var auth = Credential.Scheme.basic.rawValue
+    var certificateFile: String?, keyFile: String?
+    var ipVersion = ImageDownloader.Configuration.IPVersion.any.rawValue
+    var usesHTTP2 = true
+    var order = DownloadExecutionOrder.fifo.rawValue
+    var transferLog: String?
+    var hostGroups: [String] = []
+    /// 0: never.
+    var hostFailures = 10
+    /// Seconds.
+    var hostPatience = 30.0
+    var backsOff = true
+    /// Bytes a second.
+    var limitRate: Int?
+    /// Seconds, bytes, and bytes that stay free.
+    var cacheMaxAge: Double?, cacheMaxSize: Int?, minFree: Int?
+    var cacheExpireBy = ExpiryDate.modified.rawValue
+    /// Bits as of chmod(2).
+    var cacheMode: UInt32?
+    var strictCache = false, plainFiles = false
+    var readOnlyCaches: [String] = []
+
+    /// The defaults.
+    init() {}
+
+    /// What the parent process left.
+    /// - Throws: `configuration` where it left nothing.
+    init(inherited descriptor: Int32) throws(PrefetchError) {
+        guard let bytes = InheritedDocument.take(descriptor),
+            let settings = try? JSONDecoder().decode(FetchSettings.self, from: Data(bytes))
+        else {
+            throw PrefetchError(
+                .configuration, "descriptor \(descriptor) has no settings for a worker",
+                hint: "--inherited-settings is for prefetch-coord run; give the options themselves")
+        }
+        self = settings
+    }
+
+    /// The document as bytes.
+    var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
+
+    /// The part of one worker of a run, whose workers have the bandwidth together.
+    func share(of workers: Int) -> FetchSettings {
+        var share = self
+        share.limitRate = limitRate.map { max(1024, $0 / workers) }
+        return share
+    }
+
+    // MARK: The cache
+
+    /// How the cache is to be opened. Sets the umask of this process, of which all that it makes has its mode.
+    func prepareCache() -> DiskCache.Configuration {
+        if let cacheMode { umask(0o777 & ~mode_t(cacheMode)) }
+        var configuration = DiskCache.Configuration(
+            usesUnnamedFiles: plainFiles ? .never : .auto, usesExtendedAttributes: plainFiles ? .never : .auto)
+        configuration.isStrict = strictCache
+        configuration.expireType = (ExpiryDate(rawValue: cacheExpireBy) ?? .modified).type
+        configuration.readOnlyDirectories = readOnlyCaches
+        return configuration
+    }
+
+    /// What the cache may hold.
+    var cacheLimits: CacheLimits { CacheLimits(maxAge: cacheMaxAge, maxSize: cacheMaxSize, minFree: minFree) }
+
+    // MARK: Downloads
+
+    /// Transfers at once to one host where its batch says no other number.
+    private static let usualPerHost = 6
+
+    /// The downloader they ask for; batches vary it.
+    /// - Throws: `configuration` with what is wrong.
+    func downloads(
+        environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws(PrefetchError) -> ImageDownloader.Configuration {
+        var downloads = ImageDownloader.Configuration()
+        downloads.maxConcurrentDownloads = maxConcurrentDownloads
+        downloads.maxParkedDownloads = min(100_000, max(256, 8 * maxConcurrentDownloads))
+        downloads.maxConnectionsPerHost = Self.usualPerHost
+        downloads.limitsOpenedAddresses = false
+        downloads.hosts.groups = hostGroups
+        downloads.hosts.failuresInARow = hostFailures > 0 ? hostFailures : nil
+        downloads.hosts.patience = hostPatience
+        downloads.hosts.backsOff = backsOff
+        downloads.limitRate = limitRate
+        downloads.connectTo = connectTo
+        downloads.resolve = resolve
+        downloads.caFile = caFile
+        downloads.addressPolicy = try addressPolicy(environment: environment)
+        for header in headers.compactMap(RequestSettings.header) {
+            downloads.setValue(header.value.isEmpty ? nil : header.value, forHTTPHeaderField: header.name)
+        }
+        let rules = headerRules.compactMap { HeaderRule($0) }
+        if !rules.isEmpty {
+            downloads.headersFilter = { url, headers in rules.reduce(into: headers) { $1.apply(to: &$0, of: url) } }
+        }
+        downloads.credentials = credentials
+        downloads.clientCertificateFile = certificateFile
+        downloads.clientKeyFile = keyFile
+        downloads.ipVersion = ImageDownloader.Configuration.IPVersion(rawValue: ipVersion) ?? .any
+        downloads.usesHTTP2 = usesHTTP2
+        downloads.executionOrder = DownloadExecutionOrder(rawValue: order) ?? .fifo
+        func variable(_ name: String) -> String? {
+            let value = environment[name] ?? environment[name.uppercased()]
+            return value.flatMap { $0.isEmpty ? nil : $0 }
+        }
+        let inherited = variable("https_proxy") ?? variable("http_proxy") ?? variable("all_proxy")
+        switch proxy {
+        case "env": downloads.proxy = inherited
+        case nil:
+            if inherited != nil { Console.note("note: a proxy in the environment is not used; --proxy env uses it") }
+        case let proxy?: downloads.proxy = proxy
+        }
+        do throws(WebImageError) { try downloads.validate() } catch {
+            throw PrefetchError(.configuration, error.message, hint: "see --help")
+        }
+        return downloads
+    }
+
+    private var credentials: [Credential] {
+        let scheme = Credential.Scheme(rawValue: auth) ?? .basic
+        var credentials = netrc.map { Netrc.credentials(in: $0, scheme: scheme) } ?? []
+        let hosts = Set(authHosts.map { $0.lowercased() })
+        if let user {
+            let parts = user.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            let password = parts.count > 1 ? String(parts[1]) : ""
+            credentials.append(Credential(user: String(parts[0]), password: password, scheme: scheme, hosts: hosts))
+        }
+        if let bearer { credentials.append(Credential(bearer: bearer, hosts: hosts)) }
+        return credentials
+    }
+
+    /// The networks that are open and those that are closed: of the options, and of PREFETCH_ALLOW_NET and PREFETCH_DENY_NET, between
+    /// commas or blanks, which a container or a service has where its network is set up.
+    /// - Throws: `configuration` where a variable names something else.
+    func addressPolicy(
+        environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws(PrefetchError) -> AddressPolicy {
+        AddressPolicy(
+            allow: try Self.networks(allowNet, and: "PREFETCH_ALLOW_NET", environment),
+            deny: try Self.networks(denyNet, and: "PREFETCH_DENY_NET", environment))
+    }
+
+    private static func networks(
+        _ options: [String], and variable: String, _ environment: [String: String]
+    ) throws(PrefetchError) -> [CIDR] {
+        var networks = options.compactMap { CIDR($0) }
+        for word in (environment[variable] ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
+            guard let network = CIDR(String(word)) else {
+                throw PrefetchError(
+                    .configuration, "\(variable) has '\(TerminalText.escaped(String(word)))', which is no network",
+                    hint: "name addresses or networks such as 10.0.0.0/8, with commas between")
+            }
+            networks.append(network)
+        }
+        return networks
+    }
+}
+
+/// `HOST=Name: value`: a header of the requests for one host.
+struct HeaderRule: Sendable, Equatable {
+    let host: String
+    let name: String
+    /// nil removes it.
+    let value: String?
+
+    init?(_ text: String) {
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, !parts[0].isEmpty, let header = RequestSettings.header(String(parts[1])),
+            !header.name.isEmpty
+        else { return nil }
+        host = parts[0].lowercased()
+        name = header.name
+        value = header.value.isEmpty ? nil : header.value
+    }
+
+    func apply(to headers: inout [HTTPHeader], of url: String) {
+        guard let request = try? RequestURL(url), request.host == host else { return }
+        headers.removeAll { $0.name.lowercased() == name.lowercased() }
+        if let value { headers.append(HTTPHeader(name, value)) }
+    }
+}

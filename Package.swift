@@ -55,21 +55,26 @@ let package = Package(
             ]),
 
         .target(name: "Threading", dependencies: ["CLinux"], swiftSettings: settings),
+        .target(name: "PrefetchModel", swiftSettings: settings),
         .target(
-            name: "WebImage", dependencies: ["CImageCodec", "CCurl", "CCrypto", "CLinux", "Threading", deque, heap],
+            name: "WebImage",
+            dependencies: ["PrefetchModel", "CImageCodec", "CCurl", "CCrypto", "CLinux", "Threading", deque, heap],
             swiftSettings: settings),
         .target(
             name: "Redis", dependencies: ["CHiredis", "CLinux", "Threading"], swiftSettings: redisSettings,
             linkerSettings: redisLibraries),
         .target(
-            name: "Prefetch", dependencies: ["WebImage", "Redis", "Threading", "CLinux", "CZlib", deque],
+            name: "Queue", dependencies: ["PrefetchModel", "Redis", "Threading", "CZlib"],
             // Bytes in the program, so that it needs no folder beside it.
             resources: [.embedInCode("Scripts")], swiftSettings: settings),
+        .target(
+            name: "Prefetch", dependencies: ["Queue", "WebImage", "Redis", "Threading", "CLinux", "CZlib", deque],
+            swiftSettings: settings),
         .target(name: "Origin", dependencies: ["CImageCodec", "CLinux", "Threading"], swiftSettings: settings),
         .target(
             name: "PrefetchCommands",
             dependencies: [
-                "Prefetch", "WebImage", "Redis", "Origin", "Threading", "CLinux", argumentParser,
+                "Prefetch", "Queue", "WebImage", "Redis", "Origin", "Threading", "CLinux", argumentParser,
             ] + nio,
             swiftSettings: settings),
         .executableTarget(name: "prefetch-coord", dependencies: ["PrefetchCommands"], swiftSettings: settings),
@@ -92,22 +97,28 @@ let package = Package(
         .testTarget(
             name: "WebImageTests",
             dependencies: [
-                "WebImage", "Origin", "TestSupport", "Threading", "CLinux", "CImageCodec", "CReferenceCodec",
+                "WebImage", "PrefetchModel", "Origin", "TestSupport", "Threading", "CLinux", "CImageCodec",
+                "CReferenceCodec",
             ],
             swiftSettings: settings),
         .testTarget(name: "RedisTests", dependencies: ["Redis", "TestSupport", "Threading"], swiftSettings: settings),
         .testTarget(
             name: "PrefetchTests",
-            dependencies: ["Prefetch", "WebImage", "Redis", "Origin", "TestSupport", "Threading"],
+            dependencies: [
+                "Prefetch", "Queue", "PrefetchModel", "WebImage", "Redis", "Origin", "TestSupport", "Threading",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "PrefetchCommandsTests",
-            dependencies: ["PrefetchCommands", "Prefetch", "WebImage", "TestSupport", "Threading"],
+            dependencies: [
+                "PrefetchCommands", "Prefetch", "Queue", "PrefetchModel", "WebImage", "TestSupport", "Threading",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "prefetch-coord", "prefetch-worker", "DelegateProgram", "Prefetch", "WebImage", "Redis", "Origin",
+                "prefetch-coord", "prefetch-worker", "DelegateProgram", "Prefetch", "Queue", "PrefetchModel",
+                "WebImage", "Redis", "Origin",
                 "TestSupport", "Threading",
             ],
             swiftSettings: settings),

@@ -69,7 +69,7 @@ struct RemoteBatch {
 
     /// Ends one URL, as a worker's report does.
     func settle(_ batch: String, _ index: Int, _ url: String, _ outcome: PrefetchOutcome = .downloaded) async throws {
-        var item = QueueReports.Settled(position: 0, outcome: outcome)
+        var item = SettledEntry(position: 0, outcome: outcome)
         if outcome.isSkipped {
             item.failure = FailureDetail(line: index + 1, url: url, outcome: outcome, httpStatus: 404, detail: "no")
         }

@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = ROOT / "docs" / "ARCHITECTURE.md"
-MODULES = ("WebImage", "Prefetch", "Origin", "PrefetchCommands")
+MODULES = ("WebImage", "Queue", "Prefetch", "Origin", "PrefetchCommands")
 DECLARED = re.compile(
     r"^(?:@\w+(?:\([^)]*\))? )*(?:(?:public|package|internal|final|indirect|nonisolated) )*"
     r"(?:struct|class|enum|actor|protocol|typealias) (\w+)", re.M)

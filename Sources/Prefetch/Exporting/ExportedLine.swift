@@ -1,4 +1,4 @@
-package import WebImage
+internal import WebImage
 
 /// One line of a manifest.
 package struct ExportedLine: Sendable, Equatable {

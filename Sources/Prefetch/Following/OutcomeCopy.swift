@@ -1,4 +1,4 @@
-package import WebImage
+internal import WebImage
 
 /// A follower's own copy of a batch's outcomes: what it has told. An index that was told is never told again, whatever Redis says of it
 /// later; so the count of a follower runs from 1 to n without gap or repeat, also across a Redis that lost its last second.

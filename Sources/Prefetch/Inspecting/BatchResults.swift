@@ -1,5 +1,5 @@
 internal import Redis
-package import WebImage
+internal import WebImage
 
 /// How each line of a list ended, in the order of the list: the newest result over a batch and its retries. In constant memory: a retry has
 /// the skipped lines of the batch before it in their order, so one walk keeps a place in each of them.

@@ -1,5 +1,5 @@
 internal import Redis
-package import WebImage
+internal import WebImage
 
 extension URLFacts {
     /// An image of the URL that is in the cache of another machine.

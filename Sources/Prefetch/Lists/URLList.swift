@@ -1,4 +1,4 @@
-package import WebImage
+internal import WebImage
 internal import Glibc
 
 /// A list of URLs in a text file: one a line, or a JSON object with one; blank lines and lines that begin with `#` are no entries; a

@@ -1,5 +1,5 @@
 internal import Redis
-package import WebImage
+internal import WebImage
 
 /// What became of every URL of a batch, by the histories of its workers and by Redis together: the classes of Jepsen's total-queue test.
 ///

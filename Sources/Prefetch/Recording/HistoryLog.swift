@@ -62,7 +62,7 @@ package final class HistoryLog: Sendable {
     }
 
     /// It knows how these URLs ended.
-    func settled(_ worker: String, _ job: PrefetchJob, _ items: [QueueReports.Settled]) {
+    func settled(_ worker: String, _ job: PrefetchJob, _ items: [SettledEntry]) {
         let list = Self.items(items.map { (job.base + $0.position, $0.outcome.rawValue) })
         write("\(Self.now)\tsettled\t\(worker)\t\(job.name)\t\(list)\n")
     }

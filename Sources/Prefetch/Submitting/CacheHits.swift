@@ -36,13 +36,13 @@ package struct CacheHits: Sendable {
     }
 
     private func report(_ job: PrefetchJob, of batch: BatchIdentity) -> QueueReports.Report? {
-        var settled: [QueueReports.Settled] = []
+        var settled: [SettledEntry] = []
         for (position, entry) in job.entries.enumerated() where isAsked(entry) {
             let key = CacheKey(rule.key(for: entry.url))
             guard let found = try? disk.images.find(key, atLeast: options.level), !found.needsVerification else {
                 continue
             }
-            settled.append(QueueReports.Settled(position: position, outcome: .hit))
+            settled.append(SettledEntry(position: position, outcome: .hit))
         }
         guard !settled.isEmpty else { return nil }
         return QueueReports.Report(

@@ -10,7 +10,7 @@ final class JobLedger: Sendable {
         fileprivate let id: Int
 
         /// Notes how URLs of it ended; they are reported with the job's end or within a second.
-        func settle(_ items: [QueueReports.Settled]) { ledger.settle(id, items) }
+        func settle(_ items: [SettledEntry]) { ledger.settle(id, items) }
         /// Its URLs up to a position begin now.
         func begin(through position: Int) { ledger.begin(id, through: position) }
         /// A URL of it is asked for now: it was not in the cache.
@@ -76,7 +76,7 @@ final class JobLedger: Sendable {
         return Entry(ledger: self, id: id)
     }
 
-    fileprivate func settle(_ id: Int, _ items: [QueueReports.Settled]) {
+    fileprivate func settle(_ id: Int, _ items: [SettledEntry]) {
         // Before anybody can report them.
         if let history, let run = state.withLock({ $0.runs[id] }) { history.settled(run.worker, run.claim.job, items) }
         let (isDue, hasRoom) = state.withLock { state in

@@ -7,7 +7,7 @@ struct JobRun {
     let worker: String
     /// Taken back when the job is called back: its batch, the queue or the worker is paused.
     let permit = DownloadPermit()
-    var unreported: [QueueReports.Settled] = []
+    var unreported: [SettledEntry] = []
     var open: Int
     /// How its URLs ended, 0 = open: as they were claimed, and what ended here since.
     private(set) var outcomes: [UInt8]
@@ -40,7 +40,7 @@ struct JobRun {
     /// Opens again what was fetched and is not reported: it is left for others.
     /// - Returns: the positions whose files were written here.
     mutating func takeBackDownloads() -> [Int] {
-        let isDoubtful = { (item: QueueReports.Settled) in item.outcome == .downloaded || item.outcome == .hit }
+        let isDoubtful = { (item: SettledEntry) in item.outcome == .downloaded || item.outcome == .hit }
         let doubtful = unreported.filter(isDoubtful)
         unreported.removeAll(where: isDoubtful)
         open += doubtful.count
@@ -50,7 +50,7 @@ struct JobRun {
     }
 
     /// Notes how URLs ended.
-    mutating func settle(_ items: [QueueReports.Settled]) {
+    mutating func settle(_ items: [SettledEntry]) {
         unreported += items
         open -= items.count
         for item in items { outcomes[item.position] = item.outcome.rawValue }

@@ -71,7 +71,7 @@ final class JobTask: Sendable {
     private func runURLs() async {
         var open = zip(claim.job.entries.indices, claim.job.entries).filter { claim.outcomes[$0.0] == 0 }
             .map { URLRun(self, position: $0, entry: $1) }
-        var settled: [QueueReports.Settled] = []
+        var settled: [SettledEntry] = []
         takeOut(of: &open, into: &settled) { $0.invalid() }
         if batch.policy.asksBeforeCache { await takeOutListed(&open, &settled) }
         takeOutCached(&open, &settled)
@@ -98,8 +98,8 @@ final class JobTask: Sendable {
     }
 
     private func takeOut(
-        of open: inout [URLRun], into settled: inout [QueueReports.Settled],
-        _ ending: (URLRun) -> QueueReports.Settled?
+        of open: inout [URLRun], into settled: inout [SettledEntry],
+        _ ending: (URLRun) -> SettledEntry?
     ) {
         open.removeAll { url in
             guard let item = ending(url) else { return false }
@@ -110,7 +110,7 @@ final class JobTask: Sendable {
 
     /// Ends the URLs that the cache has. A hit costs microseconds and needs no task of its own. Where none of the first is there, the others
     /// are only looked for when it is their turn, which is needed anyway.
-    private func takeOutCached(_ open: inout [URLRun], _ settled: inout [QueueReports.Settled]) {
+    private func takeOutCached(_ open: inout [URLRun], _ settled: inout [SettledEntry]) {
         // These are asked about one by one.
         guard !batch.loadOptions.questionsHits else { return }
         var looked = 0
@@ -125,7 +125,7 @@ final class JobTask: Sendable {
     }
 
     /// Ends the URLs that are on the list of failed ones.
-    private func takeOutListed(_ open: inout [URLRun], _ settled: inout [QueueReports.Settled]) async {
+    private func takeOutListed(_ open: inout [URLRun], _ settled: inout [SettledEntry]) async {
         guard !batch.options.retryFailed, !open.isEmpty else { return }
         let timeToLive = batch.policy.lapses ? batch.options.blacklistTTL : 0
         guard let listed = await listed(open.map(\.entry.url), timeToLive: timeToLive) else { return }

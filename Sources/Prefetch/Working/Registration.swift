@@ -53,7 +53,7 @@ final class Registration: Sendable {
     /// Counts what it was first to settle.
     ///
     /// * `name`: the name under which it was reported.
-    func count(_ items: [QueueReports.Settled], as name: String) {
+    func count(_ items: [SettledEntry], as name: String) {
         state.withLock { state in
             for item in items {
                 state.totals[item.outcome] += 1

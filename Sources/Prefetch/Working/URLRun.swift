@@ -28,7 +28,7 @@ struct URLRun: Sendable {
     // MARK: Before its turn
 
     /// How it ends where the list's reader saw that it is no URL.
-    func invalid() -> QueueReports.Settled? {
+    func invalid() -> SettledEntry? {
         guard entry.isInvalid else { return nil }
         let hint = entry.url.contains("://") ? "" : ": it begins with neither http:// nor https://"
         return failed(.invalidURL, detail: "the line is no URL" + hint)
@@ -38,13 +38,13 @@ struct URLRun: Sendable {
     var questionsHit: Bool { entry.settings?.questionsHits == true }
 
     /// How it ends where the cache has it. A file call, which may block.
-    func hit() -> QueueReports.Settled? {
+    func hit() -> SettledEntry? {
         guard worker.manager.hasCached(key: key, atLeast: job.level) else { return nil }
-        return QueueReports.Settled(position: position, outcome: .hit)
+        return SettledEntry(position: position, outcome: .hit)
     }
 
     /// How it ends where it is on the list of failed URLs. One that this very batch listed ends as its first entry did.
-    func listed(_ listing: FailedURLEntry) -> QueueReports.Settled? {
+    func listed(_ listing: FailedURLEntry) -> SettledEntry? {
         guard entry.settings?.options.contains(.retryFailed) != true else { return nil }
         if !batch.policy.asksBeforeCache, let hit = hit() { return hit }
         if batch.hasListed(listing) {
@@ -55,7 +55,7 @@ struct URLRun: Sendable {
     }
 
     /// How it ends where its bytes have ended too many workers.
-    func poison(marks: Int) -> QueueReports.Settled {
+    func poison(marks: Int) -> SettledEntry {
         var item = failed(.poison, attempts: marks, detail: "its bytes ended \(marks) workers")
         // These were no tries of its own, as far as anybody knows.
         item.fetch = nil
@@ -70,7 +70,7 @@ struct URLRun: Sendable {
         let identity = entry.identity
         switch batch.tryLead(identity) ? .lead : await batch.begin(identity) {
         case .ended(let ending):
-            var item = QueueReports.Settled(position: position, outcome: ending.outcome)
+            var item = SettledEntry(position: position, outcome: ending.outcome)
             item.failure = ending.failure
             item.failure?.line = entry.line
             job.entry.settle([item])
@@ -82,7 +82,7 @@ struct URLRun: Sendable {
     }
 
     /// Loads it, as often as a local fault comes in between; nil where it is left open.
-    private nonisolated(nonsending) func load() async -> QueueReports.Settled? {
+    private nonisolated(nonsending) func load() async -> SettledEntry? {
         let (worker, fault) = (worker, worker.fault)
         let request = request()
         // The URL that met a local fault first looks whether it is mended; all others wait at the gate.
@@ -142,8 +142,8 @@ struct URLRun: Sendable {
 
     // MARK: Its outcome
 
-    private func settled(_ image: LoadedImage, _ request: LoadRequest) -> QueueReports.Settled {
-        var item = QueueReports.Settled(position: position, outcome: image.outcome)
+    private func settled(_ image: LoadedImage, _ request: LoadRequest) -> SettledEntry {
+        var item = SettledEntry(position: position, outcome: image.outcome)
         if image.outcome == .downloaded { item.bytes = image.byteCount }
         if image.attempts > 0 {
             item.fetch = FetchTally.Fetch(format: image.info.format, timing: image.timing, tries: image.attempts)
@@ -157,7 +157,7 @@ struct URLRun: Sendable {
 
     private nonisolated(nonsending) func settled(
         _ outcome: PrefetchOutcome, _ error: WebImageError
-    ) async -> QueueReports.Settled {
+    ) async -> SettledEntry {
         var item = failed(
             outcome, httpStatus: error.httpStatus, attempts: error.attempts, detail: error.message)
         if outcome == .unsupported { item.fetch?.format = error.unverifiedFormat }
@@ -168,8 +168,8 @@ struct URLRun: Sendable {
 
     private func failed(
         _ outcome: PrefetchOutcome, httpStatus: Int? = nil, attempts: Int = 0, detail: String
-    ) -> QueueReports.Settled {
-        var item = QueueReports.Settled(position: position, outcome: outcome)
+    ) -> SettledEntry {
+        var item = SettledEntry(position: position, outcome: outcome)
         item.failure = FailureDetail(
             line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts,
             detail: detail, settings: entry.settings)
@@ -188,5 +188,15 @@ struct URLRun: Sendable {
         await worker.redis.persist { queue async throws(RedisError) in
             try await queue.reports.noteRefusal(batch: id, host: host, message: error.message)
         }
+    }
+}
+
+extension URLSettings {
+    /// Adds what it asks to a request.
+    func apply(to request: inout LoadRequest) {
+        request.options.formUnion(options)
+        request.headers = headers
+        request.mirrors = mirrors
+        request.expectedDigest = sha256.flatMap { Digest(hex: $0) }
     }
 }

@@ -1,6 +1,6 @@
 public import ArgumentParser
 public import Prefetch
-public import WebImage
+internal import WebImage
 
 /// What a batch asks of the workers: the same on `run` and `submit`.
 struct BatchArguments: ParsableArguments {

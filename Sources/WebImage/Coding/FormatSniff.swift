@@ -96,3 +96,11 @@ enum FormatSniff: Equatable {
         return prefix.count < end ? .undecided : .noImage
     }
 }
+
+extension ImageFormat {
+    /// By the first bytes of the data; nil where they carry no known signature, or too little of one.
+    public init?(sniffing prefix: UnsafeRawBufferPointer) {
+        guard case .format(let format) = FormatSniff(prefix) else { return nil }
+        self = format
+    }
+}

@@ -40,3 +40,16 @@ public struct DownloadOptions: OptionSet, Sendable, Hashable {
     /// The queue it waits in: 0 is served first.
     var priority: Int { contains(.highPriority) ? 0 : contains(.lowPriority) ? 2 : 1 }
 }
+
+extension WebImageOptions {
+    /// What the downloader has to know of them.
+    var ofDownload: DownloadOptions {
+        var options: DownloadOptions = []
+        if contains(.lowPriority) { options.insert(.lowPriority) }
+        if contains(.highPriority) { options.insert(.highPriority) }
+        if contains(.handleCookies) { options.insert(.handleCookies) }
+        if contains(.allowInvalidSSLCertificates) { options.insert(.allowInvalidSSLCertificates) }
+        if contains(.progressiveDownload) { options.insert(.progressive) }
+        return options
+    }
+}

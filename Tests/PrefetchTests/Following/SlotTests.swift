@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Prefetch
+@testable import Queue
 
 @Suite("Slots", .timeLimit(.minutes(1)))
 struct SlotTests {

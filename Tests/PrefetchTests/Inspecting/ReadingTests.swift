@@ -4,6 +4,7 @@ import Testing
 import WebImage
 
 @testable import Prefetch
+@testable import Queue
 
 @Suite("Reading what became of batches", .timeLimit(.minutes(1)))
 struct ReadingTests {

@@ -4,6 +4,7 @@ import Testing
 import WebImage
 
 @testable import Prefetch
+@testable import Queue
 
 @Suite("The list of failed URLs", .timeLimit(.minutes(1)))
 struct FailedURLsTests {

@@ -3,6 +3,7 @@ import Testing
 import WebImage
 
 @testable import Prefetch
+@testable import Queue
 
 /// What is kept of every failure, also where no detail is.
 @Suite("Records of failures", .timeLimit(.minutes(3)))
@@ -19,7 +20,7 @@ struct FailureRecordTests {
         -> QueueReports.Report
     {
         let settled = failures.map { failure in
-            var item = QueueReports.Settled(position: failure.position, outcome: failure.outcome)
+            var item = SettledEntry(position: failure.position, outcome: failure.outcome)
             item.failure = FailureDetail(
                 line: 1, url: "http://h/", outcome: failure.outcome, httpStatus: failure.status,
                 attempts: failure.tries, detail: "no")
@@ -97,7 +98,7 @@ struct FailureRecordTests {
             let positions = (0..<count).filter { (base + $0) % every == 0 }
             guard !positions.isEmpty else { continue }
             let settled = positions.map { position in
-                var item = QueueReports.Settled(position: position, outcome: .httpError)
+                var item = SettledEntry(position: position, outcome: .httpError)
                 // Neighbours differ, so that no entry has two.
                 item.failure = FailureDetail(
                     line: 1, url: "", outcome: .httpError, httpStatus: 400 + (base + position) / every % 100,
@@ -127,7 +128,7 @@ struct FailureRecordTests {
     @Test("A run of failures that ended alike takes nine bytes, and every record of it is read")
     func runs() {
         let settled = (0..<256).map { position in
-            var item = QueueReports.Settled(position: position, outcome: .httpError)
+            var item = SettledEntry(position: position, outcome: .httpError)
             item.failure = FailureDetail(
                 line: 1, url: "", outcome: .httpError, httpStatus: position == 128 ? 500 : 404, detail: "")
             return item
@@ -135,7 +136,7 @@ struct FailureRecordTests {
         let entries = FailureRecord.entries(of: settled.reversed())
         #expect(
             entries == [0, 127, 1, 148, 0, 128, 128, 1, 244, 0, 129, 255, 1, 148, 0])
-        var hit = QueueReports.Settled(position: 7, outcome: .hit)
+        var hit = SettledEntry(position: 7, outcome: .hit)
         #expect(FailureRecord.entries(of: [hit]) == [])
         hit.outcome = .blacklisted
         #expect(FailureRecord.entries(of: [hit]) == [7, 7, 0, 0, 0])

@@ -4,6 +4,7 @@ import Testing
 import WebImage
 
 @testable import Prefetch
+@testable import Queue
 
 @Suite("Feeding a batch", .timeLimit(.minutes(1)))
 struct FeedingTests {

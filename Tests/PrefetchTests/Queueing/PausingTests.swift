@@ -3,6 +3,7 @@ import Testing
 import WebImage
 
 @testable import Prefetch
+@testable import Queue
 
 @Suite("Pausing, resuming and moving batches", .timeLimit(.minutes(1)))
 struct PausingTests {

@@ -4,6 +4,7 @@ import Testing
 import WebImage
 
 @testable import Prefetch
+@testable import Queue
 
 /// A queue of its own on a Redis that the tests of the queue share.
 struct QueueFixture {
@@ -91,11 +92,11 @@ struct QueueFixture {
     static func report(
         _ job: PrefetchJob, _ outcomes: [PrefetchOutcome?], isFinal: Bool = true, keepDetails: Int = 1000,
         nonce: String? = nil,
-        change: (inout QueueReports.Settled) -> Void = { _ in }
+        change: (inout SettledEntry) -> Void = { _ in }
     ) -> QueueReports.Report {
         let settled = outcomes.enumerated().compactMap { position, outcome in
             outcome.map { outcome in
-                var item = QueueReports.Settled(position: position, outcome: outcome)
+                var item = SettledEntry(position: position, outcome: outcome)
                 if outcome == .downloaded { item.bytes = 100 }
                 if outcome.isSkipped {
                     item.failure = FailureDetail(

@@ -3,12 +3,13 @@ import Redis
 import Testing
 
 @testable import Prefetch
+@testable import Queue
 
-/// The files of `Sources/Prefetch/Scripts`: what the program sends of them, and what they say that is in Swift too.
+/// The files of `Sources/Queue/Scripts`: what the program sends of them, and what they say that is in Swift too.
 @Suite("The files of the scripts", .timeLimit(.minutes(1)))
 struct ScriptFileTests {
     private static let sources = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Sources/Prefetch")
+        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Sources/Queue")
 
     /// The names of the scripts; what several share has a small name.
     private static func names() throws -> [String] {

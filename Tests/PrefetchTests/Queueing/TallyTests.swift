@@ -4,6 +4,7 @@ import Testing
 import WebImage
 
 @testable import Prefetch
+@testable import Queue
 
 @Suite("What dashboards add up", .timeLimit(.minutes(1)))
 struct TallyTests {
@@ -74,7 +75,7 @@ struct TallyTests {
             var tally = HostTally()
             for position in positions {
                 let outcome: PrefetchOutcome = [.downloaded, .notModified, .httpError, .hit][position % 4]
-                var item = QueueReports.Settled(position: position, outcome: outcome)
+                var item = SettledEntry(position: position, outcome: outcome)
                 if outcome != .hit {
                     var timing = Self.quick
                     timing.total *= Double(position + 1)
@@ -140,7 +141,7 @@ struct TallyTests {
         let report = QueueFixture.report(job, outcomes)
         tally.add(report.settled, of: job)
         #expect(tally.isEmpty && tally.encoded.isEmpty)
-        tally.add([QueueReports.Settled(position: 0, outcome: .mismatch)], of: job)
+        tally.add([SettledEntry(position: 0, outcome: .mismatch)], of: job)
         #expect(tally.encoded.map(\.lines) == ["h 1 1 0\n"])
     }
 
@@ -153,7 +154,7 @@ struct TallyTests {
         let entries = urls.enumerated().map { PrefetchJob.Entry(line: $0 + 1, url: $1) }
         var tally = HostTally()
         tally.add(
-            urls.indices.map { QueueReports.Settled(position: $0, outcome: .dns) },
+            urls.indices.map { SettledEntry(position: $0, outcome: .dns) },
             of: PrefetchJob(batch: "b", base: 0, entries: entries))
         #expect(tally.encoded.map(\.lines) == ["h 6 6 0\nh:80 1 1 0\nhello 1 1 0\n"])
     }

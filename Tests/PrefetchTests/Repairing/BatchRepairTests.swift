@@ -5,6 +5,7 @@ import Threading
 import WebImage
 
 @testable import Prefetch
+@testable import Queue
 
 @Suite("The repair of a batch", .timeLimit(.minutes(1)))
 struct BatchRepairTests {

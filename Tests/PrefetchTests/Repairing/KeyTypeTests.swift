@@ -6,6 +6,7 @@ import Threading
 import WebImage
 
 @testable import Prefetch
+@testable import Queue
 
 /// The types of a queue's keys: that none is forgotten, that a wrong one is found, and that a repair mends it.
 @Suite("The types of keys", .timeLimit(.minutes(1)))
@@ -20,7 +21,7 @@ struct KeyTypeTests {
 
     /// The names of keys that the sources and the scripts build, from their texts: `*` is what they put in.
     private static func built() throws -> Set<String> {
-        let folder = root.appending(path: "Sources/Prefetch")
+        let folder = root.appending(path: "Sources/Queue")
         var names: Set<String> = []
         for script in try FileManager.default.contentsOfDirectory(atPath: folder.appending(path: "Scripts").path) {
             let text = try String(contentsOf: folder.appending(path: "Scripts/\(script)"), encoding: .utf8)
@@ -30,7 +31,7 @@ struct KeyTypeTests {
                 names.insert(name)
             }
         }
-        let text = try String(contentsOf: folder.appending(path: "Queueing/PrefetchKeys.swift"), encoding: .utf8)
+        let text = try String(contentsOf: folder.appending(path: "Roles/PrefetchKeys.swift"), encoding: .utf8)
         for match in text.matches(of: /root \+ ":([^\n]*) }/) {
             let parts = ("\"" + match.1).components(separatedBy: " + ")
             let name = parts.map { $0.hasPrefix("\"") ? $0.replacing("\"", with: "") : "*" }.joined()

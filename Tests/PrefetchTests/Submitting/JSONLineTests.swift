@@ -4,6 +4,7 @@ import Testing
 import WebImage
 
 @testable import Prefetch
+@testable import Queue
 
 /// Lists of JSON objects, and the jobs that carry what they ask.
 @Suite("Settings of a URL", .timeLimit(.minutes(1)))

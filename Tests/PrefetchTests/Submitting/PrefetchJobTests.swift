@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Prefetch
+@testable import Queue
 
 @Suite("The payload of a job", .timeLimit(.minutes(1)))
 struct PrefetchJobTests {

@@ -7,6 +7,7 @@ import Threading
 import WebImage
 
 @testable import Prefetch
+@testable import Queue
 
 @Suite("Workers whose Redis or whose own thread misbehaves", .timeLimit(.minutes(1)))
 struct WorkerFaultTests {

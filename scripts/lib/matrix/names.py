@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 def names():
     """Every script of the project, sorted; what several share has a small name."""
-    return sorted(path.stem for path in (ROOT / "Sources" / "Prefetch" / "Scripts").glob("*.lua") if path.stem.isupper())
+    return sorted(path.stem for path in (ROOT / "Sources" / "Queue" / "Scripts").glob("*.lua") if path.stem.isupper())
 
 
 class Digests:

@@ -1,0 +1,2 @@
+// Whoever uses the library imports one module.
+@_exported public import Queue

@@ -1,4 +1,0 @@
-/// The priority of a batch. While all three have jobs, workers claim 11 : 4 : 1, so the lowest never starves.
-public enum PrefetchPriority: String, Sendable, CaseIterable, Codable {
-    case high, normal, low
-}

@@ -1,0 +1,51 @@
+internal import Queue
+package import WebImage
+
+extension RequestSettings {
+    /// Sets what is said here.
+    /// * `mostBytes`: the largest image the worker takes.
+    package func apply(to downloads: inout ImageDownloader.Configuration, mostBytes: Int) {
+        let all = bounded
+        if let contact = all.contact {
+            downloads.setValue(WebImage.userAgent(contact: contact), forHTTPHeaderField: "User-Agent")
+        }
+        if let userAgent = all.userAgent { downloads.setValue(userAgent, forHTTPHeaderField: "User-Agent") }
+        for header in (all.headers ?? []).compactMap(Self.header) {
+            downloads.setValue(header.value.isEmpty ? nil : header.value, forHTTPHeaderField: header.name)
+        }
+        func set<Value>(_ path: WritableKeyPath<ImageDownloader.Configuration, Value>, _ value: Value?) {
+            if let value { downloads[keyPath: path] = value }
+        }
+        set(\.connectTimeout, all.connectTimeout)
+        set(\.downloadTimeout, all.timeout)
+        if let maxTime = all.maxTime {
+            downloads.maxTotalTime = maxTime > 0 ? maxTime : nil
+            downloads.maxSlowTime = nil
+        }
+        set(\.maxTime, all.maxTryTime)
+        set(\.lowSpeedLimit, all.lowSpeedLimit)
+        set(\.lowSpeedTime, all.lowSpeedTime)
+        set(\.maxAttempts, all.tries)
+        if let retried = all.retryOn.flatMap(Self.retried) {
+            downloads.retriedErrors = retried.errors
+            downloads.retriedStatusCodes = retried.statusCodes
+        }
+        if let delay = all.retryDelay {
+            downloads.retryBaseDelay = delay
+            downloads.retryMaxDelay = max(downloads.retryMaxDelay, delay)
+        }
+        set(\.maxRetryAfter, all.maxRetryAfter)
+        if all.resumes == false { downloads.resumeFrom = nil }
+        set(\.maxRedirects, all.maxRedirects)
+        downloads.maxBodyBytes = min(all.maxSize ?? downloads.maxBodyBytes, mostBytes)
+        if let codes = all.acceptStatus.flatMap(Self.statusCodes) { downloads.acceptableStatusCodes = codes }
+        if let types = all.acceptTypes { downloads.acceptableContentTypes = types }
+        if let limit = all.maxPerHost {
+            downloads.maxConnectionsPerHost = limit > 0 ? limit : nil
+            downloads.limitsOpenedAddresses = true
+        }
+        if let rate = all.ratePerHost { downloads.hosts.requestsPerSecond = rate }
+        set(\.asksRobots, all.asksRobots)
+        set(\.respectsRobotsTag, all.respectsRobotsTag)
+    }
+}

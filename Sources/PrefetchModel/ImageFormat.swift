@@ -1,0 +1,60 @@
+/// An image format, told by the first bytes of the data and never by a name or a Content-Type.
+///
+/// The raw value is what manifests, JSON and file records say; ``recordCode`` is stable for ever.
+public enum ImageFormat: String, Sendable, CaseIterable {
+    case jpeg, png, gif, webp, avif, heic, svg, tiff, bmp, ico, jxl, jp2
+    /// Bytes that carry no known signature; only ``ValidationLevel/none`` lets them pass.
+    case unknown
+
+    /// The extension of a file with this content, without a dot; `bin` for ``unknown``.
+    public var fileExtension: String {
+        switch self {
+        case .jpeg: "jpg"
+        case .png, .gif, .webp, .avif, .heic, .svg, .tiff, .bmp, .ico, .jxl, .jp2: rawValue
+        case .unknown: "bin"
+        }
+    }
+
+    /// The media type registered with IANA; `application/octet-stream` for ``unknown``.
+    public var mimeType: String {
+        switch self {
+        case .jpeg, .png, .gif, .webp, .avif, .heic, .tiff, .bmp, .jxl, .jp2: "image/" + rawValue
+        case .svg: "image/svg+xml"
+        case .ico: "image/vnd.microsoft.icon"
+        case .unknown: "application/octet-stream"
+        }
+    }
+
+    /// Whether there is a check beyond the signature: the others pass ``ValidationLevel/header`` at most.
+    public var isVerifiable: Bool {
+        switch self {
+        case .jpeg, .png, .gif, .webp: true
+        case .avif, .heic, .svg, .tiff, .bmp, .ico, .jxl, .jp2, .unknown: false
+        }
+    }
+
+    /// The byte that stands for the format in a cached file's record; 0 is ``unknown``. Never reassigned.
+    public var recordCode: UInt8 {
+        switch self {
+        case .unknown: 0
+        case .jpeg: 1
+        case .png: 2
+        case .gif: 3
+        case .webp: 4
+        case .avif: 5
+        case .heic: 6
+        case .svg: 7
+        case .tiff: 8
+        case .bmp: 9
+        case .ico: 10
+        case .jxl: 11
+        case .jp2: 12
+        }
+    }
+
+    /// By its ``recordCode``; nil where a newer version wrote it.
+    public init?(recordCode: UInt8) {
+        guard let format = Self.allCases.first(where: { $0.recordCode == recordCode }) else { return nil }
+        self = format
+    }
+}

@@ -1,0 +1,156 @@
+package import Redis
+
+/// What the oldest open URLs of a batch wait for.
+package struct OpenURLs: Sendable {
+    private let redis: ScriptRunner
+
+    init(_ redis: ScriptRunner) { self.redis = redis }
+
+    /// A job that a worker has, with what the worker said of it.
+    private struct Held {
+        var name: String
+        var base: Int
+        var count: Int
+        var worker: String
+        var notes: [OpenURLNote] = []
+        /// When the notes were written; ms.
+        var beat: Int
+        var leaseEnd: Int
+        /// When the worker gave its last sign of life; ms.
+        var lastSeen: Int
+
+        /// When its oldest URL was claimed; what nobody has spoken of comes last.
+        var order: (Int, Int) { (notes.map { beat - $0.claimed }.min() ?? .max, base) }
+    }
+
+    /// Jobs whose payload is read for those that no worker has spoken of, and jobs of the list that are looked into.
+    private static let mostJobs = 5, mostQueued = 2
+
+    /// The open URLs of a running batch that were claimed first, then what waits in Redis, then what is not there yet.
+    package func oldest(of status: BatchStatus, most: Int = 5) async throws(RedisError) -> [OpenURL] {
+        guard status.state == .running else { return [] }
+        let (jobs, at) = try await heldJobs(of: status.identity)
+        let spoken = jobs.filter { !$0.notes.isEmpty }.sorted { $0.order < $1.order }
+        var found = try await open(spoken.prefix(most), of: status.id, at: at)
+        if found.count < most {
+            let silent = jobs.filter { $0.notes.isEmpty }.sorted { $0.order < $1.order }
+            found += try await open(silent.prefix(Self.mostJobs), of: status.id, at: at)
+        }
+        if found.count < most { found += try await queued(status, most: most - found.count) }
+        if found.count < most, !status.isSealed, status.pushed < status.total {
+            var rest = OpenURL(index: status.pushed, state: .notPushed)
+            rest.detail = String(status.total - status.pushed)
+            rest.since = status.fed
+            found.append(rest)
+        }
+        return Array(found.prefix(most))
+    }
+
+    /// The jobs of a batch that workers have, and the time in Redis.
+    private func heldJobs(of batch: BatchIdentity) async throws(RedisError) -> (jobs: [Held], at: Int) {
+        let first = try await redis.read(
+            redis.clockCommands + [["ZRANGE", RedisArgument(redis.keys.workers), "0", "-1", "WITHSCORES"]])
+        let at = try ScriptRunner.time(first)
+        let workers = (try first[2].get().fields ?? [:]).compactMapValues(\.int).sorted { $0.key < $1.key }
+        guard !workers.isEmpty else { return ([], at) }
+        let replies = try await redis.read(
+            workers.flatMap { worker, _ in
+                [
+                    ["HMGET", RedisArgument(redis.keys.worker(worker)), "oldest", "beat", "lease"],
+                    ["HKEYS", RedisArgument(redis.keys.owned(by: worker))],
+                ]
+            })
+        var jobs: [Held] = []
+        for (number, (worker, leaseEnd)) in workers.enumerated() {
+            let said = try replies[2 * number].get().array ?? []
+            let notes = (said.first?.string ?? "").split(separator: "\n").compactMap(OpenURLNote.init)
+            let beat = said.count > 1 ? said[1].count ?? at : at
+            let lease = said.last?.count ?? 0
+            for name in (try replies[2 * number + 1].get().array ?? []).compactMap(\.string) {
+                guard let (base, count) = batch.range(ofClaim: name) else { continue }
+                var held = Held(
+                    name: name, base: base, count: count, worker: worker, beat: beat, leaseEnd: leaseEnd,
+                    lastSeen: leaseEnd - lease)
+                held.notes = notes.filter { $0.batch == batch.id && $0.index >= base && $0.index < base + count }
+                jobs.append(held)
+            }
+        }
+        return (jobs, at)
+    }
+
+    /// The open URLs of these jobs; of one that its worker spoke of, those it named.
+    private func open(
+        _ jobs: ArraySlice<Held>, of batch: String, at: Int
+    ) async throws(RedisError) -> [OpenURL] {
+        guard !jobs.isEmpty else { return [] }
+        let replies = try await redis.read(
+            jobs.flatMap { job in
+                [
+                    ["HGET", RedisArgument(redis.keys.owned(by: job.worker)), RedisArgument(job.name)],
+                    [
+                        "GETRANGE", RedisArgument(redis.keys.outcomes(batch)), RedisArgument(job.base),
+                        RedisArgument(job.base + job.count - 1),
+                    ],
+                ]
+            })
+        var found: [OpenURL] = []
+        for (number, held) in jobs.enumerated() {
+            guard let job = try replies[2 * number].get().bytes.flatMap(PrefetchJob.init) else { continue }
+            let outcomes = try replies[2 * number + 1].get().bytes ?? []
+            for (position, entry) in job.entries.enumerated()
+            where position >= outcomes.count || outcomes[position] == 0 {
+                let note = held.notes.first { $0.index == job.base + position }
+                if note == nil && !held.notes.isEmpty { continue }
+                found.append(Self.claimed(job.base + position, entry, held, note, at: at))
+            }
+        }
+        return found
+    }
+
+    private static func claimed(
+        _ index: Int, _ entry: PrefetchJob.Entry, _ held: Held, _ note: OpenURLNote?, at: Int
+    ) -> OpenURL {
+        var url = OpenURL(index: index, line: entry.line, url: entry.url, state: note?.state ?? .claimed)
+        url.worker = held.worker
+        url.host = try? RequestURL(entry.url).host
+        if let note {
+            url.attempt = note.attempt
+            url.detail = note.detail
+            url.since = held.beat - note.elapsed
+            url.until = note.remaining.map { held.beat + $0 }
+            if !note.host.isEmpty { url.host = note.host }
+        }
+        // It speaks every second, or every third of a lease that is shorter.
+        if at - held.lastSeen > max(3_000, (held.leaseEnd - held.lastSeen) / 3) {
+            url.state = .workerSilent
+            (url.since, url.until) = (held.lastSeen, held.leaseEnd)
+        }
+        return url
+    }
+
+    /// What waits in Redis, the next ones first.
+    private func queued(_ status: BatchStatus, most: Int) async throws(RedisError) -> [OpenURL] {
+        let about =
+            try await redis.read([["HMGET", RedisArgument(redis.keys.batch(status.id)), "order", "paused"]])[0].get()
+            .array ?? []
+        let isLIFO = about.first?.string == "lifo"
+        let range = isLIFO ? (0, Self.mostQueued - 1) : (-Self.mostQueued, -1)
+        var payloads =
+            try await redis.read([
+                ["LRANGE", RedisArgument(redis.keys.jobs(status.id)), RedisArgument(range.0), RedisArgument(range.1)]
+            ])[0].get().array ?? []
+        if !isLIFO { payloads.reverse() }
+        var found: [OpenURL] = []
+        for job in payloads.compactMap(\.bytes).compactMap(PrefetchJob.init) {
+            let outcomes = try await QueueResults(redis).outcomes(
+                of: status.id, range: job.base..<(job.base + job.entries.count))
+            for (position, entry) in job.entries.enumerated() where outcomes[position] == 0 && found.count < most {
+                var url = OpenURL(index: job.base + position, line: entry.line, url: entry.url, state: .queued)
+                url.host = try? RequestURL(entry.url).host
+                url.detail = about.last?.string == "1" ? "the batch is paused" : ""
+                found.append(url)
+            }
+        }
+        return found
+    }
+}

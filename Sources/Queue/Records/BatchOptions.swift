@@ -1,0 +1,117 @@
+internal import FoundationEssentials
+
+/// What a batch asks of every worker that has one of its jobs. Travels in Redis by name, as JSON.
+public struct BatchOptions: Sendable, Codable, Equatable {
+    /// How far each image is checked: `none`, `header`, `structure` or `decode` (the default, because SDWebImage's "finished"
+    /// means a decoded image). A worker's own setting is the minimum.
+    public var validate = "decode"
+    /// `skip` (the default) or `keep`: what becomes of images in formats that cannot be verified, such as AVIF.
+    public var unverifiable = UnverifiableFormats.skip
+    /// `sha256` (the default) or `none`: whether the record of each file has the digest of its bytes.
+    public var digest = "sha256"
+    /// `none`, `batch` (the default: one sync before a report, so a counted URL survives a power cut) or `file`.
+    public var durability = "batch"
+    /// Which failures go onto the list of failed URLs: `smart` (the default), `sd3`, `sd4`, `none`.
+    public var blacklist = "smart"
+    /// Seconds after which an entry of that list lapses for this batch, 24 h by default; 0 = never.
+    public var blacklistTTL: Double = 86_400
+    /// SDWebImageRetryFailed: ask the network for listed URLs too; a success takes the URL off the list.
+    public var retryFailed = false
+    /// SDWebImageFromCacheOnly: no network.
+    public var fromCacheOnly = false
+    /// What of a URL is its key in the cache: `url` (the default), `without-query`, or `s/pattern/replacement/`.
+    public var cacheKey = "url"
+    /// What else its loads do differently; the two above stand beside it.
+    public var options: WebImageOptions = []
+    /// `sd3` where the batch behaves as SDWebImage 3 did, "" (the default) otherwise. Workers go by ``blacklist`` = `sd3` and
+    /// ``blacklistTTL`` = 0, which stand beside it; whoever tells of the batch's end goes by ``completesWhenCancelled``.
+    public var compat = ""
+    /// How its requests are made.
+    public var requests = RequestSettings()
+
+    /// The defaults.
+    public init() {}
+
+    /// Whether didFinish and completion are told of a batch that was cancelled. SDWebImage 3's `cancelPrefetching` calls neither;
+    /// everything that follows a batch has to honour this.
+    public var completesWhenCancelled: Bool { compat != "sd3" }
+
+    /// The level as a value.
+    public var level: ValidationLevel { ValidationLevel(name: validate) ?? .decode }
+
+    /// Milliseconds after which what the batch lists lapses; 0 = never, as under the policies of SDWebImage.
+    package var lapse: Int {
+        guard (FailedURLPolicy(rawValue: blacklist) ?? .smart).lapses, blacklistTTL > 0 else { return 0 }
+        // A century at most: whoever reaches Redis can write any number.
+        return max(1, Int(min(blacklistTTL, 3_153_600_000) * 1000))
+    }
+
+    /// The stable text that is stored and compared.
+    package var encoded: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys]
+        guard let data = try? encoder.encode(self) else { return "{}" }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    /// Reads a stored text; fields it lacks have their defaults.
+    package init(encoded: String) {
+        self.init()
+        guard let read = try? JSONDecoder().decode(Partial.self, from: Data(encoded.utf8)) else { return }
+        validate = read.validate ?? validate
+        unverifiable = read.unverifiable.flatMap(UnverifiableFormats.init(rawValue:)) ?? unverifiable
+        digest = read.digest ?? digest
+        durability = read.durability ?? durability
+        blacklist = read.blacklist ?? blacklist
+        blacklistTTL = read.blacklistTTL ?? blacklistTTL
+        retryFailed = read.retryFailed ?? retryFailed
+        fromCacheOnly = read.fromCacheOnly ?? fromCacheOnly
+        cacheKey = read.cacheKey ?? cacheKey
+        options = read.options ?? options
+        compat = read.compat ?? compat
+        requests = (read.requests ?? requests).bounded
+    }
+
+    private struct Partial: Decodable {
+        var validate, unverifiable, digest, durability, blacklist, cacheKey, compat: String?
+        var blacklistTTL: Double?
+        var requests: RequestSettings?
+        var retryFailed, fromCacheOnly: Bool?
+        var options: WebImageOptions?
+    }
+
+    /// Every option of its loads.
+    package var ofLoads: WebImageOptions {
+        var all = options
+        if retryFailed { all.insert(.retryFailed) }
+        if fromCacheOnly { all.insert(.fromCacheOnly) }
+        return all
+    }
+
+    /// The names of the options in which two batches differ, for a sentence to a person.
+    package func differences(from other: BatchOptions) -> [String] {
+        var names: [String] = []
+        if validate != other.validate { names.append("--validate \(validate), was \(other.validate)") }
+        if unverifiable != other.unverifiable {
+            names.append("--unverifiable \(unverifiable.rawValue), was \(other.unverifiable.rawValue)")
+        }
+        if digest != other.digest { names.append("--digest \(digest), was \(other.digest)") }
+        if durability != other.durability { names.append("--durability \(durability), was \(other.durability)") }
+        if blacklist != other.blacklist { names.append("--blacklist \(blacklist), was \(other.blacklist)") }
+        if blacklistTTL != other.blacklistTTL {
+            names.append("--blacklist-ttl \(blacklistTTL)s, was \(other.blacklistTTL)s")
+        }
+        if retryFailed != other.retryFailed { names.append(retryFailed ? "--retry-failed" : "no --retry-failed") }
+        if fromCacheOnly != other.fromCacheOnly {
+            names.append(fromCacheOnly ? "--from-cache-only" : "no --from-cache-only")
+        }
+        if cacheKey != other.cacheKey { names.append("--cache-key \(cacheKey), was \(other.cacheKey)") }
+        if options != other.options {
+            names += options.subtracting(other.options).names.map { "option \($0)" }
+            names += other.options.subtracting(options).names.map { "no option \($0)" }
+        }
+        names += requests.differences(from: other.requests)
+        if compat != other.compat { names.append(compat.isEmpty ? "no --compat" : "--compat \(compat)") }
+        return names
+    }
+}

@@ -1,0 +1,55 @@
+internal import Redis
+
+/// What is kept about a skipped URL: one line of `failures`. Stored as TAB-separated fields:
+/// `line outcome status attempts url detail`, and the settings where the URL has some of its own.
+package struct FailureDetail: Sendable, Equatable {
+    /// Line of the list, from 1.
+    package var line: Int
+    package var url: String
+    package var outcome: PrefetchOutcome
+    /// The status code, where a response came.
+    package var httpStatus: Int?
+    /// Requests made.
+    package var attempts: Int
+    /// One sentence.
+    package var detail: String
+    /// When it ended, ms since 1970; nil where that is not known. It stands in the record of the failure.
+    package var ended: Int?
+    /// What its line asks for this URL alone, for whoever tries it again.
+    package var settings: URLSettings?
+
+    package init(
+        line: Int, url: String, outcome: PrefetchOutcome, httpStatus: Int? = nil, attempts: Int = 0, detail: String,
+        settings: URLSettings? = nil
+    ) {
+        self.line = line
+        self.url = url
+        self.outcome = outcome
+        self.httpStatus = httpStatus
+        self.attempts = attempts
+        self.detail = String(detail.prefix(300))
+        self.settings = settings
+    }
+
+    package func encoded() -> String {
+        "\(line)\t\(outcome.name)\t\(httpStatus ?? 0)\t\(attempts)\t\(url)\t\(detail)"
+            + (settings.map { "\t\($0.text)" } ?? "")
+    }
+
+    init?(encoded text: String) {
+        let parts = text.split(separator: "\t", maxSplits: 5, omittingEmptySubsequences: false)
+        guard parts.count == 6, let line = Int(plausible: parts[0]), !parts[1].isEmpty,
+            let status = Int(plausible: parts[2]), let attempts = Int(plausible: parts[3])
+        else { return nil }
+        let outcome = PrefetchOutcome(name: String(parts[1])) ?? .unknown
+        var (detail, settings): (Substring, URLSettings?) = (parts[5], nil)
+        if let tab = detail.lastIndex(of: "\t"), detail[detail.index(after: tab)...].hasPrefix("{"),
+            let read = URLSettings(text: String(detail[detail.index(after: tab)...]))
+        {
+            (detail, settings) = (detail[..<tab], read)
+        }
+        self.init(
+            line: line, url: String(parts[4]), outcome: outcome, httpStatus: status == 0 ? nil : status,
+            attempts: attempts, detail: String(detail), settings: settings)
+    }
+}

@@ -1,0 +1,116 @@
+/// What a worker has asked of hosts since it last said so, batch by batch: URLs that were transferred or were skipped after a request, and
+/// which HTTP statuses they were skipped with, and what their images and transfers were like. What asked nobody, a hit above all, is not in it and costs nothing.
+package struct HostTally: Sendable {
+    /// What one host came to.
+    private struct Host {
+        var finished = 0, skipped = 0, bytes = 0
+
+        mutating func add(_ other: Host) {
+            finished += other.finished
+            skipped += other.skipped
+            bytes += other.bytes
+        }
+    }
+
+    private struct Batch {
+        var statuses: [Int: Int] = [:]
+        var hosts: [String: Host] = [:]
+        var fetches = FetchTally()
+    }
+
+    /// The most hosts of a batch that are told at a time, and that are kept until then.
+    static let (mostTold, mostKept) = (32, 1_024)
+
+    private var batches: [String: Batch] = [:]
+
+    /// Nothing.
+    package init() {}
+
+    /// Whether there is nothing to tell.
+    package var isEmpty: Bool { batches.isEmpty }
+
+    /// Whether an outcome is one of a host: something was asked of it.
+    package static func counts(_ outcome: PrefetchOutcome) -> Bool {
+        switch outcome {
+        case .hit, .blacklisted, .invalidURL, .cancelled, .notCached: false
+        default: true
+        }
+    }
+
+    /// Adds URLs of a job that a report was first to settle.
+    package mutating func add(_ settled: [SettledEntry], of job: PrefetchJob) {
+        // Most reports have hits alone.
+        guard settled.contains(where: { Self.counts($0.outcome) }) else { return }
+        var batch = batches.removeValue(forKey: job.batch) ?? Batch()
+        // Lists have many URLs of one site after each other: what ended for one host in a row is added at once.
+        var (run, site): (Host, String) = (Host(), "")
+        func close() {
+            guard run.finished > 0, let name = Self.host(of: site),
+                batch.hosts[name] != nil || batch.hosts.count < Self.mostKept
+            else { return }
+            batch.hosts[name, default: Host()].add(run)
+        }
+        for item in settled where Self.counts(item.outcome) && item.position < job.entries.count {
+            if item.outcome == .httpError, let status = item.failure?.httpStatus, (100..<600).contains(status) {
+                batch.statuses[status, default: 0] += 1
+            }
+            if let fetch = item.fetch { batch.fetches.add(fetch, outcome: item.outcome, bytes: item.bytes) }
+            let url = job.entries[item.position].url
+            if site.utf8.last != UInt8(ascii: "/") || !Self.starts(url, with: site) {
+                close()
+                (run, site) = (Host(), Self.site(of: url))
+            }
+            run.add(Host(finished: 1, skipped: item.outcome.isSkipped ? 1 : 0, bytes: item.bytes))
+        }
+        close()
+        batches[job.batch] = batch
+    }
+
+    private static func starts(_ url: String, with site: String) -> Bool {
+        let (url, site) = (url.utf8.span, site.utf8.span)
+        guard url.count >= site.count else { return false }
+        return url.withUnsafeBytes { url in
+            site.withUnsafeBytes { site in url.prefix(site.count).elementsEqual(site) }
+        }
+    }
+
+    /// A URL up to the end of its authority, and the `/` behind it; all of it where there is none.
+    private static func site(of url: String) -> String {
+        let bytes = url.utf8
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return url }
+        let path = bytes[colon...].dropFirst(3)
+        guard let slash = path.firstIndex(of: UInt8(ascii: "/")) else { return url }
+        return String(url[...slash])
+    }
+
+    /// A batch and its lines, `404 3` for statuses, `t27 3` for the fields of ``FetchTally`` and `host finished skipped bytes` for the hosts with most URLs, for each
+    /// batch.
+    var encoded: [(batch: String, lines: String)] {
+        batches.sorted { $0.key < $1.key }.map { id, batch in
+            var text = ""
+            for (status, count) in batch.statuses.sorted(by: { $0.key < $1.key }) { text += "\(status) \(count)\n" }
+            for (name, value) in batch.fetches.fields { text += "\(name) \(value)\n" }
+            let biggest = batch.hosts.sorted { ($0.value.finished, $1.key) > ($1.value.finished, $0.key) }
+            for (name, host) in biggest.prefix(Self.mostTold) {
+                text += "\(name) \(host.finished) \(host.skipped) \(host.bytes)\n"
+            }
+            return (id, text)
+        }
+    }
+
+    /// Host and port of a URL in small letters; nil where there is none, or none that is plain ASCII.
+    static func host(of url: String) -> String? {
+        let bytes = Array(url.utf8)
+        guard let scheme = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[scheme...].starts(with: "://".utf8) else {
+            return nil
+        }
+        var authority = bytes[(scheme + 3)...].prefix {
+            $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#")
+        }
+        if let at = authority.lastIndex(of: UInt8(ascii: "@")) { authority = authority[(at + 1)...] }
+        guard (1...260).contains(authority.count), authority.allSatisfy({ (0x21..<0x7F).contains($0) }) else {
+            return nil
+        }
+        return String(decoding: authority.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+    }
+}

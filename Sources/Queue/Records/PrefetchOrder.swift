@@ -1,0 +1,9 @@
+/// In which order the jobs of a batch start (SDWebImageDownloaderExecutionOrder): the end of its list that is popped.
+public enum PrefetchOrder: String, Sendable, CaseIterable, Codable {
+    case fifo, lifo
+}
+
+/// The priority of a batch. While all three have jobs, workers claim 11 : 4 : 1, so the lowest never starves.
+public enum PrefetchPriority: String, Sendable, CaseIterable, Codable {
+    case high, normal, low
+}

@@ -1,0 +1,205 @@
+internal import FoundationEssentials
+
+/// How the requests of a batch are made and which answers are taken. It is in the batch's record, set once when the batch is made, and
+/// every worker keeps to it. nil is the default, which ``ImageDownloader/Configuration`` names. All durations are seconds.
+public struct RequestSettings: Sendable, Codable, Equatable {
+    /// Sent with every request, in place of a default of the same name: `Name: value`, or `Name:` for none. They are in Redis for
+    /// everybody to read who may read the queue: what is secret is a setting of the workers.
+    public var headers: [String]?
+    /// The User-Agent of every request.
+    public var userAgent: String?
+    /// A URL or an e-mail address in the User-Agent.
+    public var contact: String?
+    /// Time for a connection.
+    public var connectTimeout: Double?
+    /// Time without a byte.
+    public var timeout: Double?
+    /// Time a URL may spend with a connection, over all tries; 0: no limit.
+    public var maxTime: Double?
+    /// Time of one try, redirects included.
+    public var maxTryTime: Double?
+    /// Bytes a second under which a transfer ends; 0: no limit.
+    public var lowSpeedLimit: Int?
+    /// How long it has to be slower.
+    public var lowSpeedTime: Double?
+    /// Requests for a URL before it ends as failed.
+    public var tries: Int?
+    /// What is tried again: names of ``RetriedError``, and status codes.
+    public var retryOn: [String]?
+    /// The longest first pause between tries.
+    public var retryDelay: Double?
+    /// The longest `Retry-After` that is waited for.
+    public var maxRetryAfter: Double?
+    /// Whether a large body that broke off is gone on with.
+    public var resumes: Bool?
+    /// Redirects followed.
+    public var maxRedirects: Int?
+    /// Bytes of the largest image; a worker may have a maximum of its own.
+    public var maxSize: Int?
+    /// Status codes that are taken, as `200-299`.
+    public var acceptStatus: [String]?
+    /// Media types that are taken, as `image/*`.
+    public var acceptTypes: [String]?
+    /// Transfers at once to one host, all workers of the queue and all its batches counted; 0: no limit. Where transfers of several
+    /// batches wait for a host, the lowest of their limits holds.
+    public var maxPerHost: Int?
+    /// Requests a second to one host over all workers of the queue, in the same way.
+    public var ratePerHost: Double?
+    /// Whether each site's robots.txt is read first.
+    public var asksRobots: Bool?
+    /// Whether `X-Robots-Tag` can refuse an image.
+    public var respectsRobotsTag: Bool?
+
+    /// The defaults.
+    public init() {}
+
+    /// Seconds of a time that has to pass, from a millisecond to a day.
+    package static let times = 0.001...86_400.0
+    /// The ranges of numbers.
+    package static let triesRange = 1...100, redirectsRange = 0...50, sizes = 1...4 << 30
+    package static let rates = 0.001...100_000.0
+    /// The most headers a batch or one URL may have of its own, and the most bytes of them.
+    package static let mostHeaders = 64, mostHeaderBytes = 16 << 10
+
+    /// The same with every value in its range, and without what is none: whoever reaches Redis can write anything.
+    package var bounded: RequestSettings {
+        var all = self
+        all.headers = headers.map { lines in
+            let good = lines.prefix(Self.mostHeaders).filter { Self.header($0)?.isValid == true }
+            return good.reduce(0) { $0 + $1.utf8.count } <= Self.mostHeaderBytes ? Array(good) : []
+        }
+        all.userAgent = userAgent.flatMap { HTTPHeader("User-Agent", $0).isValid ? $0 : nil }
+        all.contact = contact.flatMap { Self.isContact($0) ? $0 : nil }
+        all.connectTimeout = connectTimeout?.bounded(by: Self.times)
+        all.timeout = timeout?.bounded(by: Self.times)
+        all.maxTime = maxTime?.bounded(by: 0...Self.times.upperBound)
+        all.maxTryTime = maxTryTime?.bounded(by: Self.times)
+        all.lowSpeedLimit = lowSpeedLimit.map { max(0, $0) }
+        all.lowSpeedTime = lowSpeedTime?.bounded(by: Self.times)
+        all.tries = tries?.bounded(by: Self.triesRange)
+        all.retryOn = retryOn?.filter { Self.retried([$0]) != nil }
+        all.retryDelay = retryDelay?.bounded(by: 0...Self.times.upperBound)
+        all.maxRetryAfter = maxRetryAfter?.bounded(by: 0...Self.times.upperBound)
+        all.maxRedirects = maxRedirects?.bounded(by: Self.redirectsRange)
+        all.maxSize = maxSize?.bounded(by: Self.sizes)
+        all.acceptStatus = acceptStatus?.filter { Self.statusCodes([$0]) != nil }
+        all.maxPerHost = maxPerHost.map { max(0, $0) }
+        all.ratePerHost = ratePerHost?.bounded(by: Self.rates)
+        return all
+    }
+
+    /// The same, with what another says in place of what this one does.
+    package func overridden(by other: RequestSettings) -> RequestSettings {
+        var all = self
+        for option in Self.table { option.copy(other, &all) }
+        return all
+    }
+
+    /// `Name: value`; nil where it is none. A header without a value is one that is not sent.
+    package static func header(_ line: String) -> HTTPHeader? {
+        guard let colon = line.firstIndex(of: ":") else { return nil }
+        return HTTPHeader(String(line[..<colon]), String(line[line.index(after: colon)...].drop { $0 == " " }))
+    }
+
+    /// Whether it can be in a User-Agent, for the one who reads a server's log.
+    package static func isContact(_ text: String) -> Bool {
+        let isPlain = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x28 && $0 != 0x29 }
+        return isPlain && (text.contains("@") || text.hasPrefix("http://") || text.hasPrefix("https://"))
+    }
+
+    /// `200-299`, `404`; nil where one of them is none.
+    package static func statusCodes(_ texts: [String]) -> [ClosedRange<Int>]? {
+        var ranges: [ClosedRange<Int>] = []
+        for text in texts {
+            let ends = text.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
+            guard let first = ends.first ?? nil, let last = ends.last ?? nil, ends.count <= 2, first <= last,
+                (200...599).contains(first), last <= 599
+            else { return nil }
+            ranges.append(first...last)
+        }
+        return ranges
+    }
+
+    /// Names of errors and status codes; nil where one of them is none.
+    package static func retried(_ texts: [String]) -> (errors: Set<RetriedError>, statusCodes: Set<Int>)? {
+        var (errors, statusCodes): (Set<RetriedError>, Set<Int>) = ([], [])
+        for text in texts {
+            if let error = RetriedError(rawValue: text) {
+                errors.insert(error)
+            } else if let code = Int(text), (300...599).contains(code) {
+                statusCodes.insert(code)
+            } else {
+                return nil
+            }
+        }
+        return (errors, statusCodes)
+    }
+}
+
+extension Comparable {
+    fileprivate func bounded(by range: ClosedRange<Self>) -> Self { min(max(self, range.lowerBound), range.upperBound) }
+}
+
+// MARK: - The table
+
+extension RequestSettings {
+    /// One of the settings: what it is called on a command line and in JSON, and its value as a person reads it.
+    package struct Option: Sendable {
+        /// The option, as `--timeout`.
+        package let flag: String
+        /// Its value; nil: the default.
+        package let text: @Sendable (RequestSettings) -> String?
+        /// Takes the value of the first, where it has one.
+        fileprivate let copy: @Sendable (RequestSettings, inout RequestSettings) -> Void
+
+        /// * `shown`: how a value is written.
+        fileprivate init<Value: Sendable>(
+            _ flag: String, _ path: any WritableKeyPath<RequestSettings, Value?> & Sendable,
+            _ shown: @escaping @Sendable (Value) -> String
+        ) {
+            self.flag = flag
+            text = { $0[keyPath: path].map(shown) }
+            copy = { from, to in if let value = from[keyPath: path] { to[keyPath: path] = value } }
+        }
+    }
+
+    /// All of them.
+    package static let table: [Option] = {
+        @Sendable func time(_ value: Double) -> String { value == value.rounded() ? "\(Int(value))s" : "\(value)s" }
+        @Sendable func list(_ value: [String]) -> String { value.joined(separator: ",") }
+        return [
+            // Not the values: they may be secret after all.
+            Option("--header", \.headers) { $0.map { String($0.prefix { $0 != ":" }) }.joined(separator: ",") },
+            Option("--user-agent", \.userAgent) { $0 },
+            Option("--contact", \.contact) { $0 },
+            Option("--connect-timeout", \.connectTimeout, time),
+            Option("--timeout", \.timeout, time),
+            Option("--max-time", \.maxTime, time),
+            Option("--max-try-time", \.maxTryTime, time),
+            Option("--low-speed-limit", \.lowSpeedLimit) { "\($0)" },
+            Option("--low-speed-time", \.lowSpeedTime, time),
+            Option("--tries", \.tries) { "\($0)" },
+            Option("--retry-on", \.retryOn) { $0.isEmpty ? "none" : list($0) },
+            Option("--retry-delay", \.retryDelay, time),
+            Option("--max-retry-after", \.maxRetryAfter, time),
+            Option("--no-resume", \.resumes) { $0 ? "no" : "yes" },
+            Option("--max-redirects", \.maxRedirects) { "\($0)" },
+            Option("--max-size", \.maxSize) { "\($0)" },
+            Option("--accept-status", \.acceptStatus, list),
+            Option("--accept-type", \.acceptTypes, list),
+            Option("--max-per-host", \.maxPerHost) { "\($0)" },
+            Option("--rate-per-host", \.ratePerHost) { "\($0)" },
+            Option("--robots", \.asksRobots) { $0 ? "yes" : "no" },
+            Option("--respect-x-robots-tag", \.respectsRobotsTag) { $0 ? "yes" : "no" },
+        ]
+    }()
+
+    /// The settings in which two differ, for a sentence to a person.
+    package func differences(from other: RequestSettings) -> [String] {
+        Self.table.compactMap { option in
+            let (now, was) = (option.text(self), option.text(other))
+            guard now != was || option.flag == "--header" && headers != other.headers else { return nil }
+            return "\(option.flag) \(now ?? "not given"), was \(was ?? "not given")"
+        }
+    }
+}

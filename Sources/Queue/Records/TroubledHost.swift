@@ -1,0 +1,43 @@
+internal import Redis
+internal import Threading
+
+/// A host that gives no answer, asked to be left alone, or answers slowly.
+package struct TroubledHost: Sendable, Equatable {
+    package var host: String
+    package var state: HostNews.State
+    /// Seconds until it is asked again; negative where that is over.
+    package var remaining: Double
+    /// Seconds it has been so.
+    package var elapsed: Double
+    /// Failures in a row; of a slow one transfers at once of each worker.
+    package var failures: Int
+    package var code: WebImageError.Code
+    package var reason: String
+
+    /// Reads an entry of `hosts`; nil for what is none. `now`: milliseconds since 1970.
+    package init?(host: String, note: String, now: Int) {
+        let parts = note.split(separator: " ", maxSplits: 5, omittingEmptySubsequences: false)
+        guard parts.count == 6, let state = HostNews.State(rawValue: String(parts[0])),
+            let until = Int(plausible: parts[1]), let since = Int(plausible: parts[2]),
+            let failures = Int(plausible: parts[3]), let code = Int(plausible: parts[4])
+        else { return nil }
+        self.host = host
+        self.state = state
+        remaining = Double(until - now) / 1000
+        elapsed = Double(max(0, now - since)) / 1000
+        self.failures = max(0, failures)
+        self.code = WebImageError.Code(rawValue: code)
+        reason = String(parts[5])
+    }
+
+    /// Whether nobody asks it now.
+    package var isLeftAlone: Bool { state != .slow && remaining > 0 }
+
+    /// The same by this machine's monotonic clock.
+    package var news: HostNews {
+        let now = MonotonicClock.now
+        return HostNews(
+            host: host, state: state, until: now + remaining, since: now - elapsed, failures: failures,
+            error: WebImageError(code, reason, isTransient: true))
+    }
+}

@@ -1,0 +1,136 @@
+package import Redis
+internal import Threading
+
+/// What workers tell each other of hosts and sites, and what they have asked of them.
+package struct QueueHosts: Sendable {
+    private let redis: ScriptRunner
+
+    init(_ redis: ScriptRunner) { self.redis = redis }
+
+    private static let reserve = QueueScript.script(PackageResources.RESERVE_lua)
+
+    /// Reserves instants of several hosts: in the order of the wishes, nil where there are none now. Their times are seconds by the
+    /// monotonic clock of this machine.
+    package func reserve(_ wishes: [HostWish]) async throws(RedisError) -> [HostReservation?] {
+        var arguments: [RedisArgument] = []
+        for wish in wishes {
+            let interval = RateSchedule.interval(wish.rate)
+            let numbers = [interval * 1e6, Double(wish.count), RateSchedule.horizon(wish.rate) * 1e6]
+            arguments.append(RedisArgument(Self.keyPart(wish.host)))
+            arguments += numbers.map { RedisArgument(Int($0.rounded(.up))) }
+        }
+        let before = MonotonicClock.now
+        let reply = try await redis.run(Self.reserve, arguments).array ?? []
+        // Redis read its clock in between: never before the call, so that no instant comes too early, whatever held up the reply.
+        let after = MonotonicClock.now
+        let now = after - before < 0.01 ? (before + after) / 2 : after
+        return zip(wishes, reply).map { wish, value in
+            guard let parts = value.array, parts.count == 2, let first = parts[0].int, let count = parts[1].int,
+                first >= 0, count > 0
+            else { return nil }
+            return HostReservation(
+                first: now + Double(first) / 1e6, interval: RateSchedule.interval(wish.rate), count: count)
+        }
+    }
+
+    private static let share = QueueScript.script(PackageResources.SHARE_lua)
+
+    /// How many transfers to each host a worker may have now, in the order of the wishes.
+    package func share(_ wishes: [HostShareWish], worker: String) async throws(RedisError) -> [Int?] {
+        var arguments = [RedisArgument(worker)]
+        for wish in wishes {
+            arguments.append(RedisArgument(Self.keyPart(wish.host)))
+            arguments += [wish.limit, wish.running, wish.wanted].map { RedisArgument($0) }
+        }
+        return (try await redis.run(Self.share, arguments).array ?? []).map(\.count)
+    }
+
+    private static let note = QueueScript.script(PackageResources.NOTE_lua)
+
+    /// Tells all workers what one found out about hosts. Times of the news are seconds by this machine's monotonic clock.
+    package func note(_ news: [HostNews]) async throws(RedisError) {
+        guard !news.isEmpty else { return }
+        let now = MonotonicClock.now
+        func milliseconds(_ seconds: Double) -> RedisArgument { RedisArgument(Int(max(0, seconds * 1000))) }
+        var arguments: [RedisArgument] = []
+        for item in news {
+            arguments += [
+                RedisArgument(Self.keyPart(item.host)), RedisArgument(item.state.rawValue),
+                milliseconds(item.until - now), milliseconds(now - item.since), RedisArgument(item.failures),
+                RedisArgument(item.error.code.rawValue), RedisArgument(String(item.error.message.prefix(200))),
+            ]
+        }
+        _ = try await redis.run(Self.note, arguments)
+    }
+
+    /// What all workers know of hosts that are not as they should be, as of one moment.
+    package func troubled() async throws(RedisError) -> [TroubledHost] {
+        let reply = try await redis.read(redis.clockCommands + [["HGETALL", RedisArgument(redis.keys.hosts)]])
+        return Self.troubled(reply[2].fields ?? [:], at: try ScriptRunner.time(reply))
+    }
+
+    /// The entries of `hosts`, those that are asked again last first.
+    static func troubled(_ fields: [String: RedisValue], at: Int) -> [TroubledHost] {
+        fields.compactMap { host, value in value.string.flatMap { TroubledHost(host: host, note: $0, now: at) } }
+            .filter { $0.state != .slow || $0.remaining > 0 }
+            .sorted { ($0.remaining, $0.host) > ($1.remaining, $1.host) }
+    }
+
+    /// Nothing that is no name is longer.
+    private static func keyPart(_ host: String) -> String { String(host.prefix(300)) }
+
+    private static let askRobots = QueueScript.script(PackageResources.ROBOTS_lua)
+
+    /// What all workers know of sites' robots.txt, in the order of the sites.
+    package func robots(of sites: [RobotsSite], worker: String) async throws(RedisError) -> [RobotsAnswer] {
+        let reply =
+            try await redis.run(
+                Self.askRobots, [RedisArgument(worker)] + sites.map { RedisArgument(Self.keyPart($0)) }
+            ).array ?? []
+        return reply.map { value in
+            guard let parts = value.array, parts.count == 2, let text = parts[0].string, let left = parts[1].int else {
+                return .ask
+            }
+            switch text {
+            case "": return .ask
+            case "?": return .wait
+            default: return .known(text: text, remaining: Double(max(0, left)) / 1000)
+            }
+        }
+    }
+
+    private static let tellRobots = QueueScript.script(PackageResources.PAGES_lua)
+
+    /// Tells all workers what one has read.
+    package func noteRobots(_ notes: [RobotsNote]) async throws(RedisError) {
+        var arguments: [RedisArgument] = []
+        for note in notes {
+            arguments += [
+                RedisArgument(Self.keyPart(note.site)), RedisArgument(note.text),
+                RedisArgument(max(1, Int(note.lifetime * 1000))),
+            ]
+        }
+        _ = try await redis.run(Self.tellRobots, arguments)
+    }
+
+    private static func keyPart(_ site: RobotsSite) -> String {
+        "\(site.agent.prefix(64).lowercased()) \(site.site.prefix(300))"
+    }
+
+    private static let tallyHosts = QueueScript.script(PackageResources.HOSTS_lua)
+
+    /// Adds what a worker has asked of hosts.
+    ///
+    /// * `token`: the worker's own for this tally: sent again after a lost reply, it adds nothing.
+    package func tally(_ hosts: HostTally, worker: String, token: String) async throws(RedisError) {
+        try await tally(hosts.encoded, worker: worker, token: token)
+    }
+
+    func tally(
+        _ lines: [(batch: String, lines: String)], worker: String, token: String
+    ) async throws(RedisError) {
+        var arguments = [RedisArgument(worker), RedisArgument(token)]
+        for (batch, lines) in lines { arguments += [RedisArgument(batch), RedisArgument(lines)] }
+        _ = try await redis.run(Self.tallyHosts, arguments)
+    }
+}

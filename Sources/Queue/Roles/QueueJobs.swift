@@ -1,0 +1,134 @@
+package import Redis
+
+/// Jobs on their way from a batch's list to a worker, and back.
+package struct QueueJobs: Sendable {
+    private let redis: ScriptRunner
+
+    init(_ redis: ScriptRunner) { self.redis = redis }
+
+    /// A job as a worker gets it.
+    package struct Claim: Sendable, Equatable {
+        /// The job.
+        package var job: PrefetchJob
+        /// The nonce of its batch.
+        package var nonce: String
+        /// One byte per URL: 0 = open, otherwise settled already, by a worker that died or whose report was late.
+        package var outcomes: [UInt8]
+        /// Deaths of workers that had the job and reported nothing new of it.
+        package var deliveries: Int
+        /// Deaths while the job's one URL was with the decoder and nothing else was in flight.
+        package var marks: Int
+
+        /// The batch it is of.
+        package var batch: BatchIdentity { BatchIdentity(id: job.batch, nonce: nonce) }
+        /// What the worker's claim of it is called in Redis.
+        package var name: String { "\(job.name)@\(nonce)" }
+    }
+
+    /// What a worker is told.
+    package enum ClaimResult: Sendable, Equatable {
+        /// The jobs it has now; none where no batch has any.
+        case claimed([Claim])
+        /// It is paused: nothing for it until it is told otherwise.
+        case paused
+        /// Its registration is gone (reaped): it takes a new name and joins again.
+        case lost
+    }
+
+    private static let claim = QueueScript.script(PackageResources.CLAIM_lua)
+
+    /// Claims up to `count` jobs.
+    ///
+    /// * `sequence`: a number the worker raises after each claim whose reply it has read.
+    /// * `lease`: milliseconds from now until others may take the worker's jobs.
+    package func claim(
+        worker: String, sequence: Int, count: Int, lease: Int
+    ) async throws(RedisError) -> ClaimResult {
+        let reply =
+            try await redis.run(
+                Self.claim,
+                [RedisArgument(worker), RedisArgument(sequence), RedisArgument(count), RedisArgument(lease)]
+            ).array ?? []
+        if reply.first?.string == "PAUSED" { return .paused }
+        guard reply.first?.string == "OK" else { return .lost }
+        tell(reply.last?.array ?? [])
+        var claims: [Claim] = []
+        for start in stride(from: 1, to: reply.count - 4, by: 5) {
+            let nonce = reply[start + 1].string ?? ""
+            guard let payload = reply[start].bytes, let job = PrefetchJob(payload) else {
+                try await bury(worker: worker, nonce: nonce, head: Array((reply[start].bytes ?? []).prefix(200)))
+                continue
+            }
+            var outcomes = reply[start + 2].bytes ?? []
+            outcomes += Array(repeating: 0, count: max(0, job.entries.count - outcomes.count))
+            claims.append(
+                Claim(
+                    job: job, nonce: nonce, outcomes: outcomes, deliveries: reply[start + 3].int ?? 0,
+                    marks: reply[start + 4].int ?? 0))
+        }
+        return .claimed(claims)
+    }
+
+    private func tell(_ words: [RedisValue]) {
+        for start in stride(from: 0, to: words.count - 2, by: 3) {
+            let batch = words[start + 1].string ?? ""
+            switch words[start].string {
+            case "DEAD": redis.notice(.buried(batch: batch, head: words[start + 2].bytes ?? []))
+            default: redis.notice(.broken(batch: batch, message: words[start + 2].string ?? ""))
+            }
+        }
+    }
+
+    private static let bury = QueueScript.script(PackageResources.BURY_lua)
+
+    private func bury(worker: String, nonce: String, head: [UInt8]) async throws(RedisError) {
+        let arguments = [RedisArgument(worker), RedisArgument(nonce), RedisArgument(head)]
+        guard try await redis.run(Self.bury, arguments).int == 1 else { return }
+        let words = String(decoding: head.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self).split(separator: " ")
+        let batch = words.count > 2 ? words[2].prefix { $0 != ":" } : ""
+        redis.notice(.buried(batch: String(batch), head: Array(head.prefix(64))))
+    }
+
+    private static let split = QueueScript.script(PackageResources.SPLIT_lua)
+
+    /// Puts a job back as smaller ones.
+    package func split(worker: String, claim: Claim, into parts: [PrefetchJob]) async throws(RedisError) {
+        var arguments: [RedisArgument] = [RedisArgument(worker), RedisArgument(claim.name)]
+        for part in parts { arguments += [RedisArgument(part.name), RedisArgument(part.encoded())] }
+        _ = try await redis.run(Self.split, arguments)
+    }
+
+    private static let mark = QueueScript.script(PackageResources.MARK_lua)
+
+    /// Sets the mark of a suspect job, by the name of its claim, or takes it away (nil).
+    package func mark(worker: String, claim: String?) async throws(RedisError) {
+        _ = try await redis.run(Self.mark, [RedisArgument(worker), RedisArgument(claim ?? "")])
+    }
+
+    private static let keep = QueueScript.script(PackageResources.KEEP_lua)
+
+    /// Gives back what Redis thinks the worker has, but for these claims; returns how many, nil where the worker is not registered.
+    package func keep(worker: String, jobs: [String]) async throws(RedisError) -> Int? {
+        let count = try await redis.run(Self.keep, [RedisArgument(worker)] + jobs.map { RedisArgument($0) }).int ?? -1
+        return count < 0 ? nil : count
+    }
+
+    private static let release = QueueScript.script(PackageResources.RELEASE_lua)
+
+    /// Gives jobs back: those of the named claims, or all. With `leaving` the registration ends too.
+    @discardableResult
+    package func release(worker: String, jobs: [String] = [], leaving: Bool) async throws(RedisError) -> Int {
+        try await redis.run(
+            Self.release, [RedisArgument(worker), leaving ? "1" : "0"] + jobs.map { RedisArgument($0) }
+        ).int ?? 0
+    }
+
+    /// What is on the list of the dead, newest first: the first bytes of each, and how many there are.
+    package func dead(most: Int = 20) async throws(RedisError) -> (elements: [[UInt8]], count: Int) {
+        let replies = try await redis.read([
+            ["LRANGE", RedisArgument(redis.keys.dead), "0", RedisArgument(most - 1)],
+            ["LLEN", RedisArgument(redis.keys.dead)],
+        ])
+        return ((try replies[0].get().array ?? []).compactMap(\.bytes), try replies[1].get().int ?? 0)
+    }
+}

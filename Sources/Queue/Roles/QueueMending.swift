@@ -1,0 +1,192 @@
+package import Redis
+
+/// The steps by which a queue and one of its batches are made true again (`BatchRepair`, `QueueRepair`). One repair at a time has a batch: it names
+/// itself with a token, and one that comes while its heartbeats do is told so. Every step may be sent again, and workers go on meanwhile.
+package struct QueueMending: Sendable {
+    private let redis: ScriptRunner
+
+    init(_ redis: ScriptRunner) { self.redis = redis }
+
+    private static let putAside = QueueScript.script(PackageResources.ASIDE_lua)
+
+    /// * `name`: what stands behind the root and a colon.
+    func putAside(_ name: String, unlessType type: String) async throws(RedisError) -> Bool {
+        try await redis.run(Self.putAside, [RedisArgument(name), RedisArgument(type)]).int == 1
+    }
+
+    private static let reclaim = QueueScript.script(PackageResources.RECLAIM_lua)
+
+    package func reclaim(from worker: String) async throws(RedisError) -> Int {
+        var count = 0
+        while true {
+            let reply = try await redis.run(Self.reclaim, [RedisArgument(worker)]).array ?? []
+            count += reply.first?.int ?? 0
+            guard reply.last?.int == 1 else { return count }
+        }
+    }
+
+    private static let rering = QueueScript.script(PackageResources.RERING_lua)
+
+    /// Makes sets, lists, bell and slots agree with the batches; returns what did not.
+    /// * `isDry`: nothing is changed.
+    /// * `batches`: those that a pass over all keys has found.
+    package func rering(isDry: Bool, batches: [String]) async throws(RedisError) -> [String] {
+        let listed = Set(try await QueueCatalog(redis).listed() ?? [])
+        let others = batches.filter { !listed.contains($0) }
+        return (try await redis.run(Self.rering, [isDry ? "1" : ""] + others.map { RedisArgument($0) }).array ?? [])
+            .compactMap(\.string)
+    }
+
+    /// Whether a repair may begin.
+    package enum RepairTaking: Sendable, Equatable {
+        case taken
+        /// Another repair of this batch is under way.
+        case busy
+        /// Redis knows no such batch.
+        case gone
+    }
+
+    private static let take = QueueScript.step(PackageResources.TAKE_lua)
+
+    package func take(_ batch: String, token: String) async throws(RedisError) -> RepairTaking {
+        switch try await redis.run(Self.take, [RedisArgument(batch), RedisArgument(token)]).string {
+        case "OK": .taken
+        case "BUSY": .busy
+        default: .gone
+        }
+    }
+
+    private static let recount = QueueScript.step(PackageResources.RECOUNT_lua)
+
+    /// Counts all outcomes anew, piece by piece; ``tally(_:token:)`` makes the counts theirs. Returns how many bytes were no outcome, and
+    /// the first index behind all outcomes; nil where the repair is no longer this one's.
+    /// * `limit`: URLs of the list.
+    package func recount(_ batch: String, token: String, limit: Int) async throws(RedisError) -> (wrong: Int, end: Int)?
+    {
+        var (from, wrong, end) = (0, 0, 0)
+        while true {
+            let reply = try await recountPiece(batch, token: token, from: from, limit: limit)
+            let numbers = reply.dropFirst().map { Int(plausible: $0) ?? 0 }
+            switch reply.first {
+            case "OK":
+                wrong += numbers[1]
+                end = max(end, numbers[2])
+                if numbers[0] < Self.piece { return (wrong, end) }
+                from += Self.piece
+            // The reply of the call before was lost.
+            case "AT": from = numbers[0]
+            default: return nil
+            }
+        }
+    }
+
+    private static let piece = 1 << 16
+
+    /// One piece of ``recount(_:token:limit:)``: what Redis says of it.
+    func recountPiece(_ batch: String, token: String, from: Int, limit: Int) async throws(RedisError) -> [String] {
+        let arguments = [
+            RedisArgument(batch), RedisArgument(token), RedisArgument(from), RedisArgument(Self.piece),
+            RedisArgument(limit),
+        ]
+        return (try await redis.run(Self.recount, arguments).array ?? []).compactMap(\.string)
+    }
+
+    private static let tally = QueueScript.step(PackageResources.TALLY_lua)
+
+    /// Makes the counts true; returns what was wrong.
+    package func tally(_ batch: String, token: String) async throws(RedisError) -> [(name: String, old: Int, new: Int)]
+    {
+        let words = try await redis.run(Self.tally, [RedisArgument(batch), RedisArgument(token)]).array ?? []
+        return stride(from: 0, to: words.count - 2, by: 3).map {
+            (words[$0].string ?? "", words[$0 + 1].int ?? 0, words[$0 + 2].int ?? 0)
+        }
+    }
+
+    private static let hold = QueueScript.step(PackageResources.HOLD_lua)
+
+    /// Holds a batch, or goes on holding it; returns how many of its URLs are pushed, nil where it was not held all the time.
+    package func hold(_ batch: String, token: String, begins: Bool) async throws(RedisError) -> Int? {
+        let arguments = [RedisArgument(batch), RedisArgument(token), begins ? "1" : ""]
+        let reply = try await redis.run(Self.hold, arguments).array ?? []
+        return reply.first?.string == "OK" ? reply.last?.int ?? 0 : nil
+    }
+
+    private static let letGo = QueueScript.step(PackageResources.LETGO_lua)
+
+    package func letGo(_ batch: String, token: String) async throws(RedisError) {
+        _ = try await redis.run(Self.letGo, [RedisArgument(batch), RedisArgument(token)])
+    }
+
+    private static let sweep = QueueScript.step(PackageResources.SWEEP_lua)
+
+    package func sweep(_ batch: String, token: String, element: [UInt8], isDead: Bool) async throws(RedisError) -> Bool
+    {
+        try await redis.run(
+            Self.sweep, [RedisArgument(batch), RedisArgument(token), RedisArgument(element), isDead ? "1" : ""]
+        ).int == 1
+    }
+
+    private static let raise = QueueScript.step(PackageResources.RAISE_lua)
+
+    package func setPushed(
+        _ batch: String, token: String, from old: Int, to new: Int, total: Int?
+    ) async throws(RedisError) -> Bool {
+        try await redis.run(
+            Self.raise,
+            [
+                RedisArgument(batch), RedisArgument(token), RedisArgument(old), RedisArgument(new),
+                RedisArgument(total.map(String.init) ?? ""),
+            ]
+        ).int == 1
+    }
+
+    /// What Redis said to jobs that were offered again.
+    package enum Refill: Sendable, Equatable {
+        case taken
+        /// So many jobs wait that workers should have some first.
+        case full
+        /// The batch is over, or another repair has it.
+        case closed
+    }
+
+    private static let refill = QueueScript.step(PackageResources.REFILL_lua)
+
+    package func refill(
+        _ batch: String, token: String, upTo end: Int, jobs: [PrefetchJob]
+    ) async throws(RedisError) -> Refill {
+        let arguments = [RedisArgument(batch), RedisArgument(token), RedisArgument(end)]
+        switch try await redis.run(Self.refill, arguments + jobs.map { RedisArgument($0.encoded()) }).string {
+        case "OK": return .taken
+        case "FULL": return .full
+        default: return .closed
+        }
+    }
+
+    private static let prune = QueueScript.step(PackageResources.PRUNE_lua)
+
+    /// * `indices`: as they stand in the hash of details; some hundred.
+    package func prune(_ batch: String, token: String, keep: Int, indices: [String]) async throws(RedisError) -> Int {
+        let arguments = [RedisArgument(batch), RedisArgument(token), RedisArgument(keep)]
+        return try await redis.run(Self.prune, arguments + indices.map { RedisArgument($0) }).int ?? 0
+    }
+
+    private static let finish = QueueScript.step(PackageResources.FINISH_lua)
+
+    /// Returns the state of the batch, and in how many places it was not as that says.
+    @discardableResult
+    package func finish(_ batch: String, token: String) async throws(RedisError) -> (state: String, wrong: Int) {
+        let reply = try await redis.run(Self.finish, [RedisArgument(batch), RedisArgument(token)]).array ?? []
+        return (reply.first?.string ?? "", reply.last?.int ?? 0)
+    }
+
+    private static let mend = QueueScript.step(PackageResources.RECORDS_lua)
+
+    /// * `chunks`: fields of the hash; some hundred at most.
+    package func mendRecords(
+        _ batch: String, token: String, chunks: [String]
+    ) async throws(RedisError) -> (dropped: Int, made: Int) {
+        let arguments = [RedisArgument(batch), RedisArgument(token)] + chunks.map { RedisArgument($0) }
+        let reply = try await redis.run(Self.mend, arguments).array ?? []
+        return (reply.first?.int ?? 0, reply.last?.int ?? 0)
+    }
+}

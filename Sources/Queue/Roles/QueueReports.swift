@@ -1,0 +1,214 @@
+package import Redis
+
+/// What workers report of their jobs.
+package struct QueueReports: Sendable {
+    private let redis: ScriptRunner
+
+    init(_ redis: ScriptRunner) { self.redis = redis }
+
+    /// A group of outcomes of one job.
+    package struct Report: Sendable {
+        package var job: String
+        package var batch: BatchIdentity
+        package var base: Int
+        package var count: Int
+        /// Whether the job has ended with this.
+        package var isFinal: Bool
+        package var settled: [SettledEntry]
+        /// The most entries of skipped URLs the batch keeps.
+        package var keepDetails: Int
+        /// Milliseconds after which the URLs it lists lapse; 0 = never.
+        package var lapse = 0
+
+        package init(
+            job: String, batch: BatchIdentity, base: Int, count: Int, isFinal: Bool, settled: [SettledEntry],
+            keepDetails: Int, lapse: Int = 0
+        ) {
+            self.job = job
+            self.batch = batch
+            self.base = base
+            self.count = count
+            self.isFinal = isFinal
+            self.settled = settled
+            self.keepDetails = keepDetails
+            self.lapse = lapse
+        }
+    }
+
+    private static let report = QueueScript.script(PackageResources.REPORT_lua)
+
+    /// What Redis said to one report.
+    package struct Answer: Sendable {
+        /// The outcomes that this call was first to settle, by position.
+        package var first: [(position: Int, outcome: PrefetchOutcome)] = []
+        /// Whether the batch is no longer running, or gone, or its name a later batch's.
+        package var isOver = false
+        /// Why Redis did not take it, or not all of it: it has to be sent again. nil: it was taken.
+        package var refusal: String?
+    }
+
+    /// Reports groups of outcomes in one round trip; `cache` is where the images of them are. Returns for each the outcomes this call was first to settle, by position; nil
+    /// where the batch is no longer running, or did not take them.
+    package func send(
+        _ reports: [Report], worker: String, cache: BatchCache? = nil
+    ) async throws(RedisError) -> [[(position: Int, outcome: PrefetchOutcome)]?] {
+        try await send(reports, worker: worker, cache: cache, namesServer: false).answers.map {
+            $0.isOver || $0.refusal != nil ? nil : $0.first
+        }
+    }
+
+    /// The same; tells too which start of Redis has answered, where that is wanted.
+    package func send(
+        _ reports: [Report], worker: String, cache: BatchCache?, namesServer: Bool
+    ) async throws(RedisError) -> (answers: [Answer], server: String) {
+        let groups = Self.groups(of: reports)
+        let calls = groups.map { group in
+            RedisScriptCall(
+                Self.report, keys: [RedisArgument(redis.keys.root)],
+                arguments: Self.arguments(of: group, worker: worker, cache: cache))
+        }
+        let answer = try await redis.patiently { () async throws(RedisError) in
+            let (replies, server) =
+                namesServer
+                ? try await redis.connection.runNamingServer(calls) : (try await redis.connection.run(calls), "")
+            return (try ScriptRunner.withoutTransient(replies), server)
+        }
+        var results = [Answer](repeating: Answer(), count: reports.count)
+        for (group, value) in zip(groups, answer.0) {
+            let batch = group[0].report.batch.id
+            // Whatever it is that nobody foresaw, it is of this batch: the reports of others count.
+            let error = value.error?.asError
+            if let error, error.code != .reply { throw error }
+            let reply = value.array ?? []
+            switch (error, reply.first?.string) {
+            case (nil, "OK") where reply.count > group.count:
+                for ((number, report), said) in zip(group, reply.dropFirst()) {
+                    results[number].first += report.first(said)
+                }
+            case (nil, "BROKEN"):
+                let message = reply.last?.string ?? ""
+                redis.notice(.broken(batch: batch, message: message))
+                for (number, _) in group { results[number].refusal = message }
+            case (nil, .some(let state)) where reply.count == 1:
+                // A word for which there is no state is none of REPORT's.
+                let isOver = state == "gone" || BatchStatus.State(rawValue: state) != nil
+                for (number, _) in group {
+                    if isOver { results[number].isOver = true } else { results[number].refusal = state }
+                }
+            default:
+                let message = error?.message ?? "the reply is none of REPORT's"
+                redis.notice(.refused(batch: batch, message: message))
+                for (number, _) in group { results[number].refusal = message }
+            }
+        }
+        return (results, answer.1)
+    }
+
+    /// The reports in as many calls as it takes that none keeps Redis from everybody else for milliseconds: up to 16 jobs of one batch,
+    /// and of what is written beside an outcome, which costs some 10 us a URL, up to 64. Only the last part of a report ends its job.
+    private static func groups(of reports: [Report]) -> [[(number: Int, report: Report)]] {
+        var groups: [[(number: Int, report: Report)]] = []
+        var last: [BatchIdentity: (group: Int, heavy: Int)] = [:]
+        for (number, report) in reports.enumerated() {
+            for part in parts(of: report) {
+                let count = part.settled.count { $0.isHeavy }
+                if let (group, heavy) = last[part.batch], groups[group].count < 16, heavy + count <= Self.heavy,
+                    groups[group][0].report.keepDetails == part.keepDetails, groups[group][0].report.lapse == part.lapse
+                {
+                    groups[group].append((number, part))
+                    last[part.batch] = (group, heavy + count)
+                } else {
+                    last[part.batch] = (groups.count, count)
+                    groups.append([(number, part)])
+                }
+            }
+        }
+        return groups
+    }
+
+    private static func parts(of report: Report) -> [Report] {
+        guard report.settled.count > heavy, report.settled.count(where: { $0.isHeavy }) > heavy else { return [report] }
+        let starts = Array(stride(from: 0, to: report.settled.count, by: heavy))
+        return starts.map { start in
+            var part = report
+            part.settled = Array(report.settled[start..<min(start + heavy, report.settled.count)])
+            part.isFinal = report.isFinal && start == starts.last
+            return part
+        }
+    }
+
+    private static let heavy = 64
+
+    /// Notes an address the policy refused, for whoever watches the batch. Again: the same.
+    package func noteRefusal(batch: String, host: String, message: String) async throws(RedisError) {
+        let reply = try await redis.read([
+            ["HSETNX", RedisArgument(redis.keys.refused(batch)), RedisArgument(host), RedisArgument(message)]
+        ])[0]
+        // A full Redis takes no notes, and no URL may wait for one; nor for a key of a wrong type.
+        if let error = reply.error?.asError, error.code != .outOfMemory, error.code != .reply { throw error }
+    }
+
+    /// The addresses that were refused in a batch, with the sentence about each.
+    package func refusals(of batch: String) async throws(RedisError) -> [(host: String, message: String)] {
+        let fields =
+            try await redis.read([["HGETALL", RedisArgument(redis.keys.refused(batch))]])[0].get().fields ?? [:]
+        return fields.map { ($0.key, $0.value.string ?? "") }.sorted { $0.host < $1.host }
+    }
+
+    private static func arguments(
+        of group: [(number: Int, report: Report)], worker: String, cache: BatchCache?
+    ) -> [RedisArgument] {
+        let first = group[0].report
+        var arguments = [
+            RedisArgument(worker), RedisArgument(first.batch.id), RedisArgument(first.batch.nonce),
+            RedisArgument(first.keepDetails), RedisArgument(first.lapse), RedisArgument(cache?.id ?? ""),
+            RedisArgument(cache?.place ?? ""),
+        ]
+        for (_, report) in group { arguments += report.arguments() }
+        return arguments
+    }
+}
+
+extension QueueReports.Report {
+    /// What REPORT gets for this job.
+    fileprivate func arguments() -> [RedisArgument] {
+        var codes = [UInt8](repeating: 0, count: count)
+        var sizes = [Int](repeating: 0, count: count)
+        var details: [RedisArgument] = []
+        var listed: [RedisArgument] = []
+        var unlisted: [RedisArgument] = []
+        for item in settled {
+            codes[item.position] = item.outcome.rawValue
+            sizes[item.position] = item.bytes
+            guard item.isHeavy else { continue }
+            let position = RedisArgument(item.position)
+            // Nothing is kept of a batch that keeps no details.
+            if keepDetails > 0, let failure = item.failure { details += [position, RedisArgument(failure.encoded())] }
+            if let url = item.list {
+                let status = item.failure?.httpStatus ?? 0
+                let tail = "\(item.outcome.name) \(status) \(batch.id) \(item.failure?.detail ?? "")"
+                listed += [position, RedisArgument(url), RedisArgument(tail)]
+            }
+            if let url = item.unlist { unlisted += [position, RedisArgument(url)] }
+        }
+        var lengths: [UInt8] = []
+        // What fetched nothing has no lengths, and Redis need not add them up.
+        let hasFetched = sizes.contains { $0 > 0 }
+        for (code, size) in zip(codes, sizes) where hasFetched && code != 0 {
+            let size = UInt32(clamping: size)
+            lengths += [UInt8(size >> 24), UInt8(size >> 16 & 255), UInt8(size >> 8 & 255), UInt8(size & 255)]
+        }
+        return [
+            RedisArgument(job), isFinal ? "1" : "0", RedisArgument(codes), RedisArgument(lengths),
+            RedisArgument(FailureRecord.entries(of: settled)), RedisArgument(details.count / 2),
+        ] + details + [RedisArgument(listed.count / 3)] + listed + [RedisArgument(unlisted.count / 2)] + unlisted
+    }
+
+    /// The outcomes REPORT was first to settle.
+    fileprivate func first(_ said: RedisValue) -> [(position: Int, outcome: PrefetchOutcome)] {
+        if said.int == 1 { return settled.map { ($0.position, $0.outcome) }.sorted { $0.position < $1.position } }
+        return (said.bytes ?? []).enumerated().compactMap { position, code in
+            PrefetchOutcome(code: code).map { (position, $0) }
+        }
+    }
+}

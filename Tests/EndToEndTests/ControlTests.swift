@@ -91,7 +91,7 @@ struct ControlTests {
             return fields.count > 14 ? (Int(fields[13]) ?? 0) + (Int(fields[14]) ?? 0) : 0
         }
         try await until {
-            try await remote.queue.workerRecords.all().records.contains { $0.report.maxConcurrentDownloads != nil }
+            try await remote.queue.workerRecords.all().contains { $0.report.maxConcurrentDownloads != nil }
         }
         let (began, before) = (seconds(), ticks())
         try await until { seconds() - began > 4 }
@@ -178,7 +178,7 @@ struct ControlTests {
             try await done(remote, ["workers", "set", "--all", "--default"]).stdout
                 == "all workers of queue 'default': as they were started\n")
         try await until {
-            try await remote.queue.workerRecords.all().records.allSatisfy { $0.report.maxConcurrentDownloads == 4 }
+            try await remote.queue.workerRecords.all().allSatisfy { $0.report.maxConcurrentDownloads == 4 }
         }
         #expect(origin.requestCount() == 50)
         for worker in workers { worker.signal(SIGKILL) }

@@ -126,7 +126,7 @@ struct PolitenessTests {
         try await until { try await bench.queue.workers.names().count == 3 }
         try await bench.ran(words)
         await bench.origin.waitForRequests(6)
-        func records() async throws -> [WorkerRecord] { try await bench.queue.workerRecords.all().records }
+        func records() async throws -> [WorkerRecord] { try await bench.queue.workerRecords.all() }
         // Past the second after which a silent transfer gives its slot of the worker to another host's.
         try await until { try await stalled(bench) == 6 }
         #expect(bench.origin.requestCount() == 6)

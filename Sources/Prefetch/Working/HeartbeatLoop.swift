@@ -60,18 +60,14 @@ final class HeartbeatLoop {
     private nonisolated(nonsending) func statement() async -> Heartbeat.Statement? {
         let activity = await worker.manager.downloader.activity
         let oldest = await OpenURLNote.oldest(of: worker)
-        // From here on nothing is waited for: a worker that has joined anew in between would tell under its new name what it had done under
-        // the old one, and both would count it.
         let (registration, jobs) = (worker.registration, worker.jobs)
         guard !registration.isJoining else { return nil }
-        let own = registration.ownTotals
         var report = WorkerReport()
         (report.inFlight, report.stalled) = (activity.running + activity.parked, activity.parked)
         // Begun, and neither transferred nor about to be.
         report.checking = max(0, min(worker.slots.used, jobs.openCount) - activity.operations)
         (report.retrying, report.waitingForHost) = (activity.retrying, activity.waitingForHost)
         report.unreported = jobs.unreportedCount
-        (report.finished, report.skipped, report.bytes) = (own.finished, own.skipped, own.bytes)
         report.maxConcurrentDownloads = room.concurrency
         (report.trouble, report.complaint) = (worker.fault.message ?? "", worker.complaints.current ?? "")
         (report.oldest, report.cache) = (oldest, reports.cache.id)

@@ -15,8 +15,6 @@ final class Registration: Sendable {
         var isJoining = false
         /// What this worker was first to settle.
         var totals = PrefetchCounts()
-        /// The part of it under the name it has now: what it did under another is told by that one's record.
-        var ownTotals = PrefetchCounts()
         var orders = QueueWorkers.WorkerOrders()
     }
 
@@ -39,8 +37,6 @@ final class Registration: Sendable {
     var sequence: Int { state.withLock { $0.sequence } }
     /// What this worker was first to settle, under all its names.
     var totals: PrefetchCounts { state.withLock { $0.totals } }
-    /// What it was first to settle under the name it has.
-    var ownTotals: PrefetchCounts { state.withLock { $0.ownTotals } }
     /// What it was last told by `prefetch-coord`.
     var orders: QueueWorkers.WorkerOrders { state.withLock { $0.orders } }
 
@@ -51,16 +47,11 @@ final class Registration: Sendable {
     func take(_ orders: QueueWorkers.WorkerOrders) { state.withLock { $0.orders = orders } }
 
     /// Counts what it was first to settle.
-    ///
-    /// * `name`: the name under which it was reported.
-    func count(_ items: [SettledEntry], as name: String) {
+    func count(_ items: [SettledEntry]) {
         state.withLock { state in
             for item in items {
                 state.totals[item.outcome] += 1
                 state.totals.bytes += item.bytes
-                guard name == state.name else { continue }
-                state.ownTotals[item.outcome] += 1
-                state.ownTotals.bytes += item.bytes
             }
         }
     }
@@ -92,7 +83,6 @@ final class Registration: Sendable {
             guard lost == state.name, !state.isJoining else { return false }
             state.isJoining = true
             state.losses += 1
-            state.ownTotals = PrefetchCounts()
             return true
         }
         guard isNews else { return false }

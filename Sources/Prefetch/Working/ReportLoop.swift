@@ -93,7 +93,7 @@ final class ReportLoop {
             history?.confirmed(name, number, server: server, reports, answers)
             worker.redis.answers()
             for ((id, run, context), answer) in zip(ready, answers) {
-                count(answer.first, of: run, as: name)
+                count(answer.first, of: run)
                 // Not taken: known and unreported still, until it is.
                 if answer.refusal != nil { continue }
                 if answer.isOver { context?.over.open() }
@@ -132,15 +132,14 @@ final class ReportLoop {
         for (id, _) in unfinished { worker.jobs.didGiveBack(id) }
     }
 
-    /// * `name`: the name under which it was reported.
-    private func count(_ first: [(position: Int, outcome: PrefetchOutcome)], of run: JobRun, as name: String) {
+    private func count(_ first: [(position: Int, outcome: PrefetchOutcome)], of run: JobRun) {
         var mine = run.unreported
         // Most reports are the first of all they say.
         if first.count < mine.count {
             let positions = Set(first.map(\.position))
             mine.removeAll { !positions.contains($0.position) }
         }
-        worker.registration.count(mine, as: name)
+        worker.registration.count(mine)
         hosts.add(mine, of: run.claim.job)
     }
 

@@ -44,7 +44,7 @@ struct WorkersListCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await Session.with(location, looks: true) { session in
-            let (records, isComplete) = try await session.queue.workerRecords.all()
+            let records = try await session.queue.workerRecords.all()
             let orders = try await session.queue.views.snapshot(newest: 0).orders
             if json {
                 Console.print(
@@ -55,9 +55,6 @@ struct WorkersListCommand: AsyncParsableCommand {
             } else {
                 if let line = QueueText.line(orders, words: location.words) { Console.print(line) }
                 try show(records, session)
-            }
-            if !isComplete {
-                Console.note("note: this Redis has so many keys that workers that are gone were not looked for")
             }
         }
     }

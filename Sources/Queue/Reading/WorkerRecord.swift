@@ -19,7 +19,7 @@ package struct WorkerRecord: Sendable, Equatable {
     package var state: State
     /// What it said of itself last; of one that is gone only who it was and what it settled.
     package var report: WorkerReport
-    /// What it was first to settle: as it said last, or as the batches have it where that is more.
+    /// What it was first to settle.
     package var finished: Int, skipped: Int, bytes: Int
     /// When it went, in milliseconds since 1970; 0 = it is there.
     package var ended: Int
@@ -30,8 +30,7 @@ package struct WorkerRecord: Sendable, Equatable {
     package var silence: Int? { leaseLeft.flatMap { report.silence(leaseLeft: $0) } }
 
     /// * `leaseEnd`: the end of its lease, nil where it is not registered.
-    /// * `counts`: what the batches that Redis still has say of it.
-    init(id: String, fields: [String: RedisValue], leaseEnd: Int?, counts: PrefetchCounts, at: Int) {
+    init(id: String, fields: [String: RedisValue], leaseEnd: Int?, at: Int) {
         let texts = fields.compactMapValues(\.string)
         let said = WorkerReport(fields: texts)
         self.id = id
@@ -45,10 +44,7 @@ package struct WorkerRecord: Sendable, Equatable {
             (report.host, report.pid, report.version, report.since) = (said.host, said.pid, said.version, said.since)
             report.maxConcurrentDownloads = said.maxConcurrentDownloads
         }
-        // It speaks once a second, and not at all in its last one; batches that have left Redis are in its own word only.
-        finished = max(said.finished, counts.finished)
-        skipped = max(said.skipped, counts.skipped)
-        bytes = max(said.bytes, counts.bytes)
+        (finished, skipped, bytes) = (said.finished, said.skipped, said.bytes)
         ended = leaseEnd == nil ? fields["ended"]?.count ?? 0 : 0
         leaseLeft = leaseEnd.map { $0 - at }
     }

@@ -6,69 +6,36 @@ package struct WorkerRecords: Sendable {
 
     init(_ redis: ScriptRunner) { self.redis = redis }
 
-    /// A Redis with more keys is not looked through for workers that are gone: SCAN would pass over all of them.
-    private static let mostKeysForWorkers = 1_000_000
-
-    /// The registered workers by name, then those that left or were lost within a day, newest first.
-    ///
-    /// Returns also whether the latter were looked for: not in a Redis with over a million redis.keys.
-    package func all() async throws(RedisError) -> (records: [WorkerRecord], isComplete: Bool) {
+    /// The registered workers by name, then those that left or were lost within a day, newest first. Two round trips.
+    package func all() async throws(RedisError) -> [WorkerRecord] {
         let replies = try await redis.read(
-            redis.clockCommands + [["ZRANGE", RedisArgument(redis.keys.workers), "0", "-1", "WITHSCORES"], ["DBSIZE"]])
+            redis.clockCommands + [
+                ["ZRANGE", RedisArgument(redis.keys.workers), "0", "-1", "WITHSCORES"],
+                ["ZREVRANGE", RedisArgument(redis.keys.gone), "0", "-1"],
+            ])
         let at = try ScriptRunner.time(replies)
         let leases = (try replies[2].get().fields ?? [:]).compactMapValues(\.int)
-        let isComplete = try replies[3].get().int ?? .max <= Self.mostKeysForWorkers
-        let gone = isComplete ? try await namesOfRecords().subtracting(leases.keys) : []
-        let names = leases.keys.sorted() + gone.sorted()
-        guard !names.isEmpty else { return ([], isComplete) }
-        let counts = try await countsOfWorkers()
-        var records: [WorkerRecord] = []
-        for (name, reply) in zip(
-            names, try await redis.read(names.map { ["HGETALL", RedisArgument(redis.keys.worker($0))] }))
-        {
-            let fields = try reply.get().fields ?? [:]
+        // One of a wrong type is for people only.
+        let gone = (replies[3].array ?? []).compactMap(\.string).filter { leases[$0] == nil }
+        let names = leases.keys.sorted() + gone
+        guard !names.isEmpty else { return [] }
+        let records = try await redis.read(names.map { ["HGETALL", RedisArgument(redis.keys.worker($0))] })
+        return zip(names, records).compactMap { name, reply in
+            let fields = reply.fields ?? [:]
             // Its day has passed since it was found.
-            if fields.isEmpty, leases[name] == nil { continue }
-            records.append(
-                WorkerRecord(
-                    id: name, fields: fields, leaseEnd: leases[name], counts: counts[name] ?? PrefetchCounts(), at: at))
+            if fields.isEmpty, leases[name] == nil { return nil }
+            return WorkerRecord(id: name, fields: fields, leaseEnd: leases[name], at: at)
         }
-        let present = records.prefix { $0.leaseLeft != nil }
-        let past = records.dropFirst(present.count).sorted { ($0.ended, $0.id) > ($1.ended, $1.id) }
-        return (present + past, isComplete)
     }
 
-    /// Names of workers that were lost after a time, newest first; none from a Redis with over a million redis.keys.
+    /// Names of workers that were lost after a time, newest first.
     package func lost(since time: Int) async throws(RedisError) -> [String] {
-        let replies = try await redis.read([["ZRANGE", RedisArgument(redis.keys.workers), "0", "-1"], ["DBSIZE"]])
-        let registered = (try replies[0].get().array ?? []).compactMap(\.string)
-        guard try replies[1].get().int ?? .max <= Self.mostKeysForWorkers else { return [] }
-        return try await ends(ofWorkers: Array(try await namesOfRecords().subtracting(registered)))
-            .filter { $0.value.state == .lost && $0.value.ended > time }
-            .sorted { ($0.value.ended, $0.key) > ($1.value.ended, $1.key) }.map(\.key)
-    }
-
-    /// First-write counts over all batches, a round trip for a thousand of them.
-    private func countsOfWorkers() async throws(RedisError) -> [String: PrefetchCounts] {
-        var sums: [String: PrefetchCounts] = [:]
-        let batches = try await QueueCatalog(redis).ids()
-        for start in stride(from: 0, to: batches.count, by: 1000) {
-            let part = batches[start..<min(start + 1000, batches.count)]
-            // A key of a wrong type is its own batch's fault.
-            for reply in try await redis.read(part.map { ["HGETALL", RedisArgument(redis.keys.workerCounts($0))] }) {
-                for (worker, counts) in QueueResults.countsByWorker(reply.fields ?? [:]) {
-                    for outcome in PrefetchOutcome.allCases {
-                        sums[worker, default: PrefetchCounts()][outcome] += counts[outcome]
-                    }
-                    sums[worker]?.bytes += counts.bytes
-                }
-            }
-        }
-        return sums
-    }
-
-    private func namesOfRecords() async throws(RedisError) -> Set<String> {
-        Set(try await KeySpace(redis).names(startingWith: "w:").map { String($0.dropFirst("w:".count)) })
+        let replies = try await redis.read([
+            ["ZREVRANGEBYSCORE", RedisArgument(redis.keys.gone), "+inf", RedisArgument("(\(time)")]
+        ])
+        let names = (replies[0].array ?? []).compactMap(\.string)
+        let ends = try await ends(ofWorkers: names)
+        return names.filter { ends[$0]?.state == .lost }
     }
 
     /// What became of workers that are not registered: `left` or `lost`, when, and how many of their jobs others got; nil where that is

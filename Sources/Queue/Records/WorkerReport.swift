@@ -32,7 +32,7 @@ package struct WorkerReport: Sendable, Equatable {
     package var waitingForHost = 0, retrying = 0
     /// Outcomes that Redis has not taken yet: few, unless it refuses reports or is slow.
     package var unreported = 0
-    /// What it was first to settle since it registered.
+    /// What it was first to settle since it registered; REPORT counts them, not the worker.
     package var finished = 0, skipped = 0, bytes = 0
     /// Transfers that it may have under way; nil where it did not say.
     package var maxConcurrentDownloads: Int?
@@ -98,7 +98,6 @@ package struct WorkerReport: Sendable, Equatable {
             ("in_flight", String(inFlight)), ("stalled", String(stalled)), ("checking", String(checking)),
             ("waiting_for_host", String(waitingForHost)), ("retrying", String(retrying)),
             ("unreported", String(unreported)),
-            ("finished", String(finished)), ("skipped", String(skipped)), ("bytes", String(bytes)),
             ("trouble", trouble), ("complaint", complaint), ("oldest", oldest), ("cache", cache),
         ]
         let known = [

@@ -8,7 +8,8 @@ extension PrefetchKeys {
     static let ofQueue: [Typed] = [
         ("batches", "zset"), ("running", "set"), ("ready:high", "list"), ("ready:normal", "list"),
         ("ready:low", "list"), ("bell", "list"), ("wheel", "string"), ("paused", "string"), ("concurrency", "string"),
-        ("workers", "zset"), ("hold", "string"), ("clock", "hash"), ("dead", "list"), ("held", "hash"),
+        ("workers", "zset"), ("gone", "zset"), ("hold", "string"), ("clock", "hash"), ("dead", "list"),
+        ("held", "hash"),
         ("losses", "hash"),
         ("slots", "hash"), ("deadlines", "zset"), ("hosts", "hash"), ("failed", "set"), ("failed:meta", "hash"),
         ("failed:lapses", "zset"), ("failed:stays", "zset"), ("failed:limit", "hash"),

@@ -44,6 +44,8 @@ package struct PrefetchKeys: Sendable {
     package var concurrency: String { root + ":concurrency" }
     /// ZSET, worker -> end of its lease in ms.
     package var workers: String { root + ":workers" }
+    /// ZSET, worker that left or was lost within a day -> when, in ms.
+    package var gone: String { root + ":gone" }
     /// HASH about one worker, kept a day after its end.
     package func worker(_ id: String) -> String { root + ":w:" + id }
     /// HASH, `job@nonce` -> payload, of what a worker has claimed; the nonce is that of the job's batch.

@@ -13,6 +13,7 @@ if joined == 1 then
   for i = 1, #left, 2 do
     if left[i]:sub(1, 1) ~= '#' then pcall(giveBack, left[i], left[i + 1]) end
   end
+  redis.pcall('ZREM', K .. ':gone', ARGV[1])
   redis.call('HSET', K .. ':w:' .. ARGV[1], 'since', now(), 'state', 'running', 'lease', ARGV[2], unpack(ARGV, 3))
 end
 return joined

@@ -55,8 +55,6 @@ for i = 1, #all, 2 do
 end
 count()
 redis.call('DEL', own(worker))
--- Its record is for people only: where it has a wrong type the worker goes all the same.
 lose('workers', redis.call('ZREM', K .. ':workers', worker))
-redis.pcall('HSET', K .. ':w:' .. worker, 'state', 'lost', 'ended', now())
-redis.pcall('EXPIRE', K .. ':w:' .. worker, 86400)
+depart(worker, 'lost')
 return {worker, n}

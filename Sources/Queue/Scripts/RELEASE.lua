@@ -21,7 +21,6 @@ end
 if ARGV[2] == '1' then
   redis.call('DEL', own(worker))
   redis.call('ZREM', K .. ':workers', worker)
-  redis.call('HSET', K .. ':w:' .. worker, 'state', 'left', 'ended', now())
-  redis.call('EXPIRE', K .. ':w:' .. worker, 86400)
+  depart(worker, 'left')
 end
 return n

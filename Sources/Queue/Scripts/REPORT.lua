@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- REPORT: outcomes of jobs of one batch. For exactly the URLs it is first to settle it writes the outcome, adds to the
--- counts of the batch and of the worker, keeps the detail and the record and changes the failed set; then it completes
--- the batch if that was the last one.
+-- counts of the batch and of the worker (in this batch, and in its record), keeps the detail and the record and changes
+-- the failed set; then it completes the batch if that was the last one.
 -- ARGV: worker, batch, its nonce, most details kept, ms after which what it lists lapses (0 = never), the id of the
 -- cache its images are in ("": not said), that cache's host and directory; then for each job: its name, "1" where it
 -- has ended, one byte per URL (0 = nothing to say), 4 bytes big endian per URL that is not 0 (its length; "" where all
@@ -170,6 +170,13 @@ if new > 0 then
   if bytes > 0 then
     redis.call('HINCRBY', batch(id), 'bytes', bytes)
     redis.call('HINCRBY', counts(id), worker .. ':bytes', bytes)
+  end
+  -- For people only: a record that is gone, or of a wrong type, counts nothing.
+  local mine = K .. ':w:' .. worker
+  if redis.call('EXISTS', mine) == 1 then
+    redis.pcall('HINCRBY', mine, 'finished', new)
+    if skippedNew > 0 then redis.pcall('HINCRBY', mine, 'skipped', skippedNew) end
+    if bytes > 0 then redis.pcall('HINCRBY', mine, 'bytes', bytes) end
   end
   local t = string.format('%d', now())
   redis.call('HSET', batch(id), 'last', t)

@@ -158,6 +158,15 @@ end
 local function lose(field, n)
   if n > 0 then redis.pcall('HINCRBY', K .. ':losses', field, n) end
 end
+-- A worker is not there any more; what is known of it stays a day. That is for people only: where a key has a wrong
+-- type the worker goes all the same.
+local function depart(worker, state)
+  local t = now()
+  redis.pcall('ZREMRANGEBYSCORE', K .. ':gone', '-inf', t - 86400000)
+  redis.pcall('ZADD', K .. ':gone', t, worker)
+  redis.pcall('HSET', K .. ':w:' .. worker, 'state', state, 'ended', t)
+  redis.pcall('EXPIRE', K .. ':w:' .. worker, 86400)
+end
 -- How many URLs of a job have no outcome yet.
 local function openOf(job)
   local id, base, n = parts(job)

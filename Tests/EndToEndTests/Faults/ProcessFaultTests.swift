@@ -75,14 +75,14 @@ struct ProcessFaultTests {
         for (finished, offset) in [(60, "3600"), (120, "-3600"), (180, "0")] {
             try await bench.untilFinished(finished)
             bench.folder.write(Array("\(offset)\n".utf8), to: "jumping")
-            for left in try await bench.queue.workerRecords.all().records.compactMap(\.leaseLeft) {
+            for left in try await bench.queue.workerRecords.all().compactMap(\.leaseLeft) {
                 #expect(left <= 2000)
             }
         }
         #expect(try await bench.queue.workers.names().count == 2)
         try await bench.expectAllThere(300, workers: workers)
         // Both had a part in it, and neither was given up.
-        let records = try await bench.queue.workerRecords.all().records
+        let records = try await bench.queue.workerRecords.all()
         #expect(records.count == 2 && records.allSatisfy { $0.finished > 0 && $0.state == .left }, "\(records)")
         for worker in workers { #expect(!worker.stderr.contains("given up")) }
         // The first one prints the time of its own clock: it was wrong.

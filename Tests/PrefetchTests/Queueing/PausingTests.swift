@@ -137,7 +137,7 @@ struct PausingTests {
         #expect(try await beat("w") == .init(isWorkerPaused: true, batches: [.init(state: "running")]))
         #expect(try await beat("v")?.isWorkerPaused == false)
         #expect(try await f.claim("v", 1, count: 9).count == 2)
-        #expect(try await f.queue.workerRecords.all().records.map(\.report.isPaused) == [false, true])
+        #expect(try await f.queue.workerRecords.all().map(\.report.isPaused) == [false, true])
         #expect(try await f.queue.control.resume(.worker("w")) == .done(isNew: true))
         #expect(try await f.queue.control.resume(.worker("w")) == .done(isNew: false))
         #expect(try await beat("w")?.isWorkerPaused == false)

@@ -44,7 +44,7 @@ struct HeldWorkerTests {
         #expect(try await queue.workers.names() == ["held"])
         #expect(log.withLock { $0 }.count == 1)
         func record() async throws -> WorkerRecord? {
-            try await queue.workerRecords.all().records.first { $0.id == "held" }
+            try await queue.workerRecords.all().first { $0.id == "held" }
         }
         while try await record()?.report.held == nil { try await Task.sleep(for: .milliseconds(20)) }
         let held = try #require(try await record())

@@ -186,12 +186,12 @@ struct WorkerControlTests {
         let worker = try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 3 }
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(3)
-        #expect(try await becomes { try await queue.workerRecords.all().records[0].report.maxConcurrentDownloads == 3 })
+        #expect(try await becomes { try await queue.workerRecords.all()[0].report.maxConcurrentDownloads == 3 })
         #expect(try await queue.control.setConcurrency(70, worker: nil) == 1)
         #expect(await becomes { fixture.origin.currentRequestCount == 70 })
         #expect(worker.context.slots.limit == 280)
         #expect(
-            try await becomes { try await queue.workerRecords.all().records[0].report.maxConcurrentDownloads == 70 })
+            try await becomes { try await queue.workerRecords.all()[0].report.maxConcurrentDownloads == 70 })
         let name = try #require(try await queue.workers.names().first)
         #expect(try await queue.control.setConcurrency(2, worker: name) == 1)
         #expect(await becomes { await worker.concurrency == 2 })

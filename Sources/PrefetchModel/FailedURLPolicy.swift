@@ -1,5 +1,8 @@
 /// Which failures put a URL onto the list of failed URLs (SDWebImageManager's `failedURLs`), and when that list is asked.
 ///
+/// A worker's `URLRun` and, where there is no queue, `ImageManager` apply it. How long an entry is kept: `BatchOptions.blacklistTTL`, 24 h by
+/// default, under `smart`; for ever under the others, and in `FailedURLs`.
+///
 /// No policy lists what our own settings decided: `refused`, `tooLarge`, `invalidURL`, `cancelled`, `notCached`,
 /// `digestMismatch`, `unsupportedFormat`, local faults. Changing the setting is enough there.
 public enum FailedURLPolicy: String, Sendable, CaseIterable {

@@ -1,4 +1,5 @@
-/// Tells bad luck from a program that cannot run: so many deaths in so short a time while nothing got done.
+/// Tells bad luck from a program that cannot run: five deaths within ten seconds while nothing got done. `WorkerSupervisor` starts a worker
+/// that died again after ``pause(beforeRestart:)``, and gives up where ``died(at:progress:)`` says so.
 struct CrashLoop: Sendable {
     /// How many deaths are too many.
     static let limit = 5

@@ -1,6 +1,7 @@
 internal import WebImage
 
-/// URLs and bytes a second over the last seconds.
+/// URLs and bytes a second over the last 8 seconds, for the three lines of a terminal (``InlineFrame``). Plain lines have the mean since
+/// the line before (``ProgressLines``), `status` that of the whole batch (``BatchText``), the dashboard one with its spread (``DashHistory``).
 struct ProgressRate {
     private static let span = Duration.seconds(8)
 

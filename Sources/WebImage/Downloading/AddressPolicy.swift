@@ -1,6 +1,6 @@
 /// Which addresses a download may connect to: the public Internet, and what is opened by name.
 ///
-/// It judges the address that is about to be dialled, after name resolution and on every hop, so that neither a name that resolves
+/// `CurlHandle.openSocket` applies it to the address that is about to be dialled, after name resolution and on every hop, so that neither a name that resolves
 /// to a private address nor a redirect nor a spelling of an address (`0x7f.1`, `[::ffff:127.0.0.1]`) gets around it. An IPv6
 /// address that stands for an IPv4 one (mapped, NAT64, 6to4, Teredo, ISATAP) is judged by both.
 public struct AddressPolicy: Sendable, Equatable {

@@ -1,12 +1,15 @@
-/// When a failure is tried again.
+/// Whether a failed request is repeated, and after which pause. `DownloadLoop.fail` applies it; the download waits in the loop's heap of
+/// retries meanwhile, without a slot. Defaults are those of ``ImageDownloader/Configuration``.
 struct RetryPolicy: Sendable {
+    /// Requests for a URL, the first included: 3.
     var maxAttempts: Int
-    var baseDelay: Double
-    var maxDelay: Double
+    /// Seconds: the longest first pause (0.5), which doubles up to the longest of all (30).
+    var baseDelay: Double, maxDelay: Double
+    /// Seconds: the longest `Retry-After` that is waited for (60).
     var maxRetryAfter: Double
-    /// Which transient failures are.
+    /// The kinds of transient failure that are retried: all.
     var errors = Set(RetriedError.allCases)
-    /// Status codes that are beside those that are transient.
+    /// Further status codes that are retried: none.
     var statusCodes: Set<Int> = []
 
     /// Seconds to wait after that many attempts; nil where there is no further one.

@@ -70,16 +70,27 @@ let package = Package(
         .target(
             name: "Prefetch", dependencies: ["Queue", "WebImage", "Redis", "Threading", "CLinux", "CZlib", deque],
             swiftSettings: settings),
-        .target(name: "Origin", dependencies: ["CImageCodec", "CLinux", "Threading"], swiftSettings: settings),
         .target(
             name: "PrefetchCommands",
             dependencies: [
-                "Prefetch", "Queue", "WebImage", "Redis", "Origin", "Threading", "CLinux", argumentParser,
+                "Prefetch", "Queue", "WebImage", "Redis", "Threading", "CLinux", argumentParser,
             ] + nio,
             swiftSettings: settings),
-        .executableTarget(name: "prefetch-coord", dependencies: ["PrefetchCommands"], swiftSettings: settings),
+        .executableTarget(
+            name: "prefetch-coord", dependencies: ["PrefetchCommands", "Demonstration", argumentParser],
+            swiftSettings: settings),
         .executableTarget(name: "prefetch-worker", dependencies: ["PrefetchCommands"], swiftSettings: settings),
-        .executableTarget(name: "prefetch-origin", dependencies: ["PrefetchCommands"], swiftSettings: settings),
+        .executableTarget(
+            name: "prefetch-origin", dependencies: ["PrefetchCommands", "Demonstration"], swiftSettings: settings),
+
+        // Not on the way of a URL: a server that misbehaves on purpose, and what shows the product with it.
+        .target(
+            name: "Origin", dependencies: ["CImageCodec", "CLinux", "Threading"], path: "Sources/Tools/Origin",
+            swiftSettings: settings),
+        .target(
+            name: "Demonstration",
+            dependencies: ["PrefetchCommands", "Prefetch", "WebImage", "Redis", "Origin", "Threading", argumentParser],
+            path: "Sources/Tools/Demonstration", swiftSettings: settings),
 
         .target(
             name: "TestSupport", dependencies: ["Origin", "CLinux", "Redis", "Threading"], path: "Tests/TestSupport",
@@ -111,7 +122,8 @@ let package = Package(
         .testTarget(
             name: "PrefetchCommandsTests",
             dependencies: [
-                "PrefetchCommands", "Prefetch", "Queue", "PrefetchModel", "WebImage", "TestSupport", "Threading",
+                "PrefetchCommands", "Demonstration", "prefetch-coord", "Prefetch", "Queue", "PrefetchModel", "WebImage",
+                "TestSupport", "Threading",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -3,6 +3,7 @@ import Testing
 
 @testable import Prefetch
 @testable import PrefetchCommands
+@testable import prefetch_coord
 @testable import Queue
 
 @Suite("Words behind --compat, why, blacklist, workers and cache")

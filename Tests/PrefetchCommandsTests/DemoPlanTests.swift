@@ -1,6 +1,7 @@
 import Testing
 import WebImage
 
+@testable import Demonstration
 @testable import PrefetchCommands
 
 @Suite(.timeLimit(.minutes(1)))

@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = ROOT / "docs" / "ARCHITECTURE.md"
-MODULES = ("WebImage", "Queue", "Prefetch", "Origin", "PrefetchCommands")
+MODULES = ("WebImage", "Queue", "Prefetch", "PrefetchCommands", "Tools/Origin", "Tools/Demonstration")
 DECLARED = re.compile(
     r"^(?:@\w+(?:\([^)]*\))? )*(?:(?:public|package|internal|final|indirect|nonisolated) )*"
     r"(?:struct|class|enum|actor|protocol|typealias) (\w+)", re.M)
@@ -61,7 +61,7 @@ def drawn():
     """The first two columns of the table: `Module/Folder`, and what it uses."""
     rows = {}
     for line in TABLE.read_text().splitlines():
-        match = re.match(r"\| `(\w+/\w+)` \| ([^|]*) \|", line)
+        match = re.match(r"\| `((?:\w+/)+\w+)` \| ([^|]*) \|", line)
         if match:
             rows[match[1]] = set(re.findall(r"\w+", match[2])) - {"-"}
     return rows
@@ -69,7 +69,7 @@ def drawn():
 
 def main(arguments):
     if arguments[:1] == ["--why"]:
-        (module, a), (_, b) = (name.split("/") for name in arguments[1:3])
+        (module, a), (_, b) = (name.rsplit("/", 1) for name in arguments[1:3])
         for name, files in sorted(uses(module)[0][a, b].items()):
             print(f"{name}: {', '.join(sorted(files))}")
         return 0

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import FoundationEssentials
 internal import Glibc
-internal import Prefetch
+package import Prefetch
 internal import Redis
 internal import Threading
 internal import WebImage
@@ -226,6 +226,21 @@ struct BatchRun: Sendable {
         if settings.showsSecrets { words.append("--show-secrets") }
         if let history = settings.history { words += ["--history", history] }
         return words
+    }
+}
+
+/// A run as it is typed, whose end somebody else judges: the demo's.
+package enum JudgedRun {
+    /// * `words`: the arguments of `run`, `list` their list.
+    /// * `judge`: tells of the ended batch in place of the summary, and decides the exit code.
+    package static func run(
+        _ words: [String], list: URLList, workers: Int,
+        judge: @escaping @Sendable (PrefetchQueue, BatchStatus) async throws -> Int32
+    ) async throws {
+        let command = try RunCommand.parse(words)
+        try await BatchRun(
+            command: command, list: list, fetch: command.fetch.settings(), workerCount: workers, report: judge
+        ).run()
     }
 }
 

@@ -1,11 +1,11 @@
 internal import ArgumentParser
 
 /// A time on the command line: `15`, `15s`, `250ms`, `2m`, `24h`, `7d`. Without a unit it means seconds.
-struct TimeSpan: ExpressibleByArgument, Sendable {
+package struct TimeSpan: ExpressibleByArgument, Sendable {
     /// A century, in seconds: longer times mean none, and do not fit into nanoseconds.
     private static let longest = 3_153_600_000.0
     /// Its length.
-    var seconds: Double
+    package var seconds: Double
 
     init(seconds: Double) { self.seconds = seconds }
 

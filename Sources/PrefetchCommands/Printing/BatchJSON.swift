@@ -1,10 +1,10 @@
-internal import Prefetch
+package import Prefetch
 internal import WebImage
 
 /// The stable machine form of a batch: `run --json` prints it last, `status --json` has it in `batches`. Fields may be added, none
 /// is ever removed.
-enum BatchJSON {
-    static func object(_ status: BatchStatus) -> JSONText {
+package enum BatchJSON {
+    package static func object(_ status: BatchStatus) -> JSONText {
         let counts = status.counts
         return .object(
             [

@@ -1,8 +1,8 @@
-internal import Prefetch
+package import Prefetch
 internal import WebImage
 
 /// A batch in words: what `run`, `submit --wait` and `status` print for people.
-enum BatchText {
+package enum BatchText {
     /// The three counts of images, then the skipped by outcome, biggest first.
     static func outcomes(_ counts: PrefetchCounts) -> [String] {
         var lines = [
@@ -27,7 +27,7 @@ enum BatchText {
     }
 
     /// The summary of an ended batch.
-    static func summary(_ status: BatchStatus) -> [String] {
+    package static func summary(_ status: BatchStatus) -> [String] {
         let seconds = max(status.elapsed, 0.001)
         let counts = status.counts
         let rate = Wording.decimal(Double(counts.finished) / seconds, digits: 0)

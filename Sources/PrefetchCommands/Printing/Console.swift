@@ -3,7 +3,7 @@ internal import Threading
 
 /// Where commands print: results to standard output, everything else to standard error, one write(2) a line, so that lines of
 /// several processes do not mix. A reader that has gone away ends the output quietly; a full disk is an error (74).
-enum Console {
+package enum Console {
     private static let outputFailure = Locked<Int32>(0)
     /// Notes that wait for whoever redraws the last lines of the terminal; nil while nobody does.
     private static let waiting = Locked<[String]?>(nil)
@@ -17,7 +17,7 @@ enum Console {
     }
 
     /// A line of the result, or several; see ``TerminalText/line(_:)``.
-    static func print(_ line: String) {
+    package static func print(_ line: String) {
         write(TerminalText.line(line) + "\n", to: STDOUT_FILENO)
     }
 
@@ -27,7 +27,7 @@ enum Console {
     }
 
     /// A line for the person who watches. While the last lines of the terminal are redrawn, it appears above them with the next frame.
-    static func note(_ line: String) {
+    package static func note(_ line: String) {
         let shown = ShownURL.text(line)
         if isJSON.withLock({ $0 }) {
             let object = JSONText.object([("event", .string("note")), ("message", .string(shown))])

@@ -1,5 +1,5 @@
 /// JSON with its members in the order they are written: what scripts of others read, and people too.
-enum JSONText: Sendable {
+package enum JSONText: Sendable {
     case null
     case bool(Bool)
     case int(Int)
@@ -10,7 +10,7 @@ enum JSONText: Sendable {
     case object([(String, JSONText)])
 
     /// One line, without blanks.
-    var text: String {
+    package var text: String {
         var out = ""
         write(to: &out)
         return out

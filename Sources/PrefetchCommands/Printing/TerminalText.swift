@@ -1,5 +1,5 @@
 /// Text from the outside made safe to print: nothing of a URL, a header or a file name can move the cursor or reorder a line.
-enum TerminalText {
+package enum TerminalText {
     /// Control characters of both sets, the bidirectional marks, overrides and isolates, line and paragraph separators.
     static func isUnsafe(_ scalar: UnicodeScalar) -> Bool {
         switch scalar.value {
@@ -9,7 +9,7 @@ enum TerminalText {
     }
 
     /// The text with every unsafe character as `\xNN` or `\u{NNNN}`, and the secrets of URLs in it masked.
-    static func escaped(_ text: String) -> String { plain(ShownURL.text(text)) }
+    package static func escaped(_ text: String) -> String { plain(ShownURL.text(text)) }
 
     private static func plain(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isUnsafe) else { return text }

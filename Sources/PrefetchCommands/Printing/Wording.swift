@@ -1,7 +1,7 @@
 /// Numbers, sizes and times as people read them.
-enum Wording {
+package enum Wording {
     /// 4,812
-    static func count(_ number: Int) -> String {
+    package static func count(_ number: Int) -> String {
         var digits = String(abs(number))
         var groups: [String] = []
         while digits.count > 3 {

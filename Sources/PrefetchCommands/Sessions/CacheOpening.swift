@@ -1,11 +1,11 @@
 internal import Glibc
-internal import Prefetch
-internal import WebImage
+package import Prefetch
+package import WebImage
 
 /// The cache folder of a command.
-enum CacheOpening {
+package enum CacheOpening {
     /// For writing; made where it is missing; 73 where that cannot be.
-    static func forWriting(
+    package static func forWriting(
         _ folder: String, _ configuration: DiskCache.Configuration = DiskCache.Configuration()
     ) throws(PrefetchError) -> DiskCache {
         do throws(WebImageError) {

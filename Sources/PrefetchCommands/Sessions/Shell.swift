@@ -1,12 +1,12 @@
 internal import Glibc
 
 /// Words for a shell.
-enum Shell {
+package enum Shell {
     /// This program as it was called, so that a printed command works where it is printed.
-    static var program: String { quoted(CommandLine.arguments.first ?? "prefetch-coord") }
+    package static var program: String { quoted(CommandLine.arguments.first ?? "prefetch-coord") }
 
     /// The word as it has to be typed.
-    static func quoted(_ word: String) -> String {
+    package static func quoted(_ word: String) -> String {
         let plain = word.utf8.allSatisfy { byte in
             byte >= 0x80 || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A) || (0x2B...0x3A).contains(byte) || byte == 0x5F
                 || byte == 0x3D || byte == 0x40

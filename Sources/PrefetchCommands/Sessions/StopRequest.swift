@@ -1,9 +1,11 @@
-internal import Threading
+package import Threading
 
 /// What signals asked of a command.
-final class StopRequest: Sendable {
+package final class StopRequest: Sendable {
+    package init() {}
+
     /// Opens with the first SIGINT or SIGTERM.
-    let first = Latch()
+    package let first = Latch()
     /// Opens with the second.
     let second = Latch()
     private let signal = Locked<Int32?>(nil)
@@ -12,7 +14,7 @@ final class StopRequest: Sendable {
     var forced: Int32? { signal.withLock { $0 } }
 
     /// Notes a signal.
-    func request(signal number: Int32, count: Int) {
+    package func request(signal number: Int32, count: Int) {
         if count >= 2 {
             signal.withLock { $0 = number }
             second.open()

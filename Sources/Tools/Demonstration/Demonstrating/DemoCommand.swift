@@ -1,12 +1,13 @@
-internal import ArgumentParser
+package import ArgumentParser
 internal import Origin
 internal import Prefetch
+internal import PrefetchCommands
 internal import Redis
 internal import WebImage
 
 /// `prefetch-coord demo`: a run that needs no network and knows what has to come out.
-struct DemoCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
+package struct DemoCommand: AsyncParsableCommand {
+    package static let configuration = CommandConfiguration(
         commandName: "demo",
         abstract: "Run on a server of its own, with good and bad images. Needs no network.",
         usage: "prefetch-coord demo [<options>]",
@@ -35,7 +36,9 @@ struct DemoCommand: AsyncParsableCommand {
     @Flag(name: [.customShort("q"), .long], help: "No progress lines.")
     var quiet = false
 
-    func validate() throws {
+    package init() {}
+
+    package func validate() throws {
         guard (1...256).contains(workers) else { throw ValidationError("--workers is a number from 1 to 256") }
         guard DemoPlan.counts.contains(count) else {
             throw ValidationError(
@@ -44,7 +47,7 @@ struct DemoCommand: AsyncParsableCommand {
         guard !cache.isEmpty else { throw ValidationError("--cache wants a folder") }
     }
 
-    func run() async throws {
+    package func run() async throws {
         for warning in try CacheOpening.forWriting(cache).warnings { Console.note("warning: \(warning)") }
         let plan = DemoPlan(count: count)
         let list = try plan.writeList(cache: cache)
@@ -53,16 +56,13 @@ struct DemoCommand: AsyncParsableCommand {
             throw PrefetchError(error, hint: "free some ports or descriptors")
         }
         if !quiet { Console.note(Self.introduction(plan, origin)) }
-        let command = try RunCommand.parse(arguments(list, origin))
-        let run = try BatchRun(command: command, list: list, fetch: command.fetch.settings(), workerCount: workers) {
-            queue, status in
-            let outcomes = try await queue.results.outcomes(of: status.id, range: 0..<status.total)
-            let verdict = DemoVerdict(plan, outcomes: outcomes)
-            report(status, verdict, plan)
-            return verdict.isAsPlanted ? 0 : 1
-        }
         do {
-            try await run.run()
+            try await JudgedRun.run(arguments(list, origin), list: list, workers: workers) { queue, status in
+                let outcomes = try await queue.results.outcomes(of: status.id, range: 0..<status.total)
+                let verdict = DemoVerdict(plan, outcomes: outcomes)
+                report(status, verdict, plan)
+                return verdict.isAsPlanted ? 0 : 1
+            }
             await origin.stop()
         } catch {
             await origin.stop()

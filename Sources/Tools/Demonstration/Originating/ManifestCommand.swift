@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import WebImage
+internal import PrefetchCommands
 
 /// `prefetch-origin manifest`: what has to come out where the misbehaving origin is fetched.
 struct ManifestCommand: AsyncParsableCommand {

@@ -1,6 +1,7 @@
 internal import Origin
 internal import Threading
 internal import WebImage
+internal import PrefetchCommands
 
 /// The server of a demo: a loopback origin in this process that does with each URL what the plan says.
 struct DemoOrigin: Sendable {

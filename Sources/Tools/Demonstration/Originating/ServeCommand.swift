@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Origin
 internal import Prefetch
+internal import PrefetchCommands
 internal import Threading
 
 /// `prefetch-origin serve`: a folder over HTTP.

@@ -1,4 +1,5 @@
 internal import WebImage
+internal import PrefetchCommands
 
 /// Whether every URL of a demo ended as planted.
 struct DemoVerdict: Sendable {

@@ -1,6 +1,7 @@
 public import ArgumentParser
 internal import Origin
 internal import Prefetch
+internal import PrefetchCommands
 internal import WebImage
 
 /// `prefetch-origin`: images to fetch, and a server to fetch them from, where there is no network.

@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 internal import Origin
 internal import Prefetch
+internal import PrefetchCommands
 internal import WebImage
 
 /// What `demo` asks for: every URL, and how it has to end.

@@ -1,4 +1,5 @@
 internal import Origin
+internal import PrefetchCommands
 
 /// How `prefetch-origin serve` misbehaves where it is asked to: slow answers, and a path for each fault.
 struct ServeFaults: Sendable {

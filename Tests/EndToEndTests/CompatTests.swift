@@ -118,13 +118,13 @@ struct CompatTests {
         let cache = ["--cache", folder.path("cache")]
         let file = list(["http://127.0.0.1:1/a"], "urls.txt")
         try await ran(["run", file] + cache + net, exits: 3)
-        try await ran(["submit", file, "--name", "mine"] + cache)
+        try await ran(["submit", file, "--name", "mine", "--tries", "1", "--timeout", "1s"] + cache)
         let child = try await ChildProcess(
             builtProduct("prefetch-coord"), ["run", file, "--compat", "sd3"] + cache + net, environment: clean)
         #expect(await child.wait() == .exited(3))
         #expect(
             child.stderr.contains(
-                "mine of the same list is unfinished with other settings (--blacklist sd3, was smart; --blacklist-ttl 0.0s, was 86400.0s; --compat sd3)"
+                "mine of the same list is unfinished with other settings (--blacklist sd3, was smart; --blacklist-ttl 0s, was 86400s; --compat sd3)"
             ), "\(child.stderr)")
         for words in [["--blacklist", "smart"], ["--blacklist-ttl", "1h"]] {
             let wrong = try await ChildProcess(

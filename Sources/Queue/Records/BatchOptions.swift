@@ -99,7 +99,8 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         if durability != other.durability { names.append("--durability \(durability), was \(other.durability)") }
         if blacklist != other.blacklist { names.append("--blacklist \(blacklist), was \(other.blacklist)") }
         if blacklistTTL != other.blacklistTTL {
-            names.append("--blacklist-ttl \(blacklistTTL)s, was \(other.blacklistTTL)s")
+            let (now, was) = (RequestSettings.time(blacklistTTL), RequestSettings.time(other.blacklistTTL))
+            names.append("--blacklist-ttl \(now), was \(was)")
         }
         if retryFailed != other.retryFailed { names.append(retryFailed ? "--retry-failed" : "no --retry-failed") }
         if fromCacheOnly != other.fromCacheOnly {

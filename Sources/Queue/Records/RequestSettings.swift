@@ -163,25 +163,29 @@ extension RequestSettings {
         }
     }
 
+    /// A time as a command line takes it.
+    static func time(_ seconds: Double) -> String {
+        seconds == seconds.rounded() && abs(seconds) < 1e15 ? "\(Int(seconds))s" : "\(seconds)s"
+    }
+
     /// All of them.
     package static let table: [Option] = {
-        @Sendable func time(_ value: Double) -> String { value == value.rounded() ? "\(Int(value))s" : "\(value)s" }
         @Sendable func list(_ value: [String]) -> String { value.joined(separator: ",") }
         return [
             // Not the values: they may be secret after all.
             Option("--header", \.headers) { $0.map { String($0.prefix { $0 != ":" }) }.joined(separator: ",") },
             Option("--user-agent", \.userAgent) { $0 },
             Option("--contact", \.contact) { $0 },
-            Option("--connect-timeout", \.connectTimeout, time),
-            Option("--timeout", \.timeout, time),
-            Option("--max-time", \.maxTime, time),
-            Option("--max-try-time", \.maxTryTime, time),
+            Option("--connect-timeout", \.connectTimeout) { time($0) },
+            Option("--timeout", \.timeout) { time($0) },
+            Option("--max-time", \.maxTime) { time($0) },
+            Option("--max-try-time", \.maxTryTime) { time($0) },
             Option("--low-speed-limit", \.lowSpeedLimit) { "\($0)" },
-            Option("--low-speed-time", \.lowSpeedTime, time),
+            Option("--low-speed-time", \.lowSpeedTime) { time($0) },
             Option("--tries", \.tries) { "\($0)" },
             Option("--retry-on", \.retryOn) { $0.isEmpty ? "none" : list($0) },
-            Option("--retry-delay", \.retryDelay, time),
-            Option("--max-retry-after", \.maxRetryAfter, time),
+            Option("--retry-delay", \.retryDelay) { time($0) },
+            Option("--max-retry-after", \.maxRetryAfter) { time($0) },
             Option("--no-resume", \.resumes) { $0 ? "no" : "yes" },
             Option("--max-redirects", \.maxRedirects) { "\($0)" },
             Option("--max-size", \.maxSize) { "\($0)" },

@@ -56,7 +56,7 @@ struct SubmitCommand: AsyncParsableCommand {
     @OptionGroup(title: "Lists") var empty: EmptyListOptions
     @OptionGroup(title: "Lists that are tables") var table: TableOptions
     @OptionGroup(title: "Batch options") var batch: BatchArguments
-    @OptionGroup(title: "Request options") var headers: BatchHeaders
+    @OptionGroup(title: "Batch options") var headers: BatchHeaders
 
     func validate() throws {
         try progress.check(isQuiet: quiet)

@@ -2,7 +2,7 @@
 package final class Bell: Sendable {
     private struct State {
         var isRung = false
-        var waiter: UnsafeContinuation<Void, Never>?
+        var waiter: Waiter<Void>?
     }
 
     private let state = Locked(State())
@@ -12,31 +12,25 @@ package final class Bell: Sendable {
     /// Wakes the waiter, or lets the next wait return at once.
     package func ring() {
         let waiter = state.withLock { state in
-            let waiter = state.waiter
-            state.waiter = nil
-            if waiter == nil { state.isRung = true }
-            return waiter
+            defer { state.waiter = nil }
+            if state.waiter == nil { state.isRung = true }
+            return state.waiter
         }
-        waiter?.resume()
+        // One that was cancelled has not heard it.
+        if let waiter, !waiter.answer(()) { state.withLock { $0.isRung = true } }
     }
 
     /// Returns after the next ring, or at once when the task is cancelled. One waiter at a time.
     package func wait() async {
-        await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let passes = state.withLock { state in
-                    if state.isRung || Task.isCancelled {
-                        state.isRung = false
-                        return true
-                    }
-                    state.waiter = continuation
-                    return false
-                }
-                if passes { continuation.resume() }
-            }
-        } onCancel: {
-            ring()
+        let waiter = Waiter<Void>()
+        let isRung = state.withLock { state in
+            defer { state.isRung = false }
+            if !state.isRung { state.waiter = waiter }
+            return state.isRung
         }
+        guard !isRung else { return }
+        await waiter.wait(ifCancelled: ())
+        state.withLock { state in if state.waiter === waiter { state.waiter = nil } }
     }
 
     /// As ``wait()``, and no longer than `duration`.

@@ -2,8 +2,7 @@
 package final class Latch: Sendable {
     private struct State {
         var isOpen = false
-        var next = 0
-        var waiters: [Int: UnsafeContinuation<Void, Never>] = [:]
+        var waiters: [ObjectIdentifier: Waiter<Void>] = [:]
     }
 
     private let state = Locked(State())
@@ -20,27 +19,20 @@ package final class Latch: Sendable {
             defer { state.waiters = [:] }
             return Array(state.waiters.values)
         }
-        for waiter in waiters { waiter.resume() }
+        for waiter in waiters { waiter.answer(()) }
     }
 
     /// Returns when the latch is open, or at once when the task is cancelled.
     package func wait() async {
-        let id = state.withLock { state in
-            state.next += 1
-            return state.next
+        if isOpen { return }
+        let waiter = Waiter<Void>()
+        let id = ObjectIdentifier(waiter)
+        let isOpen = state.withLock { state in
+            if !state.isOpen { state.waiters[id] = waiter }
+            return state.isOpen
         }
-        await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let passes = state.withLock { state in
-                    // Cancelled before it was registered: the handler below has run already and found nobody.
-                    if state.isOpen || Task.isCancelled { return true }
-                    state.waiters[id] = continuation
-                    return false
-                }
-                if passes { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { $0.waiters.removeValue(forKey: id) }?.resume()
-        }
+        guard !isOpen else { return }
+        await waiter.wait(ifCancelled: ())
+        state.withLock { $0.waiters[id] = nil }
     }
 }

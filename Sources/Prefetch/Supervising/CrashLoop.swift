@@ -1,5 +1,6 @@
 /// Tells bad luck from a program that cannot run: five deaths within ten seconds while nothing got done. `WorkerSupervisor` starts a worker
-/// that died again after ``pause(beforeRestart:)``, and gives up where ``died(at:progress:)`` says so.
+/// that died again after ``pause(beforeRestart:)``, and gives up where ``died(at:progress:)`` says so, all its workers counted together; at
+/// once where the exit code says that a worker cannot work here.
 struct CrashLoop: Sendable {
     /// How many deaths are too many.
     static let limit = 5

@@ -47,7 +47,7 @@ package actor WorkerSupervisor {
 
     /// - Parameters:
     ///   - configuration: what to start, and how often.
-    ///   - progress: any number that changes when work gets done; deaths between two values of it count as bad luck.
+    ///   - progress: any number that changes when work gets done; deaths count together only while it stays the same.
     ///   - onDeath: called for every end but exit code 0, before the worker is replaced: its jobs can be taken back at once.
     package init(
         _ configuration: Configuration, progress: @escaping @Sendable () async -> Int,

@@ -3,18 +3,16 @@ internal import WebImage
 
 /// How many URLs of a worker may be under way at once, first come first served.
 final class URLSlots: Sendable {
-    private struct Waiter {
-        var id: Int
+    private struct Request {
         var count: Int
         var permit: DownloadPermit?
-        var continuation: UnsafeContinuation<Bool, Never>
+        var waiter: Waiter<Bool>
     }
 
     private struct State {
         var limit: Int
         var used = 0
-        var next = 0
-        var waiters: [Waiter] = []
+        var requests: [Request] = []
         var isClosed = false
 
         /// More than there are go to one that finds all of them free.
@@ -43,7 +41,7 @@ final class URLSlots: Sendable {
     init(limit: Int) { state = Locked(State(limit: limit)) }
 
     /// How many ask for slots and have none yet.
-    var waiting: Int { state.withLock { $0.waiters.count } }
+    var waiting: Int { state.withLock { $0.requests.count } }
 
     /// Slots in use.
     var used: Int { state.withLock { $0.used } }
@@ -51,38 +49,23 @@ final class URLSlots: Sendable {
     /// Takes `count` slots; false where the task was cancelled, the permit was taken back or the slots are closed, and then nothing
     /// is taken.
     func acquire(_ count: Int = 1, permit: DownloadPermit? = nil) async -> Bool {
-        let isFree = state.withLock { state in
-            guard !state.isClosed, state.waiters.isEmpty, state.hasRoom(for: count), permit?.isRevoked != true
-            else { return false }
-            state.used += count
-            return true
-        }
-        if isFree { return true }
-        let id = state.withLock { state in
-            state.next += 1
-            return state.next
-        }
-        return await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let answer: Bool? = state.withLock { state in
-                    if state.isClosed || Task.isCancelled || permit?.isRevoked == true { return false }
-                    if state.waiters.isEmpty && state.hasRoom(for: count) {
-                        state.used += count
-                        return true
-                    }
-                    state.waiters.append(Waiter(id: id, count: count, permit: permit, continuation: continuation))
-                    return nil
-                }
-                if let answer { continuation.resume(returning: answer) } else { crowd.ring() }
+        let waiter = Waiter<Bool>()
+        let answer: Bool? = state.withLock { state in
+            if state.isClosed || permit?.isRevoked == true { return false }
+            if state.requests.isEmpty && state.hasRoom(for: count) {
+                state.used += count
+                return true
             }
-        } onCancel: {
-            let waiter = state.withLock { state -> Waiter? in
-                guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return nil }
-                return state.waiters.remove(at: index)
-            }
-            waiter?.continuation.resume(returning: false)
-            admit()
+            state.requests.append(Request(count: count, permit: permit, waiter: waiter))
+            return nil
         }
+        if let answer { return answer }
+        crowd.ring()
+        if await waiter.wait(ifCancelled: false) { return true }
+        // Whoever stood behind it may have room.
+        state.withLock { $0.requests.removeAll { $0.waiter === waiter } }
+        admit()
+        return false
     }
 
     /// Gives slots back.
@@ -93,35 +76,31 @@ final class URLSlots: Sendable {
 
     /// Nobody gets a slot from now on; who has one keeps it.
     func close() {
-        let waiters = state.withLock { state in
+        let requests = state.withLock { state in
             state.isClosed = true
-            defer { state.waiters = [] }
-            return state.waiters
+            defer { state.requests = [] }
+            return state.requests
         }
-        for waiter in waiters { waiter.continuation.resume(returning: false) }
+        for request in requests { request.waiter.answer(false) }
     }
 
     /// Sends those away whose permit was taken back.
     func dismissRevoked() {
         let dismissed = state.withLock { state in
-            let dismissed = state.waiters.filter { $0.permit?.isRevoked == true }
-            state.waiters.removeAll { $0.permit?.isRevoked == true }
-            return dismissed
+            defer { state.requests.removeAll { $0.permit?.isRevoked == true } }
+            return state.requests.filter { $0.permit?.isRevoked == true }
         }
-        for waiter in dismissed { waiter.continuation.resume(returning: false) }
+        for request in dismissed { request.waiter.answer(false) }
         if !dismissed.isEmpty { admit() }
     }
 
     private func admit() {
-        let admitted = state.withLock { state in
-            var count = 0
-            while count < state.waiters.count, state.hasRoom(for: state.waiters[count].count) {
-                state.used += state.waiters[count].count
-                count += 1
+        state.withLock { state in
+            while let first = state.requests.first, state.hasRoom(for: first.count) {
+                state.requests.removeFirst()
+                // One that was cancelled takes none.
+                if first.waiter.answer(true) { state.used += first.count }
             }
-            defer { state.waiters.removeFirst(count) }
-            return Array(state.waiters.prefix(count))
         }
-        for waiter in admitted { waiter.continuation.resume(returning: true) }
     }
 }

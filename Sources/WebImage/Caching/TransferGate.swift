@@ -2,15 +2,9 @@ internal import Threading
 
 /// Lets one task of this process at a time pass per name, in the order of arrival.
 final class TransferGate<Name: Hashable & Sendable>: Sendable {
-    private struct Waiter {
-        var id: UInt64
-        var continuation: UnsafeContinuation<Bool, Never>
-    }
-
     private struct State {
         /// Who waits, by name; a name that is here is taken.
-        var waiters: [Name: [Waiter]] = [:]
-        var nextID: UInt64 = 0
+        var waiters: [Name: [Waiter<Bool>]] = [:]
     }
 
     private let state = Locked(State())
@@ -27,43 +21,31 @@ final class TransferGate<Name: Hashable & Sendable>: Sendable {
     /// Waits for its turn.
     /// - Returns: false where the task was cancelled first; then there is nothing to leave.
     func enter(_ name: Name) async -> Bool {
-        let id = state.withLock { state in
-            state.nextID += 1
-            return state.nextID
-        }
-        return await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let answer: Bool? = state.withLock { state in
-                    // The handler below takes the same lock: it runs either before this, and the task is cancelled, or finds us.
-                    if Task.isCancelled { return false }
-                    guard state.waiters[name] != nil else {
-                        state.waiters[name] = []
-                        return true
-                    }
-                    state.waiters[name]?.append(Waiter(id: id, continuation: continuation))
-                    return nil
-                }
-                if let answer { continuation.resume(returning: answer) }
+        if Task.isCancelled { return false }
+        let waiter = Waiter<Bool>()
+        let passes = state.withLock { state in
+            guard state.waiters[name] != nil else {
+                state.waiters[name] = []
+                return true
             }
-        } onCancel: {
-            let waiter: Waiter? = state.withLock { state in
-                guard let index = state.waiters[name]?.firstIndex(where: { $0.id == id }) else { return nil }
-                return state.waiters[name]?.remove(at: index)
-            }
-            waiter?.continuation.resume(returning: false)
+            state.waiters[name]?.append(waiter)
+            return false
         }
+        if passes { return true }
+        if await waiter.wait(ifCancelled: false) { return true }
+        state.withLock { $0.waiters[name]?.removeAll { $0 === waiter } }
+        return false
     }
 
     /// Lets the next one pass.
     func leave(_ name: Name) {
-        let next: Waiter? = state.withLock { state in
-            guard state.waiters[name]?.isEmpty == false else {
-                state.waiters[name] = nil
-                return nil
+        state.withLock { state in
+            while state.waiters[name]?.isEmpty == false {
+                // One that was cancelled does not pass.
+                if state.waiters[name]?.removeFirst().answer(true) == true { return }
             }
-            return state.waiters[name]?.removeFirst()
+            state.waiters[name] = nil
         }
-        next?.continuation.resume(returning: true)
     }
 
     /// The names that are taken.

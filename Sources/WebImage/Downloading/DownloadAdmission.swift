@@ -15,7 +15,7 @@ final class DownloadAdmission {
     /// Bytes a second that all these processes have together.
     private var sharedRate: Int?
     /// Who waits for questions to others.
-    private var caller: CheckedContinuation<HostCalls?, Never>?
+    private var caller: Waiter<HostCalls?>?
     /// Has a site's robots.txt read, and ``didReadRobots(of:_:)`` called.
     private let readRobots: @Sendable (_ site: RobotsSite, _ profile: RequestProfile) -> Void
 
@@ -139,26 +139,21 @@ final class DownloadAdmission {
     /// Says of every host again how many transfers it has: others may have taken it for dead.
     func sayAgain() { shares?.sayAgain() }
 
-    /// Resumes the caller as soon as something is to be asked or told; with nil where another one waits already.
-    func call(_ continuation: CheckedContinuation<HostCalls?, Never>) {
-        guard caller == nil else { return continuation.resume(returning: nil) }
-        caller = continuation
+    /// Answers the caller as soon as something is to be asked or told; the one before it with nil.
+    func call(_ waiter: Waiter<HostCalls?>) {
+        caller?.answer(nil)
+        caller = waiter
         makeCalls()
-    }
-
-    /// The caller waits no longer.
-    func endCall() {
-        caller?.resume(returning: nil)
-        caller = nil
     }
 
     /// Hands out what has come together.
     func makeCalls() {
-        guard shares != nil, let waiting = caller else { return }
+        // One that was cancelled takes nothing.
+        guard shares != nil, let caller, !caller.isAnswered else { return }
         let calls = takeCalls()
         guard !calls.isEmpty else { return }
-        caller = nil
-        waiting.resume(returning: calls)
+        caller.answer(calls)
+        self.caller = nil
     }
 
     private func takeCalls() -> HostCalls {

@@ -1,4 +1,3 @@
-internal import Glibc
 internal import Threading
 
 /// Who reads a downloader's events. Telling costs a transfer nothing but a look while nobody does.
@@ -43,10 +42,8 @@ final class DownloadListeners: Sendable {
     ) {
         let streams = state.withLock { $0.streams.isEmpty ? [] : Array($0.streams.values) }
         guard !streams.isEmpty else { return }
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
         var event = DownloadEvent(
-            name: name, url: operation.key.url, time: Double(time.tv_sec) + Double(time.tv_nsec) / 1e9,
+            name: name, url: operation.key.url, time: WallClock.now,
             attempts: operation.attempts, receivedBytes: received, expectedBytes: expected)
         change(&event)
         for stream in streams { stream.yield(event) }

@@ -287,20 +287,11 @@ public actor ImageDownloader {
 
     /// Waits until something is to be asked or told; nil where the task is cancelled. One call at a time.
     package func nextHostCalls() async -> HostCalls? {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                if Task.isCancelled || isInvalidated {
-                    continuation.resume(returning: nil)
-                } else {
-                    admission.call(continuation)
-                }
-            }
-        } onCancel: {
-            Task { await self.endHostCall() }
-        }
+        guard !isInvalidated else { return nil }
+        let waiter = Waiter<HostCalls?>()
+        admission.call(waiter)
+        return await waiter.wait(ifCancelled: nil)
     }
-
-    private func endHostCall() { admission.endCall() }
 
     /// The answers to wishes, in their order; nil: none now. Times are those of `MonotonicClock`.
     package func grant(_ answers: [(host: String, reservation: HostReservation?)]) { admission.grant(answers) }

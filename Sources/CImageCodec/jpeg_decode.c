@@ -1,4 +1,4 @@
-// A JPEG decoded at an eighth of its size.
+// A JPEG decoded at an eighth of its size. Bytes that end before EOI have not come here: jpeg_structure.c has refused them.
 //
 // Everything libjpeg can say about the data it says while it reads markers and Huffman codes, and those are read in full at any
 // scale: what is saved are inverse DCT, upsampling and colour conversion, which cannot fail. Of the modes with the verdict of a

@@ -2,7 +2,7 @@ internal import Redis
 internal import Threading
 
 /// Gives the jobs of workers whose leases have lapsed back, where a heartbeat was told that there may be some, and every four leases. There is
-/// no leader: the script's own look makes one winner.
+/// no leader: the script's own look makes one winner. `run` reaps a worker of its own as soon as that has died (`BatchRun`).
 final class ReapLoop: Sendable {
     private let worker: WorkerContext
     /// Rings where a heartbeat was told that there may be something to reap.

@@ -7,9 +7,9 @@
 -- Cost: O(jobs), and a look at each ready batch that has had its share.
 -- Again: with the same number the same jobs, as far as the worker still has them; what there was to tell is told once.
 --
--- Of 16 turns high has 11, normal 4 and low 1; a priority that has nothing leaves its turns to the next. Batches of one
--- priority take turns by jobs, and share by URLs: one that has had its 256 waits until all others have had theirs, so
--- that a list in jobs of 2 is not held up by one in jobs of 256.
+-- Of 16 turns high has 11, normal 4 and low 1; a priority that has nothing leaves its turns to the highest that has.
+-- Batches of one priority take turns by jobs, and share by URLs: one that has had its 256 waits until all others have
+-- had theirs, so that a list in jobs of 2 is not held up by one in jobs of 256.
 --
 -- A batch with a key of a wrong type must not keep the others from being worked on: it leaves the ready lists with a
 -- field `broken`, until `prefetch-coord fsck --repair` has mended it. What Redis has done by then of its job is undone.

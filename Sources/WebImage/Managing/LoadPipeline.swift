@@ -259,7 +259,9 @@ package final class LoadPipeline: Sendable {
                 error.httpStatus = download.statusCode
                 guard error.isIncompleteImage && !download.lengthWasAnnounced else { throw error }
                 // The connection's end was the only end the body had: it was cut, and another try may bring all of it.
-                guard attempts < (await downloader.configuration.maxAttempts) else {
+                var most = request.profile?.configuration.maxAttempts
+                if most == nil { most = await downloader.configuration.maxAttempts }
+                guard attempts < most ?? 1 else {
                     error.code = .connectionLost
                     throw error
                 }

@@ -128,6 +128,12 @@ struct ImageManagerTests {
         #expect(error?.attempts == 3)
         #expect(origin.requestCount() == 3)
         #expect(manager.failedURLs.count == 0)
+        // As often as the load's own profile says.
+        origin.route("/b.png", cut)
+        var request = LoadRequest(url: origin.url("/b.png"), key: origin.url("/b.png"))
+        request.profile = try await manager.downloader.profile { $0.maxAttempts = 1 }
+        await #expect(throws: WebImageError.self) { try await manager.pipeline.load(request) }
+        #expect(origin.requestCount("/b.png") == 1)
     }
 
     @Test("A format without a check ends unsupported and is not listed; who keeps such images has it at level header")

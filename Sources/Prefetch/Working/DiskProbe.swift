@@ -1,6 +1,6 @@
 internal import Threading
 
-/// Asks a disk that does not answer, again and again, from a thread of its own that may wait for it.
+/// Asks a disk that does not answer, again and again, from a thread of its own that may wait for it. `Heartbeat` decides that it does not.
 final class DiskProbe: Sendable {
     private enum State {
         case idle, asking, answered

@@ -1,7 +1,7 @@
 /// How requests are made and which answers are taken: a downloader's configuration, or the variation of it that one batch asks for.
 ///
-/// Downloads share a transfer only with those of the same profile. What belongs to the downloader as a whole (its number of transfers,
-/// proxy, certificates, addresses, temporary files) a variation cannot change.
+/// What a batch asks for becomes one by `RequestSettings.apply`. Downloads share a transfer only with those of the same profile. What belongs
+/// to the downloader as a whole (its number of transfers, proxy, certificates, addresses, temporary files) a variation cannot change.
 package final class RequestProfile: Sendable {
     let configuration: ImageDownloader.Configuration
     let retryPolicy: RetryPolicy

@@ -23,7 +23,8 @@ final class Tmux: Sendable {
 
     /// What a command of tmux says; nil where it fails.
     @discardableResult func run(_ words: String...) async throws -> String? {
-        let child = try await ChildProcess("/usr/bin/env", ["tmux", "-S", folder.path("s")] + words)
+        // Without starting one in the background (-N): that would stay.
+        let child = try await ChildProcess("/usr/bin/env", ["tmux", "-N", "-S", folder.path("s")] + words)
         return await child.wait() == .exited(0) ? child.stdout : nil
     }
 

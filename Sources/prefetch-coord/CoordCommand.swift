@@ -8,15 +8,16 @@ struct CoordCommand: AsyncParsableCommand {
     /// Its name, help and subcommands.
     static let configuration = CommandConfiguration(
         commandName: "prefetch-coord",
-        abstract: "Fetch a huge list of image URLs into a verified cache, with N processes, safely.",
+        abstract: "Download millions of image URLs into a cache of complete, verified images.",
         discussion: """
             Examples:
-              prefetch-coord run urls.txt --cache ./cache -n 4
+              prefetch-coord demo
+              prefetch-coord run urls.txt --cache ./cache
               prefetch-coord submit urls.txt --redis redis://host:6379/0
             """,
         version: "prefetch \(PrefetchVersion)",
-        // The demo is what somebody tries after the first one.
-        subcommands: CoordCommands.all.prefix(1) + [DemoCommand.self] + CoordCommands.all.dropFirst())
+        groupedSubcommands: [CommandGroup(name: "Start", subcommands: CoordCommands.start + [DemoCommand.self])]
+            + CoordCommands.groups)
 
     /// The command as its help says.
     init() {}

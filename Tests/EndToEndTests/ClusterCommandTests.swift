@@ -35,7 +35,7 @@ struct ClusterCommandTests {
         ]
         for (arguments, code, says) in commands { try await expect(arguments, code, says, b) }
         for id in try await b.queue.catalog.ids().reversed() {
-            try await expect(["batch", "rm", id, "--yes"], 0, "", b)
+            try await expect(["rm", id, "--yes"], 0, "", b)
         }
         #expect(try await b.queue.catalog.ids() == [])
         let info = try await cluster.command(0, "INFO", "errorstats").string ?? ""

@@ -41,7 +41,7 @@ struct DemoTests {
         #expect(await second.wait() == .exited(0), "\(second.stdout) \(second.stderr)")
         let lines = second.stdout.split(separator: "\n").map(String.init)
         try #require(lines.count > 3, "\(second.stdout)")
-        #expect(lines[0].contains(".2 done: finished 200 skipped 20 of 200 in "))
+        #expect(lines[0].contains(".2 done: finished 200 of 200: 180 images, 20 skipped ("))
         #expect(lines[1] == "  downloaded 0   hit 180   notModified 0")
         #expect(lines[2] == "  skipped 20: httpError 12, timeout 2, connect 2, badImage 2, truncated 2")
         #expect(lines[3] == "every outcome as planted.")

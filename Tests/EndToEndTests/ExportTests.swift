@@ -3,7 +3,7 @@ import Origin
 import TestSupport
 import Testing
 
-/// `export`, `run --manifest`, `run --out` and `batch rm`, as a user runs them.
+/// `export`, `run --manifest`, `run --out` and `rm`, as a user runs them.
 @Suite("Taking results out", .timeLimit(.minutes(3)))
 struct ExportTests {
     private let folder = TemporaryDirectory()
@@ -214,7 +214,7 @@ struct ExportTests {
         let manifest = small.path("a 'm'.jsonl")
         let run = try await ran(["run", file, "--cache", cache, "--manifest", manifest] + net, exits: 74)
         #expect(run.stderr.contains("cannot write \(manifest): No space left on device"))
-        #expect(run.stdout.contains("finished 40 skipped 0 of 40"))
+        #expect(run.stdout.contains("finished 40 of 40: 40 images, 0 skipped"))
         #expect(small.contents() == [])
         #expect(mount("tmpfs", small.path, "tmpfs", UInt(MS_REMOUNT), "size=1m") == 0)
         let hint = try #require(run.stderr.split(separator: "\n").last { $0.hasPrefix("hint: ") })
@@ -293,7 +293,7 @@ struct ExportTests {
         }
         try await ran(["submit", file, "--redis", redis.url, "--queue", "two", "--name", "mine-other"])
         let at = ["--redis", redis.url, "--cache", folder.path]
-        for command in [["export", "--to", "jsonl"], ["retry"], ["failures"], ["status"], ["batch", "rm"]] {
+        for command in [["export", "--to", "jsonl"], ["retry"], ["failures"], ["status"], ["rm"]] {
             let at = ["export"].contains(command[0]) ? at : ["--redis", redis.url]
             func words(_ name: String, _ queue: String) -> [String] {
                 (command[0] == "export" ? ["export", name, "--to", "jsonl"] : command + [name]) + at + [
@@ -319,26 +319,26 @@ struct ExportTests {
         }
     }
 
-    @Test("batch rm takes batches out of Redis and leaves their images")
+    @Test("rm takes batches out of Redis and leaves their images")
     func remove() async throws {
         let redis = try await RedisServer()
         let file = list(["http://127.0.0.1:1/a"])
         let at = ["--redis", redis.url]
         try await ran(["submit", file, "--name", "a"] + at)
         try await ran(
-            ["batch", "rm", "a", "--yes"] + at, exits: 78, says: "a is running and was not removed\nhint: end it")
+            ["rm", "a", "--yes"] + at, exits: 78, says: "a is running and was not removed\nhint: cancel it")
         try await ran(["cancel", "a", "--yes"] + at)
         try await ran(["retry", "a"] + at)
         try await ran(["cancel", "a.2", "--yes"] + at)
         try await ran(
-            ["batch", "rm", "a", "--yes"] + at, exits: 78, says: "a.2 retries what a skipped, so a was not removed")
-        try await ran(["batch", "rm", "a.2", "a"] + at, exits: 78, says: "batch rm would remove a.2, a from Redis")
+            ["rm", "a", "--yes"] + at, exits: 78, says: "a.2 retries what a skipped, so a was not removed")
+        try await ran(["rm", "a.2", "a"] + at, exits: 78, says: "rm would remove a.2, a from Redis")
         try await ran(["submit", file, "--name", "b"] + at)
-        let removed = try await ran(["batch", "rm", "a", "a.2", "--yes"] + at)
+        let removed = try await ran(["rm", "a", "a.2", "--yes"] + at)
         #expect(removed.stdout == "removed a.2\nremoved a\n")
         let status = try await ran(["status"] + at)
         #expect(
             status.stdout.hasPrefix("b  running") && !status.stdout.contains("a.2") && !status.stdout.contains("\na "))
-        try await ran(["batch", "rm", "a", "--yes"] + at, exits: 66, says: "there is no batch 'a'")
+        try await ran(["rm", "a", "--yes"] + at, exits: 66, says: "there is no batch 'a'")
     }
 }

@@ -129,7 +129,7 @@ struct HostileRedisTests {
         for words in [
             ["status"], ["status", id], ["metrics"], ["workers"], ["dash", "--once"], ["fsck"], ["failures", id],
             ["pause", id],
-            ["batch", "rm", "--yes", id],
+            ["rm", "--yes", id],
         ] {
             let child = try await run(b, words, "a name")
             for said in [child.stdout, child.stderr] {

@@ -60,7 +60,7 @@ struct ListPipeTests {
         let run = try await shell(
             "\(program) run <(cat '\(list)') --cache '\(cache)' --from-cache-only -n 1 -q", folder)
         #expect(await run.wait() == .exited(3), "\(run.stderr)")
-        #expect(run.stdout.contains("finished 3 skipped 3 of 3"), "\(run.stdout)")
+        #expect(run.stdout.contains("finished 3 of 3: 0 images, 3 skipped"), "\(run.stdout)")
         #expect(mkdir(folder.path("images"), 0o700) == 0)
         for (command, text) in [
             ("failures --list <(cat '\(list)') --cache '\(cache)'", "1: http://192.0.2.1/0.png  notCached"),
@@ -73,7 +73,10 @@ struct ListPipeTests {
             ),
             ("blacklist import <(cat '\(list)') --cache '\(cache)'", "added 3 URLs"),
             ("fsck pipe --repair --list <(cat '\(list)') --cache '\(cache)'", "1 batch, everything agrees"),
-            ("retry --list <(cat '\(list)') --cache '\(cache)' -n 1 -q || true", "finished 3 skipped 3 of 3"),
+            (
+                "retry --list <(cat '\(list)') --cache '\(cache)' -n 1 -q || true",
+                "finished 3 of 3: 0 images, 3 skipped"
+            ),
         ] {
             let child = try await shell("\(program) \(command)", folder)
             #expect(await child.wait() == .exited(0), "\(command): \(child.stderr)")
@@ -97,7 +100,7 @@ struct ListPipeTests {
         for command in [
             "run '\(none)' -n 1 -q", "run <(true) -n 1 -q", "run /dev/null -n 1 -q", "submit '\(none)'",
             "submit - <'\(none)'",
-            "append week '\(none)'", "append week <(cat '\(none)')",
+            "submit --append week '\(none)'", "submit --append week <(cat '\(none)')",
             "import '\(folder.path("images"))' --from files --list '\(none)'", "blacklist import <(cat '\(none)')",
             "blacklist add - <'\(none)'", "blacklist rm - </dev/null", "cache exists - <'\(none)'",
             "cache rm - </dev/null",

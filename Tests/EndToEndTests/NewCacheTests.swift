@@ -24,7 +24,8 @@ struct NewCacheTests {
             let id = submit.stdout.split(separator: "\n").first.map(String.init) ?? ""
             if !more.isEmpty {
                 let seal = try await ChildProcess(
-                    builtProduct("prefetch-coord"), ["seal", id, "--cache", cache], environment: RemoteBatch.clean)
+                    builtProduct("prefetch-coord"), ["submit", "--seal", id, "--cache", cache],
+                    environment: RemoteBatch.clean)
                 #expect(await seal.wait() == .exited(0), "\(seal.stderr)")
             }
             let worker = try await ChildProcess(

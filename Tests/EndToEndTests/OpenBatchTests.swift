@@ -41,7 +41,7 @@ struct OpenBatchTests {
         let first = b.list(["# monday", origin.url("/1.png"), origin.url("/bad1")], "monday.txt")
         let second = b.list([origin.url("/2.png"), origin.url("/bad2")], "tuesday.txt")
         let third = b.list(["", origin.url("/3.png"), "no url", origin.url("/4.png")], "wednesday.txt")
-        let submit = try await ran(b, ["submit", "--open", first, "--name", "week"], says: "append week FILE")
+        let submit = try await ran(b, ["submit", "--open", first, "--name", "week"], says: "submit --append week FILE")
         #expect(submit.stdout == "week\n")
         let watch = try await b.coord(["watch", "week", "--json", "--from-start"])
         let workers = try await b.workers(2)
@@ -51,19 +51,20 @@ struct OpenBatchTests {
         #expect(open.stdout.hasPrefix("week  open  100.0%  finished 2 of 2"), "\(open.stdout)")
         let json = try await ran(b, ["status", "week", "--json"])
         #expect(json.stdout.contains(#""state":"running","total":2"#) && json.stdout.contains(#""open":true"#))
-        let append = try await ran(b, ["append", "week", second])
+        let append = try await ran(b, ["submit", "--append", "week", second])
         #expect(append.stdout == "week: added 2 URLs as its lines 4 to 5\n")
-        let again = try await ran(b, ["append", "week", second])
+        let again = try await ran(b, ["submit", "--append", "week", second])
         #expect(again.stdout == "week: has these 2 URLs already as its lines 4 to 5; nothing was added\n")
         let piped = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["append", "wee", "-", "--redis", b.redis.url, "--cache", cache, "--json"],
+            builtProduct("prefetch-coord"),
+            ["submit", "--append", "wee", "-", "--redis", b.redis.url, "--cache", cache, "--json"],
             environment: RemoteBatch.clean, input: readFile(third))
         #expect(await piped.wait() == .exited(0), "\(piped.stderr)")
         #expect(piped.stdout.contains(#""total":7"#) && piped.stdout.contains(#""open":true"#), "\(piped.stdout)")
         let status = try await ran(b, ["status", "week"])
         #expect(status.stdout.contains("  list \(second), 2 URLs from line 4\n"), "\(status.stdout)")
         #expect(status.stdout.contains("  3 lists, 7 of their 7 URLs queued\n"), "\(status.stdout)")
-        let seal = try await ran(b, ["seal", "week"])
+        let seal = try await ran(b, ["submit", "--seal", "week"])
         #expect(seal.stdout.hasPrefix("sealed week: 7 URLs, "))
         for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
 
@@ -80,7 +81,7 @@ struct OpenBatchTests {
             #expect(urls.contains { $0 == origin.url(path) }, "\(path)")
         }
         let summary = try await ran(b, ["watch", "week"], exits: 3)
-        #expect(summary.stdout.hasPrefix("week done: finished 7 skipped 3 of 7 in "), "\(summary.stdout)")
+        #expect(summary.stdout.hasPrefix("week done: finished 7 of 7: 4 images, 3 skipped ("), "\(summary.stdout)")
         let failures = try await ran(b, ["failures", "week", "--json"])
         #expect(lines(failures.stdout) == [3, 5, 8], "\(failures.stdout)")
         #expect(failures.stdout.contains(#"{"line":8,"url":"no url","outcome":"invalidURL""#))
@@ -112,7 +113,7 @@ struct OpenBatchTests {
         _ = try await ran(b, ["submit", "--open", "--name", "week"])
         let list = b.list((0..<500).map { origin.url("/\($0).png") })
         let other = b.list((0..<50).map { origin.url("/b\($0).png") }, "other.txt")
-        let words = ["append", "week", list, "--window", "1", "--job-size", "1"]
+        let words = ["submit", "--append", "week", list, "--window", "1", "--job-size", "1"]
         for _ in 0..<3 {
             let appender = try await b.coord(words)
             // One push has 64 jobs, and the window takes no second one before workers come.
@@ -125,17 +126,17 @@ struct OpenBatchTests {
         try await until { stopped.stderr.contains("the list is longer than the window") }
         stopped.signal(SIGTERM)
         #expect(await stopped.wait() == .exited(75), "\(stopped.stderr)")
-        #expect(stopped.stderr.contains("append week \(list) --redis \(b.redis.url)\n"), "\(stopped.stderr)")
+        #expect(stopped.stderr.contains("submit --append week \(list) --redis \(b.redis.url)\n"), "\(stopped.stderr)")
         #expect(try await b.queue.batches.status(of: "week")?.total == 500)
         // Somebody else's list goes behind it, and what the dead one left is queued for it.
-        let behind = try await b.coord(["append", "week", other])
+        let behind = try await b.coord(["submit", "--append", "week", other])
         let workers = try await b.workers(2)
-        let resumed = try await ran(b, ["append", "week", list, "--resume"])
+        let resumed = try await ran(b, ["submit", "--append", "week", list, "--resume"])
         #expect(resumed.stdout == "week: queued the rest of 500 URLs, its lines 1 to 500\n")
         #expect(await behind.wait() == .exited(0), "\(behind.stderr)")
         #expect(behind.stdout == "week: added 50 URLs as its lines 501 to 550\n")
-        _ = try await ran(b, ["append", "week", list, "--resume"], exits: 66, says: "no such list")
-        _ = try await ran(b, ["seal", "week"])
+        _ = try await ran(b, ["submit", "--append", "week", list, "--resume"], exits: 66, says: "no such list")
+        _ = try await ran(b, ["submit", "--seal", "week"])
         for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
         let status = try #require(try await b.queue.batches.status(of: "week"))
         #expect(status.state == .done && status.total == 550 && status.counts.finished == 550)
@@ -164,11 +165,11 @@ struct OpenBatchTests {
         // The same list as an ordinary batch is another batch.
         let plain = try await ran(b, ["submit", first, "--name", "plain"])
         #expect(plain.stdout == "plain\n")
-        let appender = try await b.coord(["append", "week", second] + window)
+        let appender = try await b.coord(["submit", "--append", "week", second] + window)
         try await until { appender.stderr.contains("the list is longer than the window") }
         appender.signal(SIGKILL)
         #expect(await appender.wait() == .signalled(SIGKILL))
-        let seal = try await ran(b, ["seal", "week"], says: "takes no more lists")
+        let seal = try await ran(b, ["submit", "--seal", "week"], says: "takes no more lists")
         #expect(seal.stdout == "sealed week: 400 URLs, 0 finished\n")
         for worker in try await b.workers(2) { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
         #expect(try await b.queue.batches.status(of: "week")?.counts.finished == 400)
@@ -183,10 +184,10 @@ struct OpenBatchTests {
         _ = try await ran(b, ["submit", "--open", list, "--name", "open"])
         _ = try await b.submit(["http://192.0.2.1/b.png"], as: "plain")
         _ = try await ran(b, ["submit", "--open", "--name", "done"])
-        _ = try await ran(b, ["seal", "done"])
+        _ = try await ran(b, ["submit", "--seal", "done"])
         _ = try await ran(b, ["submit", "--open", "--name", "sealed"])
-        _ = try await ran(b, ["append", "sealed", list])
-        _ = try await ran(b, ["seal", "sealed"])
+        _ = try await ran(b, ["submit", "--append", "sealed", list])
+        _ = try await ran(b, ["submit", "--seal", "sealed"])
         _ = try await ran(b, ["submit", "--open", "--name", "cancelled"])
         _ = try await ran(b, ["cancel", "cancelled", "--yes"])
         let other = b.list(["http://192.0.2.1/c.png"], "c.txt")
@@ -203,21 +204,24 @@ struct OpenBatchTests {
         }
         let before = try await state()
         let cases: [([String], Int32, String)] = [
-            (["append", "none", other], 66, "there is no batch 'none'"),
-            (["append", "open", b.folder.path("none.txt")], 66, "No such file"),
-            (["append", "open", b.folder.path("x.parquet")], 65, "a Parquet file"),
-            (["append", "open", b.folder.path], 65, "is a folder"),
-            (["append", "plain", other], 78, "was not submitted with --open"),
-            (["append", "done", other], 78, "done is done and takes no more lists"),
-            (["append", "sealed", other], 78, "sealed is sealed and takes no more lists"),
-            (["append", "cancelled", other], 78, "cancelled is cancelled and takes no more lists"),
-            (["append", "open", other, "--resume"], 66, "no such list"),
-            (["append", "open", other, "--resume", "--again"], 64, "--resume adds nothing"),
-            (["append", "open", other, "--window", "0"], 64, "--window"),
-            (["append", "open"], 64, "file"),
-            (["seal", "none"], 66, "there is no batch 'none'"),
-            (["seal", "plain"], 78, "was not submitted with --open"),
-            (["seal", "cancelled"], 78, "cancelled is cancelled already"),
+            (["submit", "--append", "none", other], 66, "there is no batch 'none'"),
+            (["submit", "--append", "open", b.folder.path("none.txt")], 66, "No such file"),
+            (["submit", "--append", "open", b.folder.path("x.parquet")], 65, "a Parquet file"),
+            (["submit", "--append", "open", b.folder.path], 65, "is a folder"),
+            (["submit", "--append", "plain", other], 78, "was not submitted with --open"),
+            (["submit", "--append", "done", other], 78, "done is done and takes no more lists"),
+            (["submit", "--append", "sealed", other], 78, "sealed is sealed and takes no more lists"),
+            (["submit", "--append", "cancelled", other], 78, "cancelled is cancelled and takes no more lists"),
+            (["submit", "--append", "open", other, "--resume"], 66, "no such list"),
+            (
+                ["submit", "--append", "open", other, "--resume", "--again"], 64,
+                "--resume and --again contradict each other"
+            ),
+            (["submit", "--append", "open", other, "--window", "0"], 64, "--window"),
+            (["submit", "--append", "open"], 64, "file"),
+            (["submit", "--seal", "none"], 66, "there is no batch 'none'"),
+            (["submit", "--seal", "plain"], 78, "was not submitted with --open"),
+            (["submit", "--seal", "cancelled"], 78, "cancelled is cancelled already"),
             (["submit"], 64, "file"),
             (["submit", other, "--deadline", "0"], 64, "--deadline is a time above 0"),
             (["submit", other, "--deadline", "1e300d"], 64, "--deadline"),
@@ -234,7 +238,8 @@ struct OpenBatchTests {
         // A copy of standard input that was refused is not left behind.
         let lists = b.folder.path("cache")
         let refused = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["append", "done", "-", "--redis", b.redis.url, "--cache", lists],
+            builtProduct("prefetch-coord"),
+            ["submit", "--append", "done", "-", "--redis", b.redis.url, "--cache", lists],
             environment: RemoteBatch.clean, input: Array("http://192.0.2.1/d.png\n".utf8))
         #expect(await refused.wait() == .exited(78), "\(refused.stderr)")
         #expect(!b.folder.contents().contains { $0.contains("stdin-") })

@@ -121,7 +121,7 @@ struct RetryTests {
         #expect(await first.wait() == .signalled(SIGKILL))
         let open = try await ran(["export", "--to", "jsonl"] + at)
         #expect(open.stdout.contains(#""outcome":null"#) && open.stdout.split(separator: "\n").count == 2000)
-        try await ran(["batch", "rm", "urls-", "--yes"] + at, exits: 66, says: "2 batches")
+        try await ran(["rm", "urls-", "--yes"] + at, exits: 66, says: "2 batches")
         let second = try await ran(["retry", "--json"] + at + net)
         #expect(second.stderr.contains("continuing urls-"), "\(second.stderr)")
         #expect(second.stdout.contains(#""total":2000,"finished":2000,"skipped":0"#))

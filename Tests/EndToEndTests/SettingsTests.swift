@@ -63,7 +63,7 @@ struct SettingsTests {
             ("statsu", "statsu", "did you mean 'prefetch-coord status'?"),
             ("cache veryfi x", "cache veryfi", "did you mean 'prefetch-coord cache verify'?"),
             ("cache nothing", "cache nothing", "there are path, "), ("workers ste", "workers ste", "workers set'?"),
-            ("batch r", "batch r", "did you mean 'prefetch-coord batch rm'?"),
+            ("cache pth", "cache pth", "did you mean 'prefetch-coord cache path'?"),
         ])
     func mistakes(_ words: String, _ said: String, _ hint: String) async throws {
         let child = try await run(words)

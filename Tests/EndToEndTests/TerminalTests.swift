@@ -44,7 +44,9 @@ struct TerminalTests {
         #expect(end.frames >= 2)
         // The failure and the summary stay, the bar does not; below them there is room for a prompt.
         #expect(end.text.first?.hasPrefix("skipped: httpError 404") == true, "\(end.text)")
-        #expect(end.text.dropFirst().first?.hasPrefix("tty done: finished 10 skipped 1 of 10") == true, "\(end.text)")
+        #expect(
+            end.text.dropFirst().first?.hasPrefix("tty done: finished 10 of 10: 9 images, 1 skipped") == true,
+            "\(end.text)")
         #expect(!end.text.contains { $0.contains("━") } && end.rows.last == "")
     }
 
@@ -101,7 +103,10 @@ struct TerminalTests {
         let workers = end.text.filter { $0.hasPrefix("prefetch-worker ") }
         let finished = workers.compactMap { $0.split(separator: " ").dropFirst(3).first }.compactMap { Int($0) }
         #expect(finished.reduce(0, +) == 200, "\(end.text)")
-        #expect(end.text.contains { $0.hasPrefix("urls-") && $0.contains(" done: finished 200 skipped 1 of 200") })
+        #expect(
+            end.text.contains {
+                $0.hasPrefix("urls-") && $0.contains(" done: finished 200 of 200: 199 images, 1 skipped")
+            })
     }
 
     @Test("That Redis is away stands above the lines while it is")

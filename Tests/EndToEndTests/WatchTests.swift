@@ -107,7 +107,7 @@ struct WatchTests {
         for index in 4..<10 { try await b.settle("plain", index, urls[index], index == 7 ? .httpError : .hit) }
         #expect(await watch.wait() == .exited(3))
         #expect(watch.stderr.contains("plain 100.0% finished=10 total=10 skipped=1"))
-        #expect(watch.stdout.hasPrefix("plain done: finished 10 skipped 1 of 10 in "))
+        #expect(watch.stdout.hasPrefix("plain done: finished 10 of 10: 9 images, 1 skipped ("))
         #expect(watch.stdout.contains("what was skipped:     "))
         #expect(!(watch.stdout + watch.stderr).contains("\u{1B}") && !watch.stderr.contains("\r"))
         // With everything there the exit code is 0.
@@ -115,7 +115,7 @@ struct WatchTests {
         try await b.settle("good", 0, urls[0])
         let good = try await b.coord(["watch"])
         #expect(await good.wait() == .exited(0))
-        #expect(good.stdout.hasPrefix("good done: finished 1 skipped 0 of 1"))
+        #expect(good.stdout.hasPrefix("good done: finished 1 of 1: 1 image, 0 skipped\n"))
     }
 
     @Test("Ctrl-C only stops watching, and says how to come back; a cancelled batch ends with 4")

@@ -32,25 +32,11 @@ struct CompatParsingTests {
         for text in says { #expect(message.contains(text), "\(message)") }
     }
 
-    @Test(
-        arguments: [
-            RunCommand.self, SubmitCommand.self, WhyCommand.self, BlacklistCommand.self, BlacklistListCommand.self,
-            BlacklistAddCommand.self, BlacklistRemoveCommand.self, BlacklistClearCommand.self,
-            BlacklistExportCommand.self, BlacklistImportCommand.self, WorkersCommand.self, CacheListCommand.self,
-            CacheUsageCommand.self, WorkersListCommand.self, WorkersSetCommand.self, PauseCommand.self,
-            ResumeCommand.self, ReprioritiseCommand.self,
-        ] as [any ParsableCommand.Type])
-    func everyHelpFitsEightyColumnsAndHasAnExample(command: any ParsableCommand.Type) {
-        let help = command.helpMessage(columns: 80)
-        #expect(help.split(separator: "\n").filter { $0.count > 80 } == [])
-        #expect(help.contains("Example"))
-    }
-
     @Test(arguments: [
         ["why"], ["why", "a", "b"], ["why", "a", "--batches", "-1"], ["why", "a", "--cache-key", "s/(/x/"],
         ["blacklist", "lst"], ["blacklist", "add"], ["blacklist", "rm"], ["blacklist", "import"],
         ["blacklist", "import", ""], ["blacklist", "export", ""], ["blacklist", "export", "a", "b"],
-        ["blacklist", "clear", "x"], ["workers", "x"], ["cache", "ls", "x"], ["cache", "du", "x"],
+        ["blacklist", "clear", "x"], ["workers", "x"], ["cache", "ls", "x"], ["cache", "stat", "x"],
         ["workers", "--queue", "{x}"],
     ])
     func whatMakesNoSenseIsRefused(words: [String]) {

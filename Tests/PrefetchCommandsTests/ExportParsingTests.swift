@@ -3,15 +3,8 @@ import Testing
 
 @testable import PrefetchCommands
 
-@Suite("Words behind export, retry and batch rm")
+@Suite("Words behind export, retry and rm")
 struct ExportParsingTests {
-    @Test(arguments: [ExportCommand.self, RetryCommand.self, BatchRemoveCommand.self] as [any ParsableCommand.Type])
-    func everyHelpFitsEightyColumnsAndHasAnExample(command: any ParsableCommand.Type) {
-        let help = command.helpMessage(columns: 80)
-        #expect(help.split(separator: "\n").filter { $0.count > 80 } == [])
-        #expect(help.contains("Example"))
-    }
-
     @Test(arguments: [
         ["--to", "jsonl"], ["a", "--to", "jsonl"], ["--to", "jsonl", "a"], ["--to", "jsonl", "-o", "m", "a"],
         ["--to", "files", "out"], ["--to", "files", "out", "a"], ["--to", "csv"], ["--to", "lock", "-o", "x"],

@@ -48,7 +48,8 @@ struct OptionTableTests {
         "--redis", "--cache", "--trust-cache", "--redis-password-file", "--redis-cacert", "--redis-cert", "--redis-key",
         "--redis-sni",
         "--queue", "--name", "--order", "--priority", "--window", "--job-size", "--keep", "--keep-details",
-        "--deadline", "--finish-at", "--open", "--wait", "--resume", "--slot", "--fail-over", "--json", "--quiet",
+        "--deadline", "--finish-at", "--open", "--append", "--again", "--seal", "--verbose", "--wait", "--resume",
+        "--slot", "--fail-over", "--json", "--quiet",
         "--version", "--help", "--workers", "--manifest", "--out", "--history", "--burst", "--progress", "--color",
         "--dry-run", "--log-format", "--show-secrets",
     ]

@@ -107,7 +107,7 @@ def main():
                 f"http://127.0.0.1:{server.server_port}/{p.relative_to(clone / 'demo-cache')}\n" for p in pictures))
             own = Measured([*second.split(), "--allow-net", "127.0.0.0/8"], clone)
             server.shutdown()
-            wanted = f"finished {len(pictures)} skipped 0 of {len(pictures)}"
+            wanted = f"finished {len(pictures)} of {len(pictures)}: {len(pictures)} images, 0 skipped"
             if own.code != 0 or not pictures or not any(wanted in line for line in own.lines):
                 failures.append(f"{second}: exit {own.code}\n" + "\n".join(own.lines[-20:]))
             figures |= {"list_seconds": own.seconds, "list_urls": len(pictures)}

@@ -196,7 +196,7 @@ package struct ListFeeder: Sendable {
         let hint =
             segment == nil
             ? "submit the new list as a batch of its own; cancel this one: prefetch-coord cancel \(batch)"
-            : "give the list as it was: prefetch-coord append \(batch) FILE; or cancel the batch: prefetch-coord cancel \(batch)"
+            : "give the list as it was: prefetch-coord submit --append \(batch) FILE; or cancel the batch: prefetch-coord cancel \(batch)"
         return PrefetchError(
             .unreadableList, "\(name) changed while it was read: \(count) URLs, \(entries.total) before", hint: hint)
     }

@@ -21,6 +21,9 @@ struct BatchFollower: Sendable {
     /// Whether lines that are redrawn have colours.
     var isColoured = false
 
+    /// Whether every URL that fails gets a line, also in plain progress.
+    var namesEveryFailure = false
+
     /// Returns the batch once it is done or cancelled; nil where the task was cancelled first.
     func follow() async throws(PrefetchError) -> BatchStatus? {
         switch mode {
@@ -39,7 +42,8 @@ struct BatchFollower: Sendable {
             var lines = ProgressLines(saysPresent: saysPresent)
             do throws(PrefetchError) {
                 return .success(
-                    try await look { status, _ async in
+                    try await look(readsOutcomes: namesEveryFailure) { status, settled async in
+                        for line in await describe(settled.filter(\.outcome.isSkipped)) { Console.note(line) }
                         if lines.isDue(status) { Console.note(lines.line(for: status, await load(status))) }
                     })
             } catch {
@@ -66,7 +70,7 @@ struct BatchFollower: Sendable {
     }
 
     private func inline() async throws(PrefetchError) -> BatchStatus? {
-        let progress = InlineProgress(isColoured: isColoured)
+        let progress = InlineProgress(isColoured: isColoured, namesEveryFailure: namesEveryFailure)
         let end = await withTaskGroup(of: Void.self) { group in
             group.addTask { await progress.run() }
             defer { group.cancelAll() }

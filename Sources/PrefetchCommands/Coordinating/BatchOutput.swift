@@ -168,6 +168,10 @@ extension BatchOutput {
         /// Images in archives, and how many in each.
         case webDataset(String, perShard: Int)
 
+        var isFolder: Bool {
+            if case .text = self { false } else { true }
+        }
+
         /// NDJSON into a file; nil is standard output.
         static func lines(_ path: String?) -> Target { .text(.jsonl, path) }
 

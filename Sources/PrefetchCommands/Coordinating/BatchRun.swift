@@ -139,7 +139,8 @@ struct BatchRun: Sendable {
         let follower = BatchFollower(
             queue: queue, id: batch.id, mode: settings.progress,
             allowNetHint: { "add --allow-net \(Self.address($0))" },
-            tellsFromStart: batch.isFresh, isColoured: settings.isColoured)
+            tellsFromStart: batch.isFresh, isColoured: settings.isColoured,
+            namesEveryFailure: settings.verbosity == .verbose)
         return await withTaskGroup(of: Step.self) { group in
             group.addTask {
                 do throws(PrefetchError) {
@@ -222,6 +223,7 @@ struct BatchRun: Sendable {
 
     private func arguments(_ session: Session) -> [String] {
         var words = ["--redis", session.redis.redactedURL, "--cache", settings.cache, "--quiet"]
+        if settings.verbosity < .verbose { words.append("--no-result") }
         if settings.queue != "default" { words += ["--queue", settings.queue] }
         if settings.showsSecrets { words.append("--show-secrets") }
         if let history = settings.history { words += ["--history", history] }
@@ -272,12 +274,14 @@ extension BatchRun {
         let failure = await write(queue, id, stop)
         if settings.json {
             Console.print(BatchJSON.object(status).text)
-        } else {
+        } else if settings.verbosity > .silent {
             for line in BatchText.summary(status) { Console.print(line) }
             let chain = try await BatchChain.read(id, queue: queue)
             if let line = BatchText.merged(chain, seenFrom: id) { Console.print(line) }
-            Console.print("")
-            for line in commands(status) { Console.print(line) }
+            if settings.verbosity > .quiet {
+                Console.print("")
+                for line in commands(status) { Console.print(line) }
+            }
         }
         if let failure { throw failure }
         return BatchExit.code(status, allowed: settings.failOver)
@@ -333,17 +337,20 @@ extension BatchRun {
         "\(Shell.program) export \(TerminalText.escaped(id)) \(settings.location)\(ReadOnlyCacheOptions.words(settings.fetch.readOnlyCaches)) \(target.words)"
     }
 
-    /// Three commands that work as printed.
+    /// Commands that work as printed.
     private func commands(_ status: BatchStatus) -> [String] {
-        let folder = Shell.quoted(Shell.path(settings.cache + "/v1"))
         let cache = "--cache \(Shell.quoted(Shell.path(settings.cache)))"
         let rule = status.options.cacheKey == "url" ? "" : " --cache-key \(Shell.quoted(status.options.cacheKey))"
-        return [
-            "where the files are:  ls -R \(folder)",
-            "URL -> path:          \(Shell.program) cache path URL \(cache)\(rule)\(ReadOnlyCacheOptions.words(settings.fetch.readOnlyCaches))",
-            status.counts.skipped > 0
-                ? "what was skipped:     \(Shell.program) failures \(TerminalText.escaped(status.id)) \(settings.location)"
-                : "check every file:     \(Shell.program) cache verify \(cache)",
+        let readOnly = ReadOnlyCacheOptions.words(settings.fetch.readOnlyCaches)
+        let id = TerminalText.escaped(status.id)
+        var lines: [String] = []
+        if status.counts.skipped > 0 {
+            lines.append("failed URLs:    \(Shell.program) failures \(id) \(settings.location)")
+        }
+        if settings.outputs.contains(where: \.isFolder) { return lines }
+        return lines + [
+            "named files:    \(Shell.program) export \(id) --to files ./images \(settings.location)\(readOnly)",
+            "path of a URL:  \(Shell.program) cache path URL \(cache)\(rule)\(readOnly)",
         ]
     }
 }

@@ -46,7 +46,7 @@ enum BatchSource: Sendable {
     ) async throws -> String? {
         guard let running = try await queue.catalog.newest(ofList: list.hash).running else { return nil }
         let differences = arguments.options.differences(from: running.options) + endings(arguments, running)
-        guard differences.isEmpty, arguments.name == nil || arguments.name == running.id else {
+        guard differences.isEmpty, arguments.record.name == nil || arguments.record.name == running.id else {
             Console.note(
                 "note: \(running.id) of the same list is unfinished with other settings (\(differences.joined(separator: "; "))); "
                     + "this is a new batch")
@@ -60,12 +60,12 @@ enum BatchSource: Sendable {
     private func endings(_ arguments: BatchArguments, _ running: BatchStatus) -> [String] {
         var names: [String] = []
         let limit = running.deadline > 0 ? running.deadline - running.created : nil
-        if arguments.limit != limit {
+        if arguments.record.timeLimit != limit {
             let was = limit.map { Wording.seconds(Double($0) / 1000) } ?? "none"
-            names.append(arguments.deadline == nil ? "no --deadline, was \(was)" : "--deadline, was \(was)")
+            names.append(arguments.record.deadline == nil ? "no --deadline, was \(was)" : "--deadline, was \(was)")
         }
-        if arguments.finishAt != running.finishAt {
-            names.append("--finish-at \(arguments.finishAt ?? "all"), was \(running.finishAt ?? "all")")
+        if arguments.record.finishAt != running.finishAt {
+            names.append("--finish-at \(arguments.record.finishAt ?? "all"), was \(running.finishAt ?? "all")")
         }
         return names
     }

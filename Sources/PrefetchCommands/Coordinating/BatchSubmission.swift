@@ -24,13 +24,13 @@ struct BatchSubmission: Sendable {
         var batch = NewBatch(list: list)
         batch.options = arguments.options
         if !headers.isEmpty { batch.options.requests.headers = headers }
-        batch.order = arguments.order
-        batch.priority = arguments.priority
-        batch.keep = Int(arguments.keep.seconds)
-        batch.keepDetails = arguments.keepDetails
-        batch.name = arguments.name
-        batch.limit = arguments.limit
-        batch.finishAt = arguments.finishAt
+        batch.order = arguments.record.order
+        batch.priority = arguments.record.priority
+        batch.keep = Int(arguments.record.keep.seconds)
+        batch.keepDetails = arguments.record.keepDetails
+        batch.name = arguments.record.name
+        batch.limit = arguments.record.timeLimit
+        batch.finishAt = arguments.record.finishAt
         return batch
     }
 
@@ -51,7 +51,8 @@ struct BatchSubmission: Sendable {
         _ id: String, waiting: @Sendable (ListFeeder.Wait) -> Void = { _ in }
     ) async throws(PrefetchError) -> ListFeeder.End {
         try await ListFeeder(
-            queue: queue, list: list, batch: id, window: arguments.window, jobSize: arguments.jobSize, hits: try hits()
+            queue: queue, list: list, batch: id, window: arguments.record.window, jobSize: arguments.record.jobSize,
+            hits: try hits()
         ).feed(waiting: waiting)
     }
 

@@ -7,22 +7,22 @@ internal import Redis
 struct BlacklistAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
-        abstract: "Put URLs onto the list of failed URLs.",
+        abstract: "Add URLs to the blacklist.",
         usage: "prefetch-coord blacklist add <url> ... [<options>]",
         discussion: """
             Examples:
               prefetch-coord blacklist add https://example.org/a.jpg --cache ./cache
               grep tracker urls.txt | prefetch-coord blacklist add -
 
-            What is added has no reason and does not lapse, also where it was listed
-            already: it stays until it is taken off, or asked again with --retry-failed.
+            Entries added by hand have no reason and never expire; they stay until they are
+            removed, or requested again with --retry-failed.
             """)
 
-    @Argument(help: "URLs as they stand in lists, or - for one a line on standard input.")
+    @Argument(help: .url("URLs as in the lists, or - to read one per line from standard input."))
     var urls: [String]
 
-    @OptionGroup(title: "Lists") var empty: EmptyListOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "List") var empty: EmptyListOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func run() async throws {
         let source = BlacklistSource(urls)
@@ -35,23 +35,22 @@ struct BlacklistAddCommand: AsyncParsableCommand {
 struct BlacklistImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Put the URLs of a list onto the list of failed URLs.",
+        abstract: "Add the URLs of a file to the blacklist.",
         usage: "prefetch-coord blacklist import <file> [<options>]",
         discussion: """
             Examples:
               prefetch-coord blacklist import failed.txt --cache ./cache
               zcat failed.gz | prefetch-coord blacklist import -
 
-            One URL a line, as blacklist export writes it; they stay as those of add do.
-            Lines that are no URL are named and passed over; exit code 65 where no
-            line is one.
+            One URL per line, as blacklist export writes them; they never expire. Lines
+            that are not URLs are printed and skipped; exit code 65 if no line is one.
             """)
 
-    @Argument(help: "The list, a pipe, or - for standard input.")
+    @Argument(help: .file("The list, a pipe, or - for standard input."))
     var file: String
 
-    @OptionGroup(title: "Lists") var empty: EmptyListOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "List") var empty: EmptyListOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
         if file.isEmpty { throw ValidationError("import wants a file, or - for standard input") }
@@ -68,22 +67,22 @@ struct BlacklistImportCommand: AsyncParsableCommand {
 struct BlacklistRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm",
-        abstract: "Take URLs off the list of failed URLs.",
+        abstract: "Remove URLs from the blacklist.",
         usage: "prefetch-coord blacklist rm <url> ... [<options>]",
         discussion: """
             Examples:
               prefetch-coord blacklist rm https://example.org/a.jpg --cache ./cache
-              prefetch-coord blacklist list --json | jq -r 'select(.http_status == 503) | .url' \\
-                | prefetch-coord blacklist rm -
+              prefetch-coord blacklist list --json \\
+                | jq -r 'select(.http_status == 503) | .url' | prefetch-coord blacklist rm -
 
-            The next batch asks the network for them again.
+            The next batch requests them again.
             """)
 
-    @Argument(help: "URLs as they stand on the list, or - for one a line on standard input.")
+    @Argument(help: .url("URLs as in the lists, or - to read one per line from standard input."))
     var urls: [String]
 
-    @OptionGroup(title: "Lists") var empty: EmptyListOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "List") var empty: EmptyListOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func run() async throws {
         let source = BlacklistSource(urls)

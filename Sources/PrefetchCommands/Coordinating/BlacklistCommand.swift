@@ -8,15 +8,15 @@ internal import WebImage
 struct BlacklistCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "blacklist",
-        abstract: "Look at the list of failed URLs, and change it.",
+        abstract: "List and change the URLs that are not requested again.",
         discussion: """
             Examples:
               prefetch-coord blacklist --cache ./cache
               prefetch-coord blacklist rm https://example.org/a.jpg
               prefetch-coord blacklist export failed.txt
 
-            A batch skips what is on it as blacklisted, without a request, unless it has
-            --retry-failed. Which failures get there: --blacklist of run and submit.
+            URLs on the blacklist end as blacklisted, without a request, unless a batch has
+            --retry-failed. Which failures are added: --blacklist of run and submit.
             """,
         subcommands: [
             BlacklistListCommand.self, BlacklistAddCommand.self, BlacklistRemoveCommand.self,
@@ -30,7 +30,7 @@ struct BlacklistCommand: AsyncParsableCommand {
 struct BlacklistListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "List the failed URLs, and why they are there.",
+        abstract: "List the blacklisted URLs and their reasons.",
         usage: "prefetch-coord blacklist [list] [<options>]",
         discussion: """
             Examples:
@@ -38,11 +38,11 @@ struct BlacklistListCommand: AsyncParsableCommand {
               prefetch-coord blacklist list --json | jq -r .url
             """)
 
-    @Flag(help: "One object of JSON a line.")
+    @Flag(help: "Print one JSON object per line.")
     var json = false
 
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Output") var secrets: SecretOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func run() async throws {
         try await Session.with(location) { session in
@@ -61,16 +61,16 @@ struct BlacklistListCommand: AsyncParsableCommand {
 struct BlacklistClearCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "clear",
-        abstract: "Take all URLs off the list of failed URLs.",
+        abstract: "Remove all URLs from the blacklist.",
         usage: "prefetch-coord blacklist clear [<options>]",
         discussion: """
             Examples:
               prefetch-coord blacklist clear --cache ./cache
-              prefetch-coord blacklist export failed.txt && prefetch-coord blacklist clear --yes
+              prefetch-coord blacklist clear --yes
             """)
 
     @OptionGroup var confirmation: Confirmation
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func run() async throws {
         try await Session.with(location) { session in
@@ -90,24 +90,24 @@ struct BlacklistClearCommand: AsyncParsableCommand {
 struct BlacklistExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Write the failed URLs as a list, one a line.",
+        abstract: "Write the blacklisted URLs, one per line.",
         usage: "prefetch-coord blacklist export [<file>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord blacklist export failed.txt --cache ./cache
               prefetch-coord blacklist export | prefetch-coord run - --retry-failed
 
-            The file is a list for run and submit, and for blacklist import.
+            The file can be given to run, submit and blacklist import.
             """)
 
-    @Argument(help: "The file; - or none is standard output.")
+    @Argument(help: "File to write. (default: standard output)")
     var file: String?
 
-    @Flag(help: "One object of JSON a line, with the reasons.")
+    @Flag(help: "Print one JSON object per line, with the reason.")
     var json = false
 
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Output") var secrets: SecretOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
         if file == "" { throw ValidationError("export wants a file, or - for standard output") }

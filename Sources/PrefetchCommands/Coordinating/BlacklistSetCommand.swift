@@ -6,26 +6,26 @@ internal import Redis
 struct BlacklistSetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
-        abstract: "Limit how many URLs the list of failed URLs has.",
+        abstract: "Limit the size of the blacklist.",
         usage: "prefetch-coord blacklist set [<options>]",
         discussion: """
             Examples:
               prefetch-coord blacklist set --blacklist-max 100000 --cache ./cache
               prefetch-coord blacklist set --default
 
-            All workers of the queue go by it at once. Where batches have listed more, the
-            oldest go; what was added by hand does not count, and stays.
+            The limit holds at once for all workers of the queue: the oldest entries are
+            removed. Entries added by hand do not count and stay.
             """)
 
     @Option(
         name: .customLong("blacklist-max"),
-        help: "URLs that batches may have listed; 0 = no limit. (default: 500000)")
+        help: .count("Entries made by batches; 0 = no limit. (default: 500000)"))
     var most: Int?
 
-    @Flag(name: .customLong("default"), help: "As if nothing had been said.")
+    @Flag(name: .customLong("default"), help: "Reset to the default.")
     var isDefault = false
 
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
         if (most != nil) == isDefault { throw ValidationError("give --blacklist-max N, or --default") }

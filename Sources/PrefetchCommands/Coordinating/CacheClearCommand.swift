@@ -6,23 +6,22 @@ internal import WebImage
 struct CacheClearCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "clear",
-        abstract: "Remove every image from the cache.",
+        abstract: "Remove every image.",
         usage: "prefetch-coord cache clear [--force] [--yes] [<options>]",
         discussion: """
             Examples:
               prefetch-coord cache clear --cache ./cache
               prefetch-coord cache clear --cache ./cache --yes
 
-            Batches, lists and what was moved aside stay. While a batch fetches into the
-            cache nothing is removed, exit code 75, unless --force is given; what the batch
-            has counted is gone then.
+            Batches, lists and files that were moved aside stay. While a batch fetches into
+            the cache, nothing is removed (exit code 75) unless --force is given.
             """)
 
-    @Flag(help: "Also what a running batch fetched.")
+    @Flag(help: "Also remove what a running batch has fetched.")
     var force = false
 
     @OptionGroup var confirmation: Confirmation
-    @OptionGroup(title: "Where") var folder: CacheFolder
+    @OptionGroup(title: "Cache") var folder: CacheFolder
 
     func run() throws {
         let disk = try folder.openForRemoving(.modificationDate)

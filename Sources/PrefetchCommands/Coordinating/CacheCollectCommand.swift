@@ -7,41 +7,40 @@ internal import WebImage
 struct CacheCollectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "gc",
-        abstract: "Remove old images from the cache, or the oldest of too many.",
+        abstract: "Remove images by age, or the oldest until a size is reached.",
         usage: "prefetch-coord cache gc [--max-age D] [--max-size S] [<options>]",
         discussion: """
             Examples:
               prefetch-coord cache gc --max-age 7d --cache ./cache
               prefetch-coord cache gc --max-size 10GiB --dry-run -v
 
-            What is older goes first; then the oldest until the rest takes no more than
-            the size. What a running batch fetched stays, and so does what is being
-            fetched. Temporary files that a crash left an hour ago go too, and with
-            --max-age what was moved aside as damaged that long ago.
-            Asks before it removes every image; --yes skips the question.
-            Exit code 75 where another process is sweeping this cache.
+            Images older than --max-age are removed first, then the oldest until the rest
+            fits into --max-size. Images of a running batch stay. Temporary files that a
+            crash has left are removed after an hour, files that were moved aside as damaged
+            after --max-age. It asks before it removes every image. Exit code 75 if another
+            process is cleaning this cache.
             """)
 
-    @Option(help: "Remove images that are as old or older, as 12h or 7d; 0 = all.")
+    @Option(help: .time("Remove images of this age or older: 12h, 7d; 0 = all."))
     var maxAge: TimeSpan?
 
-    @Option(help: "What the images may take of the disk, as 10GiB.")
+    @Option(help: .size("Disk space that images may take: 10GiB."))
     var maxSize: ByteSize?
 
-    @Option(help: "The date that says how old an image is: modified, accessed, created, changed.")
+    @Option(help: .value("date", "Date that decides the age of an image: modified, accessed, created or changed."))
     var expireBy = ExpiryDate.modified
 
-    @Flag(help: "Only say what would go.")
+    @Flag(help: "Print what would be removed; remove nothing.")
     var dryRun = false
 
-    @Flag(name: .shortAndLong, help: "Name each file.")
+    @Flag(name: .shortAndLong, help: "Print each file.")
     var verbose = false
 
-    @Flag(help: "One object of JSON; with -v one for each file before it.")
+    @Flag(help: "Print one JSON object; with -v one per file before it.")
     var json = false
 
     @OptionGroup var confirmation: Confirmation
-    @OptionGroup(title: "Where") var folder: CacheFolder
+    @OptionGroup(title: "Cache") var folder: CacheFolder
 
     func validate() throws {
         guard maxAge != nil || maxSize != nil else {

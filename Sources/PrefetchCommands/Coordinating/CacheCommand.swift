@@ -7,14 +7,14 @@ internal import WebImage
 struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cache",
-        abstract: "Look into the cache of images.",
+        abstract: "Inspect, verify and clean the image cache.",
         discussion: """
             Examples:
-              prefetch-coord cache du --cache ./cache
+              prefetch-coord cache stat --cache ./cache
               prefetch-coord cache path https://example.org/a.jpg
             """,
         subcommands: [
-            CachePathCommand.self, CacheGetCommand.self, CacheListCommand.self, CacheUsageCommand.self,
+            CachePathCommand.self, CacheGetCommand.self, CacheListCommand.self,
             CacheStatCommand.self, CacheCollectCommand.self, CacheVerifyCommand.self, CachePutCommand.self,
             CacheExistsCommand.self, CacheRemoveCommand.self, CacheClearCommand.self,
         ])
@@ -22,10 +22,10 @@ struct CacheCommand: AsyncParsableCommand {
 
 /// Which cache, and how keys are made of URLs.
 struct CacheOptions: ParsableArguments {
-    @Option(help: "The cache folder; PREFETCH_CACHE, or ./cache, by default.", completion: .directory)
+    @Option(help: .folder("Cache folder. (default: PREFETCH_CACHE, or ./cache)"), completion: .directory)
     var cache: String?
 
-    @Option(help: "Key in the cache: url, without-query, s/regex/replacement/.")
+    @Option(help: .value("rule", "Cache key of a URL: url, without-query or s/REGEX/REPLACEMENT/."))
     var cacheKey = "url"
 
     func validate() throws {
@@ -76,23 +76,23 @@ extension CacheOptions {
 struct CachePathCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "path",
-        abstract: "Print the path of the image of a URL.",
+        abstract: "Print the path of a URL's image.",
         usage: "prefetch-coord cache path <url> ... [<options>]",
         discussion: """
             Examples:
               prefetch-coord cache path https://example.org/a.jpg
               prefetch-coord cache path - < urls.txt
 
-            With - one path a line, in order; an empty line where there is no image.
-            Exit code 66 where one is missing.
+            With - it prints one path per line, in order, and an empty line for a missing
+            image. Exit code 66 if one is missing.
             """)
 
-    @Argument(help: "URLs, or - for one a line on standard input.")
+    @Argument(help: .url("URLs, or - to read one per line from standard input."))
     var urls: [String]
 
-    @OptionGroup(title: "Lists") var empty: EmptyListOptions
-    @OptionGroup(title: "Where") var options: CacheOptions
-    @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
+    @OptionGroup(title: "List") var empty: EmptyListOptions
+    @OptionGroup(title: "Cache") var options: CacheOptions
+    @OptionGroup(title: "Cache") var readOnly: ReadOnlyCacheOptions
 
     func run() throws {
         let disk = try options.open(readOnly)
@@ -118,18 +118,18 @@ struct CachePathCommand: ParsableCommand {
 struct CacheGetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
-        abstract: "Write the image of a URL to standard output.",
+        abstract: "Write a URL's image to standard output.",
         usage: "prefetch-coord cache get <url> [<options>]",
         discussion: """
             Examples:
               prefetch-coord cache get https://example.org/a.jpg > a.jpg
             """)
 
-    @Argument(help: "The URL.")
+    @Argument(help: "URL of the image.")
     var url: String
 
-    @OptionGroup(title: "Where") var options: CacheOptions
-    @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
+    @OptionGroup(title: "Cache") var options: CacheOptions
+    @OptionGroup(title: "Cache") var readOnly: ReadOnlyCacheOptions
 
     func run() throws {
         let disk = try options.open(readOnly)

@@ -6,26 +6,26 @@ internal import WebImage
 struct CacheExistsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "exists",
-        abstract: "Tell which URLs have no image in the cache.",
+        abstract: "Print the URLs that have no image in the cache.",
         usage: "prefetch-coord cache exists <url> ... [<options>]",
         discussion: """
             Examples:
               prefetch-coord cache exists https://example.org/a.jpg && echo yes
               prefetch-coord cache exists - < urls.txt > missing.txt
 
-            Prints the URLs that are not there, so that the output is a list to fetch.
-            Exit code 0 where all are there, 1 where one is not.
+            The output is a list to fetch. Exit code 0 if all images are there, 1 if one is
+            missing.
             """)
 
-    @Argument(help: "URLs, or - for one a line on standard input.")
+    @Argument(help: .url("URLs, or - to read one per line from standard input."))
     var urls: [String]
 
-    @Flag(help: "An object of JSON a URL, also for those that are there.")
+    @Flag(help: "Print one JSON object per URL, whether its image is there or not.")
     var json = false
 
-    @OptionGroup(title: "Lists") var empty: EmptyListOptions
-    @OptionGroup(title: "Where") var options: CacheOptions
-    @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
+    @OptionGroup(title: "List") var empty: EmptyListOptions
+    @OptionGroup(title: "Cache") var options: CacheOptions
+    @OptionGroup(title: "Cache") var readOnly: ReadOnlyCacheOptions
 
     func run() throws {
         let disk = try options.open(readOnly)

@@ -13,15 +13,15 @@ struct CacheListCommand: ParsableCommand {
               prefetch-coord cache ls --cache ./cache
               prefetch-coord cache ls --json | jq -r 'select(.width > 4000) | .path'
 
-            Names are digests of keys; the key itself is there only where the cache keeps
-            it. What a batch's URLs became: prefetch-coord export --to jsonl.
+            File names are digests of keys; the key is printed only if the cache records
+            it. The images of a batch: prefetch-coord export --to jsonl.
             """)
 
-    @Flag(help: "One object of JSON a line.")
+    @Flag(help: "Print one JSON object per line.")
     var json = false
 
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var folder: CacheFolder
+    @OptionGroup(title: "Output") var secrets: SecretOptions
+    @OptionGroup(title: "Cache") var folder: CacheFolder
 
     func run() throws {
         let disk = try folder.open()
@@ -44,7 +44,7 @@ struct CacheListCommand: ParsableCommand {
 
 /// Which cache a command looks through.
 struct CacheFolder: ParsableArguments {
-    @Option(help: "The cache folder; PREFETCH_CACHE, or ./cache, by default.", completion: .directory)
+    @Option(help: .folder("Cache folder. (default: PREFETCH_CACHE, or ./cache)"), completion: .directory)
     var cache: String?
 
     /// The cache, only for reading.

@@ -7,30 +7,32 @@ internal import WebImage
 struct CachePutCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "put",
-        abstract: "Verify an image and store it as that of a URL.",
+        abstract: "Verify an image file and store it under a URL.",
         usage: "prefetch-coord cache put <url> <file> [<options>]",
         discussion: """
             Examples:
               prefetch-coord cache put https://example.org/a.jpg a.jpg --cache ./cache
-              curl -s https://example.org/a.jpg | prefetch-coord cache put https://example.org/a.jpg -
+              prefetch-coord cache put https://example.org/a.jpg - < a.jpg
 
-            What is no whole image is not stored, exit code 65. An image that the URL has
-            already is replaced. The path in the cache goes to standard output.
+            A file that is not a complete image is not stored (exit code 65); an image that
+            the URL already has is replaced. Prints the path in the cache.
             """)
 
-    @Argument(help: "The URL.")
+    @Argument(help: "URL of the image.")
     var url: String
 
     @Argument(help: "The image, or - for standard input.", completion: .file())
     var file: String
 
-    @Option(name: .customLong("validate"), help: "How far it is checked: none, header, structure, decode.")
+    @Option(
+        name: .customLong("validate"),
+        help: .value("level", "How far the image is checked: none, header, structure or decode."))
     var level = "decode"
 
-    @Option(help: "The largest image.")
+    @Option(help: .size("Largest image."))
     var maxSize = ByteSize(bytes: 64 << 20)
 
-    @OptionGroup(title: "Where") var options: CacheOptions
+    @OptionGroup(title: "Cache") var options: CacheOptions
     @OptionGroup(title: "Cache files") var storage: StorageOptions
 
     func validate() throws {

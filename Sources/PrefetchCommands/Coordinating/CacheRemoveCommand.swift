@@ -6,22 +6,22 @@ internal import WebImage
 struct CacheRemoveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm",
-        abstract: "Remove the images of URLs from the cache.",
+        abstract: "Remove the images of URLs.",
         usage: "prefetch-coord cache rm <url> ... [<options>]",
         discussion: """
             Examples:
               prefetch-coord cache rm https://example.org/a.jpg
               prefetch-coord cache rm - < urls.txt
 
-            Whoever has such a file open goes on reading it. Exit code 66 where a URL has
+            A process that has such a file open can still read it. Exit code 66 if a URL has
             no image; the others are removed all the same.
             """)
 
-    @Argument(help: "URLs, or - for one a line on standard input.")
+    @Argument(help: .url("URLs, or - to read one per line from standard input."))
     var urls: [String]
 
-    @OptionGroup(title: "Lists") var empty: EmptyListOptions
-    @OptionGroup(title: "Where") var options: CacheOptions
+    @OptionGroup(title: "List") var empty: EmptyListOptions
+    @OptionGroup(title: "Cache") var options: CacheOptions
 
     func run() throws {
         let disk = try options.openForWriting()

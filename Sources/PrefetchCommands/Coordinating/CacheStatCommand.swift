@@ -6,20 +6,21 @@ internal import WebImage
 struct CacheStatCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stat",
-        abstract: "Count the images of the cache by age, format and level.",
+        abstract: "Print number and size of images by age, format and level.",
         usage: "prefetch-coord cache stat [<options>]",
         discussion: """
             Examples:
               prefetch-coord cache stat --cache ./cache
               prefetch-coord cache stat --json | jq '.days[] | select(.day >= 7)'
 
-            An image's age is that of its bytes, in days of 24 hours.
+            The age of an image is that of its bytes, in days of 24 hours. Bytes on disk are
+            whole blocks.
             """)
 
-    @Flag(help: "One object of JSON.")
+    @Flag(help: "Print one JSON object.")
     var json = false
 
-    @OptionGroup(title: "Where") var folder: CacheFolder
+    @OptionGroup(title: "Cache") var folder: CacheFolder
 
     func run() throws {
         let now = Int(time(nil))

@@ -6,7 +6,7 @@ internal import WebImage
 struct CacheVerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Read every file of the cache and compare it with its record.",
+        abstract: "Read every image and compare it with its record.",
         usage: "prefetch-coord cache verify [--repair] [<options>]",
         discussion: """
             Examples:
@@ -14,25 +14,24 @@ struct CacheVerifyCommand: AsyncParsableCommand {
               prefetch-coord cache verify --decode --json
               prefetch-coord cache verify --repair
 
-            Exit code 1 where a file is damaged, or is none of the cache's. Nothing is
-            changed, unless --repair is given: then such files are moved into the folder
-            bad of the cache and are fetched again by the next run, and what has no record
-            is verified and gets one.
+            Exit code 1 if a file is damaged or does not belong to the cache. --repair moves
+            such files into the folder bad of the cache, so that the next run fetches them
+            again, and verifies images without a record; nothing else changes a file.
             """)
 
-    @Flag(help: "Decode every image again, too.")
+    @Flag(help: "Decode every image, too.")
     var decode = false
 
-    @Flag(help: "Move aside what is damaged; verify what has no record.")
+    @Flag(help: "Move damaged files aside; verify images without a record.")
     var repair = false
 
-    @Option(help: "Files that are read at the same time; the number of processors by default.")
+    @Option(help: .count("Files to read at once. (default: the number of processors)"))
     var jobs: Int?
 
-    @Flag(help: "One object of JSON.")
+    @Flag(help: "Print one JSON object.")
     var json = false
 
-    @OptionGroup(title: "Where") var options: CacheOptions
+    @OptionGroup(title: "Cache") var options: CacheOptions
 
     func validate() throws {
         guard (1...256).contains(jobs ?? 1) else { throw ValidationError("--jobs is 1 to 256, not \(jobs ?? 0)") }

@@ -7,24 +7,24 @@ internal import WebImage
 struct CancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cancel",
-        abstract: "End a batch now; its open URLs count as cancelled.",
+        abstract: "Cancel a batch; its open URLs count as cancelled.",
         usage: "prefetch-coord cancel [<batch>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord cancel urls-7f3a --cache ./cache
               prefetch-coord cancel --slot home --yes
 
-            What is in the cache stays. Other batches run on.
+            Images in the cache stay, and other batches continue.
             """)
 
-    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
     var batch: String?
 
-    @Option(help: "The running batch that has this slot.")
+    @Option(help: .name("Cancel the running batch that has this slot."))
     var slot: String?
 
     @OptionGroup var confirmation: Confirmation
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
         if batch != nil && slot != nil { throw ValidationError("give a batch or --slot, not both") }

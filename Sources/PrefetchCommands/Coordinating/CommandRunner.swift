@@ -23,10 +23,17 @@ public enum CommandRunner {
             Console.error("there is no command '\(unknown.words)'", hint: unknown.hint)
             exit(64)
         }
-        // Before anything is said.
+        if let page = helpPage(words, of: root) {
+            Console.print(Array((page.text + "\n").utf8))
+            exit(0)
+        }
+        // Before anything is printed.
         if words.contains("--show-secrets") { ShownURL.showSecrets() }
+        switch Verbosity(words) {
+        case .silent: Console.silence()
         // The workers of a run are quiet: one warning is enough.
-        if !words.contains(where: { ["-q", "--quiet"].contains($0) }) {
+        case .quiet: break
+        case .normal, .verbose:
             for line in EnvironmentNames.warnings(ProcessInfo.processInfo.environment) {
                 Console.note("warning: \(line)")
             }
@@ -52,8 +59,34 @@ public enum CommandRunner {
             exit(74)
         } catch {
             if error is ExitCode { exitWhereOutputFailed() }
-            root.exit(withError: error)
+            let code = root.exitCode(for: error)
+            // The version, a script for completions, the exit code of a command that has printed its own error.
+            if code == .success || error is ExitCode { root.exit(withError: error) }
+            let usage = UsageError(root.message(for: error), words, of: root, others: others)
+            Console.error(usage.message, hint: usage.hint)
+            exit(64)
         }
+    }
+
+    /// The commands with most options.
+    static var others: [CommandPath] {
+        ([RunCommand.self, SubmitCommand.self] as [any ParsableCommand.Type]).map {
+            CommandPath($0, named: "prefetch-coord \($0._commandName)")
+        }
+            + [CommandPath([], of: WorkerCommand.self)]
+    }
+
+    /// The page that `-h`, `--help` or `help COMMAND` asks for; nil if none does.
+    private static func helpPage(_ words: [String], of root: any AsyncParsableCommand.Type) -> HelpPage? {
+        // Help is what a command with subcommands and none named has to say.
+        let path = CommandPath(words, of: root)
+        let isIncomplete =
+            !path.command.configuration.subcommands.isEmpty && path.command.configuration.defaultSubcommand == nil
+            && words.count == path.words.count - 1 && path.words.last != "prefetch-worker"
+        let options = words.prefix { $0 != "--" }
+        if options.first == "help" { return HelpPage(CommandPath(Array(options.dropFirst()), of: root), .full) }
+        if options.contains("--help") { return HelpPage(path, .full) }
+        return options.contains("-h") || isIncomplete ? HelpPage(path, .short) : nil
     }
 
     /// A result that could not be written is none, whatever it says.

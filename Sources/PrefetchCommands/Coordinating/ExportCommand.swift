@@ -6,7 +6,7 @@ public import WebImage
 struct ExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Write a manifest of a batch, or put its images into a folder.",
+        abstract: "Write a manifest of a batch, or its images under readable names.",
         usage: "prefetch-coord export [<batch>] --to <form> [<folder>] [<options>]",
         discussion: """
             Examples:
@@ -16,51 +16,62 @@ struct ExportCommand: AsyncParsableCommand {
               prefetch-coord export --to webdataset ./shards --per-shard 1000
               prefetch-coord export --to jsonl --merge img-02.jsonl -o all.jsonl
 
-            jsonl: an object a line, in the order of the list, with line, url, outcome,
-            path, bytes, sha256, format, width and height; null where there is none.
-            csv, tsv: the same as a table, behind a line of names; columns that the list had
-            (--keep-columns) stand behind ours.
-            failed: the URLs that were skipped, a list to run again.
-            lock: URL, SHA-256, bytes and pixels of each image; run --locked checks them.
-            files: hard links 000001.jpg, 000002.png … by line number and verified format;
-            copies where links cannot be. Nothing that is there is overwritten.
-            tree: the same, named as the URLs are: https/example.org/a/b.jpg.
-            sdwebimage: copies with today's date as SDWebImage's cache has them, and the
-            line of code that makes an app read them; --layout v3, v4 or v5.
-            webdataset: archives 000000.tar … of images and their JSON; the same images
-            make the same archives, byte for byte.
-            Of a batch that was retried, each line has its newest result. Where machines have
-            caches of their own, a line without an image here has the host that has it, and
-            --merge takes its path from that machine's manifest.
+            jsonl: one JSON object per line of the list, in its order: line, url, outcome,
+            path, bytes, sha256, format, width, height; null if there is none.
+
+            csv, tsv: the same as a table with a header; columns of --keep-columns follow.
+
+            failed: the skipped URLs, a list to run again.
+
+            lock: URL, SHA-256, bytes and dimensions of each image, for run --locked.
+
+            files: 000001.jpg, 000002.png and so on by line number: hard links, or copies
+            on another file system. Existing files are never overwritten.
+
+            tree: the same, named after the URLs: https/example.org/a/b.jpg.
+
+            sdwebimage: copies laid out as SDWebImage's cache, and the code that makes an
+            app read them.
+
+            webdataset: tar archives of images and JSON; the same images give the same
+            bytes.
+
+            After a retry each line has its newest result. If machines have caches of their
+            own, a line without an image here names the host that has it, and --merge takes
+            its path from that machine's manifest.
             """)
 
-    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
     var batch: String?
 
-    @Option(parsing: .upToNextOption, help: "What, and for images a folder.", completion: .file())
+    @Option(
+        parsing: .upToNextOption,
+        help: .value("form", "jsonl, csv, tsv, failed or lock; files, tree, sdwebimage or webdataset and a folder."),
+        completion: .file())
     var to: [String]
 
-    @Option(name: .shortAndLong, help: "The file of a text; standard output by default.", completion: .file())
+    @Option(
+        name: .shortAndLong, help: .file("File to write a text to. (default: standard output)"), completion: .file())
     var output: String?
 
-    @Option(help: "Whose names sdwebimage has: v3, v4, v5. (default: v5)")
+    @Option(help: .value("version", "SDWebImage version of the layout: v3, v4 or v5. (default: v5)"))
     var layout: SDWebImageFileName.Layout?
 
-    @Option(help: "Images in an archive of webdataset. (default: 10000)")
+    @Option(help: .count("Images per webdataset archive. (default: 10000)"))
     var perShard: Int?
 
     @Option(
         help: ArgumentHelp(
-            "A manifest (jsonl) that another machine wrote of the batch: its images stand in the lines that have none here. May be repeated.",
+            "Manifest (jsonl) of the same batch from another machine; fills in the lines without an image here. Repeatable.",
             valueName: "file"), completion: .file())
     var merge: [String] = []
 
-    @Option(help: "The list the batch was submitted from, where it is elsewhere now.", completion: .file())
+    @Option(help: .file("The list of the batch, if it has been moved."), completion: .file())
     var list: String?
 
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
-    @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
+    @OptionGroup(title: "Output") var secrets: SecretOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var readOnly: ReadOnlyCacheOptions
 
     func validate() throws { _ = try words() }
 

@@ -6,27 +6,27 @@ internal import WebImage
 struct FailuresCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "failures",
-        abstract: "List the URLs of a batch that ended without an image, and why.",
+        abstract: "List the URLs that ended without an image, and why.",
         usage: "prefetch-coord failures [<batch>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord failures --cache ./cache
               prefetch-coord failures urls-7f3a --json | jq -r .url > again.txt
 
-            Of a batch that was retried: what is skipped still.
+            After a retry it lists what is still skipped.
             """)
 
-    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
     var batch: String?
 
-    @Flag(help: "One object of JSON a line.")
+    @Flag(help: "Print one JSON object per line.")
     var json = false
 
-    @Option(help: "The list the batch was submitted from, where it is elsewhere now.", completion: .file())
+    @Option(help: .file("The list of the batch, if it has been moved."), completion: .file())
     var list: String?
 
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Output") var secrets: SecretOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func run() async throws {
         let list = try GivenList.repeatable(list)

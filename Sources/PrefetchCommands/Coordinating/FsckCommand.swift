@@ -8,7 +8,7 @@ internal import WebImage
 struct FsckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fsck",
-        abstract: "Check that a batch's counts, jobs and files agree, and mend them.",
+        abstract: "Check and repair the counts, jobs and files of batches.",
         usage: "prefetch-coord fsck [<batch>] [--repair] [<options>]",
         discussion: """
             Examples:
@@ -17,42 +17,41 @@ struct FsckCommand: AsyncParsableCommand {
               prefetch-coord fsck urls-7f3a --history ./history
               prefetch-coord fsck urls-7f3a --repair --list ./moved/urls.txt
 
-            Changes nothing without --repair. Exit code 1 where something does not agree,
-            and the command that mends it. With --cache it also looks whether every image
-            that this cache should have is there, and counts those that are in the caches of
-            other machines; with --history whether what the workers did explains every
-            outcome: ok, recovered, lost, duplicated or unexpected.
+            Without --repair it changes nothing: it prints each disagreement and the command
+            that repairs it; exit code 1 if there is one. With --cache it also checks that
+            every image this cache should have is there; with --history that the recorded
+            events of the workers explain every outcome.
 
-            --repair mends first, and workers may go on meanwhile: open URLs that are in no
-            job are pushed again, counts become what the outcomes say, what is no job leaves
-            the lists. Exit code 1 then means that something is left. A batch that Redis
-            knows no more is made again by submit; images that are in the cache end as hit.
+            --repair pushes open URLs that are in no job again, corrects the counts and
+            removes entries that are not jobs; workers may continue meanwhile. Exit code 1
+            then means that something is left. If Redis lost the whole batch, submit makes
+            it again, and images in the cache end as hit.
             """)
 
-    @Argument(help: "A batch, or the beginning of its name; all by default.")
+    @Argument(help: "Batch, or the beginning of its name. (default: all)")
     var batch: String?
 
-    @Flag(help: "Mend what of it Redis has lost, and say what was done.")
+    @Flag(help: "Repair what Redis has lost.")
     var repair = false
 
-    @Option(help: "The list of the batch, where it is elsewhere now.", completion: .file())
+    @Option(help: .file("The list of the batch, if it has been moved."), completion: .file())
     var list: String?
 
-    @Option(help: "The folder in which the workers kept what they did (prefetch-worker --history).")
+    @Option(help: .folder("Folder with the recorded events of the workers (prefetch-worker --history)."))
     var history: String?
 
-    @Option(help: "With --history: a file of lines 'number of the line, TAB, outcome or outcome|outcome'.")
+    @Option(help: .file("With --history: expected outcomes, one 'LINE<TAB>OUTCOME[|OUTCOME]' per line."))
     var expect: String?
 
-    @Flag(help: "Show every finding. (default: the first \(FsckFindings.mostShown))")
+    @Flag(help: "Print every finding. (default: the first \(FsckFindings.mostShown))")
     var all = false
 
-    @Flag(help: "One object of JSON.")
+    @Flag(help: "Print one JSON object.")
     var json = false
 
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
-    @OptionGroup(title: "Where") var readOnly: ReadOnlyCacheOptions
+    @OptionGroup(title: "Output") var secrets: SecretOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var readOnly: ReadOnlyCacheOptions
 
     func validate() throws {
         guard history != nil || expect == nil else { throw ValidationError("--expect goes with --history") }

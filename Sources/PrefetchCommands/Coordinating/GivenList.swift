@@ -15,7 +15,7 @@ struct GivenList: Sendable {
     /// - Throws: `notFound`, `unreadableList`, also where it has no URL and may not be empty; `inputOutput`, `cacheUnavailable` where it
     ///   cannot be copied. No copy is left then.
     init(
-        _ path: String, cache: String?, format: ListFormat, table: TableOptions, empty: EmptyListOptions,
+        _ path: String, cache: String?, table: TableOptions, empty: EmptyListOptions,
         isLocked: Bool = false
     ) throws(PrefetchError) {
         let isStream = ListFile.isStream(path)
@@ -23,8 +23,11 @@ struct GivenList: Sendable {
         let file = isStream ? try Self.copy(path, cache: cache) : path
         do throws(PrefetchError) {
             let (laidOut, unused) = try Self.layOut(
-                file, name: name, stem: ListFile.stem(of: path), isSpooled: isStream, cache: cache, format, table)
-            list = if let laidOut { laidOut } else { try URLList(path: file, format: format, origin: (name, nil)) }
+                file, name: name, stem: ListFile.stem(of: path), isSpooled: isStream, cache: cache, table)
+            list =
+                if let laidOut { laidOut } else {
+                    try URLList(path: file, format: table.inputFormat, origin: (name, nil))
+                }
             try empty.check(list.total, of: name)
             try list.check(isLocked: isLocked)
             try table.judge(list.unknownMembers, columns: unused, of: name)
@@ -42,9 +45,9 @@ struct GivenList: Sendable {
     }
 
     /// Whether a list needs a folder in which it is kept as this command reads it.
-    static func isKept(_ path: String, _ format: ListFormat, _ table: TableOptions) throws(PrefetchError) -> Bool {
+    static func isKept(_ path: String, _ table: TableOptions) throws(PrefetchError) -> Bool {
         if ListFile.isStream(path) { return true }
-        return try ListImport(path: path, options: table.options(format)) != nil
+        return try ListImport(path: path, options: table.options) != nil
     }
 
     /// Copies what can be read only once; says on a terminal that it waits for a FIFO.
@@ -74,11 +77,10 @@ struct GivenList: Sendable {
     /// The list that a packed list, a table or a sitemap becomes, and which columns of a table nothing uses; nil where it is a list as it
     /// is.
     private static func layOut(
-        _ path: String, name: String, stem: String, isSpooled: Bool, cache: String?, _ format: ListFormat,
-        _ table: TableOptions
+        _ path: String, name: String, stem: String, isSpooled: Bool, cache: String?, _ table: TableOptions
     ) throws(PrefetchError) -> (URLList?, unused: [String]) {
         guard
-            let found = try ListImport(path: path, name: name, isSpooled: isSpooled, options: table.options(format))
+            let found = try ListImport(path: path, name: name, isSpooled: isSpooled, options: table.options)
         else { return (nil, []) }
         let header = try found.header()
         if let column = header.guessedURL {
@@ -87,6 +89,7 @@ struct GivenList: Sendable {
                     + "--url-column names another")
         }
         let list = try found.write(into: folder(cache), stem: stem)
+        let format = table.inputFormat
         let isNamed = format == .jsonl || format == .plain
         return (try URLList(path: list, format: isNamed ? format : .auto, origin: (name, found)), header.unused)
     }

@@ -11,7 +11,7 @@ struct ImportCommand: AsyncParsableCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Take images over into the cache from a folder or an SDWebImage cache.",
+        abstract: "Import images from a folder or an SDWebImage cache.",
         usage: "prefetch-coord import <path> --from FORM [<options>]",
         discussion: """
             Examples:
@@ -20,39 +20,41 @@ struct ImportCommand: AsyncParsableCommand {
               prefetch-coord import manifest.jsonl --from jsonl
               prefetch-coord import ./site --from folder --base-url https://example.org/
 
-            Each image is verified before it is stored; what the cache has stays, and the
-            source is only read. The names of an SDWebImage cache are digests, so it wants
-            the list of URLs; files are named by its line numbers, as export --to files
-            does. A list that is a prefetch.lock is checked too. Exit code 1 where a file
-            is no whole image or has other bytes; each is named.
+            Each image is verified before it is stored; images in the cache and the source
+            stay unchanged. The file names of an SDWebImage cache are digests, so it needs
+            the list of URLs; files are named by line number, as export --to files names
+            them. With a prefetch.lock as list, digests are compared. Exit code 1 if a file
+            is not a complete image or differs; each is printed.
             """)
 
-    @Argument(help: "The folder, or the manifest.", completion: .file())
+    @Argument(help: "Folder, or manifest.", completion: .file())
     var path: String
 
-    @Option(help: "sdwebimage, files, jsonl or folder.")
+    @Option(help: .value("form", "sdwebimage, files, jsonl or folder."))
     var from: Form
 
-    @Option(help: "The URLs, one a line.", completion: .file())
+    @Option(help: .file("The URLs, one per line."), completion: .file())
     var list: String?
 
-    @Option(help: "What the URLs of a folder begin with.")
+    @Option(help: .url("Common beginning of the URLs of a folder."))
     var baseURL: String?
 
-    @Option(help: "Whose names sdwebimage has: v3, v4, v5; any by default.")
+    @Option(help: .value("version", "SDWebImage version of the names: v3, v4 or v5. (default: any)"))
     var layout: SDWebImageFileName.Layout?
 
-    @Option(name: .customLong("validate"), help: "How far each image is checked: none, header, structure, decode.")
+    @Option(
+        name: .customLong("validate"),
+        help: .value("level", "How far each image is checked: none, header, structure or decode."))
     var level = "decode"
 
-    @Option(help: "The largest image.")
+    @Option(help: .size("Largest image."))
     var maxSize = ByteSize(bytes: 64 << 20)
 
-    @Flag(help: "One object of JSON.")
+    @Flag(help: "Print one JSON object.")
     var json = false
 
-    @OptionGroup(title: "Lists") var empty: EmptyListOptions
-    @OptionGroup(title: "Where") var options: CacheOptions
+    @OptionGroup(title: "List") var empty: EmptyListOptions
+    @OptionGroup(title: "Cache") var options: CacheOptions
     @OptionGroup(title: "Cache files") var storage: StorageOptions
 
     func validate() throws {

@@ -80,8 +80,8 @@ struct OpenBatchOutput: Sendable {
 
     private var stopped: PrefetchError {
         let command =
-            list.map { "append \(TerminalText.escaped(id)) \(Shell.quoted(Shell.path($0)))" }
-            ?? "seal \(TerminalText.escaped(id))"
+            list.map { "submit --append \(TerminalText.escaped(id)) \(Shell.quoted(Shell.path($0)))" }
+            ?? "submit --seal \(TerminalText.escaped(id))"
         return PrefetchError(
             .stopped, "stopped before the whole list was queued; what is queued runs on",
             hint: "go on with: \(Shell.program) \(command)\(location)")

@@ -15,12 +15,12 @@ struct PauseCommand: AsyncParsableCommand {
               prefetch-coord pause --all --redis redis://host:6379/0
               prefetch-coord pause --worker host:4711
 
-            Within two seconds no new request starts. What is in flight ends and counts,
-            and what was taken and not begun goes back. It lasts until 'resume'.
+            No new request starts after two seconds. Transfers in flight finish and count;
+            jobs that were taken and not started go back. A pause lasts until resume.
             """)
 
     @OptionGroup var target: PauseArguments
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func run() async throws {
         try await Session.with(location) { session in
@@ -44,20 +44,19 @@ struct PauseCommand: AsyncParsableCommand {
 struct ResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
-        abstract: "Go on with what was paused.",
+        abstract: "Resume a batch, the whole queue or one worker.",
         usage: "prefetch-coord resume [<batch>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord resume urls-7f3a --cache ./cache
               prefetch-coord resume --all
 
-            Each pause ends by itself: --all ends that of the queue, and a batch or a
-            worker that was paused beside it stays so. A list that was not queued to its
-            end is gone on with by 'submit --resume'.
+            Pauses are independent: --all resumes the queue, and a batch or a worker that
+            was paused as well stays paused. submit --resume continues to queue a list.
             """)
 
     @OptionGroup var target: PauseArguments
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func run() async throws {
         try await Session.with(location) { session in
@@ -78,13 +77,13 @@ struct ResumeCommand: AsyncParsableCommand {
 
 /// What `pause` and `resume` are about: one batch, the queue or one worker.
 struct PauseArguments: ParsableArguments {
-    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
     var batch: String?
 
-    @Flag(help: "The whole queue: no worker takes anything of any batch.")
+    @Flag(help: "The whole queue.")
     var all = false
 
-    @Option(help: "One worker, by its name or the beginning of it.")
+    @Option(help: .name("One worker, by its name or the beginning of it."))
     var worker: String?
 
     func validate() throws {

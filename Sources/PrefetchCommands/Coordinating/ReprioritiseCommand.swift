@@ -7,28 +7,28 @@ internal import WebImage
 struct ReprioritiseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reprioritise",
-        abstract: "Change the priority of a running batch, or which of its jobs start first.",
+        abstract: "Change the priority or the order of a running batch.",
         usage: "prefetch-coord reprioritise <batch> [<priority>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord reprioritise urls-7f3a high --cache ./cache
               prefetch-coord reprioritise urls-7f3a --order lifo
 
-            Of 16 turns high has 11, normal 4 and low 1; where one has nothing to do, the
-            others have its turns. What workers have taken already is not called back.
+            Of 16 turns, high gets 11, normal 4 and low 1; unused turns go to the others.
+            Jobs that workers have taken already are not recalled.
             """,
         aliases: ["reprioritize"])
 
-    @Argument(help: "A batch, or the beginning of its name.")
+    @Argument(help: "Batch, or the beginning of its name.")
     var batch: String
 
     @Argument(help: "high, normal or low.")
     var priority: PrefetchPriority?
 
-    @Option(help: "Which jobs start first: fifo or lifo.")
+    @Option(help: .value("order", "Which jobs start first: fifo or lifo."))
     var order: PrefetchOrder?
 
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
         guard priority != nil || order != nil else { throw ValidationError("give high, normal or low, or --order") }

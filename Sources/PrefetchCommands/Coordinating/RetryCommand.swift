@@ -8,60 +8,64 @@ internal import WebImage
 struct RetryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry",
-        abstract: "Fetch again what a batch skipped.",
+        abstract: "Fetch the skipped URLs of a batch again.",
         usage: "prefetch-coord retry [<batch>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord retry --cache ./cache
               prefetch-coord retry urls-7f3a --redis redis://host:6379/0 --wait
 
-            Makes the next batch of the skipped lines, under their line numbers, and asks
-            the network for listed URLs too. status, failures and export then show each
-            line's newest result. With the private Redis of a cache it runs workers as run
-            does; with --redis it acts like submit, and workers elsewhere fetch.
+            Makes a batch of the skipped lines with the options of the first one; options
+            given here replace them. Line numbers stay the same, the blacklist is ignored,
+            and status, failures and export then show the newest result of each line. With
+            the private Redis of a cache it starts workers as run does; with --redis it
+            queues the batch as submit does.
             """)
 
-    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
     var batch: String?
 
-    @Flag(help: "With --redis: stay to the end: summary and exit code as run.")
+    @Flag(help: "With --redis: wait for the end of the batch; summary and exit code as run.")
     var wait = false
 
-    @Option(name: [.customShort("n"), .long], help: "Worker processes; by default one a core, at most 4.")
+    @Option(
+        name: [.customShort("n"), .long], help: .count("Worker processes, 1 to 256. (default: one per core, at most 4)")
+    )
     var workers: Int?
 
-    @Option(help: "Skipped URLs that still mean success: N or N%.")
+    @Option(help: .share("Failed URLs that still mean success (exit code 0)."))
     var failOver: AllowedSkips?
 
-    @Option(help: "Write what became of each line into a file, as export --to jsonl.", completion: .file())
+    @Option(help: .file("Write the result of each line to this file, as export --to jsonl."), completion: .file())
     var manifest: String?
 
-    @Option(help: "Put the images into a folder, as export --to files.", completion: .directory)
+    @Option(
+        help: .folder("Write the images under readable names into this folder, as export --to files."),
+        completion: .directory)
     var out: String?
 
-    @Option(help: "The list the batch was submitted from, where it is elsewhere now.", completion: .file())
+    @Option(help: .file("The list of the batch, if it has been moved."), completion: .file())
     var list: String?
 
-    @Flag(help: "Print the result as one line of JSON.")
+    @Flag(help: "Print the result as one JSON object.")
     var json = false
 
-    @Flag(name: [.customShort("q"), .long], help: "No progress lines.")
-    var quiet = false
+    @OptionGroup var verbosity: VerbosityArguments
 
-    @OptionGroup(title: "Progress") var progress: ProgressArguments
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
-    @OptionGroup(title: "Request options") var requests: RequestArguments
-    @OptionGroup(title: "Fetch options") var fetch: FetchOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Requests") var requests: RequestArguments
+    @OptionGroup var fetch: FetchOptions
+    @OptionGroup(title: "Output") var progress: ProgressArguments
+    @OptionGroup(title: "Output") var secrets: SecretOptions
 
     func validate() throws {
-        try progress.check(isQuiet: quiet)
+        try progress.check(verbosity.level)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
         _ = try RunCommand.outputs(manifest: manifest, out: out)
     }
 
     func run() async throws {
-        if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
+        if progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
         let place = try location.place()
         let list = try GivenList.repeatable(list)
         switch place {
@@ -90,7 +94,8 @@ struct RetryCommand: AsyncParsableCommand {
                 cache: folder, admission: admission, queue: location.queue,
                 workers: workers ?? RunCommand.defaultWorkers,
                 failOver: failOver, json: json,
-                progress: progress.mode(isQuiet: quiet), isColoured: progress.isColoured, fetch: fetch,
+                progress: progress.mode(verbosity.level), isColoured: progress.isColoured,
+                verbosity: verbosity.level, fetch: fetch,
                 outputs: outputs, showsSecrets: secrets.showSecrets)
             try await BatchRun(
                 settings: settings, source: .skipped(of: batch, list: list, requests: requests.settings)
@@ -127,7 +132,7 @@ struct RetryCommand: AsyncParsableCommand {
             return
         case .batch(let batch): opened = batch
         }
-        if !json && !(wait && quiet) { Console.print(opened.id) }
+        if !json && !(wait && verbosity.level <= .quiet) { Console.print(opened.id) }
         let hint = try await session.queue.workers.names().isEmpty ? "; no worker is there yet" : ""
         let end = try await session.untilStopped(stop) {
             try await opened.feed { wait in
@@ -151,7 +156,7 @@ struct RetryCommand: AsyncParsableCommand {
 
     private func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
         let follower = BatchFollower(
-            queue: session.queue, id: id, mode: progress.mode(isQuiet: quiet),
+            queue: session.queue, id: id, mode: progress.mode(verbosity.level),
             allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" },
             isColoured: progress.isColoured)
         guard

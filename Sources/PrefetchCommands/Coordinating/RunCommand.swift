@@ -10,71 +10,76 @@ internal import WebImage
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
-        abstract: "Fetch a list of image URLs into a verified cache, with its own Redis and workers.",
+        abstract: "Download a list of image URLs with a private Redis and workers.",
         usage: "prefetch-coord run <file> [<options>]",
         discussion: """
             Examples:
               prefetch-coord run urls.txt
               prefetch-coord run urls.txt --cache ./images -n 2 --allow-net 10.0.0.0/8
 
-            The same command again continues where it stopped; of a list that is done it
-            fetches what is missing. Exit code: 0 every image is there, 3 some were
+            Run the same command again to continue after a stop, or to fetch what a
+            finished run has missed. Exit code: 0 every image is there, 3 some URLs were
             skipped, 4 cancelled, 75 stopped before the end.
             """)
 
     @Argument(
-        help: "The list: URLs, JSON objects, CSV, TSV, a sitemap; gzip too; - is standard input.", completion: .file())
+        help: "The list: URLs, JSON objects, CSV, TSV or a sitemap, also gzipped; - is standard input.",
+        completion: .file())
     var file: String
 
-    @Option(help: "The folder of the images.")
+    @Option(help: .folder("Cache folder."))
     var cache = "./cache"
 
     @Flag(help: TrustOption.help)
     var trustCache = false
 
-    @Option(name: [.customShort("n"), .long], help: "Worker processes; by default one a core, at most 4.")
+    @Option(
+        name: [.customShort("n"), .long], help: .count("Worker processes, 1 to 256. (default: one per core, at most 4)")
+    )
     var workers: Int?
 
-    @Option(help: "Skipped URLs that still mean success: N or N%.")
+    @Option(help: .share("Failed URLs that still mean success (exit code 0)."))
     var failOver: AllowedSkips?
 
-    @Option(help: "Write what became of each line into a file, as export --to jsonl.", completion: .file())
+    @Option(help: .file("Write the result of each line to this file, as export --to jsonl."), completion: .file())
     var manifest: String?
 
-    @Option(help: "Put the images into a folder, as export --to files.", completion: .directory)
+    @Option(
+        help: .folder("Write the images under readable names into this folder, as export --to files."),
+        completion: .directory)
     var out: String?
 
-    @Option(help: "A folder for what each worker did, event by event, for fsck --history.", completion: .directory)
+    @Option(
+        help: .folder("Record every event of the workers in this folder, for fsck --history."), completion: .directory)
     var history: String?
 
-    @Flag(help: "Print the result as one line of JSON.")
+    @Flag(help: "Print the result as one JSON object.")
     var json = false
 
-    @Flag(name: [.customShort("q"), .long], help: "No progress lines.")
-    var quiet = false
+    @OptionGroup var verbosity: VerbosityArguments
 
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Progress") var progress: ProgressArguments
-    @OptionGroup(title: "Lists") var empty: EmptyListOptions
-    @OptionGroup(title: "Lists that are tables") var table: TableOptions
-    @OptionGroup(title: "Batch options") var batch: BatchArguments
-    @OptionGroup(title: "Fetch options") var fetch: FetchOptions
+    @OptionGroup(title: "List") var table: TableOptions
+    @OptionGroup(title: "List") var empty: EmptyListOptions
+    @OptionGroup var batch: BatchArguments
+    @OptionGroup var fetch: FetchOptions
+    @OptionGroup(title: "Output") var progress: ProgressArguments
+    @OptionGroup(title: "Output") var secrets: SecretOptions
 
     func validate() throws {
-        try progress.check(isQuiet: quiet)
+        try progress.check(verbosity.level)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
         guard !cache.isEmpty else { throw ValidationError("--cache wants a folder") }
         _ = try Self.outputs(manifest: manifest, out: out)
     }
 
     func run() async throws {
-        if progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
+        if progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
         // Its workers have the same limit.
         let budget = try DescriptorBudget.raised()
         let fetch = try fetch.settings()
-        if !quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
+        if verbosity.level > .quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
         // A list that cannot be used leaves no cache folder behind; a pipe and what is no list of lines need one, to be kept in.
-        let isKept = try GivenList.isKept(file, batch.inputFormat, table)
+        let isKept = try GivenList.isKept(file, table)
         var list = isKept ? nil : try givenList()
         for target in try Self.outputs(manifest: manifest, out: out) { try target.check() }
         let disk = try CacheOpening.forWriting(cache, fetch.prepareCache())
@@ -82,7 +87,7 @@ struct RunCommand: AsyncParsableCommand {
         if list == nil { list = try givenList() }
         guard let list else { return }
         BatchSubmission.warn(of: list, batch)
-        if !quiet, let note = try await ContactNote.line(for: list, batch.requests.settings, fetch) {
+        if verbosity.level > .quiet, let note = try await ContactNote.line(for: list, batch.requests.settings, fetch) {
             Console.note(note)
         }
         try await BatchRun(
@@ -92,7 +97,7 @@ struct RunCommand: AsyncParsableCommand {
 
     private func givenList() throws(PrefetchError) -> URLList {
         try GivenList(
-            file, cache: cache, format: batch.inputFormat, table: table, empty: empty, isLocked: batch.locked
+            file, cache: cache, table: table, empty: empty, isLocked: batch.checks.locked
         ).list
     }
 
@@ -103,7 +108,7 @@ struct RunCommand: AsyncParsableCommand {
             cache: Shell.path(cache),
             admission: CacheAdmission(trust: trust, state: .ofUser, notice: { Console.note("warning: \($0)") }),
             workers: workers, failOver: failOver, json: json,
-            progress: progress.mode(isQuiet: quiet), isColoured: progress.isColoured,
+            progress: progress.mode(verbosity.level), isColoured: progress.isColoured, verbosity: verbosity.level,
             fetch: fetch, outputs: (try? Self.outputs(manifest: manifest, out: out)) ?? [],
             showsSecrets: secrets.showSecrets, history: history.map(Shell.path))
     }

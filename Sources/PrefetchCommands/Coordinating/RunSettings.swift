@@ -12,8 +12,10 @@ struct RunSettings: Sendable {
     var workers: Int
     var failOver: AllowedSkips?
     var json: Bool
-    /// How progress is told, never `auto`; and whether it is coloured.
-    var progress: ProgressMode, isColoured: Bool
+    /// Never `auto`.
+    var progress: ProgressMode
+    var isColoured: Bool
+    var verbosity: Verbosity
     var fetch: FetchSettings
     /// What is written at the end.
     var outputs: [BatchOutput.Target] = []

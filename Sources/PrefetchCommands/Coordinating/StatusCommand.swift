@@ -8,7 +8,7 @@ internal import WebImage
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Show one batch, or all of them and the workers.",
+        abstract: "Print the state of one batch, or of all batches and workers.",
         usage: "prefetch-coord status [<batch>] [<options>]",
         discussion: """
             Examples:
@@ -16,17 +16,17 @@ struct StatusCommand: AsyncParsableCommand {
               prefetch-coord status urls-7f3a --json
             """)
 
-    @Argument(help: "A batch, or the beginning of its name; all by default.")
+    @Argument(help: "Batch, or the beginning of its name. (default: all)")
     var batch: String?
 
-    @Flag(help: "One object of JSON.")
+    @Flag(help: "Print one JSON object.")
     var json = false
 
-    @Option(help: "Colours: auto, always, never.")
+    @Option(help: .value("when", "Colours: auto, always or never."))
     var color = ColourChoice.auto
 
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Output") var secrets: SecretOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func run() async throws {
         try await Session.with(location, looks: true) { session in
@@ -72,7 +72,7 @@ struct StatusCommand: AsyncParsableCommand {
         _ status: BatchStatus, _ counts: [String: PrefetchCounts], _ queue: PrefetchQueue
     ) async throws {
         Console.print(BatchText.line(status, isColoured: isColoured))
-        for line in BatchText.outcomes(status.counts) { Console.print(line) }
+        Console.print(BatchText.images(status.counts))
         let lists = status.hasLists ? try await queue.lists.segments(of: status.id) : []
         for list in lists.suffix(20) {
             Console.print(
@@ -94,22 +94,23 @@ struct StatusCommand: AsyncParsableCommand {
         if status.isHeld {
             let what = status.isPaused ? TerminalText.escaped(status.id) : "--all"
             Console.print(
-                "  \(BatchText.pause(status) ?? ""); go on with: prefetch-coord resume \(what)\(location.words)")
+                "  \(BatchText.pause(status) ?? ""); resume it with: prefetch-coord resume \(what)\(location.words)")
         }
         if status.waitsForMemory {
-            Console.print("  its list is being queued, and Redis is full: it goes on when workers have made room")
+            Console.print("  queueing waits: Redis is full; it continues as workers free memory")
         }
         if status.waitsForItsList {
             let next = lists.first { $0.base <= status.pushed && status.pushed < $0.end }
             let command =
                 if let next {
-                    "append \(TerminalText.escaped(status.id)) \(Shell.quoted(next.path))"
+                    "submit --append \(TerminalText.escaped(status.id)) \(Shell.quoted(next.path))"
                 } else {
                     status.retryOf == nil
                         ? "submit --resume \(Shell.quoted(status.listPath))"
                         : "retry \(TerminalText.escaped(status.id))"
                 }
-            Console.print("  waiting for its list; go on with: prefetch-coord \(command)\(location.words)")
+            Console.print(
+                "  its list is not queued to its end; continue with: prefetch-coord \(command)\(location.words)")
         }
         for (host, message) in try await queue.reports.refusals(of: status.id).prefix(20) {
             Console.print(
@@ -128,7 +129,7 @@ struct StatusCommand: AsyncParsableCommand {
         for (name, worker) in workers.sorted(by: { $0.key < $1.key }) {
             let report = worker.report
             var line = "worker \(TerminalText.escaped(name))  \(WorkerText.flight(report))"
-            line += "  finished \(report.finished) skipped \(report.skipped)"
+            line += "  finished \(Wording.count(report.finished)) skipped \(Wording.count(report.skipped))"
             if report.isPaused { line += "  paused" }
             let trouble = TerminalText.escaped(report.trouble)
             if let held = report.held {
@@ -137,7 +138,7 @@ struct StatusCommand: AsyncParsableCommand {
             } else if !trouble.isEmpty {
                 line += "  paused: \(trouble)"
             }
-            if !report.complaint.isEmpty { line += "  says: \(TerminalText.escaped(report.complaint))" }
+            if !report.complaint.isEmpty { line += "  warning: \(TerminalText.escaped(report.complaint))" }
             Console.print(line)
         }
     }

@@ -9,70 +9,109 @@ internal import WebImage
 struct SubmitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "submit",
-        abstract: "Put a list of image URLs into a queue; workers fetch it.",
+        abstract: "Queue a list of image URLs for workers.",
         usage: """
             prefetch-coord submit <file> [<options>]
             prefetch-coord submit --open [<file>] [<options>]
+            prefetch-coord submit --append <batch> <file> [<options>]
+            prefetch-coord submit --seal <batch> [<options>]
             """,
         discussion: """
             Examples:
               prefetch-coord submit urls.txt --redis redis://host:6379/0
               zcat urls.gz | prefetch-coord submit - --redis unix:///run/redis.sock --wait
               prefetch-coord submit --open monday.txt --name week
+              prefetch-coord submit --append week tuesday.txt
+              prefetch-coord submit --seal week
 
-            The id of the batch goes to standard output. It returns when the whole list is
-            in Redis; a list longer than the window is fed as workers take it. An open
-            batch takes more lists (append) until it is closed (seal).
+            Prints the id of the batch and returns when the whole list is in Redis; a list
+            longer than --window is queued as workers take it. An open batch takes more
+            lists until it is sealed; line numbers run on through them.
             """)
 
     @Argument(
-        help: "The list: URLs, JSON objects, CSV, TSV, a sitemap; gzip too; - is standard input.", completion: .file())
+        help: .file("The list: URLs, JSON objects, CSV, TSV or a sitemap, also gzipped; - is standard input."),
+        completion: .file())
     var file: String?
 
-    @Flag(help: "More lists may be added: append; seal says that it has them all.")
-    var open = false
-
-    @Flag(help: "Stay to the end of the batch: summary and exit code as run.")
+    @Flag(help: "Wait for the end of the batch; summary and exit code as run.")
     var wait = false
 
-    @Flag(help: "Go on with the batch of this list that was not queued to its end.")
-    var resume = false
-
-    @Option(help: "A place only one running batch has: the one that has it is cancelled.")
-    var slot: String?
-
-    @Option(help: "With --wait: skipped URLs that still mean success: N or N%.")
+    @Option(help: .share("With --wait: failed URLs that still mean success."))
     var failOver: AllowedSkips?
 
-    @Flag(help: "With --wait: print the result as one line of JSON. Otherwise the batch as one.")
+    @Flag(help: "Continue to queue a list that was not queued to its end.")
+    var resume = false
+
+    @Option(help: .name("Name that one running batch can have; the batch that has it is cancelled."))
+    var slot: String?
+
+    @Flag(help: "Make a batch that takes more lists.")
+    var open = false
+
+    @Option(help: .value("batch", "Add the list to this open batch. A list it already has is not added twice."))
+    var append: String?
+
+    @Flag(help: "With --append: add a list that the batch already has.")
+    var again = false
+
+    @Option(help: .value("batch", "Close this open batch: it takes no more lists."))
+    var seal: String?
+
+    @Flag(help: "Print the batch, or with --wait its result, as one JSON object.")
     var json = false
 
-    @Flag(name: [.customShort("q"), .long], help: "No progress lines.")
-    var quiet = false
+    @OptionGroup var verbosity: VerbosityArguments
 
-    @OptionGroup(title: "Progress") var progress: ProgressArguments
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
-    @OptionGroup(title: "Lists") var empty: EmptyListOptions
-    @OptionGroup(title: "Lists that are tables") var table: TableOptions
-    @OptionGroup(title: "Batch options") var batch: BatchArguments
-    @OptionGroup(title: "Batch options") var headers: BatchHeaders
+    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "List") var table: TableOptions
+    @OptionGroup(title: "List") var empty: EmptyListOptions
+    @OptionGroup(title: "Requests") var headers: BatchHeaders
+    @OptionGroup var batch: BatchArguments
+    @OptionGroup(title: "Output") var progress: ProgressArguments
+    @OptionGroup(title: "Output") var secrets: SecretOptions
 
     func validate() throws {
-        try progress.check(isQuiet: quiet)
+        try progress.check(verbosity.level)
         if progress.progress != nil && !wait { throw ValidationError("--progress goes with --wait") }
         if let slot, !PrefetchQueue.isValidName(slot) {
             throw ValidationError("--slot is 1 to 64 letters, digits, '_' or '-'")
         }
-        if file == nil && (!open || resume) { throw ValidationError("Missing expected argument '<file>'") }
-        if resume && (batch.deadline != nil || batch.finishAt != nil) {
+        try validateOpenBatch()
+        if file == nil && (!open || resume) && seal == nil {
+            throw ValidationError("Missing expected argument '<file>'")
+        }
+        if resume && (batch.record.deadline != nil || batch.record.finishAt != nil) {
             throw ValidationError("--resume goes on with a batch; --deadline and --finish-at stay as they are")
         }
         if slot != nil && resume { throw ValidationError("--resume goes on with a batch; it keeps the slot it has") }
     }
 
+    /// What goes with an open batch that is there.
+    private func validateOpenBatch() throws {
+        if again && append == nil { throw ValidationError("--again goes with --append") }
+        guard let option = append != nil ? "--append" : seal != nil ? "--seal" : nil else { return }
+        if append != nil && seal != nil { throw ValidationError("--append and --seal contradict each other") }
+        if seal != nil && file != nil {
+            throw ValidationError("--seal adds no list; add \(file ?? "") with --append first")
+        }
+        if open || wait || slot != nil { throw ValidationError("--open, --wait and --slot do not go with \(option)") }
+        if resume && again { throw ValidationError("--resume and --again contradict each other") }
+        let plain = try BatchArguments.parse([])
+        guard batch.options == plain.options, headers.headers.isEmpty, batch.record.isPlain,
+            batch.checks.locked == false
+        else { throw ValidationError("a batch keeps the options it was made with; \(option) takes none of them") }
+    }
+
     func run() async throws {
-        if wait, progress.mode(isQuiet: quiet) == .json { Console.noteAsJSON() }
+        if let append, let file {
+            return try await ListAddition(
+                batch: append, file: file, location: location, table: table, empty: empty, window: batch.record.window,
+                jobSize: batch.record.jobSize, resumes: resume, repeats: again, isJSON: json
+            ).run()
+        }
+        if let seal { return try await BatchSealing(batch: seal, location: location, isJSON: json).run() }
+        if wait, progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
         guard let file, !open || resume else { return try await submitOpen() }
         let list = try givenList(file).list
         if BatchSubmission.asksForHits(list, batch), location.cacheFolder == nil {
@@ -102,7 +141,7 @@ struct SubmitCommand: AsyncParsableCommand {
                 throw PrefetchError(
                     .stopped, "stopped while the batch was made", hint: "look for it, or submit it again: \(again)")
             }
-            if !json && !(wait && quiet) { Console.print(id) }
+            if !json && !(wait && verbosity.level <= .quiet) { Console.print(id) }
             guard try await feed(id, submission, session, stop) else {
                 throw PrefetchError(
                     .stopped, "stopped before the whole list was queued; what is queued runs on",
@@ -119,8 +158,7 @@ struct SubmitCommand: AsyncParsableCommand {
     /// The list, read and checked.
     private func givenList(_ file: String) throws(PrefetchError) -> GivenList {
         try GivenList(
-            file, cache: location.cacheFolder, format: batch.inputFormat, table: table, empty: empty,
-            isLocked: batch.locked)
+            file, cache: location.cacheFolder, table: table, empty: empty, isLocked: batch.checks.locked)
     }
 
     /// The batch of this list that is not sealed.
@@ -145,7 +183,7 @@ struct SubmitCommand: AsyncParsableCommand {
         let isFed = try await session.untilStopped(stop) {
             let isEmpty = try await submission.queue.workers.names().isEmpty
             let hint = isEmpty ? " (no worker is there: \(workerCommand(session)))" : ""
-            let told = quiet ? nil : tellQueued(id, session)
+            let told = verbosity.level <= .quiet ? nil : tellQueued(id, session)
             defer { told?.cancel() }
             let end = try await submission.feed(id) { wait in
                 for line in FeedingText.lines(wait, hint) { Console.note(line) }
@@ -179,7 +217,7 @@ struct SubmitCommand: AsyncParsableCommand {
 
     private func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
         let follower = BatchFollower(
-            queue: session.queue, id: id, mode: progress.mode(isQuiet: quiet),
+            queue: session.queue, id: id, mode: progress.mode(verbosity.level),
             allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, patience: nil,
             isColoured: progress.isColoured)
         let status = try await session.untilStopped(stop) { try await follower.follow() }
@@ -237,7 +275,7 @@ struct SubmitCommand: AsyncParsableCommand {
             var new = BatchSubmission.batch(list, batch, headers: headers.headers)
             new.isOpen = true
             let id = try await BatchSubmission.open(new, slot: slot, in: session.queue)
-            if !json && !(wait && quiet) { Console.print(id) }
+            if !json && !(wait && verbosity.level <= .quiet) { Console.print(id) }
             if let list { try await feedOpen(id, list, session, stop) }
             try await finishOpen(id, list?.total ?? 0, session, stop)
         }
@@ -252,7 +290,7 @@ struct SubmitCommand: AsyncParsableCommand {
         Console.note(
             "going on with \(TerminalText.escaped(found.id)): \(Wording.count(found.pushed)) of \(Wording.count(found.total)) URLs are queued"
         )
-        if !json && !(wait && quiet) { Console.print(found.id) }
+        if !json && !(wait && verbosity.level <= .quiet) { Console.print(found.id) }
         try await feedOpen(found.id, list, session, stop)
         try await finishOpen(found.id, list.total, session, stop)
         return true
@@ -261,7 +299,7 @@ struct SubmitCommand: AsyncParsableCommand {
     private func feedOpen(_ id: String, _ list: URLList, _ session: Session, _ stop: StopRequest) async throws {
         let output = OpenBatchOutput(id: id, list: list.path, session: session, location: location.words)
         let appender = ListAppender(
-            queue: session.patient, batch: id, list: list, window: batch.window, jobSize: batch.jobSize)
+            queue: session.patient, batch: id, list: list, window: batch.record.window, jobSize: batch.record.jobSize)
         try await output.feed(appender, try output.add(appender, stop), stop)
     }
 
@@ -271,8 +309,8 @@ struct SubmitCommand: AsyncParsableCommand {
             Console.print(BatchJSON.object(status).text)
         }
         Console.note("queued \(Wording.count(total)) URLs as \(TerminalText.escaped(id)), which is open")
-        Console.note("add a list:   \(Shell.program) append \(TerminalText.escaped(id)) FILE\(location.words)")
-        Console.note("close it:     \(Shell.program) seal \(TerminalText.escaped(id))\(location.words)")
+        Console.note("add a list:   \(Shell.program) submit --append \(TerminalText.escaped(id)) FILE\(location.words)")
+        Console.note("close it:     \(Shell.program) submit --seal \(TerminalText.escaped(id))\(location.words)")
         try await tellWatch(id, session)
     }
 }

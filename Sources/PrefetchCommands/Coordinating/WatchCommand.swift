@@ -8,35 +8,35 @@ internal import WebImage
 struct WatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
-        abstract: "Follow a batch to its end: a few live lines, or its events.",
+        abstract: "Follow a batch to its end, as live lines or JSON events.",
         usage: "prefetch-coord watch [<batch>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord watch --cache ./cache
               prefetch-coord watch urls-7f3a --json --from-start | jq -c .
 
-            Ctrl-C stops watching only; the batch goes on. Exit code: 0 every image is
-            there, 3 some were skipped, 4 cancelled, 130 stopped watching.
+            Ctrl-C ends the command, not the batch. Exit code: 0 every image is there, 3
+            some URLs were skipped, 4 cancelled, 130 stopped by Ctrl-C.
             """)
 
-    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
     var batch: String?
 
-    @Flag(help: "Events, one object of JSON a line: progress, didPrefetchURL, didFinish, completion.")
+    @Flag(help: "Print events, one JSON object per line: progress, didPrefetchURL, didFinish, completion.")
     var json = false
 
-    @Flag(help: "With --json: everything from the first URL on. Otherwise the counts of now, then what comes.")
+    @Flag(help: "With --json: begin with the first URL of the batch instead of the current counts.")
     var fromStart = false
 
-    @Option(help: "With --json: the list the batch was submitted from, where it is elsewhere now.", completion: .file())
+    @Option(help: .file("With --json: the list of the batch, if it has been moved."), completion: .file())
     var list: String?
 
-    @Option(help: "Skipped URLs that still mean success: N or N%.")
+    @Option(help: .share("Failed URLs that still mean success (exit code 0)."))
     var failOver: AllowedSkips?
 
-    @OptionGroup(title: "Progress") var progress: ProgressArguments
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Output") var progress: ProgressArguments
+    @OptionGroup(title: "Output") var secrets: SecretOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
         guard json || !fromStart else { throw ValidationError("--from-start goes with --json") }
@@ -48,7 +48,7 @@ struct WatchCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        if !json, progress.mode(isQuiet: false) == .json { Console.noteAsJSON() }
+        if !json, progress.mode(.normal) == .json { Console.noteAsJSON() }
         let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let stop = StopRequest()
@@ -78,7 +78,7 @@ struct WatchCommand: AsyncParsableCommand {
 
     private func counts(of id: String, _ session: Session) async throws -> BatchStatus? {
         try await BatchFollower(
-            queue: session.queue, id: id, mode: progress.mode(isQuiet: false),
+            queue: session.queue, id: id, mode: progress.mode(.normal),
             allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, patience: nil,
             saysPresent: true, isColoured: progress.isColoured
         ).follow()

@@ -6,7 +6,7 @@ internal import WebImage
 struct WhyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "why",
-        abstract: "Tell what is known of a URL, or what a batch waits for.",
+        abstract: "Explain a URL, or what a batch is waiting for.",
         usage: """
             prefetch-coord why <url> [<options>]
             prefetch-coord why --oldest [<batch>] [<options>]
@@ -17,38 +17,37 @@ struct WhyCommand: AsyncParsableCommand {
               prefetch-coord why https://example.org/a.jpg --redis redis://host --json
               prefetch-coord why --oldest urls-7f3a
 
-            Where the image is not in --cache, the newest batch that has one says on which
-            machine it is. The lists of batches are read for that, and where they keep no
-            details of what they skipped (--keep-details). Exit code 66 where nothing is
-            known.
+            Prints blacklist entry, cache file and the newest result of a URL, with the
+            command that helps. If the image is not in --cache, it names the machine that
+            has it. Exit code 66 if nothing is known about the URL.
 
-            With --oldest it names the open URLs of a running batch that were claimed first,
-            and what each waits for: its transfer, its host, a slot, the next try.
+            With --oldest it lists the open URLs of a running batch that were taken first,
+            and what each is waiting for: its transfer, its host, a slot, the next try.
             """)
 
     @Argument(
         help: ArgumentHelp(
-            "The URL as it stands in a list, byte for byte; with --oldest a batch, by default the newest.",
+            "URL exactly as in the list; with --oldest a batch. (default: the newest)",
             valueName: "url"))
     var subject: String?
 
-    @Flag(help: "What the oldest open URLs of a batch wait for.")
+    @Flag(help: "List the oldest open URLs of a batch.")
     var oldest = false
 
-    @Option(help: "How many of the newest batches are looked through.")
+    @Option(help: .count("How many of the newest batches to search."))
     var batches = 20
 
-    @Option(help: "Key in the cache: url, without-query, s/regex/replacement/.")
+    @Option(help: .value("rule", "Cache key of a URL: url, without-query or s/REGEX/REPLACEMENT/."))
     var cacheKey = "url"
 
-    @Option(help: "The list a batch was submitted from, where it is elsewhere now.", completion: .file())
+    @Option(help: .file("The list of a batch, if it has been moved."), completion: .file())
     var list: String?
 
-    @Flag(help: "One object of JSON.")
+    @Flag(help: "Print one JSON object.")
     var json = false
 
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Output") var secrets: SecretOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
         if subject == nil && !oldest { throw ValidationError("Missing expected argument '<url>'") }

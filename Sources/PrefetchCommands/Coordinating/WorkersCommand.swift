@@ -7,13 +7,13 @@ internal import WebImage
 struct WorkersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "workers",
-        abstract: "Show the workers of the queue, and change how they work.",
+        abstract: "List the workers of a queue, and change their concurrency.",
         discussion: """
             Examples:
               prefetch-coord workers --redis redis://host:6379/0
               prefetch-coord workers set --all --max-concurrent-downloads 8
 
-            One worker is paused with: prefetch-coord pause --worker NAME
+            To pause one worker: prefetch-coord pause --worker NAME
             """,
         subcommands: [WorkersListCommand.self, WorkersSetCommand.self],
         defaultSubcommand: WorkersListCommand.self)
@@ -23,21 +23,21 @@ struct WorkersCommand: AsyncParsableCommand {
 struct WorkersListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "Show the workers of the queue, and those that left or were lost today.",
+        abstract: "List the workers of the queue, and those that left or were lost today.",
         usage: "prefetch-coord workers [list] [<options>]",
         discussion: """
             Examples:
               prefetch-coord workers --redis redis://host:6379/0
               prefetch-coord workers --json | jq '.workers[] | select(.state == "lost")'
 
-            running: its lease runs. overdue: its lease ran out and nobody has taken its
-            jobs yet. left: it went in order. lost: others have its jobs.
+            running: its lease is valid. overdue: its lease has expired, its jobs are still
+            its own. left: it shut down. lost: its jobs went to other workers.
             """)
 
-    @Flag(help: "One object of JSON.")
+    @Flag(help: "Print one JSON object.")
     var json = false
 
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     /// The most workers that are gone a person is shown.
     private static let mostGone = 20

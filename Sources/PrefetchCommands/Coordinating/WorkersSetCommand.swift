@@ -7,7 +7,7 @@ internal import WebImage
 struct WorkersSetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
-        abstract: "Change how many transfers workers have in flight, while they work.",
+        abstract: "Change the concurrency of running workers.",
         usage: "prefetch-coord workers set <worker>|--all [<options>]",
         discussion: """
             Examples:
@@ -15,25 +15,25 @@ struct WorkersSetCommand: AsyncParsableCommand {
               prefetch-coord workers set host:4711 --max-concurrent-downloads 64
               prefetch-coord workers set --all --default
 
-            They go by it within two seconds. --all is for those that join later too, and
-            replaces what single workers were told before.
+            It takes effect within two seconds. --all also holds for workers that join later
+            and replaces the settings of single workers.
             """)
 
-    @Argument(help: "A worker, or the beginning of its name.")
+    @Argument(help: "Worker, or the beginning of its name.")
     var worker: String?
 
-    @Flag(help: "All workers of the queue, those that join later included.")
+    @Flag(help: "All workers of the queue, including those that join later.")
     var all = false
 
-    @Option(name: .customLong("max-concurrent-downloads"), help: "Transfers in flight a worker, 1 to 1024.")
+    @Option(name: .customLong("max-concurrent-downloads"), help: .count("Transfers a worker runs at once, 1 to 4096."))
     var maxConcurrentDownloads: Int?
 
     @Flag(
         name: .customLong("default"),
-        help: "As it was started again; one worker: as all were told, where they were.")
+        help: "Reset to the startup value; one worker: to the value of --all, if set.")
     var isDefault = false
 
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
         if (worker != nil) == all { throw ValidationError("name one worker, or give --all") }

@@ -9,37 +9,37 @@ internal import Threading
 struct DashCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "dash",
-        abstract: "Show a batch, its workers, failures and hosts on the whole terminal.",
+        abstract: "Show a full-screen dashboard of a batch.",
         usage: "prefetch-coord dash [<batch>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord dash --cache ./cache
               prefetch-coord dash urls-7f3a --once --size 80x24
 
-            ? shows the keys. q leaves and the batch goes on. Needs a terminal; without one
-            there are watch and status, or one frame as text with --once.
+            ? lists the keys; q quits, and the batch continues. Without a terminal use
+            watch, status or --once.
             """)
 
-    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
     var batch: String?
 
-    @Option(help: "Time between two readings, 0.2s to 60s.")
+    @Option(help: .time("Time between two updates, 0.2s to 60s."))
     var refresh = TimeSpan(seconds: 0.5)
 
-    @Flag(help: "Take away the keys that change something.")
+    @Flag(help: "Disable the keys that change something.")
     var readonly = false
 
-    @Flag(help: "Print one frame and leave; needs no terminal.")
+    @Flag(help: "Print one frame and exit; needs no terminal.")
     var once = false
 
-    @Option(help: "With --once: columns and rows of the frame. (default: 80x24)")
+    @Option(help: .value("WxH", "With --once: columns and rows. (default: 80x24)"))
     var size: FrameSize?
 
-    @Option(help: "Colours: auto, always, never.")
+    @Option(help: .value("when", "Colours: auto, always or never."))
     var color = ColourChoice.auto
 
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Output") var secrets: SecretOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
         guard (0.2...60).contains(refresh.seconds) else {

@@ -6,7 +6,7 @@ internal import Prefetch
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Look whether this machine, its cache and its Redis have all that is needed.",
+        abstract: "Check this machine, its cache and its Redis.",
         usage: "prefetch-coord doctor [<options>]",
         discussion: """
             Examples:
@@ -14,19 +14,18 @@ struct DoctorCommand: AsyncParsableCommand {
               prefetch-coord doctor --redis redis://host:6379/0 --json | jq .ok
               prefetch-coord doctor --settings
 
-            Each line says what was looked at, how it is (ok, warn, fail) and, behind an
-            arrow, what to do. It asks nobody but Redis and leaves nothing behind.
-            Exit code 1 where something fails. With --settings it looks at nothing; no
-            password is told.
+            Prints what was checked, the result (ok, warn, fail) and what to do about it.
+            It contacts Redis only and leaves nothing behind. Exit code 1 if a check fails.
+            --settings checks nothing and prints no password.
             """)
 
-    @Flag(help: "The settings that hold and where each comes from, in place of an examination.")
+    @Flag(help: "Print the effective settings and where each comes from instead.")
     var settings = false
 
-    @Flag(help: "One object of JSON.")
+    @Flag(help: "Print one JSON object.")
     var json = false
 
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func run() async throws {
         let environment = ProcessInfo.processInfo.environment

@@ -105,7 +105,7 @@ struct RedisExamination: Sendable {
         return share > 0.9
             ? Finding(
                 .warn, "memory", "nearly full: \(text)",
-                remedy: "raise maxmemory, or remove old batches: prefetch-coord batch rm")
+                remedy: "raise maxmemory, or remove old batches: prefetch-coord rm BATCH")
             : Finding(.ok, "memory", text)
     }
 

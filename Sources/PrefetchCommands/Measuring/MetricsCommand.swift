@@ -10,7 +10,7 @@ extension MetricFormat: ExpressibleByArgument {}
 struct MetricsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "metrics",
-        abstract: "Tell the queue, its workers and a cache as metrics for Prometheus.",
+        abstract: "Print or serve metrics for Prometheus.",
         usage: "prefetch-coord metrics [--listen ADDRESS | --textfile FILE] [<options>]",
         discussion: """
             Examples:
@@ -18,21 +18,23 @@ struct MetricsCommand: AsyncParsableCommand {
               prefetch-coord metrics --listen 127.0.0.1:9464
               prefetch-coord metrics --textfile /var/lib/node_exporter/prefetch.prom
 
-            --listen serves /metrics, /healthz (this program runs) and /readyz (Redis
-            answers, and the cache can be written), until it is told to end. One for each
-            queue is enough: everything is read from Redis.
+            --listen serves /metrics, /healthz (the program runs) and /readyz (Redis
+            responds, and the cache is writable) until it is stopped. One per queue is
+            enough: everything is read from Redis.
             """)
 
-    @Option(help: "Serve them on ADDRESS:PORT, or on a PORT of 127.0.0.1; 0 is any free one.")
+    @Option(help: .value("address", "Serve on ADDRESS:PORT, or on a PORT of 127.0.0.1; 0 = any free port."))
     var listen: ListenAddress?
 
-    @Option(help: "Write them into a file, which is replaced in one step.", completion: .file())
+    @Option(help: .file("Write them to this file, which is replaced atomically."), completion: .file())
     var textfile: String?
 
-    @Option(help: "prometheus or openmetrics; with --listen each client gets what it asks for.")
+    @Option(
+        help: .value(
+            "format", "prometheus or openmetrics. (default: prometheus; with --listen what the client asks for)"))
     var format: MetricFormat?
 
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
         if listen != nil && textfile != nil { throw ValidationError("give --listen or --textfile, not both") }

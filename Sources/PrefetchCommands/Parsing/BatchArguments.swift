@@ -4,88 +4,56 @@ internal import WebImage
 
 /// What a batch asks of the workers: the same on `run` and `submit`.
 struct BatchArguments: ParsableArguments {
-    @Option(name: .customLong("validate"), help: "How far each image is checked: none, header, structure, decode.")
+    @OptionGroup(title: "Requests") var requests: RequestArguments
+    @OptionGroup(title: "Cache use") var load: LoadOptionArguments
+    @OptionGroup(title: "Verification") var checks: CheckArguments
+    @OptionGroup(title: "Failed URLs") var failed: FailedURLArguments
+    @OptionGroup(title: "Batch") var record: RecordArguments
+
+    /// As the batch keeps them.
+    var options: BatchOptions {
+        var options = BatchOptions()
+        options.validate = checks.level
+        options.unverifiable = checks.unverifiable
+        options.digest = checks.digest
+        options.durability = checks.durability
+        options.blacklist = failed.blacklist ?? failed.compat ?? options.blacklist
+        options.blacklistTTL = failed.blacklistTTL?.seconds ?? (failed.compat == nil ? options.blacklistTTL : 0)
+        options.compat = failed.compat ?? ""
+        let given = load.given
+        options.retryFailed = failed.retryFailed || given.contains(.retryFailed)
+        options.fromCacheOnly = load.fromCacheOnly || given.contains(.fromCacheOnly)
+        options.options = given.subtracting([.retryFailed, .fromCacheOnly])
+        options.cacheKey = load.cacheKey
+        options.requests = requests.settings
+        return options
+    }
+}
+
+/// How far images are checked, and what a finished one is worth after a power cut.
+struct CheckArguments: ParsableArguments {
+    @Option(
+        name: .customLong("validate"),
+        help: .value(
+            "level",
+            "How far an image is checked: none, header, structure (every byte, without decoding) or decode (every pixel)."
+        ))
     var level = "decode"
 
-    @Option(
-        help: "Images in formats that cannot be verified (AVIF, HEIC, SVG, TIFF, BMP, ICO, ...): skip or keep.")
+    @Option(help: "Images in a format that cannot be verified (AVIF, HEIC, SVG, TIFF, BMP, ICO): skip or keep.")
     var unverifiable = UnverifiableFormats.skip
 
-    @Option(help: "Digest kept with each file: sha256, none.")
+    @Option(help: "Digest recorded with each image: sha256 or none.")
     var digest = "sha256"
-
-    @Option(help: "What a counted file survives: none, batch (a power cut), file.")
-    var durability = "batch"
 
     @Option(
         help:
-            "Which failures are not asked again: smart (what will not heal by itself), sd3 and sd4 (SDWebImage's rules), none. (default: smart)"
+            "What a finished image survives: none, batch (power loss after a batch of writes) or file (each file is synced)."
     )
-    var blacklist: String?
+    var durability = "batch"
 
-    @Option(
-        name: .customLong("blacklist-ttl"),
-        help: "Time after which a listed URL is asked again; 0 = never. (default: 1d)")
-    var blacklistTTL: TimeSpan?
-
-    @Option(
-        help: ArgumentHelp(
-            "Behave as SDWebImage 3 did: sd3.",
-            discussion: """
-                Means --blacklist sd3 --blacklist-ttl 0; a cancel tells neither didFinish nor completion. The original asks \
-                once for each URL: that is --tries 1 of run and of the workers.
-                """))
-    var compat: String?
-
-    @Flag(help: "Ask the network for listed URLs too.")
-    var retryFailed = false
-
-    @Flag(help: "No network: what is not in the cache ends as notCached.")
-    var fromCacheOnly = false
-
-    @Option(
-        help: """
-            How the list is written: auto, plain (one URL a line), jsonl (one JSON object a line), csv, tsv, sitemap \
-            (of an index, the sitemaps beside it).
-            """)
-    var inputFormat = ListFormat.auto
-
-    @OptionGroup(title: "Request options") var requests: RequestArguments
-
-    @OptionGroup(title: "Load options") var load: LoadOptionArguments
-
-    @Option(help: "Key in the cache: url, without-query, s/regex/replacement/.")
-    var cacheKey = "url"
-
-    @Flag(help: "The list is a prefetch.lock: images of other bytes than it says end as mismatch.")
+    @Flag(help: "The list is a prefetch.lock; an image with another SHA-256 than listed ends as mismatch.")
     var locked = false
-
-    @Option(help: "Name of the batch; its list's name and hash by default.")
-    var name: String?
-
-    @Option(help: "Which jobs start first.")
-    var order = PrefetchOrder.fifo
-
-    @Option(help: "Priority of the batch.")
-    var priority = PrefetchPriority.normal
-
-    @Option(help: "Jobs that wait in Redis, which bounds its memory: auto, all, or a number.")
-    var window = "auto"
-
-    @Option(help: "URLs a job, 1 to 256; by default a 64th of the list, and at least 4.")
-    var jobSize: Int?
-
-    @Option(help: "Time a finished batch stays in Redis; 0 = for ever.")
-    var keep = TimeSpan(seconds: 7 * 86_400)
-
-    @Option(help: "Entries of skipped URLs kept with their details.")
-    var keepDetails = 100_000
-
-    @Option(help: "Time from its making after which the batch is ended: 10m, 2h.")
-    var deadline: TimeSpan?
-
-    @Option(help: "How many URLs have to end until the batch is ended: P%, or a number. (default: all)")
-    var finishAt: String?
 
     func validate() throws {
         guard ValidationLevel(name: level) != nil else {
@@ -97,13 +65,82 @@ struct BatchArguments: ParsableArguments {
         guard ["none", "batch", "file"].contains(durability) else {
             throw ValidationError("--durability is none, batch or file, not '\(durability)'")
         }
+    }
+}
+
+/// Which failures are remembered, for how long, and what that means for a batch.
+struct FailedURLArguments: ParsableArguments {
+    @Option(
+        help: .value(
+            "policy",
+            "Failures that are remembered and not requested again: smart (permanent ones), sd3, sd4 (SDWebImage's rules) or none. (default: smart)"
+        ))
+    var blacklist: String?
+
+    @Option(
+        name: .customLong("blacklist-ttl"),
+        help: .time("How long a failed URL is remembered; 0 = forever. (default: 1d)"))
+    var blacklistTTL: TimeSpan?
+
+    @Flag(help: "Request URLs that are on the blacklist, too.")
+    var retryFailed = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Behave as SDWebImage 3: sd3.",
+            discussion: """
+                Implies --blacklist sd3 --blacklist-ttl 0; a cancelled batch calls neither didFinish nor completion. \
+                SDWebImage requests each URL once: add --tries 1.
+                """, valueName: "version"))
+    var compat: String?
+
+    func validate() throws {
         if let blacklist, FailedURLPolicy(rawValue: blacklist) == nil {
             throw ValidationError("--blacklist is smart, sd3, sd4 or none, not '\(blacklist)'")
         }
-        try validateCompat()
-        guard CacheKeyRule(cacheKey) != nil else {
-            throw ValidationError("--cache-key is url, without-query or s/regex/replacement/, not '\(cacheKey)'")
+        guard let compat else { return }
+        guard compat == "sd3" else { throw ValidationError("--compat is sd3, not '\(compat)'") }
+        if let blacklist, blacklist != compat {
+            throw ValidationError("--compat sd3 implies --blacklist sd3, so --blacklist \(blacklist) contradicts it")
         }
+        if let blacklistTTL, blacklistTTL.seconds != 0 {
+            throw ValidationError(
+                "--compat sd3 implies --blacklist-ttl 0, so --blacklist-ttl \(blacklistTTL.defaultValueDescription) "
+                    + "contradicts it")
+        }
+    }
+}
+
+/// A batch in the queue: its name, its turn, its end and what Redis keeps of it.
+struct RecordArguments: ParsableArguments {
+    @Option(help: .name("Name of the batch. (default: the name of the list and a hash of it)"))
+    var name: String?
+
+    @Option(help: "Priority among the batches of the queue: high, normal or low.")
+    var priority = PrefetchPriority.normal
+
+    @Option(help: "Which jobs start first: fifo or lifo.")
+    var order = PrefetchOrder.fifo
+
+    @Option(help: .time("Cancel the batch after this time: 10m, 2h. (default: no limit)"))
+    var deadline: TimeSpan?
+
+    @Option(help: .share("End the batch when this many of its URLs have ended. (default: all)"))
+    var finishAt: String?
+
+    @Option(help: .count("Jobs waiting in Redis, which bounds its memory: auto, all or a number."))
+    var window = "auto"
+
+    @Option(help: .count("URLs per job, 1 to 256. (default: a 64th of the list, at least 4)"))
+    var jobSize: Int?
+
+    @Option(help: .time("How long a finished batch stays in Redis; 0 = forever."))
+    var keep = TimeSpan(seconds: 7 * 86_400)
+
+    @Option(help: .count("Failed URLs of which the details are kept."))
+    var keepDetails = 100_000
+
+    func validate() throws {
         if let name, !PrefetchQueue.isValidBatchID(name) {
             throw ValidationError("--name is 1 to 64 letters, digits, '.', '_' or '-'")
         }
@@ -111,7 +148,7 @@ struct BatchArguments: ParsableArguments {
             throw ValidationError("--window is auto, all or a number of jobs, not '\(window)'")
         }
         if let jobSize, !(1...256).contains(jobSize) { throw ValidationError("--job-size is a number from 1 to 256") }
-        guard keepDetails >= 0 else { throw ValidationError("--keep-details is a number from 0 on") }
+        guard keepDetails >= 0 else { throw ValidationError("--keep-details is a number from 0") }
         if let deadline, !(0.001...3_153_600_000).contains(deadline.seconds) {
             throw ValidationError("--deadline is a time above 0, at most 100 years: 90s, 10m, 2h")
         }
@@ -129,40 +166,15 @@ struct BatchArguments: ParsableArguments {
         return number <= (isShare ? 100 : 1e12)
     }
 
-    /// Milliseconds from the batch's making to its deadline.
-    var limit: Int? { deadline.map { Int(($0.seconds * 1000).rounded()) } }
-
-    private func validateCompat() throws {
-        guard let compat else { return }
-        guard compat == "sd3" else { throw ValidationError("--compat is sd3, not '\(compat)'") }
-        if let blacklist, blacklist != compat {
-            throw ValidationError("--compat sd3 means --blacklist sd3, so --blacklist \(blacklist) contradicts it")
-        }
-        if let blacklistTTL, blacklistTTL.seconds != 0 {
-            throw ValidationError(
-                "--compat sd3 means --blacklist-ttl 0, so --blacklist-ttl \(blacklistTTL.defaultValueDescription) "
-                    + "contradicts it")
-        }
+    /// Whether nothing of the record was given but what is about queueing a list.
+    var isPlain: Bool {
+        name == nil && deadline == nil && finishAt == nil && priority == .normal && order == .fifo
+            && keepDetails == 100_000
+            && keep.seconds == 7 * 86_400
     }
 
-    /// As the batch keeps them.
-    var options: BatchOptions {
-        var options = BatchOptions()
-        options.validate = level
-        options.unverifiable = unverifiable
-        options.digest = digest
-        options.durability = durability
-        options.blacklist = blacklist ?? compat ?? options.blacklist
-        options.blacklistTTL = blacklistTTL?.seconds ?? (compat == nil ? options.blacklistTTL : 0)
-        options.compat = compat ?? ""
-        let given = load.given
-        options.retryFailed = retryFailed || given.contains(.retryFailed)
-        options.fromCacheOnly = fromCacheOnly || given.contains(.fromCacheOnly)
-        options.options = given.subtracting([.retryFailed, .fromCacheOnly])
-        options.cacheKey = cacheKey
-        options.requests = requests.settings
-        return options
-    }
+    /// Milliseconds from the creation of the batch to its deadline.
+    var timeLimit: Int? { deadline.map { Int(($0.seconds * 1000).rounded()) } }
 }
 
 extension UnverifiableFormats: ExpressibleByArgument {}

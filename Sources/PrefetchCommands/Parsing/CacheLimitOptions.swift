@@ -4,34 +4,28 @@ internal import WebImage
 
 /// What the cache may hold, nothing is ever removed from it without one of these; and how its files are made.
 struct CacheLimitOptions: ParsableArguments {
-    @Option(name: .customLong("cache-max-age"), help: "Remove images that are older, as 7d; none by default.")
+    @Option(name: .customLong("cache-max-age"), help: .time("Remove images older than this: 7d. (default: never)"))
     var maxAge: TimeSpan?
 
     @Option(
         name: .customLong("cache-max-size"),
-        help: "What the images may take of the disk, as 10GiB: the oldest go; no limit by default.")
+        help: .size("Disk space for images; the oldest are removed: 10GiB. (default: no limit)"))
     var maxSize: ByteSize?
 
     @Option(
         name: .customLong("cache-expire-by"),
-        help: "The date that says how old an image is: modified, accessed, created, changed.")
+        help: .value("date", "Date that decides the age of an image: modified, accessed, created or changed."))
     var expireBy = ExpiryDate.modified
 
-    @Option(name: .customLong("min-free"), help: "Pause where the disk has less room, as 1GiB; none by default.")
+    @Option(
+        name: .customLong("min-free"), help: .size("Pause while the disk has less free space: 1GiB. (default: never)"))
     var minFree: ByteSize?
-
-    @OptionGroup(title: "Cache files") var storage: StorageOptions
-    @OptionGroup(title: "Cache files") var readOnly: ReadOnlyCacheOptions
 
     func apply(to settings: inout FetchSettings) {
         settings.cacheMaxAge = maxAge?.seconds
         settings.cacheMaxSize = maxSize?.bytes
         settings.minFree = minFree?.bytes
         settings.cacheExpireBy = expireBy.rawValue
-        settings.cacheMode = storage.mode?.bits
-        settings.strictCache = storage.isStrict
-        settings.plainFiles = storage.plainFiles
-        settings.readOnlyCaches = readOnly.directories
     }
 }
 

@@ -4,7 +4,7 @@ internal import Prefetch
 
 /// Asks before something is gone for good.
 struct Confirmation: ParsableArguments {
-    @Flag(help: "Do not ask.")
+    @Flag(help: "Do not ask for confirmation.")
     var yes = false
 
     /// Asks on a terminal.
@@ -15,8 +15,8 @@ struct Confirmation: ParsableArguments {
         guard !yes else { return }
         guard isatty(STDIN_FILENO) == 1 else {
             throw PrefetchError(
-                .configuration, "\(command) would \(question); standard input is no terminal to confirm that on",
-                hint: "add --yes to do it unasked")
+                .configuration, "\(command) would \(question); standard input is not a terminal, so it cannot ask",
+                hint: "add --yes to do it without a question")
         }
         Console.note("\(question)? [y/N]")
         guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {

@@ -5,63 +5,63 @@ public import WebImage
 
 /// How a worker fetches, whatever its batches ask: the same on `prefetch-worker` and on `run`, which hands them to its workers.
 struct FetchOptions: ParsableArguments {
-    @Option(name: .customLong("max-concurrent-downloads"), help: "Transfers in flight a worker, 1 to 4096.")
-    var maxConcurrentDownloads = 32
-
-    @Option(
-        name: .customLong("allow-net"),
-        help:
-            "Open a private network, as 10.0.0.0/8 or 127.0.0.1:8080; may be repeated. PREFETCH_ALLOW_NET opens more. Ports of databases and other services stay closed unless they are named."
-    )
-    var allowNet: [String] = []
-
-    @Option(
-        name: .customLong("deny-net"),
-        help:
-            "Close a network whatever else opens it, as 10.0.0.5 or 10.0.0.0/8:9090; may be repeated. PREFETCH_DENY_NET closes more."
-    )
-    var denyNet: [String] = []
-
-    @Option(
-        name: [.customShort("H"), .customLong("header")],
-        help: "A header of every request, 'Name: value', or @FILE with one a line; may be repeated.")
-    var headers: [String] = []
-
-    @Option(
-        help:
-            "A proxy, as http://10.0.0.1:3128, or @FILE that has it; 'env' takes it from the environment; none by default."
-    )
-    var proxy: String?
-
-    @Option(help: "HOST:PORT:ADDRESS, as curl --resolve.")
-    var resolve: [String] = []
-
-    @Option(help: "HOST:PORT:HOST:PORT, as curl --connect-to.")
-    var connectTo: [String] = []
-
-    @Option(name: .customLong("ca-file"), help: "Certificates to trust in place of the system's.", completion: .file())
-    var caFile: String?
-
-    @Option(
-        help:
-            "Memory that all decodes of a worker may use at one time, 1MiB to 1TiB. An image that would exceed it waits; one that needs more is decoded alone, up to 512MiB."
-    )
-    var maxDecodeMemory = ByteSize(bytes: 256 << 20)
-
-    @Option(help: "Time until the jobs of a worker without a heartbeat go to others.")
-    var lease = TimeSpan(seconds: 15)
-
-    @Option(help: "Time for transfers in flight after the first SIGTERM or Ctrl-C.")
-    var drainTimeout = TimeSpan(seconds: 25)
+    @OptionGroup(title: "Worker") var transfers: TransferOptions
+    @OptionGroup(title: "Network") var network: NetworkOptions
+    @OptionGroup(title: "Credentials") var credentials: CredentialOptions
+    @OptionGroup(title: "Back-off and bandwidth") var backOff: BackOffOptions
+    @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
+    @OptionGroup(title: "Cache files") var storage: StorageOptions
+    @OptionGroup(title: "Cache files") var readOnly: ReadOnlyCacheOptions
 
     @Option(
         name: .customLong("inherited-settings"),
         help: ArgumentHelp("The descriptor with the settings of a run.", visibility: .private))
     var inheritedSettings: Int32?
 
-    @OptionGroup(title: "Servers") var servers: ServerOptions
-    @OptionGroup(title: "Politeness") var politeness: PolitenessOptions
-    @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
+    /// What they come to, with the files of the `@FILE` forms read: once, so that a pipe will do. In a worker of a `run`, what that has.
+    /// - Throws: `configuration` where a file cannot be read or used.
+    func settings() throws(PrefetchError) -> FetchSettings {
+        if let inheritedSettings { return try FetchSettings(inherited: inheritedSettings) }
+        var settings = FetchSettings()
+        transfers.apply(to: &settings)
+        try network.apply(to: &settings)
+        try credentials.apply(to: &settings)
+        backOff.apply(to: &settings)
+        cacheLimits.apply(to: &settings)
+        settings.cacheMode = storage.mode?.bits
+        settings.strictCache = storage.isStrict
+        settings.plainFiles = storage.plainFiles
+        settings.readOnlyCaches = readOnly.directories
+        return settings
+    }
+}
+
+/// What a worker does at one time, and how it ends.
+struct TransferOptions: ParsableArguments {
+    @Option(
+        name: .customLong("max-concurrent-downloads"), help: .count("Transfers a worker runs at once, 1 to 4096."))
+    var maxConcurrentDownloads = 32
+
+    @Option(help: "Which waiting transfer of a worker starts next: fifo or lifo.")
+    var downloadOrder = DownloadExecutionOrder.fifo
+
+    @Option(
+        help: ArgumentHelp(
+            "Memory for all decodes of a worker at one time, 1MiB to 1TiB.",
+            discussion: "An image that would exceed it waits; a larger one is decoded alone, up to 512MiB.",
+            valueName: "size"))
+    var maxDecodeMemory = ByteSize(bytes: 256 << 20)
+
+    @Option(help: .time("Time after the last heartbeat until the jobs of a worker go to others; at least 1s."))
+    var lease = TimeSpan(seconds: 15)
+
+    @Option(help: .time("Time for transfers to finish after the first SIGTERM or Ctrl-C."))
+    var drainTimeout = TimeSpan(seconds: 25)
+
+    @Option(
+        help: .file("Append each transfer and where its time went to this file, one JSON object per line."),
+        completion: .file())
+    var transferLog: String?
 
     func validate() throws {
         guard (1...4096).contains(maxConcurrentDownloads) else {
@@ -71,6 +71,73 @@ struct FetchOptions: ParsableArguments {
             throw ValidationError("--max-decode-memory is a size from 1MiB to 1TiB")
         }
         guard lease.seconds >= 1 else { throw ValidationError("--lease is at least 1s") }
+    }
+
+    fileprivate func apply(to settings: inout FetchSettings) {
+        settings.maxConcurrentDownloads = maxConcurrentDownloads
+        settings.order = downloadOrder.rawValue
+        settings.maxDecodeMemory = maxDecodeMemory.bytes
+        settings.lease = lease.seconds
+        settings.drainTimeout = drainTimeout.seconds
+        settings.transferLog = transferLog
+    }
+}
+
+/// What a worker may connect to, and how.
+struct NetworkOptions: ParsableArguments {
+    @Option(
+        name: .customLong("allow-net"),
+        help: ArgumentHelp(
+            "Allow a private network: 10.0.0.0/8 or 127.0.0.1:8080. Repeatable; adds to PREFETCH_ALLOW_NET.",
+            discussion: "Ports of databases and other services stay closed unless the port is named.",
+            valueName: "net"))
+    var allowNet: [String] = []
+
+    @Option(
+        name: .customLong("deny-net"),
+        help: .value(
+            "net",
+            "Deny a network even if it is allowed: 10.0.0.5 or 10.0.0.0/8:9090. Repeatable; adds to PREFETCH_DENY_NET.")
+    )
+    var denyNet: [String] = []
+
+    @Option(
+        name: [.customShort("H"), .customLong("header")],
+        help: .value("header", "Header of every request, 'Name: value', or @FILE with one per line. Repeatable."))
+    var headers: [String] = []
+
+    @Option(
+        help: .value(
+            "rule", "Header for one host, 'HOST=Name: value', or @FILE; an empty value removes it. Repeatable."))
+    var headerRule: [String] = []
+
+    @Option(
+        help: .url(
+            "Proxy, such as http://10.0.0.1:3128, or @FILE with it; 'env' uses http_proxy and the like. (default: none)"
+        ))
+    var proxy: String?
+
+    @Option(help: .value("host:port:address", "Use this address for a host, as curl --resolve. Repeatable."))
+    var resolve: [String] = []
+
+    @Option(help: .value("host:port:host:port", "Connect to another host and port, as curl --connect-to. Repeatable."))
+    var connectTo: [String] = []
+
+    @Option(
+        name: .customLong("ca-file"), help: .file("Certificate authorities to trust instead of the system's (PEM)."),
+        completion: .file())
+    var caFile: String?
+
+    @Flag(name: [.customShort("4"), .long], help: "Use IPv4 only.")
+    var ipv4 = false
+
+    @Flag(name: [.customShort("6"), .long], help: "Use IPv6 only.")
+    var ipv6 = false
+
+    @Flag(name: .customLong("http1"), help: "Use HTTP/1.1 only.")
+    var http1 = false
+
+    func validate() throws {
         // Not with the word itself: it may be a secret.
         for header in headers where !header.contains(":") && !header.hasPrefix("@") {
             throw ValidationError("--header wants 'Name: value', or @FILE")
@@ -80,88 +147,57 @@ struct FetchOptions: ParsableArguments {
                 throw ValidationError("\(option) wants an address or a network such as 10.0.0.0/8, not '\(text)'")
             }
         }
-    }
-
-    /// What they come to, with the files of the `@FILE` forms read: once, so that a pipe will do. In a worker of a `run`, what that has.
-    /// - Throws: `configuration` where a file cannot be read or used.
-    func settings() throws(PrefetchError) -> FetchSettings {
-        if let inheritedSettings { return try FetchSettings(inherited: inheritedSettings) }
-        var settings = FetchSettings()
-        settings.maxConcurrentDownloads = maxConcurrentDownloads
-        settings.allowNet = allowNet
-        settings.denyNet = denyNet
-        settings.headers = try OptionFile.lines(headers, "--header", wants: "Name: value") { $0.contains(":") }
-        settings.proxy = try proxy.map(OptionFile.line)
-        settings.resolve = resolve
-        settings.connectTo = connectTo
-        settings.caFile = caFile
-        settings.maxDecodeMemory = maxDecodeMemory.bytes
-        settings.lease = lease.seconds
-        settings.drainTimeout = drainTimeout.seconds
-        try servers.apply(to: &settings)
-        politeness.apply(to: &settings)
-        cacheLimits.apply(to: &settings)
-        return settings
-    }
-}
-
-/// Who a worker is to servers, and how it speaks to them.
-struct ServerOptions: ParsableArguments {
-    @Option(help: "A netrc file with names and passwords by host.", completion: .file())
-    var netrc: String?
-
-    @Option(help: "NAME:PASSWORD for the servers, or @FILE that has it.")
-    var user: String?
-
-    @Option(help: "A token for the servers, or @FILE that has it.")
-    var bearer: String?
-
-    @Option(help: "How names and passwords are told: basic, digest.")
-    var auth = Credential.Scheme.basic
-
-    @Option(help: "A host --user or --bearer is for; may be repeated; every host by default.")
-    var authHost: [String] = []
-
-    @Option(help: "A file with this client's certificate (PEM).", completion: .file())
-    var cert: String?
-
-    @Option(help: "A file with the certificate's key.", completion: .file())
-    var key: String?
-
-    @Flag(name: [.customShort("4"), .long], help: "IPv4 addresses alone.")
-    var ipv4 = false
-
-    @Flag(name: [.customShort("6"), .long], help: "IPv6 addresses alone.")
-    var ipv6 = false
-
-    @Flag(name: .customLong("http1"), help: "No HTTP/2.")
-    var http1 = false
-
-    @Option(help: "Which waiting download of a worker is next: fifo, lifo.")
-    var downloadOrder = DownloadExecutionOrder.fifo
-
-    @Option(
-        help:
-            "A header for one host, 'HOST=Name: value', or @FILE with one a line; an empty value removes it; may be repeated."
-    )
-    var headerRule: [String] = []
-
-    @Option(
-        help: "A file for what happens to each transfer and where its time went, one JSON object a line.",
-        completion: .file())
-    var transferLog: String?
-
-    func validate() throws {
-        guard auth != .bearer else { throw ValidationError("--auth is basic or digest; a token is --bearer") }
-        if user != nil && bearer != nil { throw ValidationError("--user and --bearer contradict each other") }
-        if !authHost.isEmpty && user == nil && bearer == nil {
-            throw ValidationError("--auth-host says whom --user or --bearer is for")
-        }
-        if key != nil && cert == nil { throw ValidationError("--key is the key of --cert") }
         if ipv4 && ipv6 { throw ValidationError("--ipv4 and --ipv6 contradict each other") }
         for rule in headerRule where HeaderRule(rule) == nil && !rule.hasPrefix("@") {
             throw ValidationError("--header-rule wants 'HOST=Name: value', or @FILE")
         }
+    }
+
+    fileprivate func apply(to settings: inout FetchSettings) throws(PrefetchError) {
+        settings.allowNet = allowNet
+        settings.denyNet = denyNet
+        settings.headers = try OptionFile.lines(headers, "--header", wants: "Name: value") { $0.contains(":") }
+        settings.headerRules = try OptionFile.lines(headerRule, "--header-rule", wants: "HOST=Name: value") {
+            HeaderRule($0) != nil
+        }
+        settings.proxy = try proxy.map(OptionFile.line)
+        settings.resolve = resolve
+        settings.connectTo = connectTo
+        settings.caFile = caFile
+        settings.ipVersion = (ipv4 ? .v4 : ipv6 ? .v6 : ImageDownloader.Configuration.IPVersion.any).rawValue
+        settings.usesHTTP2 = !http1
+    }
+}
+
+/// How a worker authenticates itself to servers.
+struct CredentialOptions: ParsableArguments {
+    @Option(help: .file("A netrc file with names and passwords by host."), completion: .file())
+    var netrc: String?
+
+    @Option(help: .value("name:password", "Name and password for the servers, or @FILE with them."))
+    var user: String?
+
+    @Option(help: .value("token", "Bearer token for the servers, or @FILE with it."))
+    var bearer: String?
+
+    @Option(help: .value("scheme", "How --user is sent: basic or digest."))
+    var auth = AuthenticationScheme.basic
+
+    @Option(help: .host("Host that --user or --bearer is for. Repeatable. (default: every host)"))
+    var authHost: [String] = []
+
+    @Option(help: .file("Client certificate (PEM)."), completion: .file())
+    var cert: String?
+
+    @Option(help: .file("Key of the client certificate (PEM)."), completion: .file())
+    var key: String?
+
+    func validate() throws {
+        if user != nil && bearer != nil { throw ValidationError("--user and --bearer contradict each other") }
+        if !authHost.isEmpty && user == nil && bearer == nil {
+            throw ValidationError("--auth-host needs --user or --bearer")
+        }
+        if key != nil && cert == nil { throw ValidationError("--key needs --cert") }
     }
 
     fileprivate func apply(to settings: inout FetchSettings) throws(PrefetchError) {
@@ -172,47 +208,45 @@ struct ServerOptions: ParsableArguments {
         settings.authHosts = authHost
         settings.certificateFile = cert
         settings.keyFile = key
-        settings.ipVersion = (ipv4 ? .v4 : ipv6 ? .v6 : ImageDownloader.Configuration.IPVersion.any).rawValue
-        settings.usesHTTP2 = !http1
-        settings.order = downloadOrder.rawValue
-        settings.headerRules = try OptionFile.lines(headerRule, "--header-rule", wants: "HOST=Name: value") {
-            HeaderRule($0) != nil
-        }
-        settings.transferLog = transferLog
     }
 }
 
+/// The schemes of `--auth`; a token has an option of its own.
+enum AuthenticationScheme: String, ExpressibleByArgument, CaseIterable {
+    case basic, digest
+}
+
 /// How a worker treats hosts that fail, and its bandwidth.
-struct PolitenessOptions: ParsableArguments {
+struct BackOffOptions: ParsableArguments {
     @Option(
-        name: .customLong("host-group"),
-        help: "A domain that counts as one host with all names below it, as example.org; may be repeated.")
-    var groups: [String] = []
+        name: .customLong("limit-rate"),
+        help: .size("Bytes of images per second, of a worker or of all workers of a run. (default: no limit)"))
+    var limitRate: ByteSize?
 
     @Option(
         name: .customLong("host-failures"),
-        help: "Requests in a row without an answer after which a host is left alone for a while; 0 = never.")
+        help: .count("Consecutive requests without a response after which a host is in back-off; 0 = never."))
     var failures = 10
 
     @Option(
-        name: .customLong("host-patience"),
-        help: "Time the URLs of a host that is left alone wait until they end as failed.")
-    var patience = TimeSpan(seconds: 30)
+        name: .customLong("host-timeout"), help: .time("How long the URLs of a host in back-off wait before they fail.")
+    )
+    var hostTimeout = TimeSpan(seconds: 30)
+
+    @Option(
+        name: .customLong("host-group"),
+        help: .value("domain", "Domain that counts as one host with every name below it: example.org. Repeatable."))
+    var groups: [String] = []
 
     @Flag(
         name: .customLong("no-back-off"),
-        help: "A 429, 503 or Retry-After delays its URL alone, not all requests to the host.")
+        help: "Let a 429, 503 or Retry-After delay its URL only, not every request to the host.")
     var noBackOff = false
-
-    @Option(
-        name: .customLong("limit-rate"),
-        help: "Bytes of images a second, as 10MB: of a worker, or of all workers of a run; no limit by default.")
-    var limitRate: ByteSize?
 
     func validate() throws {
         if let limitRate, limitRate.bytes < 1024 { throw ValidationError("--limit-rate is at least 1K") }
-        guard failures >= 0 else { throw ValidationError("--host-failures is a number from 0 on") }
-        guard patience.seconds <= 86_400 else { throw ValidationError("--host-patience is at most a day") }
+        guard failures >= 0 else { throw ValidationError("--host-failures is a number from 0") }
+        guard hostTimeout.seconds <= 86_400 else { throw ValidationError("--host-timeout is at most a day") }
         for group in groups
         where group.isEmpty || group.contains("/") || group.contains(":") || group.hasPrefix(".") {
             throw ValidationError("--host-group wants a domain such as example.org, not '\(group)'")
@@ -222,7 +256,7 @@ struct PolitenessOptions: ParsableArguments {
     fileprivate func apply(to settings: inout FetchSettings) {
         settings.hostGroups = groups.map { $0.lowercased() }
         settings.hostFailures = failures
-        settings.hostPatience = patience.seconds
+        settings.hostPatience = hostTimeout.seconds
         settings.backsOff = !noBackOff
         settings.limitRate = limitRate?.bytes
     }
@@ -272,5 +306,4 @@ enum OptionFile {
     }
 }
 
-extension Credential.Scheme: ExpressibleByArgument {}
 extension DownloadExecutionOrder: ExpressibleByArgument {}

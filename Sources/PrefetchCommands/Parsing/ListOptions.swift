@@ -3,29 +3,36 @@ internal import Prefetch
 
 /// Whether a list may have no URL at all: one that has none is more often a pipeline that failed than what was meant.
 struct EmptyListOptions: ParsableArguments {
-    @Flag(help: "A list without a URL is no error.")
+    @Flag(help: "Accept a list without URLs.")
     var allowEmpty = false
 
     /// - Throws: `unreadableList` where there is no URL and there has to be one.
     func check(_ count: Int, of name: String) throws(PrefetchError) {
         guard count == 0, !allowEmpty else { return }
         throw PrefetchError(
-            .unreadableList, "\(name) has no URL", hint: "where a list may have none: --allow-empty")
+            .unreadableList, "\(name) has no URL", hint: "--allow-empty accepts such a list")
     }
 }
 
 /// What is where in a list that is a table.
 struct TableOptions: ParsableArguments {
-    @Option(help: "The column of the URLs, by its name or number; found by itself where it is called url.")
+    @Option(
+        help: .value(
+            "format",
+            "Format of the list: auto, plain (one URL per line), jsonl, csv, tsv or sitemap (with the sitemaps of an index beside it)."
+        ))
+    var inputFormat = ListFormat.auto
+
+    @Option(help: .value("column", "Column of the URLs, by name or number. (default: url, or the first with URLs)"))
     var urlColumn: String?
 
-    @Option(help: "The column of the SHA-256 that each image has to have.")
+    @Option(help: .value("column", "Column with the SHA-256 that each image must have."))
     var sha256Column: String?
 
-    @Option(help: "Columns, or members of JSON lines, that a manifest has beside each line, with commas between.")
+    @Option(help: .list("Columns, or members of JSON lines, to copy into the manifest, separated by commas."))
     var keepColumns: String?
 
-    @Flag(help: "A column or member that nothing uses is an error; members are named as a warning otherwise.")
+    @Flag(help: "Reject a list with columns or members that nothing uses.")
     var strictList = false
 
     func validate() throws {
@@ -66,10 +73,9 @@ struct TableOptions: ParsableArguments {
             hint: "keep it for export: --keep-columns \(name.prefix(40)); or leave out --strict-list")
     }
 
-    /// With how the list is written.
-    func options(_ format: ListFormat) -> ListImport.Options {
+    var options: ListImport.Options {
         var options = ListImport.Options()
-        options.format = format
+        options.format = inputFormat
         options.urlColumn = urlColumn
         options.sha256Column = sha256Column
         options.keepColumns = keepColumns?.split(separator: ",").map(String.init) ?? []

@@ -1,36 +1,46 @@
 internal import ArgumentParser
+internal import Prefetch
 internal import WebImage
 
 /// SDWebImage's options of a load, for all URLs of a batch: some by a flag of their own, every one by its name.
 struct LoadOptionArguments: ParsableArguments {
-    @Flag(help: "Ask the servers whether what is in the cache has changed; 304 ends as notModified.")
+    @Flag(help: "Revalidate images that are in the cache (ETag, Last-Modified); a 304 ends as notModified.")
     var refreshCached = false
 
-    @Flag(help: "The same, but not while Cache-Control calls an image fresh.")
+    @Flag(help: "Revalidate only images that Cache-Control no longer calls fresh.")
     var honorCacheControl = false
 
-    @Flag(help: "Keep ETag, Last-Modified and freshness for a later --refresh-cached.")
+    @Flag(help: "Record ETag, Last-Modified and freshness for a later --refresh-cached.")
     var keepHTTPValidators = false
 
-    @Flag(help: "Verify what is downloaded and keep nothing of it.")
+    @Flag(help: "Use no network; a URL that is not in the cache ends as notCached.")
+    var fromCacheOnly = false
+
+    @Flag(help: "Verify downloaded images, but do not store them.")
     var cacheMemoryOnly = false
 
-    @Flag(help: "Read the bytes of hits too, and fetch what is damaged.")
+    @Flag(help: "Read the bytes of cache hits as well, and fetch damaged images again.")
     var verifyHits = false
 
-    @Flag(help: "Keep cookies in memory, each for its site.")
+    @Option(help: .value("rule", "Cache key of a URL: url, without-query or s/REGEX/REPLACEMENT/."))
+    var cacheKey = "url"
+
+    @Flag(help: "Keep cookies in memory and send them back to their site.")
     var handleCookies = false
 
-    @Flag(help: "Take certificates nobody vouches for.")
+    @Flag(help: "Accept invalid TLS certificates (INSECURE).")
     var allowInvalidSSL = false
 
-    @Option(help: "Options by SDWebImage's names, with commas: retryFailed,lowPriority,…")
+    @Option(help: .list("Options by SDWebImage's names, separated by commas: retryFailed,lowPriority,..."))
     var options: String?
 
     func validate() throws {
         let names = self.names
         do throws(WebImageError) { _ = try WebImageOptions(names: names) } catch {
             throw ValidationError("--options: \(error.message)")
+        }
+        guard CacheKeyRule(cacheKey) != nil else {
+            throw ValidationError("--cache-key is url, without-query or s/REGEX/REPLACEMENT/, not '\(cacheKey)'")
         }
     }
 

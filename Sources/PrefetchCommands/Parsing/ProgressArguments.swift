@@ -17,10 +17,13 @@ enum ProgressMode: String, ExpressibleByArgument, CaseIterable, Sendable {
 
 /// `--progress` and `--color`, the same on all commands that follow a batch.
 struct ProgressArguments: ParsableArguments {
-    @Option(help: "Progress on standard error: auto, tty, plain, json, none. (default: PREFETCH_PROGRESS, or auto)")
+    @Option(
+        help: .value(
+            "mode", "Progress on standard error: auto, tty, plain, json or none. (default: PREFETCH_PROGRESS, or auto)")
+    )
     var progress: ProgressMode?
 
-    @Option(help: "Colours: auto, always, never.")
+    @Option(help: .value("when", "Colours: auto, always or never."))
     var color = ColourChoice.auto
 
     func validate() throws {
@@ -33,14 +36,14 @@ struct ProgressArguments: ParsableArguments {
     }
 
     /// Refuses what contradicts `--quiet`.
-    func check(isQuiet: Bool) throws {
-        guard isQuiet, let progress, progress != .none else { return }
+    func check(_ level: Verbosity) throws {
+        guard level <= .quiet, let progress, progress != .none else { return }
         throw ValidationError("--quiet means --progress none, so --progress \(progress.rawValue) contradicts it")
     }
 
     /// What is meant: never `auto`.
-    func mode(isQuiet: Bool) -> ProgressMode {
-        if isQuiet { return .none }
+    func mode(_ level: Verbosity) -> ProgressMode {
+        if level <= .quiet { return .none }
         let mode = progress ?? Self.variable.flatMap(ProgressMode.init(rawValue:)) ?? .auto
         return mode == .auto ? (Terminal.canRedraw ? .tty : .plain) : mode
     }

@@ -32,7 +32,7 @@ package struct TimeSpan: ExpressibleByArgument, Sendable {
     }
 }
 
-/// A size on the command line: `1000000`, `64M`, `64MiB` (powers of 1,024), `64MB` (powers of 1,000).
+/// A size on the command line: `1000000`, `64M`, `64m`, `64MiB` (powers of 1,024), `2.5MB` (powers of 1,000).
 struct ByteSize: ExpressibleByArgument, Sendable {
     /// Bytes.
     var bytes: Int
@@ -40,21 +40,26 @@ struct ByteSize: ExpressibleByArgument, Sendable {
     init(bytes: Int) { self.bytes = bytes }
 
     init?(argument: String) {
+        // Case does not matter: curl and wget take 1m and 1M.
         let units: [(String, Int)] = [
-            ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("KB", 1000), ("kB", 1000), ("MB", 1_000_000),
-            ("GB", 1_000_000_000), ("TiB", 1 << 40), ("TB", 1_000_000_000_000), ("T", 1 << 40), ("K", 1 << 10),
-            ("k", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("B", 1),
+            ("kib", 1 << 10), ("mib", 1 << 20), ("gib", 1 << 30), ("tib", 1 << 40), ("kb", 1000), ("mb", 1_000_000),
+            ("gb", 1_000_000_000), ("tb", 1_000_000_000_000), ("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30),
+            ("t", 1 << 40), ("b", 1),
         ]
-        var text = argument[...]
-        var factor = 1
-        for (unit, value) in units where text.hasSuffix(unit) {
-            text = text.dropLast(unit.count)
-            factor = value
-            break
+        let text = argument.lowercased()
+        let (unit, factor) = units.first { text.hasSuffix($0.0) } ?? ("", 1)
+        let digits = text.dropLast(unit.count)
+        if let number = Int(digits) {
+            let (product, overflow) = number.multipliedReportingOverflow(by: factor)
+            guard number > 0, !overflow else { return nil }
+            bytes = product
+            return
         }
-        guard let number = Int(text), number > 0 else { return nil }
-        let (product, overflow) = number.multipliedReportingOverflow(by: factor)
-        guard !overflow else { return nil }
+        // Not 1e3, inf or a fraction of a byte.
+        guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x2E }), factor > 1,
+            let number = Double(digits),
+            let product = Int(exactly: (number * Double(factor)).rounded()), product > 0
+        else { return nil }
         bytes = product
     }
 

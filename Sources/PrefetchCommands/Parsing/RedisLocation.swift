@@ -7,40 +7,39 @@ internal import Redis
 /// has a private Redis, which is used only while it runs, then a Redis on this machine.
 struct RedisLocation: ParsableArguments {
     @Option(
-        help:
-            "redis://[user[:password]@]host[:port][/db], of a cluster any node; rediss:// with TLS; or unix:///path?db=1."
-    )
+        help: .url(
+            "Redis of the queue: redis://[user[:password]@]host[:port][/db], rediss:// (TLS) or unix:///path?db=1; any node of a cluster."
+        ))
     var redis: String?
 
     @Option(
-        help:
-            "The cache folder; without --redis, the private Redis in it is used. By default what the environment names, then ./cache, whose Redis is used only while it runs.",
-        completion: .directory)
+        help: .folder(
+            "Cache folder; its private Redis is used if --redis is not given. (default: PREFETCH_CACHE, or ./cache while a run uses it)"
+        ), completion: .directory)
     var cache: String?
+
+    @Option(help: .name("Queue in Redis."))
+    var queue = "default"
 
     @Flag(help: TrustOption.help)
     var trustCache = false
 
-    @Option(help: "A file with the password of Redis.", completion: .file())
+    @Option(help: .file("File with the password of Redis."), completion: .file())
     var redisPasswordFile: String?
 
     @Option(
-        help: "With rediss://: a file with the authorities that may vouch for Redis; the system's by default.",
+        help: .file("rediss://: certificate authorities that Redis is verified with. (default: the system's)"),
         completion: .file())
     private var redisCacert: String?
 
-    @Option(
-        help: "With rediss://: a file with the client's certificate, where Redis asks for one.", completion: .file())
+    @Option(help: .file("rediss://: client certificate, if Redis asks for one."), completion: .file())
     private var redisCert: String?
 
-    @Option(help: "With rediss://: a file with the key of the client's certificate.", completion: .file())
+    @Option(help: .file("rediss://: key of the client certificate."), completion: .file())
     var redisKey: String?
 
-    @Option(help: "With rediss://: the name in the certificate of Redis, where it is not the address's host.")
+    @Option(help: .host("rediss://: name in the certificate of Redis, if it is not the host."))
     var redisSni: String?
-
-    @Option(help: "The queue in Redis.")
-    var queue = "default"
 
     func validate() throws {
         guard PrefetchQueue.isValidName(queue) else {
@@ -189,6 +188,6 @@ extension RedisLocation {
 /// `--trust-cache`, which `run` has as well as the commands that look for a Redis.
 enum TrustOption {
     static var help: ArgumentHelp {
-        "Use the queue in the cache folder though it was not made by this user on this machine, and count it as made here from now on; without this it is moved aside."
+        "Use the queue of a cache folder that another user or machine made; otherwise that queue is moved aside."
     }
 }

@@ -5,85 +5,90 @@ internal import WebImage
 /// How the requests of a batch are made: the same on `run`, `submit` and `retry`. They are in the batch's record, and all workers keep to
 /// them. An option that is not given is nil, so that `retry` changes what is given alone.
 struct RequestArguments: ParsableArguments {
-    @Option(help: "The User-Agent of every request.")
+    @Option(help: .value("text", "User-Agent of every request. (default: prefetch/VERSION)"))
     var userAgent: String?
 
-    @Option(help: "Contact address in the User-Agent of every request, as https://example.org/bot or me@example.org.")
+    @Option(help: .url("Contact address in the User-Agent: https://example.org/bot or me@example.org."))
     var contact: String?
-
-    @Option(help: "Time for a connection, as 500ms, 10s or 1m. (default: 10s)")
-    var connectTimeout: TimeSpan?
-
-    @Option(help: "Fail a request that receives no data for this long. (default: 15s)")
-    var timeout: TimeSpan?
-
-    @Option(
-        help:
-            "Time a URL may spend with a connection, over all tries; 0 = no limit. (default: 60s for a URL slower than 64 KiB/s, else none)"
-    )
-    var maxTime: TimeSpan?
-
-    @Option(help: "Time one try may take, redirects included. (default: no limit)")
-    var maxTryTime: TimeSpan?
-
-    @Option(help: "Bytes a second under which a transfer ends; 0 = no limit. (default: 1000)")
-    var lowSpeedLimit: Int?
-
-    @Option(help: "Abort after the transfer stays below --low-speed-limit for this long. (default: 20s)")
-    var lowSpeedTime: TimeSpan?
-
-    @Option(help: "Requests for a URL before it ends as failed, 1 to 100. (default: 3)")
-    var tries: Int?
-
-    @Option(
-        help:
-            "What is tried again: timeout, dns, connect, truncated, status, and status codes, with commas; or none. (default: all five)"
-    )
-    var retryOn: String?
-
-    @Option(
-        help:
-            "The longest first pause between tries, which doubles with each; a random part of it is waited. (default: 500ms)"
-    )
-    var retryDelay: TimeSpan?
-
-    @Option(help: "The longest Retry-After that is waited for. (default: 1m)")
-    var maxRetryAfter: TimeSpan?
-
-    @Flag(help: "Begin large images anew where their transfer broke off.")
-    var noResume = false
-
-    @Option(help: "Redirects followed, 0 to 50. (default: 5)")
-    var maxRedirects: Int?
-
-    @Option(help: "The largest image, up to 4GiB. (default: 64MiB)")
-    var maxSize: ByteSize?
-
-    @Option(name: .customLong("accept-status"), help: "Status codes that are taken, as 200-299,404. (default: 200-299)")
-    var acceptStatus: String?
-
-    @Option(
-        name: .customLong("accept-type"), help: "Media types that are taken, as image/*; with commas. (default: any)")
-    var acceptType: String?
 
     @Option(
         name: .customLong("max-per-host"),
         help: ArgumentHelp(
-            "Transfers at once to one host, all workers of the queue together; 0 = no limit. (default: 6)",
-            discussion: "Literal addresses that --allow-net opens are limited only if this option is given."))
+            "Transfers at once to one host, over all workers of the queue; 0 = no limit. (default: 6)",
+            discussion: "Literal addresses opened by --allow-net are limited only if this option is given.",
+            valueName: "n"))
     var maxPerHost: Int?
 
     @Option(
         name: .customLong("rate-per-host"),
-        help: "Requests a second to one host over all workers of the queue, as 20 or 0.5. (default: no limit)")
+        help: .count("Requests per second to one host, over all workers: 20 or 0.5. (default: no limit)"))
     var rate: Double?
 
-    @Flag(help: "Read each site's robots.txt first; what it forbids ends as refused.")
+    @Option(help: .count("Requests for a URL before it ends as failed, 1 to 100. (default: 3)"))
+    var tries: Int?
+
+    @Option(help: .time("Fail a request that receives no data for this long. (default: 15s)"))
+    var timeout: TimeSpan?
+
+    @Option(help: .time("Fail a request that is not connected after this long. (default: 10s)"))
+    var connectTimeout: TimeSpan?
+
+    @Option(
+        help: .time(
+            "Time a URL may take over all tries; 0 = no limit. (default: 60s if it is slower than 64 KiB/s, else none)")
+    )
+    var maxTime: TimeSpan?
+
+    @Option(help: .time("Time one try may take, redirects included. (default: no limit)"))
+    var maxTryTime: TimeSpan?
+
+    @Option(
+        help: .value(
+            "bytes", "End a transfer that is slower than this many bytes per second; 0 = never. (default: 1000)"))
+    var lowSpeedLimit: Int?
+
+    @Option(help: .time("How long a transfer may stay below --low-speed-limit. (default: 20s)"))
+    var lowSpeedTime: TimeSpan?
+
+    @Option(
+        help: .list(
+            "Errors that are retried: timeout, dns, connect, truncated, status or status codes, separated by commas; or none. (default: all five)"
+        ))
+    var retryOn: String?
+
+    @Option(
+        help: .time(
+            "Upper bound of the first back-off, which doubles with each try; the actual pause is random. (default: 500ms)"
+        ))
+    var retryDelay: TimeSpan?
+
+    @Option(help: .time("Longest Retry-After that is obeyed; a longer one ends the URL. (default: 1m)"))
+    var maxRetryAfter: TimeSpan?
+
+    @Flag(help: "Start a broken large transfer from the first byte instead of resuming it.")
+    var noResume = false
+
+    @Option(help: .count("Redirects to follow, 0 to 50. (default: 5)"))
+    var maxRedirects: Int?
+
+    @Option(help: .size("Largest image, up to 4GiB. (default: 64MiB)"))
+    var maxSize: ByteSize?
+
+    @Option(
+        name: .customLong("accept-status"),
+        help: .list("Status codes whose body is accepted: 200-299,404. (default: 200-299)"))
+    var acceptStatus: String?
+
+    @Option(
+        name: .customLong("accept-type"), help: .list("Media types that are accepted: image/*. (default: any)"))
+    var acceptType: String?
+
+    @Flag(help: "Read each site's robots.txt; a disallowed URL ends as refused.")
     var robots = false
 
     @Flag(
         name: .customLong("respect-x-robots-tag"),
-        help: "Images whose X-Robots-Tag says noai, noimageai, noindex, noimageindex, noml or none end as refused.")
+        help: "Refuse images whose X-Robots-Tag is noai, noimageai, noindex, noimageindex, noml or none.")
     var respectsRobotsTag = false
 
     func validate() throws {
@@ -93,8 +98,8 @@ struct RequestArguments: ParsableArguments {
         try check(tries, RequestSettings.triesRange, "--tries is a number from 1 to 100")
         try check(maxRedirects, RequestSettings.redirectsRange, "--max-redirects is a number from 0 to 50")
         try check(maxSize?.bytes, RequestSettings.sizes, "--max-size is at most 4GiB")
-        try check(lowSpeedLimit, 0...Int.max, "--low-speed-limit is a number from 0 on")
-        try check(maxPerHost, 0...Int.max, "--max-per-host is a number from 0 on")
+        try check(lowSpeedLimit, 0...Int.max, "--low-speed-limit is a number from 0")
+        try check(maxPerHost, 0...Int.max, "--max-per-host is a number from 0")
         try check(rate, RequestSettings.rates, "--rate-per-host is a number from 0.001 to 100000")
         let times = [
             ("--connect-timeout", connectTimeout), ("--timeout", timeout), ("--max-try-time", maxTryTime),
@@ -164,9 +169,9 @@ struct BatchHeaders: ParsableArguments {
     @Option(
         name: [.customShort("H"), .customLong("header")],
         help: ArgumentHelp(
-            "A header of every request of the batch, 'Name: value'; an empty value removes it; may be repeated.",
-            discussion: "It is in Redis with the batch: secrets are options of the workers (--bearer, --user, --netrc)."
-        ))
+            "Header of every request of the batch, 'Name: value'; an empty value removes it. Repeatable.",
+            discussion: "It is stored in Redis; give secrets to the workers instead (--bearer, --user, --netrc).",
+            valueName: "header"))
     var headers: [String] = []
 
     func validate() throws {

@@ -6,13 +6,15 @@ internal import WebImage
 struct StorageOptions: ParsableArguments {
     @Option(
         name: .customLong("cache-mode"),
-        help: "Who may read and write what is made, in octal as 0770; by default what the umask says.")
+        help: .value("mode", "Permissions of new files and folders, octal: 0770. (default: the umask)"))
     var mode: FileMode?
 
-    @Flag(name: .customLong("strict-cache"), help: "Refuse a cache that everybody on this machine may write to.")
+    @Flag(name: .customLong("strict-cache"), help: "Refuse a cache folder that every user may write to.")
     var isStrict = false
 
-    @Flag(name: .customLong("plain-files"), help: "Do without unnamed files and extended attributes, as NFS has to.")
+    @Flag(
+        name: .customLong("plain-files"),
+        help: "Use no unnamed files and no extended attributes, for file systems such as NFS.")
     var plainFiles = false
 
     /// How the cache is to be opened; see ``FetchSettings/prepareCache()``.
@@ -43,7 +45,7 @@ struct FileMode: ExpressibleByArgument, Sendable {
 struct ReadOnlyCacheOptions: ParsableArguments {
     @Option(
         name: .customLong("read-only-cache"),
-        help: "A cache, or a folder of SDWebImage's, that is looked up too and never changed; may be repeated.",
+        help: .folder("Cache, or folder of SDWebImage's, to look up as well; it is never changed. Repeatable."),
         completion: .directory)
     var directories: [String] = []
 

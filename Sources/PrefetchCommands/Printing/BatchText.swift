@@ -3,14 +3,19 @@ internal import WebImage
 
 /// A batch in words: what `run`, `submit --wait` and `status` print for people.
 package enum BatchText {
-    /// The three counts of images, then the skipped by outcome, biggest first.
-    static func outcomes(_ counts: PrefetchCounts) -> [String] {
-        var lines = [
-            "  downloaded \(Wording.count(counts[.downloaded]))   hit \(Wording.count(counts[.hit]))   notModified "
-                + Wording.count(counts[.notModified])
-        ]
-        if counts.skipped > 0 { lines.append("  skipped \(Wording.count(counts.skipped)): \(causes(counts))") }
-        return lines
+    /// `downloaded 2,900   hit 73   notModified 0`
+    static func images(_ counts: PrefetchCounts) -> String {
+        "  downloaded \(Wording.count(counts[.downloaded]))   hit \(Wording.count(counts[.hit]))   notModified "
+            + Wording.count(counts[.notModified])
+    }
+
+    /// `finished 3,333 of 3,333: 2,973 images, 360 skipped (httpError 300, timeout 60)`: every URL that ended, with and without an image.
+    static func tally(_ status: BatchStatus) -> String {
+        let counts = status.counts
+        let images = counts.finished - counts.skipped
+        return
+            "finished \(Wording.count(counts.finished)) of \(Wording.count(status.total)): \(Wording.count(images, "image")), "
+            + "\(Wording.count(counts.skipped)) skipped" + (counts.skipped > 0 ? " (\(causes(counts)))" : "")
     }
 
     /// `httpError 404`, `timeout`: the cause under which a skipped URL is counted.
@@ -29,14 +34,13 @@ package enum BatchText {
     /// The summary of an ended batch.
     package static func summary(_ status: BatchStatus) -> [String] {
         let seconds = max(status.elapsed, 0.001)
-        let counts = status.counts
-        let rate = Wording.decimal(Double(counts.finished) / seconds, digits: 0)
+        let finished = status.counts.finished
+        let rate = Wording.count(Int((Double(finished) / seconds).rounded()))
         var lines = [
-            "\(TerminalText.escaped(status.id)) \(ended(status)): finished \(Wording.count(counts.finished)) skipped "
-                + "\(Wording.count(counts.skipped)) of \(Wording.count(status.total)) in \(Wording.seconds(seconds))"
-                + (counts.finished > 0 ? ", \(rate) URLs/s, \(Wording.bytes(counts.bytes)) downloaded" : "")
+            "\(TerminalText.escaped(status.id)) \(ended(status)): \(tally(status))",
+            "\(images(status.counts))   in \(Wording.seconds(seconds))"
+                + (finished > 0 ? ", \(rate) URLs/s, \(Wording.bytes(status.counts.bytes))" : ""),
         ]
-        lines += outcomes(counts)
         if let hint = unsupported(status.fetches) { lines.append("  " + hint) }
         return lines
     }
@@ -67,11 +71,9 @@ package enum BatchText {
                 ? .warning : status.state == .cancelled ? .bad : .good
             state = ink.painted(state, isColoured: true)
         }
-        let counts = status.counts
         return
-            "\(TerminalText.escaped(status.id))  \(state)  \(Wording.share(counts.finished, of: status.total))  finished "
-            + "\(Wording.count(counts.finished)) of \(Wording.count(status.total))  skipped \(Wording.count(counts.skipped))"
-            + (counts.skipped > 0 ? " (\(causes(counts)))" : "") + (pace(status).map { "  \($0)" } ?? "")
+            "\(TerminalText.escaped(status.id))  \(state)  \(Wording.share(status.counts.finished, of: status.total))  "
+            + tally(status) + (pace(status).map { "  \($0)" } ?? "")
     }
 
     /// How many URLs end a second, on the average since the batch was made, and how long the rest takes at that; nil where nothing goes on.

@@ -11,6 +11,11 @@ package enum Console {
     /// Whether notes and errors are objects of JSON, for who reads standard error as such.
     private static let isJSON = Locked(false)
 
+    private static let isSilent = Locked(false)
+
+    /// From now on notes are dropped; errors and results are not.
+    static func silence() { isSilent.withLock { $0 = true } }
+
     /// From now on notes and errors are objects of JSON, one a line, as the events between which they stand.
     static func noteAsJSON() {
         isJSON.withLock { $0 = true }
@@ -28,6 +33,7 @@ package enum Console {
 
     /// A line for the person who watches. While the last lines of the terminal are redrawn, it appears above them with the next frame.
     package static func note(_ line: String) {
+        guard !isSilent.withLock({ $0 }) else { return }
         let shown = ShownURL.text(line)
         if isJSON.withLock({ $0 }) {
             let object = JSONText.object([("event", .string("note")), ("message", .string(shown))])

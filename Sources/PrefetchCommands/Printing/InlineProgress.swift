@@ -17,10 +17,11 @@ actor InlineProgress {
     private var height = 0
     private var width = 0
     private var failures: [String] = []
-    private var quota = FailureQuota()
+    private var quota: FailureQuota
 
-    init(isColoured: Bool = false) {
+    init(isColoured: Bool = false, namesEveryFailure: Bool = false) {
         self.isColoured = isColoured
+        quota = FailureQuota(inAll: namesEveryFailure ? .max : 20)
         Console.holdNotes()
     }
 
@@ -35,7 +36,8 @@ actor InlineProgress {
         failures += lines
         if quota.take(lines.count, at: .now) {
             failures.append(
-                "  more are counted by cause; all: prefetch-coord failures \(TerminalText.escaped(status.id))")
+                "  further failures are only counted; all of them: prefetch-coord failures \(TerminalText.escaped(status.id))"
+            )
         }
     }
 
@@ -88,15 +90,19 @@ actor InlineProgress {
 
 /// How many failures a live display names: at most 3 a second and 20 in all, or a list with many would scroll everything else away.
 struct FailureQuota {
-    private static let perSecond = 3, inAll = 20
+    private static let perSecond = 3
 
+    private let inAll: Int
     private var named = 0
     private var second = (begin: ContinuousClock.now, named: 0)
 
+    init(inAll: Int = 20) { self.inAll = inAll }
+
     /// How many may be named now.
     func room(at now: ContinuousClock.Instant) -> Int {
+        guard inAll < .max else { return .max }
         let recent = now - second.begin < .seconds(1) ? second.named : 0
-        return min(Self.perSecond - recent, Self.inAll - named)
+        return min(Self.perSecond - recent, inAll - named)
     }
 
     /// So many are named; true where these were the last.
@@ -104,6 +110,6 @@ struct FailureQuota {
         if now - second.begin >= .seconds(1) { second = (now, 0) }
         second.named += count
         named += count
-        return count > 0 && named >= Self.inAll
+        return count > 0 && named >= inAll
     }
 }

@@ -1,15 +1,23 @@
 package import ArgumentParser
 
-/// The commands of `prefetch-coord`, but for the demo.
+/// The commands of `prefetch-coord` in the groups of its help, but for the demo.
 package enum CoordCommands {
-    /// In the order of its help.
-    package static var all: [any ParsableCommand.Type] {
-        [
-            RunCommand.self, SubmitCommand.self, StatusCommand.self, WatchCommand.self, DashCommand.self,
-            FailuresCommand.self, WhyCommand.self, RetryCommand.self, BlacklistCommand.self, ExportCommand.self,
-            CacheCommand.self, CancelCommand.self, BatchCommand.self, WorkersCommand.self, FsckCommand.self,
-            AppendCommand.self, SealCommand.self, PauseCommand.self, ResumeCommand.self, ReprioritiseCommand.self,
-            ImportCommand.self, MetricsCommand.self, DoctorCommand.self, ReportCommand.self,
-        ]
-    }
+    package static let start: [any ParsableCommand.Type] = [RunCommand.self]
+
+    package static let groups = [
+        CommandGroup(
+            name: "Queue",
+            subcommands: [
+                SubmitCommand.self, RetryCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
+                ReprioritiseCommand.self, RemoveCommand.self,
+            ]),
+        CommandGroup(name: "Watch", subcommands: [StatusCommand.self, WatchCommand.self, DashCommand.self]),
+        CommandGroup(
+            name: "Results",
+            subcommands: [FailuresCommand.self, WhyCommand.self, ExportCommand.self, ReportCommand.self]),
+        CommandGroup(name: "Cache", subcommands: [CacheCommand.self, BlacklistCommand.self, ImportCommand.self]),
+        CommandGroup(
+            name: "Operate",
+            subcommands: [WorkersCommand.self, FsckCommand.self, MetricsCommand.self, DoctorCommand.self]),
+    ]
 }

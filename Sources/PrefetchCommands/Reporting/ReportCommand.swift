@@ -7,29 +7,28 @@ internal import Redis
 struct ReportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "report",
-        abstract: "Write a batch as one HTML file: outcomes, causes, hosts.",
+        abstract: "Write an HTML report of a batch.",
         usage: "prefetch-coord report [<batch>] [--output <file>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord report --cache ./cache --output report.html
               prefetch-coord report urls-7f3a > report.html
 
-            What status --json says, and the first lines that were skipped. One file without
-            scripts that asks for nothing from outside, light or dark as the reader has it,
-            and fit for printing.
+            One file with outcomes, causes, hosts, workers and the first skipped lines; no
+            scripts, no external resources, light and dark, printable.
             """)
 
-    @Argument(help: "A batch, or the beginning of its name; the newest by default.")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
     var batch: String?
 
-    @Option(name: .shortAndLong, help: "The file; standard output by default.", completion: .file())
+    @Option(name: .shortAndLong, help: .file("File to write. (default: standard output)"), completion: .file())
     var output: String?
 
-    @Option(help: "The list the batch was submitted from, where it is elsewhere now.")
+    @Option(help: .file("The list of the batch, if it has been moved."))
     var list: String?
 
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Output") var secrets: SecretOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
         if output == "" { throw ValidationError("--output wants a file") }

@@ -6,30 +6,30 @@ internal import Redis
 struct HealthCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health",
-        abstract: "Tell whether the workers of this machine are alive; for health checks.",
+        abstract: "Check that the workers of this machine are alive.",
         usage: "prefetch-worker health [--worker NAME] [--ready] [<options>]",
         discussion: """
             Examples:
               prefetch-worker health --redis redis://host:6379/0
               prefetch-worker health --worker host:4711 --ready
 
-            Exit code 0 where each of them has given a sign of life within its lease, which
-            it does only while its download loop turns, and where Redis is away: then they
-            wait, and nothing is gained by starting them anew. 1 where one has given none, or
-            there is none. A worker that waits for something (Redis, a full disk, a pause) is
-            alive; with --ready it does not count, and the code is 69 while Redis is away.
+            Exit code 0 if each of them sent a heartbeat within its lease, or if Redis is
+            unavailable: then workers wait, and a restart does not help. 1 if one sent none,
+            or there is no worker. Heartbeats stop when the download loop stops. A worker
+            that waits (for Redis, a full disk, a pause) is alive, but not ready: with
+            --ready it does not count, and the code is 69 while Redis is unavailable.
             """)
 
-    @Option(help: "One worker, by its name or the beginning of it; all of this host by default.")
+    @Option(help: .name("One worker, by its name or the beginning of it. (default: all of this host)"))
     var worker: String?
 
-    @Flag(help: "Only workers that take jobs count: none that is paused or in trouble.")
+    @Flag(help: "Count only workers that take jobs, not paused or waiting ones.")
     var ready = false
 
-    @Flag(name: [.customShort("q"), .long], help: "Only the exit code.")
+    @Flag(name: [.customShort("q"), .long], help: "Print nothing.")
     var quiet = false
 
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     /// It has a --quiet too, and hears of it first.
     @ParentCommand var program: WorkerCommand

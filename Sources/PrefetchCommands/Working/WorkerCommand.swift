@@ -12,48 +12,55 @@ public struct WorkerCommand: AsyncParsableCommand {
     /// Its name and help.
     public static let configuration = CommandConfiguration(
         commandName: "prefetch-worker",
-        abstract: "Take jobs from a queue and fetch their images into the shared cache.",
+        abstract: "Fetch the images of a queue into the shared cache.",
         discussion: """
             Examples:
               prefetch-worker --redis redis://host:6379/0 --cache /srv/images
               prefetch-worker --redis unix:///run/redis.sock --cache ./cache --burst
               prefetch-worker health --redis redis://host:6379/0
 
-            SIGTERM or Ctrl-C finishes what is in flight and gives the rest back; a second
-            one stops at once. Neither loses a URL.
+            The first SIGTERM or Ctrl-C finishes transfers in flight and gives the other
+            jobs back; the second stops at once. Neither loses a URL.
             """,
         version: "prefetch \(PrefetchVersion)",
         subcommands: [HealthCommand.self])
 
-    @Flag(help: "Leave when no batch is running any more.")
+    @Flag(help: "Exit when no batch is running any more.")
     var burst = false
 
-    @Flag(name: [.customShort("q"), .long], help: "Only errors and the last line.")
+    @Flag(name: [.customShort("q"), .long], help: "Print errors and the final counts only.")
     var quiet = false
 
-    @Option(name: .customLong("validate"), help: "The least an image is checked: none, header, structure, decode.")
+    @Flag(
+        help: ArgumentHelp("No line with the counts at the end: what the workers of a run get.", visibility: .private))
+    var noResult = false
+
+    @Option(
+        name: .customLong("validate"),
+        help: .value("level", "Least check of an image, whatever its batch asks: none, header, structure or decode."))
     var minimumLevel = "none"
 
-    @Option(help: "The largest image this worker takes, whatever a batch asks, up to 4GiB.")
+    @Option(help: .size("Largest image, whatever its batch asks, up to 4GiB."))
     var maxSize = ByteSize(bytes: 4 << 30)
 
     @Option(
         name: .customLong("limit-rate-of-queue"),
-        help: "Bytes of images a second, as 10MB, over all workers of the queue; no limit by default.")
+        help: .size("Bytes of images per second over all workers of the queue: 10MB. (default: no limit)"))
     var limitRateOfQueue: ByteSize?
 
     @Option(
-        help: "A folder for what this worker did, event by event, for fsck --history; PREFETCH_HISTORY by default.",
+        help: .folder(
+            "Record every event of this worker in this folder, for fsck --history. (default: PREFETCH_HISTORY)"),
         completion: .directory)
     var history: String?
 
     @Option(
-        help: "How it says what happens, on standard error: text, json, auto. (default: PREFETCH_LOG_FORMAT, or text)")
+        help: .value("format", "Log on standard error: text, json or auto. (default: PREFETCH_LOG_FORMAT, or text)"))
     var logFormat: LogFormat?
 
-    @OptionGroup(title: "Secrets") var secrets: SecretOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
-    @OptionGroup(title: "Fetch options") var fetch: FetchOptions
+    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup var fetch: FetchOptions
+    @OptionGroup(title: "Output") var secrets: SecretOptions
 
     /// The command as its help says.
     public init() {}
@@ -118,7 +125,7 @@ public struct WorkerCommand: AsyncParsableCommand {
             // Before the process ends: TLS must not be taken down under a thread that still uses it.
             await manager.downloader.invalidateSessionAndCancel()
             await log?.value
-            if !quiet || counts.finished > 0 { Console.print(Self.lastLine(counts)) }
+            if !noResult, !quiet || counts.finished > 0 { Console.print(Self.lastLine(counts)) }
             if let signal = stop.forced { throw ExitCode(TerminationSignals.exitCode(signal)) }
         }
     }

@@ -93,7 +93,7 @@ package struct QueueControl: Sendable {
     }
 
     /// Transfers in flight a worker can be told to have.
-    package static let concurrencyRange = 1...1024
+    package static let concurrencyRange = 1...4096
 
     private static let concurrency = QueueScript.script(PackageResources.CONCURRENCY_lua)
 

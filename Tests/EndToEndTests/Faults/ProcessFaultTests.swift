@@ -120,7 +120,7 @@ struct ProcessFaultTests {
         let urls = (0..<30).map { "http://host.silent/\($0).png\n" }
         bench.folder.write(Array(urls.joined().utf8), to: "names.txt")
         let worker = try await bench.workers(
-            1, ["--host-patience", "1s"], environment: ["LD_PRELOAD": library])
+            1, ["--host-timeout", "1s"], environment: ["LD_PRELOAD": library])
         let limits = ["--connect-timeout", "200ms", "--tries", "2", "--retry-delay", "10ms"]
         try await bench.ran(["submit", bench.folder.path("names.txt"), "--name", "names", "--wait"] + limits, exit: 3)
         let status = try #require(try await bench.queue.batches.status(of: "names"))

@@ -115,7 +115,7 @@ class Trial:
         must(not missing, f"{len(missing)} counted URLs are not there")
         verify = json.loads(self.on_cache("verify", "--json", codes=(0, 1)))
         must(verify["checked"] == self.count and not verify["damaged"], f"verify: {verify}"[:400])
-        usage = json.loads(self.on_cache("du", "--json"))
+        usage = json.loads(self.on_cache("stat", "--json"))
         must(usage["count"] == self.count, f"du counts {usage['count']}")
         plan = json.loads(self.on_cache("gc", "--max-size", "1000GB", "--dry-run", "--json"))["remaining"]
         must(plan["count"] == self.count, f"gc counts {plan['count']}")

@@ -35,9 +35,9 @@ async def lists(cell):
     await cell.worker()
     await cell.worker()
     await cell.submit(batch, "--open")
-    await cell.do("append", batch.name, second.list, "--job-size", "4")
+    await cell.do("submit", "--append", batch.name, second.list, "--job-size", "4")
     batch.append(second)
-    await cell.do("seal", batch.name)
+    await cell.do("submit", "--seal", batch.name)
 
 
 @scenario
@@ -81,7 +81,7 @@ async def ends(cell):
     await cell.do("cancel", second.name, "--yes")
     await cell.submit(gone)
     await cell.do("cancel", gone.name, "--yes")
-    await cell.do("batch", "rm", gone.name, "--yes", later=(66,))
+    await cell.do("rm", gone.name, "--yes", later=(66,))
     cell.batches.remove(gone)
     if await cell.redis("EXISTS", cell.key("b", gone.name)):
         cell.fail("a batch that was removed is still there")

@@ -9,7 +9,7 @@ internal import WebImage
 package struct DemoCommand: AsyncParsableCommand {
     package static let configuration = CommandConfiguration(
         commandName: "demo",
-        abstract: "Run on a server of its own, with good and bad images. Needs no network.",
+        abstract: "Download good and broken images from a built-in server.",
         usage: "prefetch-coord demo [<options>]",
         discussion: """
             Examples:
@@ -21,7 +21,7 @@ package struct DemoCommand: AsyncParsableCommand {
             code: 0 every URL ended as it has to, 1 some did not, which are named.
             """)
 
-    @Option(help: "The folder of the images.")
+    @Option(help: .folder("Cache folder."))
     var cache = "./demo-cache"
 
     @Option(name: [.customShort("n"), .long], help: "Worker processes.")
@@ -30,7 +30,7 @@ package struct DemoCommand: AsyncParsableCommand {
     @Option(help: "URLs, from 100 to 100,000.")
     var count = 2000
 
-    @Flag(help: "Print the result as one line of JSON.")
+    @Flag(help: "Print the result as one JSON object.")
     var json = false
 
     @Flag(name: [.customShort("q"), .long], help: "No progress lines.")

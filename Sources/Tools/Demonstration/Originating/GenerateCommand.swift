@@ -8,7 +8,7 @@ internal import WebImage
 struct GenerateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "generate",
-        abstract: "Write a deterministic corpus of images: the same bytes for the same options.",
+        abstract: "Write a reproducible corpus of images.",
         usage: "prefetch-origin generate <dir> [<options>]",
         discussion: """
             Examples:
@@ -20,16 +20,17 @@ struct GenerateCommand: AsyncParsableCommand {
             kind, bytes and SHA-256 of each, in order.
             """)
 
-    @Argument(help: ArgumentHelp("A folder that is missing or empty.", valueName: "dir"), completion: .directory)
+    @Argument(
+        help: ArgumentHelp("Folder to make; it may exist if it is empty.", valueName: "dir"), completion: .directory)
     var folder: String
 
-    @Option(help: "Images.")
+    @Option(help: .count("Number of images."))
     var count = 5000
 
-    @Option(help: "Another seed makes other images.")
+    @Option(help: .count("Seed of the random content."))
     var seed: UInt64 = 1
 
-    @Option(help: "Bytes that half of the images have at most, about.")
+    @Option(help: .value("bytes", "Approximate median size of the images."))
     var median = 27_000
 
     func validate() throws {

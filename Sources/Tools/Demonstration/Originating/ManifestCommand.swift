@@ -6,14 +6,14 @@ internal import PrefetchCommands
 struct ManifestCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "manifest",
-        abstract: "Print each URL of misbehave, how it has to end, and the SHA-256 of its image.",
+        abstract: "Print the URLs of misbehave with their expected outcomes.",
         discussion: """
             Examples:
               prefetch-origin manifest --count 2000
               prefetch-origin manifest | cut -f 2 > urls.txt
 
-            A line a URL, in the order of the list: line number, URL, outcome, SHA-256 or -,
-            TAB between. Where the cache has an image already, it ends as a hit.
+            One line per URL, in the order of the list, separated by tabs: line number, URL,
+            outcome, SHA-256 or -. An image that is in the cache already ends as hit.
             """)
 
     @OptionGroup var plan: DemoPlanOptions

@@ -8,7 +8,7 @@ internal import Threading
 struct MisbehaveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "misbehave",
-        abstract: "Serve good and bad images under the URLs of the demo until Ctrl-C.",
+        abstract: "Serve the good and broken images of the demo.",
         discussion: """
             Examples:
               prefetch-origin misbehave --address 0.0.0.0 --port 80
@@ -20,10 +20,10 @@ struct MisbehaveCommand: AsyncParsableCommand {
             the first line.
             """)
 
-    @Option(help: "An address of this machine.")
+    @Option(help: .value("address", "Address to listen on."))
     var address = "127.0.0.1"
 
-    @Option(help: "The port; 0 = any free one.")
+    @Option(help: .value("port", "Port to listen on; 0 = any free port."))
     var port = 0
 
     @OptionGroup var plan: DemoPlanOptions

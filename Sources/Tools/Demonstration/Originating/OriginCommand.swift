@@ -9,7 +9,7 @@ public struct OriginCommand: AsyncParsableCommand {
     /// Its name, help and subcommands.
     public static let configuration = CommandConfiguration(
         commandName: "prefetch-origin",
-        abstract: "Make a corpus of images, and serve it: for tests, the benchmark and the demo.",
+        abstract: "Make and serve test images for tests and benchmarks.",
         discussion: """
             Examples:
               prefetch-origin generate ./corpus --count 5000

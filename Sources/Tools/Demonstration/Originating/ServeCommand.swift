@@ -8,31 +8,31 @@ internal import Threading
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",
-        abstract: "Serve the files of a folder over HTTP until Ctrl-C.",
+        abstract: "Serve the files of a folder over HTTP.",
         discussion: """
             Examples:
               prefetch-origin serve ./corpus
               prefetch-origin serve ./corpus --address 0.0.0.0 --port 8080
 
-            Prints the address on the first line. A query is no part of a file's name, so
-            one file has as many URLs as wanted.
+            Prints the address on the first line and serves until Ctrl-C. Queries are
+            ignored, so one file has as many URLs as needed.
             """)
 
     @Argument(help: ArgumentHelp("The folder.", valueName: "dir"), completion: .directory)
     var folder: String
 
-    @Option(help: "An address of this machine.")
+    @Option(help: .value("address", "Address to listen on."))
     var address = "127.0.0.1"
 
-    @Option(help: "The port; 0 = any free one.")
+    @Option(help: .value("port", "Port to listen on; 0 = any free port."))
     var port = 0
 
-    @Option(help: "Time before each answer, as 50ms, or between two, as 50ms-100ms; none by default.")
+    @Option(help: .value("time", "Delay of each response: 50ms, or a range 50ms-100ms. (default: none)"))
     var delay = ""
 
     @Flag(
         help: ArgumentHelp(
-            "Misbehave below /fault/KIND/.", discussion: "KIND: \(ServeFaults.kinds.joined(separator: ", "))."))
+            "Serve faults below /fault/KIND/.", discussion: "KIND: \(ServeFaults.kinds.joined(separator: ", "))."))
     var faults = false
 
     private var delays: ClosedRange<Double>? {

@@ -4,58 +4,21 @@ internal import Redis
 internal import Threading
 internal import WebImage
 
-/// `prefetch-coord append`: one more list for a batch that was submitted open.
-struct AppendCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "append",
-        abstract: "Add a list to a batch that was submitted with --open.",
-        usage: "prefetch-coord append <batch> <file> [<options>]",
-        discussion: """
-            Examples:
-              prefetch-coord append week tuesday.txt --redis redis://host:6379/0
-              find-urls | prefetch-coord append week -
-
-            The batch reads as its lists one after the other: line numbers run on through
-            them. The same command again goes on where it was stopped, and adds no list
-            twice; --again does. It returns when the whole list is in Redis.
-            """)
-
-    @Argument(help: "The batch, or the beginning of its name.")
-    var batch: String
-
-    @Argument(help: "The list: one URL a line, a pipe, or - for standard input.", completion: .file())
-    var file: String
-
-    @Flag(help: "Only go on with a list that the batch has and that was not queued to its end.")
-    var resume = false
-
-    @Flag(help: "Add the list also where the batch has it already.")
-    var again = false
-
-    @Option(help: "Jobs that wait in Redis, which bounds its memory: auto, all, or a number.")
-    var window = "auto"
-
-    @Option(help: "URLs a job, 1 to 256; by default a 64th of the list.")
-    var jobSize: Int?
-
-    @Flag(help: "Print the batch as one line of JSON.")
-    var json = false
-
-    @Option(
-        help: "How the list is written: auto, plain, jsonl, csv, tsv, sitemap (of an index, the sitemaps beside it).")
-    var inputFormat = ListFormat.auto
-
-    @OptionGroup(title: "Lists") var empty: EmptyListOptions
-    @OptionGroup(title: "Lists that are tables") var table: TableOptions
-    @OptionGroup(title: "Where") var location: RedisLocation
-
-    func validate() throws {
-        if resume && again { throw ValidationError("--resume adds nothing; give it or --again") }
-        guard window == "auto" || window == "all" || (Int(window) ?? 0) > 0 else {
-            throw ValidationError("--window is auto, all or a number of jobs, not '\(window)'")
-        }
-        if let jobSize, !(1...256).contains(jobSize) { throw ValidationError("--job-size is a number from 1 to 256") }
-    }
+/// `prefetch-coord submit --append`: adds a list to an open batch.
+struct ListAddition: Sendable {
+    /// The batch, or the beginning of its name.
+    let batch: String
+    let file: String
+    let location: RedisLocation
+    let table: TableOptions
+    let empty: EmptyListOptions
+    let window: String
+    let jobSize: Int?
+    /// Whether only a list that the batch has, and that was not queued to its end, is queued.
+    let resumes: Bool
+    /// Whether a list that the batch has is added once more.
+    let repeats: Bool
+    let isJSON: Bool
 
     func run() async throws {
         // No folder is made in a cache that is none: the session says what is wrong with it.
@@ -64,7 +27,7 @@ struct AppendCommand: AsyncParsableCommand {
         }
         // Before Redis is asked: a pipe may take as long as it likes, and Ctrl-C ends that.
         let given = try GivenList(
-            file, cache: location.cacheFolder, format: inputFormat, table: table, empty: empty)
+            file, cache: location.cacheFolder, table: table, empty: empty)
         let isAdded = Locked(false)
         do { try await add(given, isAdded) } catch {
             if !isAdded.withLock({ $0 }) { given.removeCopy() }
@@ -80,19 +43,19 @@ struct AppendCommand: AsyncParsableCommand {
             let list = given.list
             if list.lineOptions.contains(.queryDiskSync) {
                 throw ValidationError(
-                    "queryDiskSync is for a list of its own; a batch that is open has its hits from workers")
+                    "queryDiskSync needs a batch of its own; an open batch gets its hits from workers")
             }
             let id = try await session.queue.catalog.resolve(batch)
             let appender = ListAppender(queue: session.patient, batch: id, list: list, window: window, jobSize: jobSize)
-            if resume { try await requireUnfinished(list, of: id, session.queue) }
+            if resumes { try await requireUnfinished(list, of: id, session.queue) }
             let output = OpenBatchOutput(
                 id: id, list: ListFile.isStream(file) ? list.path : file, session: session, location: location.words)
-            let added = try await output.add(appender, again: again, stop)
+            let added = try await output.add(appender, again: repeats, stop)
             isAdded.withLock { $0 = true }
             try await output.feed(appender, added, stop)
             // A copy of a list that the batch has already is wanted by nobody.
             if added.segment.path != list.absolutePath { given.removeCopy() }
-            if json {
+            if isJSON {
                 if let status = try await session.queue.batches.status(of: id) {
                     Console.print(BatchJSON.object(status).text)
                 }
@@ -107,7 +70,7 @@ struct AppendCommand: AsyncParsableCommand {
         guard try await queue.lists.segments(of: id).contains(where: { $0.hash == list.hash && $0.end > pushed }) else {
             throw PrefetchError(
                 .notFound, "\(id) has no such list that is not queued to its end",
-                hint: "add it: prefetch-coord append \(id) \(Shell.quoted(file))")
+                hint: "add it: prefetch-coord submit --append \(id) \(Shell.quoted(file))")
         }
     }
 

@@ -3,38 +3,26 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// `prefetch-coord batch`: batches as things in Redis.
-struct BatchCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "batch",
-        abstract: "Remove batches from Redis.",
-        discussion: """
-            Example:
-              prefetch-coord batch rm urls-7f3a --cache ./cache
-            """,
-        subcommands: [BatchRemoveCommand.self])
-}
-
-/// `prefetch-coord batch rm`: takes batches that are over out of Redis.
-struct BatchRemoveCommand: AsyncParsableCommand {
+/// `prefetch-coord rm`: removes finished batches from Redis.
+struct RemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm",
-        abstract: "Remove batches that are over from Redis. Their images stay.",
-        usage: "prefetch-coord batch rm <batch> ... [<options>]",
+        abstract: "Remove finished batches from Redis; their images stay.",
+        usage: "prefetch-coord rm <batch> ... [<options>]",
         discussion: """
             Examples:
-              prefetch-coord batch rm urls-7f3a --cache ./cache
-              prefetch-coord batch rm urls-7f3a urls-7f3a.2 --yes
+              prefetch-coord rm urls-7f3a --cache ./cache
+              prefetch-coord rm urls-7f3a urls-7f3a.2 --yes
 
-            They go by themselves 7 days after their end (--keep). A running batch is
-            to be cancelled first, and a retry goes before the batch it retries.
+            Redis drops finished batches after 7 days anyway (--keep). Cancel a running
+            batch first, and remove a retry together with the batch it retries.
             """)
 
-    @Argument(help: "Batches, or beginnings of their names.")
+    @Argument(help: .value("batch", "Batches, or the beginnings of their names."))
     var batches: [String]
 
     @OptionGroup var confirmation: Confirmation
-    @OptionGroup(title: "Where") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: RedisLocation
 
     func run() async throws {
         try await Session.with(location) { session in
@@ -51,7 +39,7 @@ struct BatchRemoveCommand: AsyncParsableCommand {
             }
             let names = found.map { TerminalText.escaped($0.id) }.joined(separator: ", ")
             try confirmation.ask(
-                "remove \(names) from Redis, with what was skipped and why, and leave the images", "batch rm")
+                "remove \(names) from Redis, with what was skipped and why, and leave the images", "rm")
             for status in found {
                 switch try await queue.batches.remove(batch: status.id) {
                 case .removed, .gone: Console.print("removed \(TerminalText.escaped(status.id))")
@@ -64,12 +52,13 @@ struct BatchRemoveCommand: AsyncParsableCommand {
 
     private static func running(_ id: String) -> PrefetchError {
         PrefetchError(
-            .configuration, "\(id) is running and was not removed", hint: "end it first: prefetch-coord cancel \(id)")
+            .configuration, "\(id) is running and was not removed", hint: "cancel it first: prefetch-coord cancel \(id)"
+        )
     }
 
     private static func retried(_ id: String, by retry: String) -> PrefetchError {
         PrefetchError(
             .configuration, "\(retry) retries what \(id) skipped, so \(id) was not removed",
-            hint: "remove both: prefetch-coord batch rm \(id) \(retry)")
+            hint: "remove both: prefetch-coord rm \(id) \(retry)")
     }
 }

@@ -1,0 +1,162 @@
+/// Options of curl, wget, wget2, aria2c, img2dataset and scrapy, and what serves their purpose here.
+enum ForeignOptions {
+    private static let answers: [(names: [String], answer: String)] = [
+        (
+            [
+                "-j", "-Z", "--parallel", "--parallel-max", "--jobs", "--concurrency", "--concurrent", "--threads",
+                "--thread-count", "--max-threads", "--max-concurrent", "--concurrent-requests",
+                "--max-concurrent-requests",
+            ], "--max-concurrent-downloads N sets how many transfers a worker runs at once"
+        ),
+        (
+            ["--processes", "--processes-count", "--process-count", "--nprocs"],
+            "-n, --workers N sets the number of workers"
+        ),
+        (
+            ["--split", "--max-connection-per-server", "--concurrent-requests-per-domain"],
+            "--max-per-host N limits the transfers to one host"
+        ),
+        (
+            [
+                "-o", "-O", "-d", "-P", "--output", "--output-document", "--dir", "--directory-prefix",
+                "--output-folder",
+                "--output-dir", "--dest", "--destination",
+            ],
+            "--out DIR writes the images under readable names; --cache DIR names the cache"
+        ),
+        (["--output-format"], "--format files, tree or webdataset says what --out writes"),
+        (
+            ["-k", "--insecure", "--no-check-certificate", "--check-certificate"],
+            "--allow-invalid-ssl accepts invalid TLS certificates"
+        ),
+        (
+            ["-x", "--all-proxy", "--http-proxy", "--https-proxy", "--socks5"],
+            "--proxy URL sets the proxy (curl -x); --max-per-host N limits the transfers to one host (aria2c -x)"
+        ),
+        (["--no-proxy", "--noproxy"], "no proxy is used unless --proxy names one"),
+        (
+            ["-A", "-U", "--agent", "--user-agent-token"],
+            "--user-agent TEXT, or --contact URL for the contact address in it"
+        ),
+        (["-e", "--referer", "--referrer"], "-H 'Referer: URL' sends a Referer"),
+        (
+            ["-b", "--cookie", "--load-cookies"],
+            "-H 'Cookie: NAME=VALUE' sends a cookie; --handle-cookies keeps those of servers"
+        ),
+        (["-t", "--retry", "--retries", "--max-tries", "--retry-times"], "--tries N sets the requests for a URL"),
+        (["--retry-wait", "--waitretry"], "--retry-delay TIME sets the back-off between tries"),
+        (["-T", "--read-timeout", "--download-timeout"], "--timeout TIME ends a request that receives no data"),
+        (["-m", "--max-timeout"], "--max-time TIME limits the time of a URL"),
+        (["-Y", "--speed-limit", "--lowest-speed-limit"], "--low-speed-limit BYTES ends slow transfers"),
+        (["-y", "--speed-time"], "--low-speed-time TIME says how long a transfer may be slow"),
+        (
+            [
+                "-w", "--wait", "--delay", "--sleep", "--download-delay", "--rate", "--qps", "--rps",
+                "--requests-per-second",
+            ],
+            "--rate-per-host N limits the requests to a host per second"
+        ),
+        (
+            ["--bwlimit", "--max-download-limit", "--max-overall-download-limit", "--bandwidth"],
+            "--limit-rate SIZE limits the bytes per second"
+        ),
+        (
+            ["--cacert", "--ca-certificate", "--capath", "--ca-directory"],
+            "--ca-file FILE names the certificates to trust"
+        ),
+        (["-E", "--certificate"], "--cert FILE names the client certificate"),
+        (["--private-key"], "--key FILE names the key of --cert"),
+        (["-u", "--http-user"], "--user NAME:PASSWORD, or --user @FILE"),
+        (["--oauth2-bearer", "--token"], "--bearer TOKEN, or --bearer @FILE"),
+        (
+            ["-L", "--location", "--max-redirs", "--max-redirect"],
+            "redirects are followed; --max-redirects N limits them"
+        ),
+        (
+            ["-c", "-C", "--continue", "--continue-at", "--save-session", "--incremental-mode", "--resume"],
+            "the same command again continues; no option is needed"
+        ),
+        (
+            ["-i", "--input-file", "--url-list", "--urls", "--url-file"],
+            "the list is an argument: FILE, or - for standard input"
+        ),
+        (["--url-col"], "--url-column NAME names the column of the URLs"),
+        (["--save-additional-columns", "--columns"], "--keep-columns NAME,... keeps columns for the manifest"),
+        (
+            [
+                "--image-size", "--resize", "--resize-mode", "--resize-only-if-bigger", "--encode-format",
+                "--encode-quality",
+            ],
+            "images are stored as their servers send them; nothing is resized or re-encoded"
+        ),
+        (
+            ["--min-image-size", "--max-image-area", "--max-aspect-ratio"],
+            "images are not selected by their dimensions"
+        ),
+        (
+            ["--number-sample-per-shard", "--per-shard"],
+            "prefetch-coord export --to webdataset --per-shard N sets the size of shards"
+        ),
+        (
+            ["--compute-hash", "--hash", "--checksum"],
+            "--digest sha256, the default, records the SHA-256 of every image"
+        ),
+        (["--verify-hash"], "--sha256-column NAME names the column with the expected SHA-256"),
+        (["--disallowed-header-directives"], "--respect-x-robots-tag honours X-Robots-Tag"),
+        (["--robotstxt", "--obey-robots", "--robotstxt-obey"], "--robots reads each site's robots.txt first"),
+        (["--enable-wandb", "--prometheus", "--stats"], "prefetch-coord metrics serves metrics for Prometheus"),
+        (
+            ["-s", "-S", "--silent", "--no-verbose", "--no-progress", "--no-progress-bar"],
+            "-q shows no progress, -qq errors only"
+        ),
+        (["-V"], "--version prints the version"),
+        (["-f", "--fail"], "--fail-over N or N% sets how many URLs may fail; the exit code is 3 otherwise"),
+        (["-I", "--head", "--spider", "--check"], "--dry-run reads the list and fetches nothing"),
+        (
+            ["-nc", "-N", "--no-clobber", "--timestamping"],
+            "images in the cache are not fetched again; --refresh-cached asks the servers"
+        ),
+        (
+            ["-a", "--log", "--log-file", "--output-file"],
+            "2> FILE keeps the messages; --transfer-log FILE records each transfer"
+        ),
+        (["--max-filesize"], "--max-size SIZE limits an image"),
+        (["-Q", "--quota"], "--cache-max-size SIZE limits the cache"),
+        (["--accept-regex", "--accept"], "--accept-type TYPE limits the media types"),
+        (["--http2", "--http1.1", "--http1.0"], "HTTP/2 is used if the server offers it; --http1 turns it off"),
+        (["-r", "--recursive", "--mirror", "--page-requisites"], "only the URLs of the list are fetched"),
+        (["--redis-url", "--broker", "--host"], "--redis URL names the Redis"),
+        (["-y", "--force", "--assume-yes"], "--yes answers the question"),
+        (["--cache-dir", "--cachedir"], "--cache DIR names the cache"),
+        (["--older-than", "--age"], "--max-age TIME"),
+    ]
+
+    /// What to say about an option that the command does not have, nil if it is unknown or nothing that serves its purpose is here.
+    ///
+    /// * `known`: the options the command has.
+    /// * `elsewhere`: those of other commands, by name.
+    static func hint(for name: String, known: Set<String>, elsewhere: [String: String]) -> String? {
+        let plain = name.hasPrefix("--") ? name.replacing("_", with: "-") : String(name.prefix(2))
+        let candidates = answers.filter { $0.names.contains(name) || $0.names.contains(plain) }.map(\.answer)
+        var fallback: String?
+        for answer in candidates {
+            let options = options(in: answer)
+            if options.isEmpty || !known.isDisjoint(with: options) { return answer }
+            if fallback == nil, let place = options.lazy.compactMap({ elsewhere[$0] }).first {
+                fallback = "\(answer) (an option of \(place))"
+            }
+            if fallback == nil, answer.hasPrefix("prefetch-coord ") { fallback = answer }
+        }
+        return fallback
+    }
+
+    private static func options(in answer: String) -> [String] {
+        answer.split { !($0.isLetter || $0.isNumber || $0 == "-") }.map(String.init)
+            .filter { $0.hasPrefix("-") && $0.count > 1 }
+    }
+
+    /// For the test: every option that an answer names.
+    static var namedOptions: Set<String> {
+        Set(answers.flatMap { options(in: $0.answer) }.filter { $0.hasPrefix("--") })
+    }
+}

@@ -1,0 +1,143 @@
+import ArgumentParser
+import Testing
+
+@testable import PrefetchCommands
+@testable import prefetch_coord
+
+@Suite("Help and errors of the command line")
+struct HelpTests {
+    /// Every command of the programs, groups included.
+    private static let paths: [CommandPath] = {
+        func below(
+            _ command: any ParsableCommand.Type, _ root: any ParsableCommand.Type, _ words: [String]
+        ) -> [CommandPath] {
+            [CommandPath(words, of: root)]
+                + command.configuration.subcommands.flatMap { below($0, root, words + [$0._commandName]) }
+        }
+        return below(CoordCommand.self, CoordCommand.self, []) + below(WorkerCommand.self, WorkerCommand.self, [])
+    }()
+
+    @Test("-h fits two screens of 40 lines, both pages 80 columns, and --help has every option", arguments: paths)
+    func pages(_ path: CommandPath) {
+        let short = HelpPage(path, .short, width: 80).text
+        let full = HelpPage(path, .full, width: 80).text
+        #expect(short.split(separator: "\n", omittingEmptySubsequences: false).count <= 80, "\(path.text)")
+        for line in (short + "\n" + full).split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
+        for option in path.options where option.shouldDisplay {
+            for name in option.names { #expect(full.contains("\(name)"), "\(path.text) \(name)") }
+            // An option without a text says nothing.
+            #expect(option.abstract?.isEmpty == false, "\(path.text) \(option.names)")
+        }
+        if path.words.count > 1 || path.command == WorkerCommand.self {
+            #expect(full.contains("Example"), "\(path.text)")
+        }
+    }
+
+    @Test("The options of the command come before those it shares")
+    func order() throws {
+        let page = HelpPage(CommandPath(["run"], of: CoordCommand.self), .full, width: 80).text
+        let titles = ["Arguments:", "Options:", "List:", "Requests:", "Verification:", "Batch:", "Network:", "Output:"]
+        let places = try titles.map { try #require(page.firstRange(of: "\n\($0)\n")).lowerBound }
+        #expect(places == places.sorted())
+        #expect(
+            HelpPage(CommandPath([], of: CoordCommand.self), .short, width: 80).text.contains("\nQueue:\n  submit "))
+    }
+
+    /// Words, and the two lines they get.
+    private static let errors: [(words: [String], message: String, hint: String)] = [
+        (["run"], "<file> is missing", "usage: prefetch-coord run <file> [<options>]"),
+        (
+            ["run", "x", "--nothing-like-it"], "unknown option --nothing-like-it",
+            "prefetch-coord run -h lists the options"
+        ),
+        (["run", "x", "--max-sise", "3"], "unknown option --max-sise", "did you mean --max-size?"),
+        (
+            ["run", "x", "--rate", "3"], "unknown option --rate",
+            "--rate-per-host N limits the requests to a host per second"
+        ),
+        (
+            ["run", "x", "-j", "4"], "unknown option -j",
+            "--max-concurrent-downloads N sets how many transfers a worker runs at once"
+        ),
+        (["run", "x", "-k"], "unknown option -k", "--allow-invalid-ssl accepts invalid TLS certificates"),
+        (
+            ["run", "x", "--image_size", "256"], "unknown option --image_size",
+            "images are stored as their servers send them; nothing is resized or re-encoded"
+        ),
+        (
+            ["submit", "x", "--cacert", "f"], "unknown option --cacert",
+            "--ca-file FILE names the certificates to trust (an option of prefetch-coord run)"
+        ),
+        (
+            ["submit", "x", "--max-concurrent-downloads", "4"], "unknown option --max-concurrent-downloads",
+            "--max-concurrent-downloads is an option of prefetch-coord run"
+        ),
+        (["run", "x", "--jos", "3"], "unknown option --jos", "prefetch-coord run -h lists the options"),
+        (
+            ["run", "x", "--timeout", "abc"], "'abc' is not a valid value of --timeout <time>",
+            "a time is a number with ms, s, m, h or d: 500ms, 10s, 2h; seconds without a unit"
+        ),
+        (
+            ["run", "x", "--max-size", "1e3"], "'1e3' is not a valid value of --max-size <size>",
+            "a size is a number of bytes with K, M, G, KiB, MiB, MB, ...: 500k, 64MiB, 2.5MB"
+        ),
+        (
+            ["run", "x", "--progress", "much"], "'much' is not a valid value of --progress <mode>",
+            "one of auto, tty, plain, json, none"
+        ),
+        (["run", "x", "--cache"], "--cache <dir> needs a value", "prefetch-coord run -h lists the options"),
+        (["run", "x", "-n", "0"], "--workers is a number from 1 to 256", "prefetch-coord run -h lists the options"),
+        (
+            ["run", "x", "-q", "-v"], "--quiet and --verbose contradict each other",
+            "prefetch-coord run -h lists the options"
+        ),
+        (
+            ["submit", "--append", "b", "x", "--tries", "3"],
+            "a batch keeps the options it was made with; --append takes none of them",
+            "prefetch-coord submit -h lists the options"
+        ),
+        (
+            ["submit", "--seal", "b", "x"], "--seal adds no list; add x with --append first",
+            "prefetch-coord submit -h lists the options"
+        ),
+        (["submit", "x", "--again"], "--again goes with --append", "prefetch-coord submit -h lists the options"),
+    ]
+
+    @Test("A command line that cannot be used gets what is wrong and what to do", arguments: errors.indices)
+    func usage(_ index: Int) {
+        let (words, message, hint) = Self.errors[index]
+        do {
+            _ = try CoordCommand.parseAsRoot(words)
+            Issue.record("\(words) was taken")
+        } catch {
+            let usage = UsageError(
+                CoordCommand.message(for: error), words, of: CoordCommand.self, others: CommandRunner.others)
+            #expect(usage.message == message)
+            #expect(usage.hint == hint)
+        }
+    }
+
+    @Test("What other tools call an option is answered with one that exists")
+    func foreign() {
+        let known = Set(Self.paths.flatMap { $0.options.flatMap(\.names) })
+        let missing = ForeignOptions.namedOptions.subtracting(known)
+        #expect(missing == [])
+    }
+
+    @Test(
+        "Sizes as curl, wget and people write them",
+        arguments: [
+            ("1m", 1 << 20), ("10M", 10 << 20), ("2.5MB", 2_500_000), ("64MiB", 64 << 20), ("1.5k", 1536),
+            ("200K", 200 << 10),
+            ("7", 7), ("3gb", 3_000_000_000),
+        ])
+    func sizes(_ text: String, _ bytes: Int) { #expect(ByteSize(argument: text)?.bytes == bytes) }
+
+    @Test(arguments: ["", "0", "-1", "1.5", "1e3", "infM", "1.2.3M", "M", "9999999999999999999", "99999999999T"])
+    func noSizes(_ text: String) { #expect(ByteSize(argument: text) == nil) }
+
+    @Test func quietTwiceIsSilent() {
+        #expect(Verbosity(["run", "x", "-qq"]) == .silent && Verbosity(["run", "-q", "x", "--quiet"]) == .silent)
+        #expect(Verbosity(["run", "x", "-q"]) == .quiet && Verbosity(["run", "x", "--", "-q"]) == .normal)
+    }
+}

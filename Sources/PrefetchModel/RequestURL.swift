@@ -182,7 +182,7 @@ extension RequestURL {
         if first == UInt8(ascii: ":") && digits.isEmpty { return standard }
         guard first == UInt8(ascii: ":"), digits.count <= 5, digits.allSatisfy(isDigit),
             let port = Int(Self.text(digits)), (1...65_535).contains(port)
-        else { throw WebImageError(.invalidURL, "the port is no number between 1 and 65535") }
+        else { throw WebImageError(.invalidURL, "the port is not a number from 1 to 65535") }
         return port
     }
 

@@ -40,7 +40,7 @@ extension RedisConfiguration {
             host = address[address.index(after: address.startIndex)..<end]
             let after = address[address.index(after: end)...]
             guard after.isEmpty || after.hasPrefix(":") else {
-                throw Self.invalid("has something behind its IPv6 address")
+                throw Self.invalid("has something after its IPv6 address")
             }
             if after.count > 1 { port = try Self.port(after.dropFirst()) }
             guard !host.isEmpty else { throw Self.invalid("has no host between its brackets") }
@@ -114,14 +114,14 @@ extension RedisConfiguration {
 
     private static func port(_ text: Substring) throws(RedisError) -> Int {
         guard text.utf8.allSatisfy(isDigit), let number = Int(text), (1...65535).contains(number) else {
-            throw invalid("has a port that is no number from 1 to 65535")
+            throw invalid("has a port that is not a number from 1 to 65535")
         }
         return number
     }
 
     private static func database(_ text: Substring) throws(RedisError) -> Int {
         guard text.utf8.allSatisfy(isDigit), let number = Int(text), number <= Int32.max else {
-            throw invalid("has a database that is no number", hint: "write it as redis://host:6379/1")
+            throw invalid("has a database that is not a number", hint: "write it as redis://host:6379/1")
         }
         return number
     }

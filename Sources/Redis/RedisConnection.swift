@@ -219,7 +219,7 @@ package actor RedisConnection {
     private static func circle(_ text: String) -> RedisError {
         RedisError(
             .transient, "the nodes of the Redis Cluster send the queue's clients round in a circle: \(text)",
-            hint: "redis-cli --cluster check HOST:PORT tells what they disagree about", replyCode: "MOVED")
+            hint: "redis-cli --cluster check HOST:PORT shows what they disagree about", replyCode: "MOVED")
     }
 
     private static func interrupted(outcomeUnknown: Bool) -> RedisError {

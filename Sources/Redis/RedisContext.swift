@@ -70,17 +70,19 @@ final class RedisContext {
             if status == CHIREDIS_TLS_SETTINGS {
                 throw RedisError(
                     .configuration, "TLS to Redis cannot be set up: \(reason)",
-                    hint: "check --redis-cacert, --redis-cert and --redis-key")
+                    hint: "check --redis-ca-file, --redis-cert and --redis-key")
             }
             if status == CHIREDIS_TLS_UNTRUSTED {
                 throw RedisError(
                     .configuration,
                     "the certificate of Redis at \(configuration.redactedURL) is not trusted: \(reason)",
-                    hint: "name the authority with --redis-cacert, or the certificate's name with --redis-sni")
+                    hint: "name the authority with --redis-ca-file, or the certificate's name with --redis-sni")
             }
             throw RedisError(
                 .unavailable, "no TLS with Redis at \(configuration.redactedURL): \(reason)",
-                hint: "check the port, and whether the server wants a client certificate: --redis-cert and --redis-key")
+                hint:
+                    "check the port, and whether the server requires a client certificate: --redis-cert and --redis-key"
+            )
         #else
             throw RedisTLS.notBuiltIn
         #endif

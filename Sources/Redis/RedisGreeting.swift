@@ -116,7 +116,7 @@ struct RedisGreeting {
         if reply.text.contains("cluster") {
             return RedisError(
                 .configuration, "a Redis Cluster has no database \(configuration.database): \(reply.text)",
-                hint: "leave the number out of the address; queues are told apart by --queue", replyCode: reply.code)
+                hint: "leave the number out of the address; use --queue to keep several queues", replyCode: reply.code)
         }
         return RedisError(
             .configuration, "Redis has no database \(configuration.database): \(reply.text)",

@@ -16,7 +16,7 @@ package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
         switch code {
         case "NOAUTH":
             return RedisError(
-                .refused, "Redis wants a password: \(text)",
+                .refused, "Redis requires a password: \(text)",
                 hint: "put it into the address, into --redis-password-file or into REDISCLI_AUTH", replyCode: code)
         case "WRONGPASS":
             return RedisError(
@@ -36,7 +36,7 @@ package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
         case "MOVED":
             return RedisError(
                 .transient, "the Redis Cluster keeps the queue at another node than the one that was asked: \(text)",
-                hint: "redis-cli --cluster check HOST:PORT tells whether its nodes agree", replyCode: code)
+                hint: "redis-cli --cluster check HOST:PORT shows whether its nodes agree", replyCode: code)
         case "ASK":
             return RedisError(
                 .transient, "the Redis Cluster is moving the queue to another node: \(text)",

@@ -47,7 +47,7 @@ struct BlacklistBoundTests {
     func bounded() async throws {
         let bench = try await FaultBench(delay: 0)
         let set = try await bench.ran(["blacklist", "set", "--blacklist-max", "20"])
-        #expect(set.stdout == "the list of failed URLs has at most 20 URLs\n")
+        #expect(set.stdout == "the blacklist has at most 20 URLs\n")
         let workers = try await bench.workers(1)
         try await fail(bench, 30, "old")
         try await fail(bench, 10, "new")
@@ -56,18 +56,18 @@ struct BlacklistBoundTests {
         #expect(listed.split(separator: "\n").count == 20)
         #expect(listed.split(separator: "\n").count { $0.contains("/new/") } == 10)
         try await soon { workers[0].stderr.contains("the oldest go") }
-        let told = "the list of failed URLs has reached its limit, so the oldest go"
+        let told = "the blacklist has reached its limit, so the oldest go"
         #expect(workers[0].stderr.components(of: told) == 1, "\(workers[0].stderr)")
         let status = try await bench.ran(["status"]).stdout
-        #expect(status.contains("the list of failed URLs has at most 20 URLs: 20 older ones were removed"), "\(status)")
+        #expect(status.contains("the blacklist has at most 20 URLs: 20 older ones were removed"), "\(status)")
         let json = try await bench.ran(["status", "--json"]).stdout
         #expect(json.contains(#""blacklist_max":20,"blacklist_removed":20"#), "\(json)")
         #expect(
             try await bench.ran(["blacklist", "set", "--default"]).stdout
-                == "the list of failed URLs has at most 500,000 URLs\n")
+                == "the blacklist has at most 500,000 URLs\n")
         #expect(
             try await bench.ran(["blacklist", "set", "--blacklist-max", "0"]).stdout
-                == "the list of failed URLs has no limit\n")
+                == "the blacklist has no limit\n")
         try await bench.ran(["blacklist", "set"], exit: 64)
         try await bench.ran(["blacklist", "set", "--blacklist-max", "-1"], exit: 64)
         await leave(workers)

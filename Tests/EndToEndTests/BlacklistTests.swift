@@ -33,7 +33,7 @@ struct BlacklistTests {
     func editing() async throws {
         let redis = try await RedisServer(appendOnly: true)
         let at = ["--redis", redis.url]
-        try await ran(["blacklist"] + at, says: "the list of failed URLs is empty")
+        try await ran(["blacklist"] + at, says: "the blacklist is empty")
         let add = try await ran(
             ["blacklist", "add", "http://h/b", "nope", "http://h/a", "http://h/b"] + at,
             says: "argument 2 is no URL: nope\n")
@@ -108,8 +108,8 @@ struct BlacklistTests {
         try await ran(
             ["blacklist", "clear"] + at, exits: 78,
             says:
-                "error: blacklist clear would take 2 URLs off the list of failed URLs, all there are; standard input is no terminal to confirm that "
-                + "on\nhint: add --yes to do it unasked")
+                "error: blacklist clear would remove 2 URLs, all of the blacklist; standard input is not a terminal, so it cannot ask"
+                + "\nhint: add --yes to do it without a question")
         /// Answers on a terminal.
         func answer(_ text: String) async throws -> (ChildProcess.Status, String) {
             let command = "\(builtProduct("prefetch-coord")) blacklist clear --redis \(redis.url)"
@@ -125,7 +125,7 @@ struct BlacklistTests {
         #expect(try await ran(["blacklist", "export"] + at).stdout == "")
         try await ran(["blacklist", "add", "http://h/a"] + at)
         #expect(try await ran(["blacklist", "clear", "--yes"] + at).stdout == "removed 1 URL\n")
-        #expect(try await ran(["blacklist", "clear"] + at).stdout == "the list of failed URLs is empty\n")
+        #expect(try await ran(["blacklist", "clear"] + at).stdout == "the blacklist is empty\n")
     }
 
     @Test("why tells of the list, the cache and the newest batches, and what would help")
@@ -144,14 +144,14 @@ struct BlacklistTests {
         let found = try await ran(["why", good] + at)
         let lines = found.stdout.split(separator: "\n").map(String.init)
         try #require(lines.count == 4)
-        #expect(lines[0] == good && lines[1] == "  not on the list of failed URLs")
+        #expect(lines[0] == good && lines[1] == "  not on the blacklist")
         #expect(lines[2].hasPrefix("  in the cache: \(cache)/v1/"))
         #expect(lines[2].contains(", \(image.count) bytes, png 9x7, passed decode, stored 20"))
         #expect(lines[2].contains("Z, sha256 ") && found.stderr == "")
         #expect(lines[3] == "  looked at 1 batch of queue 'default'")
 
         let listed = try await ran(["why", gone] + at)
-        #expect(listed.stdout.contains("\n  on the list of failed URLs: httpError 404, listed "))
+        #expect(listed.stdout.contains("\n  on the blacklist: httpError 404, listed "))
         #expect(listed.stdout.contains(", by mine\n") && listed.stdout.contains("\n    lapses 20"))
         #expect(listed.stdout.contains("\n  not in the cache \(cache)\n"))
         #expect(
@@ -166,7 +166,7 @@ struct BlacklistTests {
         let shell = try await ChildProcess("/bin/sh", ["-c", commands[0]], environment: clean)
         #expect(await shell.wait() == .exited(0))
         #expect(shell.stdout == "removed 1 URL\n")
-        #expect(try await ran(["why", gone] + at).stdout.contains("\n  not on the list of failed URLs\n"))
+        #expect(try await ran(["why", gone] + at).stdout.contains("\n  not on the blacklist\n"))
 
         let skipped = try await ran(["why", busy] + at)
         #expect(skipped.stdout.contains("): httpError 503, 2 tries, "))
@@ -192,7 +192,7 @@ struct BlacklistTests {
         #expect(key.stdout.contains(#""cached":null"#))
         try await ran(
             ["why", "http://h/none"] + at, exits: 66,
-            says: "error: nothing is known of http://h/none: it is not on the list of failed URLs of queue 'default'")
+            says: "error: nothing is known of http://h/none: it is not on the blacklist of queue 'default'")
         let nothing = try await ran(["why", "http://h/none", "--json"] + at, exits: 66)
         #expect(nothing.stdout.hasPrefix(#"{"v":1,"url":"http://h/none","known":false,"listed":null,"#))
         try await ran(

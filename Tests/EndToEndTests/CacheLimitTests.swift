@@ -82,7 +82,7 @@ struct CacheLimitTests {
         #expect(
             all.stderr
                 == "error: cache gc would remove 4 images, 16 kB on disk, everything in \(folder.path("cache")); "
-                + "standard input is no terminal to confirm that on\nhint: add --yes to do it unasked\n")
+                + "standard input is not a terminal, so it cannot ask\nhint: add --yes to do it without a question\n")
         #expect(try disk.audit.count().images == 4)
         let missing = try await coord(["cache", "gc", "--max-age", "1d", "--cache", folder.path])
         #expect(await missing.wait() == .exited(66))

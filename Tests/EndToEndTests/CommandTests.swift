@@ -48,7 +48,8 @@ struct CommandTests {
 
         let status = try await coord(["status", "--cache", cache])
         #expect(await status.wait() == .exited(0))
-        #expect(status.stdout.contains("done  100.0%  finished 34 of 34  skipped 4 (httpError 3, invalidURL 1)"))
+        #expect(
+            status.stdout.contains("done  100.0%  finished 34 of 34: 30 images, 4 skipped (httpError 3, invalidURL 1)"))
         let failures = try await coord(["failures", "--cache", cache, "--json"])
         #expect(await failures.wait() == .exited(0))
         #expect(failures.stdout.split(separator: "\n").count == 4)

@@ -121,12 +121,12 @@ struct ControlTests {
         #expect(queue == "paused the queue 'default' with 1 running batch and 0 workers\n")
         #expect(
             try await done(remote, ["status"]).stdout.hasPrefix(
-                "the queue is paused; go on with: prefetch-coord resume --all"))
+                "the queue is paused; resume it: prefetch-coord resume --all"))
         let watch = try await remote.coord(["watch", "b"])
         try await until { watch.stderr.contains("paused=batch") }
         let resumed = try await done(remote, ["resume", "b"])
         #expect(resumed.stdout == "going on with b at 0.0%, 0 of 10 finished\n")
-        #expect(resumed.stderr.contains("the queue is paused; it goes on with: prefetch-coord resume --all"))
+        #expect(resumed.stderr.contains("the queue is paused; resume it: prefetch-coord resume --all"))
         #expect(try await done(remote, ["status", "--json"]).stdout.contains(#""paused":true,"max_conc"#))
         // A worker comes to the paused queue, is paused itself, and then everything is let go.
         let worker = try #require(try await remote.workers(1).first)
@@ -173,7 +173,7 @@ struct ControlTests {
         try await until { try await done(remote, ["workers"]).stdout.contains("\(name)  running  in flight 30 of 30") }
         #expect(
             try await done(remote, ["workers", "set", name, "--default"]).stdout
-                == "worker \(name): 20 in flight, as all were told\n")
+                == "worker \(name): 20 at once, as set with --all\n")
         #expect(
             try await done(remote, ["workers", "set", "--all", "--default"]).stdout
                 == "all workers of queue 'default': as they were started\n")

@@ -189,7 +189,7 @@ struct ExportTests {
             (["--manifest", "-"], 64, "--manifest wants a file"),
             (["--out", folder.path("file")], 73, "cannot put files into \(folder.path("file")): Not a directory"),
             (["--out", "/proc/none"], 73, "cannot put files into /proc/none"),
-            (["--out", ""], 64, "--out wants a folder"),
+            (["--out", ""], 64, "--out needs a folder"),
         ]
         for (words, code, text) in cases {
             try await ran(["run", file, "--cache", cache] + net + words, exits: code, says: text)

@@ -79,7 +79,7 @@ struct HintTests {
         #expect(await failures.wait() == .exited(0), "\(failures.stderr)")
         #expect(
             failures.stdout == """
-                1: example.com/a.jpg  invalidURL  the line is no URL: it begins with neither http:// nor https://
+                1: example.com/a.jpg  invalidURL  the line is not a URL: it begins with neither http:// nor https://
                 2: ftp://example.com/a.jpg  refused  scheme ftp is not supported
                 3: http://:0:/x  invalidURL  no host
 

@@ -141,7 +141,7 @@ struct LocalFaultTests {
     }
 
     @Test(
-        "What stands in the way of an image or of its directory is that image's affair: the worker moves it aside and goes on"
+        "What stands in the way of an image or of its directory is that image's affair: the worker moves it aside and continues"
     )
     func obstacles() async throws {
         let remote = try await RemoteBatch()

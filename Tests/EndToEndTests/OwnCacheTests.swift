@@ -161,7 +161,7 @@ struct OwnCacheTests {
         folder.write(Array("http://h/a\n".utf8), to: "urls.jsonl")
         for (file, code, text) in [
             ("other.jsonl", Int32(65), "is of another list: its line 1 has another URL"),
-            ("urls.jsonl", 65, "is no manifest of a batch: its line 1"),
+            ("urls.jsonl", 65, "is not a manifest of a batch: its line 1"),
             ("nowhere.jsonl", 66, "nowhere.jsonl"),
         ] {
             let export = try await batch.coord([

@@ -46,7 +46,7 @@ struct RetryTests {
         let run = try await ran(["run", file, "--json"] + at + net, exits: 3)
         #expect(run.stdout.contains(#""retry_of":null,"retried_by":null,"#))
         let id = String(run.stdout.split(separator: "\"id\":\"")[1].prefix { $0 != "\"" })
-        // 404 is on the list of failed URLs: retry asks all the same.
+        // 404 is on the blacklist: retry asks all the same.
         for index in [6, 8] { origin.route("/\(index)", png(index)) }
         let out = folder.path("out")
         let first = try await ran(["retry", id, "--json", "--out", out] + at + net, exits: 3)
@@ -60,7 +60,7 @@ struct RetryTests {
         let skipped = failures.stdout.split(separator: "\n").map { $0.prefix { $0 != "," } }
         #expect(skipped == [#"{"line":9"#, #"{"line":11"#])
         let status = try await ran(["status", id] + at)
-        #expect(status.stdout.hasPrefix("\(id)  done  100.0%  finished 10 of 10  skipped 4 (httpError 4)"))
+        #expect(status.stdout.hasPrefix("\(id)  done  100.0%  finished 10 of 10: 6 images, 4 skipped (httpError 4)"))
         let line =
             "; newest results of the 10 lines of \(id): 8 have an image, 2 are skipped (httpError 2)\n"
         #expect(status.stdout.contains("  retried by \(id).2\(line)"), "\(status.stdout)")

@@ -49,8 +49,8 @@ struct SettingsTests {
         let warned = try await run("doctor --settings", environment: variables)
         #expect(
             warned.stderr == """
-                warning: PREFETCH_COLOUR is set, and is no setting: prefetch-coord doctor --settings has them all
-                warning: PREFETCH_REDIS_ULR is set, and is no setting; did you mean PREFETCH_REDIS_URL?
+                warning: PREFETCH_COLOUR is set, but is not a setting: prefetch-coord doctor --settings lists them
+                warning: PREFETCH_REDIS_ULR is set, but is not a setting; did you mean PREFETCH_REDIS_URL?
 
                 """)
         #expect(warned.stdout.contains("unknown: PREFETCH_COLOUR"))

@@ -15,7 +15,7 @@ struct TLSCommandTests {
     func refused() async throws {
         for arguments in [
             ["status", "--redis", "rediss://127.0.0.1:6380"],
-            ["status", "--redis", "rediss://127.0.0.1:6380", "--redis-cacert", "/etc/ssl/cert.pem"],
+            ["status", "--redis", "rediss://127.0.0.1:6380", "--redis-ca-file", "/etc/ssl/cert.pem"],
         ] {
             let child = try await coord(arguments)
             #expect(await child.wait() == .exited(78))
@@ -25,7 +25,7 @@ struct TLSCommandTests {
 
     @Test("Options of TLS without TLS are a wrong setting, never ignored")
     func stray() async throws {
-        for option in ["--redis-cacert", "--redis-cert", "--redis-key", "--redis-sni"] {
+        for option in ["--redis-ca-file", "--redis-cert", "--redis-key", "--redis-sni"] {
             for place in [["--redis", "redis://127.0.0.1:1"], ["--cache", "/nowhere"]] {
                 let child = try await coord(["status", option, "x"] + place)
                 #expect(await child.wait() == .exited(78))
@@ -48,7 +48,7 @@ struct TLSCommandTests {
             certificates.path("ca.pem"), certificates.path("client.pem"), certificates.path("client.key")
         )
         let options = [
-            "--redis", "rediss://127.0.0.1:\(port)/1", "--redis-cacert", ca, "--redis-cert", cert, "--redis-key", key,
+            "--redis", "rediss://127.0.0.1:\(port)/1", "--redis-ca-file", ca, "--redis-cert", cert, "--redis-key", key,
         ]
         let submit = try await coord(["submit", folder.path("urls.txt")] + options)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
@@ -65,7 +65,8 @@ struct TLSCommandTests {
         let stranger = try await coord(["status", "--redis", "rediss://localhost:\(port)"])
         #expect(await stranger.wait() == .exited(78))
         #expect(
-            stranger.stderr.contains("not trusted") && stranger.stderr.contains("--redis-cacert"), "\(stranger.stderr)")
+            stranger.stderr.contains("not trusted") && stranger.stderr.contains("--redis-ca-file"), "\(stranger.stderr)"
+        )
         _ = server
     }
 }

@@ -29,7 +29,7 @@ struct DashFrameTests {
         for _ in 0..<5 { _ = state.press(.down) }
         try compare(DashFixture.frame(state, 40, 10), "help-40x10")
         _ = state.press(.character("G"))
-        #expect(DashFixture.frame(state, 40, 10).contains { $0.text.contains("quit; the batch goes on") })
+        #expect(DashFixture.frame(state, 40, 10).contains { $0.text.contains("quit; the batch continues") })
         _ = state.press(.escape)
         _ = state.press(.character("3"))
         _ = state.press(.enter)
@@ -183,7 +183,7 @@ struct DashFrameTests {
         reading.queue?.hosts.append(new)
         for name in try #require(reading.look).workers.keys { reading.look?.workers[name]?.report.inFlight = 0 }
         state.take(reading)
-        #expect(state.hindrance == "2 hosts left alone, the next is asked in 10.0 s")
+        #expect(state.hindrance == "2 hosts in back-off, the next is asked in 10.0 s")
         #expect(
             state.log.last?.text
                 == "host new.example asked to be left alone (HTTP 503); its URLs wait, asked again in 10.0 s")
@@ -192,8 +192,8 @@ struct DashFrameTests {
         #expect(rows.map(\.name) == ["img.b.example", "old.e.example", "new.example"])
         #expect(rows.map(\.host.finished).last == 0)
         state.look?.workers["node-a:4121"]?.report.waitingForHost = 1_200
-        #expect(state.hindrance == "1,200 wait for their host: 2 hosts left alone, the next is asked in 10.0 s")
-        #expect(state.load.whyHostsHold == "2 hosts left alone")
+        #expect(state.hindrance == "1,200 wait for their host: 2 hosts in back-off, the next is asked in 10.0 s")
+        #expect(state.load.whyHostsHold == "2 hosts in back-off")
         // Other batches and hosts are read less often than this one: the seconds go on.
         reading.queue = nil
         reading.look?.at += 4_000

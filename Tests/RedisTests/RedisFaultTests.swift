@@ -53,7 +53,7 @@ struct RedisFaultTests {
         #expect(try await patient(redis, ["GET", "late"]).int == 4)
     }
 
-    @Test("A frozen server times out, and answers again when it goes on")
+    @Test("A frozen server times out, and answers again when it continues")
     func frozen() async throws {
         let server = try await RedisServer()
         let redis = try connection(to: server.url, timeout: .milliseconds(100))

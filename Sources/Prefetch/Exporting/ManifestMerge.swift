@@ -35,7 +35,7 @@ package final class ManifestMerge: Sendable {
             next = nil
             guard let (bytes, isCut) = try reader.next() else { return }
             guard !isCut, let line = try? JSONDecoder().decode(Line.self, from: Data(bytes)), line.line > before else {
-                throw refused("is no manifest of a batch: its line \(reader.lineNumber)")
+                throw refused("is not a manifest of a batch: its line \(reader.lineNumber)")
             }
             next = line
         }

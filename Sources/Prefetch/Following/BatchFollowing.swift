@@ -101,7 +101,7 @@ extension BatchFollowing {
         }
         guard urls.count == settled.count else {
             throw PrefetchError(
-                .software, "\(status.id) has more URLs than its list", hint: "look at it: prefetch-coord fsck")
+                .software, "\(status.id) has more URLs than its list", hint: "check it: prefetch-coord fsck")
         }
         return urls
     }

@@ -48,7 +48,7 @@ public final class DistributedImagePrefetcher: ImagePrefetching {
     ) throws(PrefetchError) {
         guard PrefetchQueue.isValidName(configuration.queue) else {
             throw PrefetchError(
-                .configuration, "'\(configuration.queue)' is no name of a queue",
+                .configuration, "'\(configuration.queue)' is not a valid queue name",
                 hint: "use 1 to 64 letters, digits, '_' or '-'")
         }
         var action = sigaction()
@@ -152,7 +152,7 @@ extension DistributedImagePrefetcher {
     ) async throws(PrefetchError) -> BatchToken {
         if let slot, !PrefetchQueue.isValidName(slot) {
             throw PrefetchError(
-                .configuration, "'\(slot)' is no name of a slot", hint: "use 1 to 64 letters, digits, '_' or '-'")
+                .configuration, "'\(slot)' is not a valid slot name", hint: "use 1 to 64 letters, digits, '_' or '-'")
         }
         try await checkServer()
         var batch = NewBatch(list: list)
@@ -266,7 +266,7 @@ extension DistributedImagePrefetcher {
                 end = .failure(error)
             }
             if case .success(let status) = end { onEnd(status) } else { onEnd(nil) }
-            token.noteEnd(end ?? .failure(PrefetchError(.stopped, "nobody follows \(token.id) any more")))
+            token.noteEnd(end ?? .failure(PrefetchError(.stopped, "\(token.id) is no longer followed")))
         }
         token.start(task)
     }

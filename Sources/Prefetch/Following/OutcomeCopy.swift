@@ -52,7 +52,7 @@ struct OutcomeCopy {
             guard let outcome = PrefetchOutcome(code: code) else {
                 throw PrefetchError(
                     .software, "URL \(index) has the outcome \(code), which does not exist",
-                    hint: "look at the batch: prefetch-coord fsck")
+                    hint: "check the batch: prefetch-coord fsck")
             }
             told[index] = code
             open[index / Self.piece] -= 1

@@ -185,7 +185,7 @@ package actor OutcomeTail {
             throw PrefetchError(
                 .software,
                 "\(id) is \(status.state.rawValue), but \(status.total - copy.finished) URLs have no outcome",
-                hint: "look at it: prefetch-coord fsck \(id)")
+                hint: "check it: prefetch-coord fsck \(id)")
         }
         return false
     }

@@ -97,7 +97,7 @@ package struct ImageImport: Sendable {
         }
         guard let bytes = try item.read(most) else { return .missing }
         if let digest = item.digest, SHA256.hash(bytes) != digest {
-            onRefusal(item.name, "its bytes have another SHA-256 than the list says")
+            onRefusal(item.name, "its SHA-256 differs from the list")
             return .refused
         }
         do throws(WebImageError) {

@@ -65,7 +65,7 @@ package enum ImageSource: Sendable {
             guard !text.isEmpty else { continue }
             guard let line = try? JSONDecoder().decode(ManifestLine.self, from: Data(text)), let url = line.url else {
                 throw PrefetchError(
-                    .unreadableList, "line \(reader.lineNumber) of \(path) is no object with a url",
+                    .unreadableList, "line \(reader.lineNumber) of \(path) is not an object with a url",
                     hint: "a manifest is what export --to jsonl writes")
             }
             // A line without an image.

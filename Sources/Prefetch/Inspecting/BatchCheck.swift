@@ -129,7 +129,7 @@ package struct BatchCheck: Sendable {
             guard let job = PrefetchJob(payload), job.batch == batch, job.base + job.entries.count <= pushed,
                 job.base + job.entries.count <= BatchStatus.mostURLs
             else {
-                found.append(finding("I2", "\(whose) is no job of this batch"))
+                found.append(finding("I2", "\(whose) is not a job of this batch"))
                 return
             }
             places += repeatElement(0, count: max(0, job.base + job.entries.count - places.count))
@@ -343,7 +343,7 @@ extension BatchCheck {
             ["SMISMEMBER", RedisArgument(queue.keys.failed)] + urls.map { RedisArgument($0) }
         ])
         for (url, isListed) in zip(urls, try listed[0].get().array ?? []) where isListed.int == 0 {
-            found.append(finding("I6", "\(url) ended poison and is not on the list of failed URLs"))
+            found.append(finding("I6", "\(url) ended poison and is not on the blacklist"))
         }
         return found
     }

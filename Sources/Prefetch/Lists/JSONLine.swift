@@ -106,7 +106,7 @@ package enum ListFormat: String, Sendable, CaseIterable {
         let isObject = JSONLine.isOne(line)
         if self == .jsonl && !isObject {
             return PrefetchError(
-                .unreadableList, "line \(number) is no JSON object",
+                .unreadableList, "line \(number) is not a JSON object",
                 hint: "--input-format auto takes lines of both kinds")
         }
         guard isObject else { return nil }

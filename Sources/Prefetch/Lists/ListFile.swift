@@ -79,7 +79,7 @@ package enum ListFile {
     static func requireRepeatable(_ path: String) throws(PrefetchError) {
         guard isReadOnce(path) else { return }
         throw PrefetchError(
-            .unreadableList, "\(name(of: path)) is no regular file, and the list has to be read more than once",
+            .unreadableList, "\(name(of: path)) is not a regular file, and the list has to be read more than once",
             hint: "copy it into a file first: cat \(path) > urls.txt")
     }
 

@@ -58,7 +58,7 @@ package struct ListImport: Sendable {
         if kind == .lines && options.isOfTable {
             throw PrefetchError(
                 .configuration,
-                "\(called) is no table, and --url-column, --sha256-column and --keep-columns are for one",
+                "\(called) is not a table, and --url-column, --sha256-column and --keep-columns are for one",
                 hint: "say so where it is: --input-format csv, or tsv")
         }
         if kind == .lines && !isPacked { return nil }

@@ -120,7 +120,7 @@ struct SitemapReader {
             return
         }
         if open.isEmpty {
-            guard !hasRoot else { throw failure("there is something behind its end: <\(shown)>") }
+            guard !hasRoot else { throw failure("there is something after its end: <\(shown)>") }
             guard ["urlset", "sitemapindex"].contains(Self.local(Array(name))) else {
                 throw failure("it begins with <\(shown)>, and not with <urlset> or <sitemapindex>")
             }

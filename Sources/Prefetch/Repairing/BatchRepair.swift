@@ -47,7 +47,7 @@ package struct BatchRepair: Sendable {
             case .busy:
                 throw PrefetchError(
                     .stopped, "another repair of \(batch) is under way",
-                    hint: "wait for it: one that was killed is given up after a minute")
+                    hint: "wait for it: the lock of a killed one expires after a minute")
             case .taken: break
             }
             before = try await mend()
@@ -185,7 +185,7 @@ package struct BatchRepair: Sendable {
         }
         throw PrefetchError(
             .stopped, "the jobs of \(batch) change all the time: they could not be counted",
-            hint: "repair it again when less goes on")
+            hint: "repair it again when less continues")
     }
 
     private func settledURLs(_ total: Int) async throws(RedisError) -> [Bool] {
@@ -272,7 +272,7 @@ package struct BatchRepair: Sendable {
 
     private func lost() -> PrefetchError {
         PrefetchError(
-            .stopped, "\(batch) ended, or another repair has taken it", hint: "look at it: prefetch-coord fsck \(batch)"
+            .stopped, "\(batch) ended, or another repair has taken it", hint: "check it: prefetch-coord fsck \(batch)"
         )
     }
 }
@@ -375,7 +375,7 @@ extension BatchRepair {
             }
             return added
         }
-        if added > 0 { tell("\(batch): \(added) poison URLs were not on the list of failed URLs, and are") }
+        if added > 0 { tell("\(batch): \(added) poison URLs were missing from the blacklist and are added") }
     }
 }
 

@@ -25,7 +25,7 @@ package struct QueueRepair: Sendable {
             }
             for batch in found.remains { lines.append(try await removeRemains(of: batch)) }
             return lines
-                + (try await queue.mending.rering(isDry: false, batches: found.batches)).map { "mended: \($0)" }
+                + (try await queue.mending.rering(isDry: false, batches: found.batches)).map { "repaired: \($0)" }
         } catch {
             throw PrefetchError(error)
         }

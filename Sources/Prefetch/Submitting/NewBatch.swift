@@ -54,7 +54,7 @@ package struct NewBatch: Sendable {
         guard let opened else {
             throw PrefetchError(
                 .configuration, "there is a batch '\(wanted)' already",
-                hint: "choose another --name, or look at it: prefetch-coord status \(wanted)")
+                hint: "choose another --name, or see prefetch-coord status \(wanted)")
         }
         return opened
     }

@@ -147,7 +147,7 @@ final class HeldFolder: Sendable {
         switch status.st_mode & S_IFMT {
         case S_IFREG where !isFolder, S_IFDIR where isFolder: break
         case S_IFLNK: return "is a symbolic link"
-        default: return isFolder ? "is no folder" : "is no regular file"
+        default: return isFolder ? "is not a folder" : "is not a regular file"
         }
         if status.st_uid != geteuid() { return "belongs to user ID \(status.st_uid), and this is \(geteuid())" }
         if status.st_mode & 0o022 != 0 { return "can be written by others" }

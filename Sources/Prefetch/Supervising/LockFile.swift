@@ -59,7 +59,7 @@ extension PrefetchError {
         return PrefetchError(
             isDisk ? .inputOutput : .cacheUnavailable, "cannot \(verb) \(path): \(reason)",
             hint: isDisk
-                ? "make room on that disk, or mend it, then run it again"
+                ? "free space on that disk, or repair it, then run it again"
                 : "name a folder you may write to with --cache")
     }
 }

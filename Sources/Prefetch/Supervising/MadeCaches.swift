@@ -29,7 +29,7 @@ struct MadeCaches: Sendable {
             guard ContinuousClock.now < deadline else {
                 throw PrefetchError(
                     .stopped, "another process has held \(folder.path)/\(Self.name).lock for 10 s",
-                    hint: "look for it with: fuser '\(folder.path)/\(Self.name).lock'")
+                    hint: "find it with: fuser '\(folder.path)/\(Self.name).lock'")
             }
             do {
                 try await Task.sleep(for: .milliseconds(5))

@@ -103,7 +103,7 @@ extension PrivateRedis {
         guard let record else {
             return PrefetchError(
                 .redisUnavailable, "another process holds \(folder.lock), but no Redis answers on \(folder.socket)",
-                hint: "look for it with: fuser '\(folder.lock)'")
+                hint: "find it with: fuser '\(folder.lock)'")
         }
         guard record.host == ThisHost.name else {
             return PrefetchError(

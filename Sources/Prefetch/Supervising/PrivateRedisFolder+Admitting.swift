@@ -101,7 +101,7 @@ extension PrivateRedisFolder {
     /// The folder is none that somebody named, and no server of ours runs for it.
     static func notNamed(_ cache: String) -> PrefetchError {
         PrefetchError(
-            .notFound, "nobody has named \(cache), so its private Redis, which does not run, is not started",
+            .notFound, "\(cache) was not named, so its private Redis is not started",
             hint: "name the folder with --cache, or another Redis with --redis")
     }
 

@@ -56,7 +56,7 @@ package final class RunLock: Sendable {
             guard ContinuousClock.now < deadline else {
                 throw PrefetchError(
                     .stopped, "another run has been starting on this cache for 30 s: it holds \(path)",
-                    hint: "look for it with `fuser \(path)`")
+                    hint: "find it with `fuser \(path)`")
             }
             do {
                 try await Task.sleep(for: .milliseconds(20))

@@ -51,7 +51,7 @@ package struct StateFolder: Sendable {
     private static func unusable(_ reason: String) -> PrefetchError {
         PrefetchError(
             .configuration, "the list of the caches that this user has made cannot be kept: \(reason)",
-            hint: "set XDG_STATE_HOME to a folder that you may write, or vouch for the folders you name: "
+            hint: "set XDG_STATE_HOME to a folder that you may write, or trust the folders you name: "
                 + "--trust-cache (PREFETCH_TRUST_CACHE=1), or name a Redis with --redis")
     }
 

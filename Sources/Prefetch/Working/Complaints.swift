@@ -36,10 +36,10 @@ final class Complaints: Sendable {
         case .buried(let batch, let head):
             say(
                 "an element of the job list of \(batch) was no job of it and is on the list of the dead: "
-                    + "\(PrefetchJob.excerpt(of: head)); mend it: prefetch-coord fsck \(batch) --repair")
+                    + "\(PrefetchJob.excerpt(of: head)); repair it: prefetch-coord fsck \(batch) --repair")
         case .broken(let batch, let message):
             say(
-                "\(batch) cannot be worked on (\(message)); the others go on; mend it: prefetch-coord fsck \(batch) --repair"
+                "\(batch) cannot be processed (\(message)); other batches continue; repair it: prefetch-coord fsck \(batch) --repair"
             )
         case .refused(let batch, let message):
             say("Redis refuses reports of \(batch) (\(message)); they are kept, and sent again until it takes them")

@@ -140,7 +140,7 @@ final class HeartbeatLoop {
     private func learnOfUnlisted(_ count: Int) {
         if let unlisted, count > unlisted {
             worker.complaints.say(
-                "the list of failed URLs has reached its limit, so the oldest go; raise it: prefetch-coord blacklist set "
+                "the blacklist has reached its limit, so its oldest entries are removed; raise it: prefetch-coord blacklist set "
                     + "--blacklist-max N")
         }
         unlisted = count

@@ -31,7 +31,7 @@ struct URLRun: Sendable {
     func invalid() -> SettledEntry? {
         guard entry.isInvalid else { return nil }
         let hint = entry.url.contains("://") ? "" : ": it begins with neither http:// nor https://"
-        return failed(.invalidURL, detail: "the line is no URL" + hint)
+        return failed(.invalidURL, detail: "the line is not a URL" + hint)
     }
 
     /// Whether a cached image is to be asked about at its server.

@@ -79,7 +79,7 @@ struct BatchRun: Sendable {
             progress: { (try? await queue.batches.status(of: id))??.counts.finished ?? 0 },
             onDeath: { pid, end in
                 Console.note(
-                    "\(ProgressLines.clock) worker \(ThisHost.name):\(pid) ended by \(end); its URLs go to the others"
+                    "\(ProgressLines.clock) worker \(ThisHost.name):\(pid) ended by \(end); its URLs go to the other workers"
                 )
                 _ = try? await queue.workers.reap(worker: "\(ThisHost.name):\(pid)", most: 1_000_000)
             })
@@ -190,7 +190,7 @@ struct BatchRun: Sendable {
 
     private func drain(_ supervisor: WorkerSupervisor, _ stop: StopRequest) async {
         Console.note(
-            "finishing what is in flight, \(Int(settings.fetch.drainTimeout)) s at most; Ctrl-C again stops now, "
+            "finishing transfers in flight, \(Int(settings.fetch.drainTimeout)) s at most; Ctrl-C again stops now, "
                 + "nothing is lost")
         await withTaskGroup(of: Void.self) { race in
             race.addTask { await supervisor.drain() }

@@ -60,7 +60,7 @@ struct BatchSubmission: Sendable {
         guard Self.asksForHits(list, arguments) else { return nil }
         guard let cache else {
             throw PrefetchError(
-                .configuration, "queryDiskSync looks into the cache while the list is queued, and none was named",
+                .configuration, "queryDiskSync reads the cache while the list is queued, and none was named",
                 hint: "name the folder the workers have: --cache DIR")
         }
         return CacheHits(try CacheOpening.forWriting(cache), options: arguments.options)
@@ -87,7 +87,7 @@ extension URLList {
     func check(isLocked: Bool) throws(PrefetchError) {
         guard isLocked, let line = try firstUnlocked() else { return }
         throw PrefetchError(
-            .unreadableList, "line \(line) of \(path) has no SHA-256, so the list is no prefetch.lock",
+            .unreadableList, "line \(line) of \(path) has no SHA-256, so the list is not a prefetch.lock",
             hint: "write one of a batch that is done: prefetch-coord export --to lock --output prefetch.lock")
     }
 }

@@ -53,7 +53,7 @@ struct BlacklistImportCommand: AsyncParsableCommand {
     @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
-        if file.isEmpty { throw ValidationError("import wants a file, or - for standard input") }
+        if file.isEmpty { throw ValidationError("import needs a file, or - for standard input") }
     }
 
     func run() async throws {
@@ -129,7 +129,7 @@ enum BlacklistSource: Sendable {
                 bad += 1
                 if bad <= Self.mostNamed {
                     Console.note(
-                        "\(place(entry.line)) is no URL: \(TerminalText.escaped(String(entry.url.prefix(200))))")
+                        "\(place(entry.line)) is not a URL: \(TerminalText.escaped(String(entry.url.prefix(200))))")
                 }
             }
             let valid = entries.filter { !$0.isInvalid }.map(\.url)
@@ -137,7 +137,7 @@ enum BlacklistSource: Sendable {
             do throws(RedisError) { new += try await queue.failedURLs.add(valid) } catch { throw PrefetchError(error) }
         }
         if bad > Self.mostNamed {
-            Console.note("and \(Wording.count(bad - Self.mostNamed, "more line")) that are no URL")
+            Console.note("and \(Wording.count(bad - Self.mostNamed, "more line")) that are not URLs")
         }
         try check(empty, urls + bad)
         if bad > 0 && urls == 0 {

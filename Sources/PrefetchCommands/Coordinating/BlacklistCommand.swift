@@ -52,7 +52,7 @@ struct BlacklistListCommand: AsyncParsableCommand {
                 Console.print(text)
                 return !Console.isOutputClosed && Console.outputError == nil
             }
-            if count == 0 { Console.note("the list of failed URLs is empty") }
+            if count == 0 { Console.note("the blacklist is empty") }
         }
     }
 }
@@ -77,11 +77,11 @@ struct BlacklistClearCommand: AsyncParsableCommand {
             let count = try await session.queue.failedURLs.count()
             if count > 0 {
                 try confirmation.ask(
-                    "take \(Wording.count(count, "URL")) off the list of failed URLs, all there are", "blacklist clear")
+                    "remove \(Wording.count(count, "URL")), all of the blacklist", "blacklist clear")
             }
             // Also where it seems empty: what stands beside members that were removed by hand goes too.
             try await session.queue.failedURLs.removeAll()
-            Console.print(count == 0 ? "the list of failed URLs is empty" : "removed \(Wording.count(count, "URL"))")
+            Console.print(count == 0 ? "the blacklist is empty" : "removed \(Wording.count(count, "URL"))")
         }
     }
 }
@@ -110,7 +110,7 @@ struct BlacklistExportCommand: AsyncParsableCommand {
     @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
-        if file == "" { throw ValidationError("export wants a file, or - for standard output") }
+        if file == "" { throw ValidationError("export needs a file, or - for standard output") }
     }
 
     func run() async throws {

@@ -140,7 +140,7 @@ extension CacheFolder {
         let found = try open()
         guard access("\(found.directory)/v1", F_OK) == 0 else {
             throw PrefetchError(
-                .notFound, "\(TerminalText.escaped(found.directory)) is no cache of ours",
+                .notFound, "\(TerminalText.escaped(found.directory)) is not a cache of prefetch",
                 hint: "name the cache: --cache DIR")
         }
         do throws(WebImageError) {

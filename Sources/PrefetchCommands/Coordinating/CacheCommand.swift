@@ -140,7 +140,7 @@ struct CacheGetCommand: ParsableCommand {
         }
         if isatty(STDOUT_FILENO) == 1 {
             throw PrefetchError(
-                .configuration, "an image is no text for a terminal", hint: "send it to a file: … > image")
+                .configuration, "an image is not text for a terminal", hint: "send it to a file: … > image")
         }
         Console.print(bytes)
     }

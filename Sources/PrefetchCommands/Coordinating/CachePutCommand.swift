@@ -39,7 +39,7 @@ struct CachePutCommand: ParsableCommand {
         guard ValidationLevel(name: level) != nil else {
             throw ValidationError("--validate is none, header, structure or decode, not '\(level)'")
         }
-        guard URLLines.isURL(url) else { throw ValidationError("'\(TerminalText.escaped(url))' is no URL of a list") }
+        guard URLLines.isURL(url) else { throw ValidationError("'\(TerminalText.escaped(url))' is not a URL") }
     }
 
     func run() throws {
@@ -52,7 +52,7 @@ struct CachePutCommand: ParsableCommand {
         } catch {
             guard error.code == .badImageData || error.code == .unsupportedFormat else { throw error }
             throw PrefetchError(
-                .unreadableList, "\(TerminalText.escaped(file)) is no whole image: \(error.message)",
+                .unreadableList, "\(TerminalText.escaped(file)) is not a complete image: \(error.message)",
                 hint: "nothing was stored; --validate none stores anything")
         }
         try disk.sync()

@@ -139,7 +139,7 @@ private struct Tally {
         case .size(let expected, let found): "\(found) bytes, its record says \(expected)"
         case .digest: "its bytes have another SHA-256 than its record"
         case .key: "it is the image of another URL"
-        case .notAFile: "it is no file"
+        case .notAFile: "not a regular file"
         case .image(let what), .unreadable(let what): TerminalText.escaped(what)
         case .noRecord: "no record"
         case .level(let level): "verified only at \(level.name)"

@@ -20,8 +20,8 @@ enum ContactNote {
         }
         guard let found else { return nil }
         return
-            "note: \(TerminalText.escaped(found)) and others see \(WebImage.userAgent(contact: nil)) and nobody to write to; "
-            + "name somebody: --contact you@example.org"
+            "note: \(TerminalText.escaped(found)) and others see \(WebImage.userAgent(contact: nil)) without a contact address; "
+            + "give one: --contact you@example.org"
     }
 
     private static let mostLines = 1_000

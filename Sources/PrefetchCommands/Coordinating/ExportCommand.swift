@@ -79,7 +79,7 @@ struct ExportCommand: AsyncParsableCommand {
         let (target, name) = try words()
         guard let cache = location.cacheFolder, !cache.isEmpty else {
             throw PrefetchError(
-                .configuration, "export wants to know where the images are", hint: "name the cache: --cache DIR")
+                .configuration, "export needs the cache with the images", hint: "name the cache: --cache DIR")
         }
         let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
@@ -94,7 +94,7 @@ struct ExportCommand: AsyncParsableCommand {
     private func words() throws -> (BatchOutput.Target, batch: String?) {
         var rest = to.dropFirst()
         let kind = to.first ?? ""
-        if output == "" { throw ValidationError("--output wants a file") }
+        if output == "" { throw ValidationError("--output needs a file") }
         if layout != nil && kind != "sdwebimage" { throw ValidationError("--layout is of --to sdwebimage") }
         if perShard != nil && kind != "webdataset" { throw ValidationError("--per-shard is of --to webdataset") }
         if let perShard, !(1...10_000_000).contains(perShard) {
@@ -113,10 +113,10 @@ struct ExportCommand: AsyncParsableCommand {
                 )
             }
             guard let folder = rest.popFirst(), !folder.isEmpty else {
-                throw ValidationError("--to \(kind) wants a folder: --to \(kind) DIR")
+                throw ValidationError("--to \(kind) needs a folder: --to \(kind) DIR")
             }
             guard output == nil else {
-                throw ValidationError("--output is the file of a text; the folder stands behind --to \(kind)")
+                throw ValidationError("--output is for texts; the folder follows --to \(kind)")
             }
             target =
                 switch kind {

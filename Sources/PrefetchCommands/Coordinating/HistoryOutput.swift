@@ -62,7 +62,7 @@ struct HistoryOutput: Sendable {
             let outcomes = fields.last?.split(separator: "|").map { PrefetchOutcome(name: String($0)) } ?? []
             guard fields.count == 2, let line = Int(fields[0]), !outcomes.isEmpty, !outcomes.contains(nil) else {
                 throw PrefetchError(
-                    .unreadableList, "line \(number + 1) of \(path) is no expectation",
+                    .unreadableList, "line \(number + 1) of \(path) is not 'LINE<TAB>OUTCOME'",
                     hint: "write: number of the line, TAB, outcome or outcome|outcome")
             }
             expected[line] = Set(outcomes.compactMap { $0 })

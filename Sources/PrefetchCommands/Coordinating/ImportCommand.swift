@@ -65,16 +65,16 @@ struct ImportCommand: AsyncParsableCommand {
         if wantsList != (list != nil) {
             throw ValidationError(
                 wantsList
-                    ? "--from \(from.rawValue) wants the URLs: --list FILE" : "--from \(from.rawValue) has no list")
+                    ? "--from \(from.rawValue) needs the URLs: --list FILE" : "--from \(from.rawValue) takes no list")
         }
         if (from == .folder) != (baseURL != nil) {
             throw ValidationError(
                 from == .folder
-                    ? "--from folder wants what the URLs begin with: --base-url https://example.org/"
+                    ? "--from folder needs the beginning of the URLs: --base-url https://example.org/"
                     : "--base-url is of --from folder")
         }
         if layout != nil && from != .sdwebimage { throw ValidationError("--layout is of --from sdwebimage") }
-        if let baseURL, !URLLines.isURL(baseURL) { throw ValidationError("--base-url is no URL") }
+        if let baseURL, !URLLines.isURL(baseURL) { throw ValidationError("--base-url is not a URL") }
     }
 
     func run() async throws {

@@ -45,7 +45,7 @@ struct OpenBatchOutput: Sendable {
         _ stop: StopRequest,
         _ body: @escaping @Sendable (@escaping @Sendable (OpenBatchFeeder.Notice) -> Void) async throws -> Void
     ) async throws {
-        let hint = try await session.queue.workers.names().isEmpty ? "; no worker is there yet" : ""
+        let hint = try await session.queue.workers.names().isEmpty ? "; no worker is running yet" : ""
         let said = Locked<ListFeeder.Wait?>(nil)
         let notice: @Sendable (OpenBatchFeeder.Notice) -> Void = { notice in
             switch notice {
@@ -84,6 +84,6 @@ struct OpenBatchOutput: Sendable {
             ?? "submit --seal \(TerminalText.escaped(id))"
         return PrefetchError(
             .stopped, "stopped before the whole list was queued; what is queued runs on",
-            hint: "go on with: \(Shell.program) \(command)\(location)")
+            hint: "continue with: \(Shell.program) \(command)\(location)")
     }
 }

@@ -34,7 +34,7 @@ struct PauseCommand: AsyncParsableCommand {
                 let name = PauseArguments.name(meant)
                 let far = try await PauseText.subject(meant, queue)
                 Console.print(isNew ? "paused \(far)" : "\(name) is paused already")
-                Console.note("what is in flight ends; go on with: \(resume)")
+                Console.note("transfers in flight finish; resume with: \(resume)")
             }
         }
     }
@@ -68,7 +68,7 @@ struct ResumeCommand: AsyncParsableCommand {
             case .done(let wasPaused):
                 let name = PauseArguments.name(meant)
                 let far = try await PauseText.subject(meant, queue)
-                Console.print(wasPaused ? "going on with \(far)" : "\(name) is not paused")
+                Console.print(wasPaused ? "continuing \(far)" : "\(name) is not paused")
                 for line in try await PauseText.others(meant, queue, location.words) { Console.note(line) }
             }
         }
@@ -89,7 +89,7 @@ struct PauseArguments: ParsableArguments {
     func validate() throws {
         let count = (batch == nil ? 0 : 1) + (all ? 1 : 0) + (worker == nil ? 0 : 1)
         if count > 1 { throw ValidationError("give one of: a batch, --all, --worker") }
-        if worker?.isEmpty == true { throw ValidationError("--worker wants a name: prefetch-coord workers has them") }
+        if worker?.isEmpty == true { throw ValidationError("--worker needs a name: prefetch-coord workers lists them") }
     }
 
     func resolve(_ queue: PrefetchQueue) async throws(PrefetchError) -> QueueControl.PauseTarget {
@@ -149,7 +149,7 @@ private enum PauseText {
         var lines: [String] = []
         let snapshot = try await queue.views.snapshot(newest: 0)
         if target != .queue, snapshot.orders.isPaused {
-            lines.append("the queue is paused; it goes on with: prefetch-coord resume --all\(words)")
+            lines.append("the queue is paused; resume it: prefetch-coord resume --all\(words)")
         }
         let paused = try await queue.batches.statuses(of: try await queue.catalog.running()).filter(\.isPaused).map(
             \.id)
@@ -157,7 +157,7 @@ private enum PauseText {
         let idle = snapshot.workers.filter(\.value.report.isPaused).keys.sorted()
         if !idle.isEmpty, idle.count == snapshot.workers.count {
             lines.append(
-                "every worker is paused: \(named(idle)); go on with: prefetch-coord resume --worker NAME\(words)")
+                "every worker is paused: \(named(idle)); resume one: prefetch-coord resume --worker NAME\(words)")
         } else if target == .queue, !idle.isEmpty {
             lines.append("paused by themselves: worker \(named(idle))")
         }

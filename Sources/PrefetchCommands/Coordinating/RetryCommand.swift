@@ -75,13 +75,13 @@ struct RetryCommand: AsyncParsableCommand {
         case .cache(let folder):
             guard PrivateRedis.isOurs(cache: folder) else {
                 throw PrefetchError(
-                    .notFound, "\(folder) has no batches: it is no cache of ours yet",
+                    .notFound, "\(folder) has no batches: it is not a cache of prefetch",
                     hint: "make one: prefetch-coord run urls.txt --cache \(Shell.quoted(folder))")
             }
             let admission = try location.admission()
             guard admission.startsServer else {
                 throw PrefetchError(
-                    .notFound, "nobody has named \(folder), so nothing is started there",
+                    .notFound, "\(folder) was not named, so its Redis is not started",
                     hint: "name the folder: \(Shell.program) retry --cache \(Shell.quoted(folder))")
             }
             let outputs = try RunCommand.outputs(manifest: manifest, out: out)
@@ -133,7 +133,7 @@ struct RetryCommand: AsyncParsableCommand {
         case .batch(let batch): opened = batch
         }
         if !json && !(wait && verbosity.level <= .quiet) { Console.print(opened.id) }
-        let hint = try await session.queue.workers.names().isEmpty ? "; no worker is there yet" : ""
+        let hint = try await session.queue.workers.names().isEmpty ? "; no worker is running yet" : ""
         let end = try await session.untilStopped(stop) {
             try await opened.feed { wait in
                 for line in FeedingText.lines(wait, hint) { Console.note(line) }
@@ -142,7 +142,7 @@ struct RetryCommand: AsyncParsableCommand {
         guard let end else {
             throw PrefetchError(
                 .stopped, "stopped before all of it was queued; what is queued runs on",
-                hint: "the same command again goes on")
+                hint: "the same command again continues")
         }
         if case .closed(let state) = end, state != "done" {
             throw PrefetchError(.notFound, "the batch \(opened.id) was \(state) while it was fed", hint: "retry again")

@@ -68,7 +68,7 @@ struct RunCommand: AsyncParsableCommand {
     func validate() throws {
         try progress.check(verbosity.level)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
-        guard !cache.isEmpty else { throw ValidationError("--cache wants a folder") }
+        guard !cache.isEmpty else { throw ValidationError("--cache needs a folder") }
         _ = try Self.outputs(manifest: manifest, out: out)
     }
 
@@ -120,9 +120,9 @@ struct RunCommand: AsyncParsableCommand {
     /// - Throws: `ValidationError` where one of them is no name.
     static func outputs(manifest: String?, out: String?) throws -> [BatchOutput.Target] {
         if manifest == "" || manifest == "-" {
-            throw ValidationError("--manifest wants a file; for standard output: prefetch-coord export --to jsonl")
+            throw ValidationError("--manifest needs a file; for standard output: prefetch-coord export --to jsonl")
         }
-        if out == "" { throw ValidationError("--out wants a folder") }
+        if out == "" { throw ValidationError("--out needs a folder") }
         return [manifest.map { .lines($0) }, out.map { .files($0) }].compactMap { $0 }
     }
 }

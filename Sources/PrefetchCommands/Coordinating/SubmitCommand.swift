@@ -82,9 +82,9 @@ struct SubmitCommand: AsyncParsableCommand {
             throw ValidationError("Missing expected argument '<file>'")
         }
         if resume && (batch.record.deadline != nil || batch.record.finishAt != nil) {
-            throw ValidationError("--resume goes on with a batch; --deadline and --finish-at stay as they are")
+            throw ValidationError("--resume continues a batch; --deadline and --finish-at stay as they are")
         }
-        if slot != nil && resume { throw ValidationError("--resume goes on with a batch; it keeps the slot it has") }
+        if slot != nil && resume { throw ValidationError("--resume continues a batch; it keeps its slot") }
     }
 
     /// What goes with an open batch that is there.
@@ -116,7 +116,7 @@ struct SubmitCommand: AsyncParsableCommand {
         let list = try givenList(file).list
         if BatchSubmission.asksForHits(list, batch), location.cacheFolder == nil {
             throw ValidationError(
-                "queryDiskSync looks into the cache while the list is queued: name it with --cache DIR")
+                "queryDiskSync reads the cache while the list is queued: name it with --cache DIR")
         }
         BatchSubmission.warn(of: list, batch)
         // With --cache alone the private Redis of that folder is made where it is missing.
@@ -139,13 +139,14 @@ struct SubmitCommand: AsyncParsableCommand {
             }
             guard let id = made else {
                 throw PrefetchError(
-                    .stopped, "stopped while the batch was made", hint: "look for it, or submit it again: \(again)")
+                    .stopped, "stopped while the batch was made",
+                    hint: "check with prefetch-coord status, or submit it again: \(again)")
             }
             if !json && !(wait && verbosity.level <= .quiet) { Console.print(id) }
             guard try await feed(id, submission, session, stop) else {
                 throw PrefetchError(
                     .stopped, "stopped before the whole list was queued; what is queued runs on",
-                    hint: "go on with: \(Shell.program) submit --resume \(name)\(location.words)")
+                    hint: "continue with: \(Shell.program) submit --resume \(name)\(location.words)")
             }
             if wait { return try await follow(id, session, stop) }
             if json, let status = try await session.queue.batches.status(of: id) {
@@ -170,7 +171,7 @@ struct SubmitCommand: AsyncParsableCommand {
         }
         if !running.isSealed {
             Console.note(
-                "going on with \(running.id): \(Wording.count(running.pushed)) of \(Wording.count(running.total)) URLs are queued"
+                "continuing \(running.id): \(Wording.count(running.pushed)) of \(Wording.count(running.total)) URLs are queued"
             )
         }
         return running.id
@@ -182,7 +183,7 @@ struct SubmitCommand: AsyncParsableCommand {
     ) async throws -> Bool {
         let isFed = try await session.untilStopped(stop) {
             let isEmpty = try await submission.queue.workers.names().isEmpty
-            let hint = isEmpty ? " (no worker is there: \(workerCommand(session)))" : ""
+            let hint = isEmpty ? " (no worker is running: \(workerCommand(session)))" : ""
             let told = verbosity.level <= .quiet ? nil : tellQueued(id, session)
             defer { told?.cancel() }
             let end = try await submission.feed(id) { wait in
@@ -244,7 +245,7 @@ struct SubmitCommand: AsyncParsableCommand {
     /// What to type next.
     private func tellWatch(_ id: String, _ session: Session) async throws {
         if try await session.queue.workers.names().isEmpty {
-            Console.note("no worker is there yet; start one: \(workerCommand(session))")
+            Console.note("no worker is running yet; start one: \(workerCommand(session))")
         }
         Console.note("watch it:     \(Shell.program) watch \(TerminalText.escaped(id))\(location.words)")
     }
@@ -288,7 +289,7 @@ struct SubmitCommand: AsyncParsableCommand {
             let found = try await session.queue.catalog.openBatch(withList: list.hash)
         else { return false }
         Console.note(
-            "going on with \(TerminalText.escaped(found.id)): \(Wording.count(found.pushed)) of \(Wording.count(found.total)) URLs are queued"
+            "continuing \(TerminalText.escaped(found.id)): \(Wording.count(found.pushed)) of \(Wording.count(found.total)) URLs are queued"
         )
         if !json && !(wait && verbosity.level <= .quiet) { Console.print(found.id) }
         try await feedOpen(found.id, list, session, stop)

@@ -96,7 +96,7 @@ struct WhyCommand: AsyncParsableCommand {
         try await Session.with(location, looks: true) { session in
             let id = try await session.queue.catalog.resolve(subject)
             guard let status = try await session.status(of: id) else {
-                throw PrefetchError(.notFound, "there is no batch '\(id)' any more")
+                throw PrefetchError(.notFound, "batch '\(id)' no longer exists")
             }
             let urls = try await session.queue.openURLs.oldest(of: status)
             if json {

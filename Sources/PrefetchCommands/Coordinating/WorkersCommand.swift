@@ -124,7 +124,9 @@ enum WorkerText {
         } else if !record.report.trouble.isEmpty {
             parts.append("paused: \(TerminalText.escaped(record.report.trouble))")
         }
-        if !record.report.complaint.isEmpty { parts.append("says: \(TerminalText.escaped(record.report.complaint))") }
+        if !record.report.complaint.isEmpty {
+            parts.append("warning: \(TerminalText.escaped(record.report.complaint))")
+        }
         // Its name says so already, unless it had to take another.
         let place = "\(record.report.host):\(record.report.pid)"
         if !record.report.host.isEmpty, place != record.id { parts.append("is \(TerminalText.escaped(place))") }

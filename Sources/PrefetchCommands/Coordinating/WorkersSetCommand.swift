@@ -60,7 +60,7 @@ struct WorkersSetCommand: AsyncParsableCommand {
             let count = maxConcurrentDownloads.map { "at most \(Wording.count($0, "transfer")) in flight" }
             if let name {
                 let fallback = try await queue.views.snapshot(newest: 0).orders.concurrency
-                let before = fallback.map { "\($0) in flight, as all were told" } ?? "as it was started"
+                let before = fallback.map { "\($0) at once, as set with --all" } ?? "as at its start"
                 Console.print("worker \(TerminalText.escaped(name)): \(count ?? before)")
             } else {
                 let who = "all workers of queue '\(queue.catalog.queueName)'"

@@ -52,7 +52,7 @@ struct DashKey: Sendable {
         DashKey(keys: [.character("]")], label: "[ ]", help: "newer, older batch") { $0.turnBatch(by: 1) },
         DashKey(keys: [.character("[")], label: "", help: "") { $0.turnBatch(by: -1) },
         DashKey(
-            keys: [.character("p")], label: "p P", help: "pause or go on: batch (in 2: worker); P: queue",
+            keys: [.character("p")], label: "p P", help: "pause or resume: batch (in 2: worker); P: queue",
             footer: "pause", changes: true
         ) {
             $0.togglePause()
@@ -96,7 +96,7 @@ struct DashKey: Sendable {
         DashKey(keys: [.character("-")], label: "", help: "") { $0.pace(by: 0.5) },
         DashKey(keys: [.character(" ")], label: "Space", help: "freeze the screen") { state in
             state.isFrozen.toggle()
-            state.notice = state.isFrozen ? "frozen; Space goes on" : nil
+            state.notice = state.isFrozen ? "frozen; Space continues" : nil
             return state.isFrozen ? .none : .reread
         },
         DashKey(keys: [.character("y")], label: "y", help: "copy the row's URL or name") { $0.copyRow() },
@@ -107,7 +107,7 @@ struct DashKey: Sendable {
             state.helpStart = 0
             return .none
         },
-        DashKey(keys: [.character("q")], label: "q", help: "quit; the batch goes on", footer: "quit") { _ in .quit },
+        DashKey(keys: [.character("q")], label: "q", help: "quit; the batch continues", footer: "quit") { _ in .quit },
     ]
 
     /// The keys of a dashboard that may change something, or may not.

@@ -135,7 +135,8 @@ struct DashLoop: Sendable {
             }
         case .unlist(let url):
             said { () async throws(RedisError) in
-                try await queue.failedURLs.remove([url]) == 1 ? "off the list of failed URLs" : "it is not on the list"
+                try await queue.failedURLs.remove([url]) == 1
+                    ? "removed from the blacklist" : "it is not on the blacklist"
             }
         case .cancel(let id):
             state.notice = "cancelling \(id)"
@@ -163,7 +164,7 @@ struct DashLoop: Sendable {
         _ target: QueueControl.PauseTarget, _ queue: PrefetchQueue
     ) async throws(RedisError) -> String {
         switch try await queue.control.resume(target) {
-        case .done: "\(PauseArguments.name(target)) goes on"
+        case .done: "\(PauseArguments.name(target)) continues"
         case .over(let state): "\(PauseArguments.name(target)) is \(state) already"
         case .gone: "\(PauseArguments.name(target)) is gone"
         }

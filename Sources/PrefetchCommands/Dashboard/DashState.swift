@@ -159,9 +159,9 @@ struct DashState: Sendable {
             return trouble.isEmpty ? nil : "\(name) waits: \(trouble)"
         }
         if let trouble = troubles.min() { return trouble }
-        if look.workers.values.allSatisfy({ $0.state == .overdue }) { return "no worker gives a sign of life" }
+        if look.workers.values.allSatisfy({ $0.state == .overdue }) { return "no worker sends a heartbeat" }
         if look.workers.values.allSatisfy(\.report.isPaused) {
-            return "every worker is paused" + (isReadOnly ? "" : ": p in the workers view lets one go on")
+            return "every worker is paused" + (isReadOnly ? "" : ": p in the workers view resumes one")
         }
         if look.status.waitsForItsList { return "waiting for its list" }
         if look.status.waitsForMemory { return "Redis is full: its list waits for memory" }
@@ -180,7 +180,7 @@ struct DashState: Sendable {
     /// Who told the batch to wait, and the key that ends it; nil where nobody did.
     private var pause: String? {
         guard let status = look?.status, status.isHeld else { return nil }
-        let (batch, queue) = isReadOnly ? ("", "") : ("; p lets it go on", "; P lets it go on")
+        let (batch, queue) = isReadOnly ? ("", "") : ("; p resumes it", "; P resumes it")
         if status.isPaused && status.isQueuePaused {
             return "this batch is paused, and the whole queue too" + (isReadOnly ? "" : ": p and P")
         }
@@ -215,11 +215,11 @@ struct DashState: Sendable {
         for (name, worker) in new.workers.sorted(by: { $0.key < $1.key }) {
             let before = old.workers[name]
             if worker.leaseLeft <= 0, let before, before.leaseLeft > 0 {
-                note(new.at, .warning, "\(name) gives no sign of life, its lease is over")
+                note(new.at, .warning, "\(name) sends no heartbeat, its lease has expired")
             }
             let (was, now) = (before?.report.trouble ?? "", worker.report.trouble)
             if !now.isEmpty && now != was { note(new.at, .bad, "\(name) waits: \(now)") }
-            if now.isEmpty && !was.isEmpty { note(new.at, .good, "\(name) goes on") }
+            if now.isEmpty && !was.isEmpty { note(new.at, .good, "\(name) continues") }
             tellPause(of: name, before?.report.isPaused, worker.report.isPaused, new.at)
         }
         tellPause(of: status.id, old.status.isPaused, status.isPaused, new.at)
@@ -266,6 +266,6 @@ struct DashState: Sendable {
 
     private mutating func tellPause(of what: String, _ was: Bool?, _ now: Bool, _ at: Int) {
         guard let was, was != now else { return }
-        note(at, now ? .warning : .good, now ? "\(what) was paused" : "\(what) goes on")
+        note(at, now ? .warning : .good, now ? "\(what) was paused" : "\(what) continues")
     }
 }

@@ -26,7 +26,7 @@ struct CacheExamination: Sendable {
                 ]
         }
         guard status.st_mode & S_IFMT == S_IFDIR else {
-            return [Finding(.fail, "cache", "\(folder) is no folder", remedy: "choose another: --cache DIR")]
+            return [Finding(.fail, "cache", "\(folder) is not a folder", remedy: "choose another: --cache DIR")]
         }
         return [writing()] + openness(status) + durability() + room(folder)
     }
@@ -89,7 +89,8 @@ struct CacheExamination: Sendable {
         if let name = Self.networkTypes[type] {
             return [
                 Finding(
-                    .warn, "durability", "the cache is on \(name): locks between machines hold only where it says so",
+                    .warn, "durability",
+                    "the cache is on \(name): locks between machines work only if it supports them",
                     remedy: "a cache for each machine is faster; or see that locks work on this mount")
             ]
         }

@@ -34,7 +34,7 @@ struct RedisExamination: Sendable {
             attachment = try await PrivateRedis.attach(cache: folder, admission: admission, patience: Session.soon)
         } catch {
             guard error.kind == .notFound else { throw error }
-            return [Finding(.ok, "redis", "the private one of \(folder) does not run; to look at it, name it: --cache")]
+            return [Finding(.ok, "redis", "the private one of \(folder) is not running; name it to check it: --cache")]
         }
         let findings = await server(attachment.configuration)
         await attachment.leave()

@@ -38,7 +38,9 @@ struct MetricsCommand: AsyncParsableCommand {
 
     func validate() throws {
         if listen != nil && textfile != nil { throw ValidationError("give --listen or --textfile, not both") }
-        if listen != nil && format != nil { throw ValidationError("--format is not for --listen: the client says it") }
+        if listen != nil && format != nil {
+            throw ValidationError("--format does not go with --listen: the client asks for one")
+        }
         if textfile != nil && format == .openmetrics {
             throw ValidationError("a node exporter reads the prometheus format from files")
         }

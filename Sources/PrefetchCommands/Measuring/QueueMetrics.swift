@@ -70,7 +70,7 @@ enum QueueMetrics {
 
     private static func up(_ isUp: Bool) -> MetricFamily {
         MetricFamily(
-            "prefetch_redis_up", .gauge, "1 where Redis answers; 0: nothing of the queue is told.", isUp ? 1 : 0)
+            "prefetch_redis_up", .gauge, "1 if Redis responds; 0: no metrics of the queue.", isUp ? 1 : 0)
     }
 
     private static func scrape(_ seconds: Double) -> MetricFamily {
@@ -128,8 +128,8 @@ enum QueueMetrics {
     private static func workers(_ queue: QueueSnapshot) -> [MetricFamily] {
         var states = MetricFamily(
             "prefetch_workers", .gauge,
-            "Registered workers: running, paused by somebody, in trouble where they run, held by a disk that does not answer, "
-                + "overdue with their sign of life."
+            "Registered workers: running, paused by a person, paused by a local fault, held by a disk that does not respond, "
+                + "overdue with their heartbeat."
         )
         for state in WorkerReport.State.allCases.reversed() {
             states.add(Double(queue.workers.values.count { $0.state == state }), ("state", state.rawValue))

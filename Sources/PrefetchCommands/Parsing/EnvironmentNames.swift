@@ -7,11 +7,14 @@ enum EnvironmentNames {
         ("PREFETCH_REDIS_URL", "the Redis of the queue, as --redis"),
         ("PREFETCH_REDIS_PASSWORD_FILE", "a file with its password, as --redis-password-file"),
         ("PREFETCH_CACHE", "the cache folder, as --cache"),
-        ("PREFETCH_TRUST_CACHE", "1: the queue in a cache folder is used whoever made it, as --trust-cache"),
-        ("PREFETCH_PROGRESS", "how progress is told, as --progress"),
+        (
+            "PREFETCH_TRUST_CACHE",
+            "1: use the queue of a cache folder that another user or machine made, as --trust-cache"
+        ),
+        ("PREFETCH_PROGRESS", "how progress is printed, as --progress"),
         ("PREFETCH_ALLOW_NET", "private networks that are open, as --allow-net"),
         ("PREFETCH_DENY_NET", "networks that stay closed, as --deny-net"),
-        ("PREFETCH_HISTORY", "a folder for what workers did, as --history"),
+        ("PREFETCH_HISTORY", "a folder for the events of workers, as --history"),
         ("PREFETCH_LOG_FORMAT", "how workers log, as --log-format"),
     ]
 
@@ -29,7 +32,7 @@ enum EnvironmentNames {
             let closest = names.map { ($0, EditDistance.between($0, name)) }.min { $0.1 < $1.1 }
             let guess = closest.flatMap { $0.1 <= 4 ? "; did you mean \($0.0)?" : nil }
             return
-                "\(TerminalText.escaped(name)) is set, and is no setting\(guess ?? ": prefetch-coord doctor --settings has them all")"
+                "\(TerminalText.escaped(name)) is set, but is not a setting\(guess ?? ": prefetch-coord doctor --settings lists them")"
         }
     }
 }

@@ -140,16 +140,16 @@ struct NetworkOptions: ParsableArguments {
     func validate() throws {
         // Not with the word itself: it may be a secret.
         for header in headers where !header.contains(":") && !header.hasPrefix("@") {
-            throw ValidationError("--header wants 'Name: value', or @FILE")
+            throw ValidationError("--header takes 'Name: value' or @FILE")
         }
         for (option, texts) in [("--allow-net", allowNet), ("--deny-net", denyNet)] {
             for text in texts where CIDR(text) == nil {
-                throw ValidationError("\(option) wants an address or a network such as 10.0.0.0/8, not '\(text)'")
+                throw ValidationError("\(option) takes an address or a network such as 10.0.0.0/8, not '\(text)'")
             }
         }
         if ipv4 && ipv6 { throw ValidationError("--ipv4 and --ipv6 contradict each other") }
         for rule in headerRule where HeaderRule(rule) == nil && !rule.hasPrefix("@") {
-            throw ValidationError("--header-rule wants 'HOST=Name: value', or @FILE")
+            throw ValidationError("--header-rule takes 'HOST=Name: value' or @FILE")
         }
     }
 
@@ -249,7 +249,7 @@ struct BackOffOptions: ParsableArguments {
         guard hostTimeout.seconds <= 86_400 else { throw ValidationError("--host-timeout is at most a day") }
         for group in groups
         where group.isEmpty || group.contains("/") || group.contains(":") || group.hasPrefix(".") {
-            throw ValidationError("--host-group wants a domain such as example.org, not '\(group)'")
+            throw ValidationError("--host-group takes a domain such as example.org, not '\(group)'")
         }
     }
 
@@ -281,8 +281,8 @@ enum OptionFile {
             for (index, line) in lines.enumerated() where !line.allSatisfy(\.isWhitespace) {
                 guard isLine(String(line)) else {
                     throw PrefetchError(
-                        .configuration, "line \(index + 1) of \(file) is no \(form)",
-                        hint: "\(option) @FILE wants one '\(form)' a line")
+                        .configuration, "line \(index + 1) of \(file) is not '\(form)'",
+                        hint: "\(option) @FILE has one '\(form)' per line")
                 }
                 all.append(String(line))
             }

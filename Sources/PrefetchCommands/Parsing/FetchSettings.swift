@@ -172,7 +172,7 @@ struct FetchSettings: Codable, Sendable, Equatable {
         for word in (environment[variable] ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
             guard let network = CIDR(String(word)) else {
                 throw PrefetchError(
-                    .configuration, "\(variable) has '\(TerminalText.escaped(String(word)))', which is no network",
+                    .configuration, "\(variable) has '\(TerminalText.escaped(String(word)))', which is not a network",
                     hint: "name addresses or networks such as 10.0.0.0/8, with commas between")
             }
             networks.append(network)

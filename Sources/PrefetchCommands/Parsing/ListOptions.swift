@@ -38,7 +38,7 @@ struct TableOptions: ParsableArguments {
     func validate() throws {
         for (name, value) in [
             ("--url-column", urlColumn), ("--sha256-column", sha256Column), ("--keep-columns", keepColumns),
-        ] where value?.isEmpty == true { throw ValidationError("\(name) wants the name of a column") }
+        ] where value?.isEmpty == true { throw ValidationError("\(name) needs the name of a column") }
     }
 
     /// Tells which names of a list nothing uses.

@@ -30,7 +30,7 @@ struct RedisLocation: ParsableArguments {
     @Option(
         help: .file("rediss://: certificate authorities that Redis is verified with. (default: the system's)"),
         completion: .file())
-    private var redisCacert: String?
+    private var redisCaFile: String?
 
     @Option(help: .file("rediss://: client certificate, if Redis asks for one."), completion: .file())
     private var redisCert: String?
@@ -45,7 +45,7 @@ struct RedisLocation: ParsableArguments {
         guard PrefetchQueue.isValidName(queue) else {
             throw ValidationError("--queue is 1 to 64 letters, digits, '_' or '-'")
         }
-        if let cache, cache.isEmpty { throw ValidationError("--cache wants a folder") }
+        if let cache, cache.isEmpty { throw ValidationError("--cache needs a folder") }
     }
 
     /// Where to go.
@@ -96,7 +96,7 @@ struct RedisLocation: ParsableArguments {
     /// The options of TLS that were given.
     private var tlsOptions: [(name: String, value: String)] {
         [
-            ("--redis-cacert", redisCacert), ("--redis-cert", redisCert), ("--redis-key", redisKey),
+            ("--redis-ca-file", redisCaFile), ("--redis-cert", redisCert), ("--redis-key", redisKey),
             ("--redis-sni", redisSni),
         ].compactMap { name, value in value.map { (name, $0) } }
     }
@@ -113,7 +113,7 @@ struct RedisLocation: ParsableArguments {
         do throws(RedisError) { result = try RedisConfiguration(url: url) } catch { throw PrefetchError(error) }
         if let option = tlsOptions.first {
             guard var tls = result.tls else { throw Self.needsTLS(option.name) }
-            tls.caFile = redisCacert ?? tls.caFile
+            tls.caFile = redisCaFile ?? tls.caFile
             tls.certificateFile = redisCert ?? tls.certificateFile
             tls.keyFile = redisKey ?? tls.keyFile
             tls.serverName = redisSni ?? tls.serverName

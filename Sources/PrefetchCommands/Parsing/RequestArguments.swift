@@ -177,7 +177,7 @@ struct BatchHeaders: ParsableArguments {
     func validate() throws {
         // Not with the word itself: it may be a secret.
         for header in headers where RequestSettings.header(header)?.isValid != true {
-            throw ValidationError("--header wants 'Name: value'")
+            throw ValidationError("--header takes 'Name: value'")
         }
     }
 }

@@ -50,7 +50,7 @@ struct ReadOnlyCacheOptions: ParsableArguments {
     var directories: [String] = []
 
     func validate() throws {
-        if directories.contains("") { throw ValidationError("--read-only-cache wants a folder") }
+        if directories.contains("") { throw ValidationError("--read-only-cache needs a folder") }
     }
 
     /// The same as it has to be typed behind another command.

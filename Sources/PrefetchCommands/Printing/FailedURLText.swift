@@ -40,8 +40,8 @@ enum FailedURLText {
     /// How long the list may become.
     static func limit(_ limit: FailedURLList.Limit) -> String {
         limit.most == 0
-            ? "the list of failed URLs has no limit"
-            : "the list of failed URLs has at most \(Wording.count(limit.most, "URL"))"
+            ? "the blacklist has no limit"
+            : "the blacklist has at most \(Wording.count(limit.most, "URL"))"
     }
 
     /// One line of `blacklist list --json` and `blacklist export --json`.

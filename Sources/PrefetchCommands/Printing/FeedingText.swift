@@ -17,7 +17,7 @@ enum FeedingText {
         case .memory:
             [
                 "Redis is full: it has reached its maxmemory and takes no more jobs until workers have taken some\(hint)",
-                "hint: to go on at once, give it more memory: redis-cli CONFIG SET maxmemory 2gb",
+                "hint: to continue at once, give it more memory: redis-cli CONFIG SET maxmemory 2gb",
             ]
         }
     }

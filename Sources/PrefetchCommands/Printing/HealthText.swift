@@ -13,11 +13,11 @@ enum HealthText {
                 "Redis is full: \(Wording.bytes(queue.usedMemory)) of \(Wording.bytes(queue.maxMemory)); new URLs wait until "
                     + "workers have made room, or maxmemory is raised")
         }
-        if noWorker { lines.append("nobody works on it: start a prefetch-worker, or prefetch-coord run on its list") }
+        if noWorker { lines.append("no worker is running: start a prefetch-worker, or prefetch-coord run on its list") }
         for batch in queue.running {
             guard let message = batch.broken else { continue }
             lines.append(
-                "\(TerminalText.escaped(batch.id)) cannot be worked on: \(TerminalText.escaped(message)); mend it: prefetch-coord fsck "
+                "\(TerminalText.escaped(batch.id)) cannot be processed: \(TerminalText.escaped(message)); repair it: prefetch-coord fsck "
                     + "\(TerminalText.escaped(batch.id)) --repair")
         }
         if queue.dead > 0 {

@@ -22,7 +22,7 @@ enum HostText {
             "host \(name) gives no answer, \(Wording.count(host.failures)) failures in a row (\(reason)); its URLs wait, \(next)"
         case .slow:
             "host \(name) answers slowly (\(reason)); at most \(Wording.count(host.failures)) of its URLs at once a worker"
-        case .busy, .good: "host \(name) asked to be left alone (\(reason)); its URLs wait, \(next)"
+        case .busy, .good: "host \(name) asked for back-off (\(reason)); its URLs wait, \(next)"
         }
     }
 

@@ -16,7 +16,7 @@ enum InlineFrame {
         let left = pause == nil && load.last == nil ? rate.seconds(for: status.total - counts.finished) : nil
         second += "ETA \(left.map(Wording.seconds) ?? "-")"
         if counts.skipped > 0 { second += "   skipped \(Wording.count(counts.skipped)) (\(BatchText.causes(counts)))" }
-        var third = "  no worker is there"
+        var third = "  no worker is running"
         if load.workers > 0 {
             third = "  \(load.workers) worker\(load.workers == 1 ? "" : "s"), \(load.inFlight) in flight"
             if load.checking > 0 { third += ", \(Wording.count(load.checking)) being checked" }

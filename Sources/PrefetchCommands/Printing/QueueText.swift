@@ -8,10 +8,10 @@ enum QueueText {
     static func line(_ orders: QueueControl.QueueOrders, words: String) -> String? {
         var parts: [String] = []
         if orders.isPaused {
-            parts.append("the queue is paused; go on with: prefetch-coord resume --all\(words)")
+            parts.append("the queue is paused; resume it: prefetch-coord resume --all\(words)")
         }
         if let count = orders.concurrency {
-            parts.append("every worker was told to have at most \(Wording.count(count, "transfer")) in flight")
+            parts.append("every worker is set to at most \(Wording.count(count, "transfer")) at once")
         }
         return parts.isEmpty ? nil : parts.joined(separator: "\n")
     }

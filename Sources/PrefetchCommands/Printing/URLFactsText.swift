@@ -25,7 +25,7 @@ struct URLFactsText {
 
     /// Where nothing was found.
     var unknown: String {
-        "it is not on the list of failed URLs of queue '\(queue)'"
+        "it is not on the blacklist of queue '\(queue)'"
             + (cache.map { ", not in the cache \(TerminalText.escaped($0))," } ?? "")
             + " and neither skipped nor stored by \(Self.newest(facts))"
     }
@@ -37,8 +37,8 @@ struct URLFactsText {
     }
 
     private var listing: [String] {
-        guard let listing = facts.listing else { return ["not on the list of failed URLs"] }
-        var lines = ["on the list of failed URLs: " + FailedURLText.reason(listing)]
+        guard let listing = facts.listing else { return ["not on the blacklist"] }
+        var lines = ["on the blacklist: " + FailedURLText.reason(listing)]
         if let times = FailedURLText.times(listing) { lines[0] += ", listed \(times)" }
         if !listing.detail.isEmpty { lines.append("  \(TerminalText.escaped(listing.detail))") }
         if let lapses {
@@ -55,7 +55,7 @@ struct URLFactsText {
     }
 
     private var image: String {
-        guard let cache else { return "in which cache to look was not said: --cache DIR" }
+        guard let cache else { return "no cache was named: --cache DIR" }
         guard let image = facts.image else { return "not in the cache \(TerminalText.escaped(cache))" }
         return "in the cache: " + CacheEntryText.facts(image)
     }

@@ -67,6 +67,6 @@ struct WorkerLoad: Equatable {
 
     /// Why they do: hosts that are left alone, where there are any, and otherwise the limit of transfers to one host.
     var whyHostsHold: String {
-        hostsLeftAlone > 0 ? "\(Wording.count(hostsLeftAlone, "host")) left alone" : "--max-per-host"
+        hostsLeftAlone > 0 ? "\(Wording.count(hostsLeftAlone, "host")) in back-off" : "--max-per-host"
     }
 }

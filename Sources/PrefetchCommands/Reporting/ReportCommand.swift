@@ -31,7 +31,7 @@ struct ReportCommand: AsyncParsableCommand {
     @OptionGroup(title: "Redis") var location: RedisLocation
 
     func validate() throws {
-        if output == "" { throw ValidationError("--output wants a file") }
+        if output == "" { throw ValidationError("--output needs a file") }
     }
 
     func run() async throws {

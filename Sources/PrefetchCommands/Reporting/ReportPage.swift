@@ -120,7 +120,7 @@ struct ReportPage {
         let others =
             hosts.count > rows.count ? ". \(Wording.count(hosts.count - rows.count, "other host")) had fewer" : ""
         return section(
-            "Hosts", "what was asked of each; hits ask nobody" + others,
+            "Hosts", "requests to each; cache hits make none" + others,
             table(["host", "asked", "skipped", "share", "received"], rows))
     }
 

@@ -34,7 +34,7 @@ struct Session: Sendable {
         case .cache(let folder):
             guard makes || PrivateRedis.isOurs(cache: folder) else {
                 throw PrefetchError(
-                    .notFound, "\(folder) has no batches: it is no cache of ours yet",
+                    .notFound, "\(folder) has no batches: it is not a cache of prefetch",
                     hint: "make one: prefetch-coord run urls.txt --cache \(folder), or name another Redis with --redis")
             }
             let attachment = try await PrivateRedis.attach(
@@ -69,7 +69,8 @@ struct Session: Sendable {
             ) { () async throws(RedisError) in
                 try await connection.serverFacts().check()
             }
-            if attachment == nil { for warning in warnings { Console.note("warning: \(warning)") } }
+            // A command that only looks is not about what Redis keeps.
+            if attachment == nil, waits { for warning in warnings { Console.note("warning: \(warning)") } }
             isMet = true
         } catch {
             isMet = false

@@ -58,7 +58,7 @@ struct HealthCommand: AsyncParsableCommand {
                 let problem = Self.problem(worker, ready: ready)
                 if problem != nil { isHealthy = false }
                 say(
-                    "\(TerminalText.escaped(name))  \(problem ?? "alive")  last sign of life "
+                    "\(TerminalText.escaped(name))  \(problem ?? "alive")  last heartbeat "
                         + "\(Wording.seconds(Double(worker.silence ?? 0) / 1000)) ago")
             }
             guard isHealthy else { throw ExitCode(1) }
@@ -72,7 +72,7 @@ struct HealthCommand: AsyncParsableCommand {
     /// What is wrong with a worker; nil where nothing is.
     private static func problem(_ worker: BatchLook.Worker, ready: Bool) -> String? {
         switch worker.state {
-        case .overdue: "gives no sign of life"
+        case .overdue: "sends no heartbeat"
         case .held, .trouble: ready ? "waits: \(TerminalText.escaped(worker.report.trouble))" : nil
         case .paused: ready ? "paused" : nil
         case .running: nil

@@ -103,7 +103,7 @@ public struct WorkerCommand: AsyncParsableCommand {
             TerminationSignals.install { signal, count in
                 stop.request(signal: signal, count: count)
                 if count == 1 {
-                    service?.tell(.stopping, .status("finishing what is in flight"))
+                    service?.tell(.stopping, .status("finishing transfers in flight"))
                     worker.drain()
                 } else {
                     worker.stop()
@@ -180,7 +180,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         } catch {
             if error.code == .localFault {
                 throw PrefetchError(
-                    .cacheUnavailable, error.message, hint: "mend the disk, or choose another folder: --cache DIR")
+                    .cacheUnavailable, error.message, hint: "repair the disk, or choose another folder: --cache DIR")
             }
             throw PrefetchError(.configuration, error.message, hint: "see prefetch-worker --help")
         }
@@ -192,15 +192,15 @@ public struct WorkerCommand: AsyncParsableCommand {
         case .redisAway(let reason): "waiting for Redis: \(TerminalText.escaped(reason))"
         case .redisBack: "Redis is back"
         case .complaint(let text): TerminalText.escaped(text)
-        case .lost(let name): "worker \(name) was given up by the others; going on under a new name"
+        case .lost(let name): "worker \(name) was declared lost by the other workers; continuing under a new name"
         case .paused(let reason):
-            "paused: \(TerminalText.escaped(reason)); no URL is blamed, looking again every few seconds"
-        case .resumed: "works again"
+            "paused: \(TerminalText.escaped(reason)); no URL fails because of it; checking again every few seconds"
+        case .resumed: "working again"
         case .held(let isHeld): isHeld ? "held: disk: \(WorkerHold.text)" : "the disk answers again"
         // Told by a person, who sees it elsewhere too.
         case .halted(let isHalted):
-            isQuiet ? nil : isHalted ? "paused by prefetch-coord; what is in flight ends" : "going on"
-        case .concurrency(let count): isQuiet ? nil : "at most \(count) in flight from now on"
+            isQuiet ? nil : isHalted ? "paused by prefetch-coord; transfers in flight finish" : "resumed"
+        case .concurrency(let count): isQuiet ? nil : "at most \(count) transfers at once from now on"
         // A run names refused hosts itself, once for all its workers.
         case .refused(_, let message):
             isQuiet ? nil : "refused: \(TerminalText.escaped(message)); open it with --allow-net"

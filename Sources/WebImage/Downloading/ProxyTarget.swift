@@ -19,7 +19,7 @@ enum ProxyTarget: Equatable {
     ]
 
     /// Only on the downloader's thread, whose locale lets curl read international names.
-    /// - Throws: `invalidURL` where curl takes the host for none, or it ends in a number and is no address as curl writes them (WHATWG URL,
+    /// - Throws: `invalidURL` where curl takes the host for none, or it ends in a number but is not an address as curl writes them (WHATWG URL,
     ///   section 3.5): a proxy might read it as another one than inet_aton(3).
     init(_ request: RequestURL) throws(WebImageError) {
         var host = try Self.host(of: request.text).lowercased()
@@ -39,7 +39,7 @@ enum ProxyTarget: Equatable {
     }
 
     private static func noAddress(_ host: String) -> WebImageError {
-        WebImageError(.invalidURL, "the host \(host) ends in a number and is no address")
+        WebImageError(.invalidURL, "the host \(host) ends in a number but is not an address")
     }
 
     /// As curl puts it into a request: an IPv4 address in its usual form, percent-decoded, international names in ASCII.

@@ -38,7 +38,9 @@ struct ProcessFaultTests {
         workers[0].signal(SIGSTOP)
         try await until { try await bench.queue.workers.names().count == 1 }
         workers[0].signal(SIGCONT)
-        try await until { workers[0].stderr.contains("was given up by the others; going on under a new name") }
+        try await until {
+            workers[0].stderr.contains("was declared lost by the other workers; continuing under a new name")
+        }
         try await until { try await bench.queue.workers.names().count == 2 }
         try await bench.expectAllThere(400, workers: workers)
     }

@@ -89,7 +89,7 @@ struct RedisLossTests {
         #expect(bench.origin.requestCount() <= 400 + 2 * 8)
     }
 
-    @Test("Redis is full in mid submit: the feeder waits, status says so, workers drain it, and it goes on")
+    @Test("Redis is full in mid submit: the feeder waits, status says so, workers drain it, and it continues")
     func full() async throws {
         let bench = try await FaultBench(appendOnly: false)
         let used = try await bench.queue.connection.serverFacts().usedMemory
@@ -110,7 +110,7 @@ struct RedisLossTests {
         // The window has no end, and is not what it waits for.
         try await until { submit.stderr.contains("hint: to go on at once, give it more memory") }
         #expect(submit.stderr.contains("Redis is full: it has reached its maxmemory"), "\(submit.stderr)")
-        #expect(submit.stderr.contains("no worker is there: ") && !submit.stderr.contains("window"))
+        #expect(submit.stderr.contains("no worker is running: ") && !submit.stderr.contains("window"))
         let workers = try await bench.workers(2)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
         try await until { try await bench.queue.batches.status(of: "urls")?.state == .done }

@@ -163,7 +163,7 @@ struct WorkerScriptTests {
         #expect(try await f.findings("b") == [])
     }
 
-    @Test("REAP takes at most 64 jobs a call, and the next call goes on")
+    @Test("REAP takes at most 64 jobs a call, and the next call continues")
     func reapLimit() async throws {
         let f = try await QueueFixture()
         try await f.fill(sizes: Array(repeating: 1, count: 100))

@@ -211,7 +211,7 @@ struct ImageDownloaderSchedulingTests {
         #expect(server.maxConcurrentRequestsSeen == (isLimited ? 2 : 6))
     }
 
-    @Test("What stalls frees its slot, as far as parking goes, and ends well when it goes on")
+    @Test("What stalls frees its slot, as far as parking goes, and ends well when it continues")
     func parks() async throws {
         let server = try OriginServer()
         for index in 0..<4 { server.route("/stall\(index)", OriginResponse(body: [1, 2], fault: .stall(after: 1))) }

@@ -122,7 +122,7 @@ async def failed(cell):
     listed = {url.decode() for url in await cell.redis("SMEMBERS", cell.key("failed"))}
     more, less = listed - planted, planted - listed
     if more or (less and cell.fault.kind not in ("type", "lost")):
-        cell.fail(f"the list of failed URLs has {sorted(more)[:2]} too many, {sorted(less)[:2]} too few")
+        cell.fail(f"the blacklist has {sorted(more)[:2]} too many, {sorted(less)[:2]} too few")
 
 
 async def files(cell, more=()):

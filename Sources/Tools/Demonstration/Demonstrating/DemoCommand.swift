@@ -44,7 +44,7 @@ package struct DemoCommand: AsyncParsableCommand {
             throw ValidationError(
                 "--count is a number from \(DemoPlan.counts.lowerBound) to \(DemoPlan.counts.upperBound)")
         }
-        guard !cache.isEmpty else { throw ValidationError("--cache wants a folder") }
+        guard !cache.isEmpty else { throw ValidationError("--cache needs a folder") }
     }
 
     package func run() async throws {

@@ -1,18 +1,18 @@
-/// Where the time went, in seconds since the last hop's request began; libcurl's figures.
+/// Timing of a download in seconds since the last hop's request began; libcurl's figures.
 public struct DownloadTiming: Sendable, Equatable {
-    /// The name was resolved.
+    /// Name resolved.
     public var nameLookup = 0.0
-    /// The connection was made; 0 on a reused one.
+    /// Connection established; 0 if it was reused.
     public var connect = 0.0
-    /// TLS was agreed on; 0 without it.
+    /// TLS handshake done; 0 without TLS.
     public var tls = 0.0
-    /// The first byte came.
+    /// First byte received.
     public var firstByte = 0.0
-    /// The last byte came.
+    /// Last byte received.
     public var total = 0.0
-    /// Whether the connection was there already.
+    /// Whether the connection was reused.
     public var reusedConnection = false
 
-    /// No time at all.
+    /// All times zero.
     public init() {}
 }

@@ -1,24 +1,24 @@
-/// Which failures put a URL onto the list of failed URLs (SDWebImageManager's `failedURLs`), and when that list is asked.
+/// Which failures put a URL on the list of failed URLs (SDWebImageManager's `failedURLs`), and when that list is consulted.
 ///
-/// A worker's `URLRun` and, where there is no queue, `ImageManager` apply it. How long an entry is kept: `BatchOptions.blacklistTTL`, 24 h by
-/// default, under `smart`; for ever under the others, and in `FailedURLs`.
+/// Applied by a worker's `URLRun`, and by `ImageManager` without a queue. Entries last `BatchOptions.blacklistTTL` (24 h by default) with
+/// `smart`, and for ever with the others and in `FailedURLs`.
 ///
-/// No policy lists what our own settings decided: `refused`, `tooLarge`, `invalidURL`, `cancelled`, `notCached`,
-/// `digestMismatch`, `unsupportedFormat`, local faults. Changing the setting is enough there.
+/// No policy lists failures caused by our own settings (`refused`, `tooLarge`, `invalidURL`, `cancelled`, `notCached`, `digestMismatch`,
+/// `unsupportedFormat`, local faults): changing the setting resolves them.
 public enum FailedURLPolicy: String, Sendable, CaseIterable {
-    /// What the origin said and that will not heal by itself: 404, 410, 451, and a complete body that is no image. The default.
+    /// Permanent failures reported by the origin: 404, 410, 451, and a complete body that is not an image. The default.
     case smart
-    /// SDWebImage 3.x: every error but its seven exempt ones; there, an HTTP status of 400 or more is an error like any other.
+    /// SDWebImage 3.x: every error except its seven exempt ones; an HTTP status of 400 or more counts as an error.
     case sd3
     /// SDWebImage 4.x: as 3.x, but a lost connection is exempt too, and a status surfaces as "cancelled", which is exempt.
     case sd4
-    /// Nothing is listed and the list is not asked.
+    /// Nothing is listed and the list is not consulted.
     case none
 
-    /// Whether the list is asked before the cache, as the original did; otherwise a cached URL is a hit whatever the list says.
+    /// Whether the list is consulted before the cache, as in SDWebImage; otherwise a cached URL is always a hit.
     public var asksBeforeCache: Bool { self == .sd3 || self == .sd4 }
 
-    /// Whether entries lapse after a time.
+    /// Whether entries expire.
     public var lapses: Bool { self == .smart }
 
     /// Whether a failure is listed.

@@ -2,23 +2,23 @@
 public struct HTTPHeader: Sendable, Hashable {
     /// A token (RFC 9110, section 5.6.2).
     public var name: String
-    /// No line breaks.
+    /// Without line breaks.
     public var value: String
 
-    /// A header line.
+    /// Creates a header line; not validated.
     public init(_ name: String, _ value: String) {
         self.name = name
         self.value = value
     }
 
-    /// Whether it can be sent without becoming another line.
+    /// Whether it can be sent without injecting another header line.
     package var isValid: Bool {
         !name.isEmpty && name.utf8.allSatisfy(Self.isTokenByte)
             && value.utf8.allSatisfy { ($0 >= 0x20 || $0 == 9) && $0 != 0x7f }
     }
 
-    /// Whether it may go along where a redirect leaves the site. Any other header may speak for the user (`X-Api-Key`, `Private-Token`,
-    /// whatever a site has thought of), and stays behind.
+    /// Whether it may be sent after a redirect to another site. Any other header may carry credentials (`X-Api-Key`, `Private-Token`) and
+    /// is dropped.
     package var isHarmless: Bool {
         let name = name.lowercased()
         return Self.harmless.contains(name) || Self.harmlessBeginnings.contains { name.hasPrefix($0) }
@@ -29,7 +29,7 @@ public struct HTTPHeader: Sendable, Hashable {
         "pragma",
         "priority", "range", "referer", "save-data", "te", "upgrade-insecure-requests", "user-agent",
     ]
-    /// Conditions, and what browsers say of themselves.
+    /// Conditional headers and browser client hints.
     private static let harmlessBeginnings = ["if-", "sec-ch-", "sec-fetch-", "sec-gpc"]
 
     private static func isTokenByte(_ byte: UInt8) -> Bool {

@@ -1,18 +1,17 @@
-/// What processes tell each other of a host.
+/// State of a host, shared between processes.
 package struct HostNews: Sendable {
-    /// How it is.
     package enum State: String, Sendable {
-        /// It gives no answer.
+        /// Does not respond.
         case silent
-        /// It asked to be left alone.
+        /// Asked for back-off.
         case busy
-        /// It answers, but far more slowly than it can.
+        /// Responds, but far more slowly than its best.
         case slow
-        /// It answers again.
+        /// Responds again.
         case good
     }
 
-    /// How long a host's first bytes take, in seconds: of late, and at best.
+    /// Time to first byte of a host in seconds: current, and best.
     package struct Latency: Sendable, Equatable {
         package var now: Double
         package var best: Double
@@ -22,10 +21,10 @@ package struct HostNews: Sendable {
             self.best = best
         }
 
-        /// As others are told.
+        /// The form in which it is published.
         package var text: String { "first bytes after \(milliseconds(now)) ms, \(milliseconds(best)) ms at best" }
 
-        /// Reads ``text``; nil for what is none.
+        /// Parses ``text``; nil on failure.
         package init?(_ text: String) {
             let numbers = text.split { !$0.isASCII || !$0.isNumber }.compactMap { Int($0) }
             guard numbers.count == 2 else { return nil }
@@ -37,13 +36,13 @@ package struct HostNews: Sendable {
 
     package var host: String
     package var state: State
-    /// Nothing begins before, in seconds by CLOCK_MONOTONIC.
+    /// No request begins before this time, in seconds of CLOCK_MONOTONIC.
     package var until: Double
-    /// Since when it is so.
+    /// Start of the state.
     package var since: Double
-    /// Failures in a row; of a slow one transfers at once of each process.
+    /// Consecutive failures; for a slow host, the number of concurrent transfers of each process.
     package var failures: Int
-    /// What it did last.
+    /// The last error.
     package var error: WebImageError
 
     package init(

@@ -1,12 +1,12 @@
-/// What a downloader has and wants of the transfers that all processes together may have to a host.
+/// A downloader's request for a share of the transfers that all processes together may have to a host.
 package struct HostShareWish: Sendable, Equatable {
-    /// A name or address with its port, or a group.
+    /// A name or address with port, or a group.
     package var host: String
-    /// Transfers at once, all processes together.
+    /// Concurrent transfers of all processes together.
     package var limit: Int
-    /// Transfers it has.
+    /// Transfers running.
     package var running: Int
-    /// Transfers it could have, at most the limit.
+    /// Transfers wanted, at most the limit.
     package var wanted: Int
 
     package init(host: String, limit: Int, running: Int, wanted: Int) {

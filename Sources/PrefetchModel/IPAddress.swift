@@ -1,8 +1,7 @@
 internal import Glibc
 
-/// An IPv4 or IPv6 address as a number.
 package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
-    /// Whether it is of the IPv6 family; an IPv4 address is kept in the lowest 32 bits.
+    /// Address family; an IPv4 address occupies the lowest 32 bits.
     package let isIPv6: Bool
     package let high: UInt64
     package let low: UInt64
@@ -13,12 +12,11 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         self.low = low
     }
 
-    /// An IPv4 address by its 32 bits.
     init(v4 bits: UInt32) {
         self.init(isIPv6: false, high: 0, low: UInt64(bits))
     }
 
-    /// The textual form inet_pton(3) takes: no abbreviations of IPv4, no zone.
+    /// Parses the form inet_pton(3) accepts: no abbreviated IPv4, no zone.
     package init?(_ text: some StringProtocol) {
         let text = String(text)
         var v4 = in_addr()
@@ -57,7 +55,7 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The IPv4 addresses an IPv6 address stands for: where a packet to it may end. Both are checked where there are two.
+    /// The IPv4 addresses that an IPv6 address embeds, where a packet to it may end. All of them are checked.
     package var embedded: [IPAddress] {
         guard isIPv6 else { return [] }
         let last = UInt32(truncatingIfNeeded: low)
@@ -77,7 +75,6 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         return []
     }
 
-    /// The textual form of inet_ntop(3).
     package var description: String {
         var text = [UInt8](repeating: 0, count: 64)
         let length = text.withUnsafeMutableBytes { text in

@@ -1,12 +1,12 @@
-/// An image format, told by the first bytes of the data and never by a name or a Content-Type.
+/// An image format, detected from the first bytes of the data and never from a name or a Content-Type.
 ///
-/// The raw value is what manifests, JSON and file records say; ``recordCode`` is stable for ever.
+/// The raw value is used in manifests, JSON and file records; ``recordCode`` never changes.
 public enum ImageFormat: String, Sendable, CaseIterable {
     case jpeg, png, gif, webp, avif, heic, svg, tiff, bmp, ico, jxl, jp2
-    /// Bytes that carry no known signature; only ``ValidationLevel/none`` lets them pass.
+    /// No known signature; only ``ValidationLevel/none`` accepts it.
     case unknown
 
-    /// The extension of a file with this content, without a dot; `bin` for ``unknown``.
+    /// File extension without the dot; `bin` for ``unknown``.
     public var fileExtension: String {
         switch self {
         case .jpeg: "jpg"
@@ -15,7 +15,7 @@ public enum ImageFormat: String, Sendable, CaseIterable {
         }
     }
 
-    /// The media type registered with IANA; `application/octet-stream` for ``unknown``.
+    /// Media type registered with IANA; `application/octet-stream` for ``unknown``.
     public var mimeType: String {
         switch self {
         case .jpeg, .png, .gif, .webp, .avif, .heic, .tiff, .bmp, .jxl, .jp2: "image/" + rawValue
@@ -25,7 +25,7 @@ public enum ImageFormat: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether there is a check beyond the signature: the others pass ``ValidationLevel/header`` at most.
+    /// Whether it can be checked beyond the signature; other formats pass ``ValidationLevel/header`` at most.
     public var isVerifiable: Bool {
         switch self {
         case .jpeg, .png, .gif, .webp: true
@@ -33,7 +33,7 @@ public enum ImageFormat: String, Sendable, CaseIterable {
         }
     }
 
-    /// The byte that stands for the format in a cached file's record; 0 is ``unknown``. Never reassigned.
+    /// Identifies the format in a cached file's record; 0 is ``unknown``. Never reassigned.
     public var recordCode: UInt8 {
         switch self {
         case .unknown: 0
@@ -52,7 +52,7 @@ public enum ImageFormat: String, Sendable, CaseIterable {
         }
     }
 
-    /// By its ``recordCode``; nil where a newer version wrote it.
+    /// Looks up a ``recordCode``; nil if a newer version wrote it.
     public init?(recordCode: UInt8) {
         guard let format = Self.allCases.first(where: { $0.recordCode == recordCode }) else { return nil }
         self = format

@@ -1,65 +1,65 @@
-/// How one URL ended: exactly one per URL, one byte each in a batch's outcome string, in this order for ever. 20 to 31 are for later versions,
-/// and read as ``unknown``.
+/// How a URL ended. Each URL has exactly one, stored as one byte in a batch's outcome string; the values never change. 20 to 31 are
+/// reserved for later versions and read as ``unknown``.
 ///
 /// The first three ended with an image. All others count as *skipped* in SDWebImage's sense: finished without an image.
 public enum PrefetchOutcome: UInt8, Sendable, CaseIterable {
-    /// Fetched from the network, verified, stored.
+    /// Fetched from the network, verified and stored.
     case downloaded = 1
-    /// The cache had it, verified at least as far as asked.
+    /// In the cache, verified at least to the requested level.
     case hit
-    /// The server said 304; the cached image stands.
+    /// The server returned 304; the cached image stays valid.
     case notModified
     /// On the list of failed URLs; no request was made.
     case blacklisted
-    /// A status code that is no success; too many redirects.
+    /// An unsuccessful status code, or too many redirects.
     case httpError
-    /// Connect, idle, low-speed or total limit passed on every try.
+    /// The connect, idle, low-speed or total limit was exceeded on every attempt.
     case timeout
-    /// The host name does not resolve.
+    /// The host name did not resolve.
     case dns
-    /// No connection.
+    /// The connection failed.
     case connect
-    /// Handshake or certificate.
+    /// The TLS handshake or the certificate failed.
     case tls
-    /// A complete body that is no whole image.
+    /// A complete body that is not a valid image.
     case badImage
-    /// Over the size limit.
+    /// Exceeds the size limit.
     case tooLarge
-    /// By our own policy: a private address, a scheme.
+    /// Refused by our own policy: a private address, a scheme.
     case refused
-    /// The line is no URL.
+    /// The line is not a URL.
     case invalidURL
-    /// Reset, or a body shorter than announced, on every try.
+    /// Reset, or a body shorter than announced, on every attempt.
     case truncated
-    /// Its bytes ended three workers.
+    /// Its bytes crashed three workers.
     case poison
     /// The batch was cancelled first.
     case cancelled
-    /// `fromCacheOnly`, or the delegate said no.
+    /// `fromCacheOnly`, or the delegate declined the download.
     case notCached
     /// The digest differs from the expected one.
     case mismatch
-    /// A whole body in a known format that cannot be verified, such as AVIF or an arithmetic-coded JPEG.
+    /// A complete body in a known format that cannot be verified, such as AVIF or an arithmetic-coded JPEG.
     case unsupported
-    /// An outcome of a later version; nothing here writes it.
+    /// An outcome of a later version; never written here.
     case unknown = 31
 
     /// Whether it counts as skipped: finished without an image.
     public var isSkipped: Bool { rawValue > Self.notModified.rawValue }
 
-    /// The one name it has on screens, in JSON, in metrics and in exports.
+    /// The name used on screens, in JSON, metrics and exports.
     public var name: String { self == .unknown ? "unknown" : Self.names[Int(rawValue) - 1] }
 
-    /// Made once: a list has millions of outcomes, and finding out a case's name takes a microsecond.
+    /// Cached: a list has millions of outcomes, and reflecting a case's name takes a microsecond.
     private static let names = allCases.map { "\($0)" }
 
-    /// By the byte of an outcome string: ``unknown`` for those of later versions; nil for 0, which is open, and for what is no outcome.
+    /// Decodes a byte of an outcome string: ``unknown`` for later versions; nil for 0 (open) and for invalid bytes.
     public init?(code: UInt8) {
         guard (1...Self.unknown.rawValue).contains(code) else { return nil }
         self = Self(rawValue: code) ?? .unknown
     }
 
-    /// By its name.
+    /// Looks up an outcome by name.
     public init?(name: String) {
         guard let outcome = Self.allCases.first(where: { $0.name == name }) else { return nil }
         self = outcome

@@ -1,24 +1,24 @@
-/// The instants at which requests to one host may begin. Whoever wants to send some reserves the next ones; one that passes unused is
-/// lost, since a request made good later would be one too many for that second.
+/// The instants at which requests to one host may begin. A sender reserves the next ones. An instant that passes unused is lost: a request
+/// made up for later would exceed the rate of that second.
 package struct RateSchedule: Sendable, Equatable {
-    /// The first instant that nobody has reserved, in seconds by whichever clock.
+    /// The first unreserved instant, in seconds of the caller's clock.
     package var next = -Double.infinity
 
     package init() {}
 
-    /// Seconds between two requests: 2.5 % more than the rate says, for those that begin late.
+    /// Seconds between two requests: 2.5 % more than the rate requires, to allow for late starts.
     package static func interval(_ rate: Double) -> Double { 1 / (rate * 0.975) }
 
-    /// How late a request may begin. Within any second there are `(1 + lateness) / interval` of them: at most the rate and one.
+    /// The maximum lateness of a request. At most `(1 + lateness) / interval` requests begin in any second: the rate plus one.
     package static func lateness(_ rate: Double) -> Double { max(interval(rate), 0.025) }
 
-    /// How many are reserved at once: a quarter of a second's, so that little is lost with a process that dies.
+    /// Reservation size: a quarter of a second's requests, so that little is lost when a process dies.
     package static func share(_ rate: Double) -> Int { max(1, Int((rate / 4).rounded(.up))) }
 
-    /// How far ahead instants are reserved: all that die with their processes.
+    /// How far ahead instants are reserved; reservations of dead processes block at most this long.
     package static func horizon(_ rate: Double) -> Double { max(1, 4 * interval(rate)) }
 
-    /// Reserves up to `count` instants, not beyond the horizon; nil where there is none.
+    /// Reserves up to `count` instants within the horizon; nil if there are none.
     package mutating func reserve(_ count: Int, rate: Double, now: Double) -> HostReservation? {
         let interval = Self.interval(rate)
         let first = max(next, now)
@@ -30,7 +30,7 @@ package struct RateSchedule: Sendable, Equatable {
     }
 }
 
-/// Instants at which requests to a host may begin: the first, and so many in all at even distances.
+/// Instants at which requests to a host may begin, evenly spaced.
 package struct HostReservation: Sendable, Equatable {
     package var first: Double
     package var interval: Double
@@ -43,12 +43,12 @@ package struct HostReservation: Sendable, Equatable {
     }
 }
 
-/// How many instants a downloader wants of a host.
+/// A downloader's request for instants of a host.
 package struct HostWish: Sendable, Equatable {
-    /// As ``HostPolicy`` counts hosts.
+    /// As counted by ``HostPolicy``.
     package var host: String
     package var count: Int
-    /// Requests a second.
+    /// Requests per second.
     package var rate: Double
 
     package init(host: String, count: Int, rate: Double) {

@@ -1,33 +1,31 @@
-/// What is sent for a URL. The line itself stays the identity of the image; only this is normalised, by percent-encoding what
-/// RFC 3986 does not allow.
+/// The normalised form of a URL that is sent: bytes that RFC 3986 does not allow are percent-encoded. The line itself remains the identity
+/// of the image.
 ///
-/// A class: it goes through half a dozen hands, and each copy of a struct of strings would count six references.
+/// A class: it is passed through many layers, and each copy of a struct of strings would count six references.
 package final class RequestURL: Sendable {
     /// `http` or `https`.
     package let scheme: String
-    /// As written, in lower case, brackets of IPv6 included; curl turns odd spellings and international names into what is dialled.
+    /// As written, in lower case, including IPv6 brackets; curl normalises unusual spellings and international names.
     package let host: String
     package let port: Int
-    /// Decoded, where the URL carries credentials.
+    /// Percent-decoded.
     package let user: String?
     package let password: String?
     /// Path and query, at least `/`.
     package let target: String
-    /// Scheme, host and port: credentials never leave it.
+    /// Scheme, host and port: the boundary for credentials.
     package let origin: String
-    /// The URL without credentials and fragment, as it is given to curl.
+    /// The URL without credentials and fragment, as passed to curl.
     package let text: String
 
-    /// The longest URL that is sent.
     static let maxLength = 65_535
 
-    /// - Throws: `invalidURL`, or `refused` where the scheme is neither http nor https.
+    /// - Throws: `invalidURL`, or `refused` if the scheme is neither http nor https.
     package convenience init(_ text: String) throws(WebImageError) {
         self.init(
             try text.utf8Span.span.withUnsafeBufferPointer { bytes throws(WebImageError) in try Parts(bytes[...]) })
     }
 
-    /// What a URL consists of.
     private struct Parts {
         let scheme: String
         let host: String
@@ -102,13 +100,13 @@ package final class RequestURL: Sendable {
         text = origin + parts.target
     }
 
-    /// The address, where the host is one in its usual spelling.
+    /// The address, if the host is an IP address in its usual spelling.
     package var literalAddress: IPAddress? {
         host.first == "[" ? IPAddress(host.dropFirst().dropLast()) : IPAddress(host)
     }
 
-    /// Where a `Location` leads from here (RFC 3986, section 5.2). Credentials in it are dropped.
-    /// - Throws: `refused` where it leads to another scheme or out of TLS, `invalidURL`.
+    /// Resolves a `Location` (RFC 3986, section 5.2). Credentials in it are dropped.
+    /// - Throws: `invalidURL`; `refused` if it leads to another scheme or from https to http.
     package func redirected(to location: String) throws(WebImageError) -> RequestURL {
         let reference = location.utf8
         let hasScheme = reference.span.withUnsafeBufferPointer { Self.scheme(of: $0[...]) != nil }
@@ -150,7 +148,7 @@ package final class RequestURL: Sendable {
 }
 
 extension RequestURL {
-    /// Part of a URL's bytes, as they lie in memory: each of them is looked at several times.
+    /// Part of a URL's bytes in memory, without copies: each byte is examined several times.
     private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
 
     private static func text(_ bytes: Bytes) -> String { String(decoding: bytes, as: UTF8.self) }
@@ -197,7 +195,7 @@ extension RequestURL {
         isLetter(byte) || isDigit(byte) || byte == 0x2e || byte == 0x2d || byte == 0x5f || byte >= 0x80
     }
 
-    /// What RFC 3986 allows in a path or query, `%` of an escape included.
+    /// Allowed by RFC 3986 in a path or query, including the `%` of an escape.
     private static func isAllowed(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x22, 0x3c, 0x3e, 0x5b, 0x5c, 0x5d, 0x5e, 0x60, 0x7b, 0x7c, 0x7d: false
@@ -205,7 +203,7 @@ extension RequestURL {
         }
     }
 
-    /// A path and a query as they are sent: with a `/` at the start.
+    /// Path and query as sent, with a leading `/`.
     private static func encode(_ bytes: Bytes) -> String {
         let slash = UInt8(ascii: "/")
         if bytes.first == slash && bytes.allSatisfy(isAllowed) { return text(bytes) }
@@ -221,7 +219,7 @@ extension RequestURL {
         return String(decoding: encoded, as: UTF8.self)
     }
 
-    /// nil for a broken escape or a NUL.
+    /// Nil for a broken escape or a NUL.
     private static func decode(_ bytes: Bytes) -> String? {
         var decoded: [UInt8] = []
         var rest = bytes.makeIterator()

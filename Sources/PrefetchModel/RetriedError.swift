@@ -1,17 +1,17 @@
-/// A kind of failure that may heal by itself, so that another try at once can help.
+/// A kind of failure worth an immediate retry.
 public enum RetriedError: String, Sendable, CaseIterable {
-    /// A limit of time or speed passed.
+    /// A time or speed limit was exceeded.
     case timeout
     /// The name did not resolve.
     case dns
-    /// No connection.
+    /// The connection failed.
     case connect
     /// The connection was lost, or ended before the body did.
     case truncated
     /// 408, 425, 429 and 5xx.
     case status
 
-    /// The kind of a transient error.
+    /// Classifies a transient error.
     package init?(_ code: WebImageError.Code) {
         switch code {
         case .timedOut: self = .timeout

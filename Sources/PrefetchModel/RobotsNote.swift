@@ -1,4 +1,4 @@
-/// A site whose robots.txt is asked for, and who asks: each program has rules of its own.
+/// A site and the User-Agent whose robots.txt rules apply.
 package struct RobotsSite: Sendable, Hashable {
     /// As `https://example.org:443`.
     package var site: String
@@ -11,15 +11,15 @@ package struct RobotsSite: Sendable, Hashable {
     }
 }
 
-/// What one process has read of a site's robots.txt, for all.
+/// The robots.txt of a site as read by one process for all.
 package struct RobotsNote: Sendable, Equatable {
     package var site: RobotsSite
-    /// The rules that concern the agent, `!` and the reason where the file could not be read, or nothing: the others ask for themselves.
+    /// The rules for the agent; `!` and the reason if the file could not be read; empty if the other processes have to fetch it themselves.
     package var text: String
-    /// Seconds it is kept.
+    /// Seconds until it expires.
     package var lifetime: Double
 
-    /// More than this is not told.
+    /// Longer texts are not published.
     package static let mostBytes = 64 << 10
 
     package init(site: RobotsSite, text: String, lifetime: Double) {
@@ -29,12 +29,12 @@ package struct RobotsNote: Sendable, Equatable {
     }
 }
 
-/// What the others say of a site's robots.txt.
+/// The shared state of a site's robots.txt.
 package enum RobotsAnswer: Sendable, Equatable {
-    /// One of them has read it, and it is kept for so many seconds more.
+    /// Already read; valid for `remaining` seconds.
     case known(text: String, remaining: Double)
-    /// Nobody has: this process does, for all.
+    /// Not read yet: this process reads it for all.
     case ask
-    /// One of them is reading it.
+    /// Another process is reading it.
     case wait
 }

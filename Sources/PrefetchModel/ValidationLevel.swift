@@ -1,15 +1,15 @@
-/// How far an image is checked before it counts as finished. Each level includes the ones before it.
+/// How thoroughly an image is checked before it counts as finished. Each level includes the previous ones.
 public enum ValidationLevel: UInt8, Sendable, Comparable, CaseIterable {
-    /// Nothing is looked at.
+    /// No check.
     case none = 0
-    /// The format's signature and sane dimensions.
+    /// Signature and plausible dimensions.
     case header = 1
-    /// The structure to its last byte: JPEG to EOI, PNG chunks with their CRC to IEND, GIF to its trailer, WebP's RIFF size.
+    /// The complete structure: JPEG to EOI, PNG chunks with their CRC to IEND, GIF to its trailer, WebP's RIFF size.
     case structure = 2
-    /// A full decode without an error and without a warning that image data is missing or damaged.
+    /// A full decode without an error or a warning about missing or damaged image data.
     case decode = 3
 
-    /// By its name on the command line.
+    /// Looks up a level by its name on the command line.
     public init?(name: String) {
         guard let level = Self.allCases.first(where: { $0.name == name }) else { return nil }
         self = level
@@ -25,6 +25,6 @@ public enum ValidationLevel: UInt8, Sendable, Comparable, CaseIterable {
         }
     }
 
-    /// By how far they check.
+    /// Orders by thoroughness.
     public static func < (lhs: Self, rhs: Self) -> Bool { lhs.rawValue < rhs.rawValue }
 }

@@ -1,82 +1,82 @@
-/// Why a URL ended without an image. The numbers of SDWebImage 5 are kept where it has one, so that operators can search for them.
+/// Why a URL ended without an image. Codes reuse the numbers of SDWebImage 5 where they exist, so that operators can search for them.
 public struct WebImageError: Error, Sendable, CustomStringConvertible {
-    /// What went wrong. Extensible: compare with `==`, never exhaustively.
+    /// An error code. Extensible: compare with `==`, never exhaustively.
     public struct Code: RawRepresentable, Hashable, Sendable {
-        /// SDWebImageError's number where there is one, otherwise 3000 and up.
+        /// SDWebImageError's number, or 3000 and up if it has none.
         public let rawValue: Int
 
-        /// A code by its number.
+        /// Creates a code from its number.
         public init(rawValue: Int) { self.rawValue = rawValue }
 
-        /// The line is no http or https URL (SDWebImageErrorInvalidURL).
+        /// The line is not an http or https URL (SDWebImageErrorInvalidURL).
         public static let invalidURL = Code(rawValue: 1000)
-        /// A complete body that is no whole image (SDWebImageErrorBadImageData).
+        /// A complete body that is not a valid image (SDWebImageErrorBadImageData).
         public static let badImageData = Code(rawValue: 1001)
-        /// 304, and there is nothing in the cache (SDWebImageErrorCacheNotModified).
+        /// 304 without a cached image (SDWebImageErrorCacheNotModified).
         public static let cacheNotModified = Code(rawValue: 1002)
         /// On the blacklist, and `retryFailed` was not given (SDWebImageErrorBlackListed).
         public static let blackListed = Code(rawValue: 1003)
         /// The request modifier refused the request (SDWebImageErrorInvalidDownloadOperation).
         public static let invalidDownloadOperation = Code(rawValue: 2000)
-        /// A status code outside 200 to 299, or of those that are accepted (SDWebImageErrorInvalidDownloadStatusCode).
+        /// A status code outside 200 to 299, or outside the accepted ones (SDWebImageErrorInvalidDownloadStatusCode).
         public static let invalidDownloadStatusCode = Code(rawValue: 2001)
         /// Cancelled by its caller (SDWebImageErrorCancelled).
         public static let cancelled = Code(rawValue: 2002)
         /// The response modifier refused the response (SDWebImageErrorInvalidDownloadResponse).
         public static let invalidDownloadResponse = Code(rawValue: 2003)
-        /// A type that is not accepted (SDWebImageErrorInvalidDownloadContentType).
+        /// A content type that is not accepted (SDWebImageErrorInvalidDownloadContentType).
         public static let invalidDownloadContentType = Code(rawValue: 2004)
-        /// The connect, idle, low-speed or total limit passed (NSURLErrorTimedOut).
+        /// The connect, idle, low-speed or total limit was exceeded (NSURLErrorTimedOut).
         public static let timedOut = Code(rawValue: 3001)
         /// The host name did not resolve (NSURLErrorCannotFindHost).
         public static let cannotFindHost = Code(rawValue: 3002)
-        /// No connection to the host (NSURLErrorCannotConnectToHost).
+        /// The connection to the host failed (NSURLErrorCannotConnectToHost).
         public static let cannotConnectToHost = Code(rawValue: 3003)
         /// The TLS handshake or the certificate failed (NSURLErrorSecureConnectionFailed).
         public static let secureConnectionFailed = Code(rawValue: 3004)
         /// More bytes than the size limit allows (NSURLErrorDataLengthExceedsMaximum).
         public static let tooLarge = Code(rawValue: 3005)
-        /// Refused by our own policy: a private address, a scheme, a redirect that leaves TLS.
+        /// Refused by our own policy: a private address, a scheme, a redirect from https to http.
         public static let refused = Code(rawValue: 3006)
         /// Reset, or a body shorter than announced (NSURLErrorNetworkConnectionLost).
         public static let connectionLost = Code(rawValue: 3007)
         /// More redirects than allowed, or a loop (NSURLErrorHTTPTooManyRedirects).
         public static let tooManyRedirects = Code(rawValue: 3008)
-        /// `fromCacheOnly`, or the delegate said no, and the cache has no such image.
+        /// Not in the cache, and `fromCacheOnly` or the delegate prevented the download.
         public static let notCached = Code(rawValue: 3009)
-        /// The digest differs from the one that was expected.
+        /// The digest differs from the expected one.
         public static let digestMismatch = Code(rawValue: 3010)
-        /// A known format, or a kind of one, that cannot be verified; ``WebImageError/unverifiedFormat`` says which.
+        /// A known format or variant that cannot be verified; see ``WebImageError/unverifiedFormat``.
         public static let unsupportedFormat = Code(rawValue: 3011)
-        /// Not the URL's fault: disk full, no descriptors, no network. Never an outcome and never blacklisted; the same URL is
-        /// tried again when the cause is gone.
+        /// Not the URL's fault: disk full, no descriptors, no network. Never an outcome and never blacklisted; the URL is retried when the
+        /// cause is gone.
         public static let localFault = Code(rawValue: 3100)
-        /// A setting is out of its range; the message names it. Never the outcome of a URL.
+        /// A setting is out of range; the message names it. Never the outcome of a URL.
         public static let invalidConfiguration = Code(rawValue: 3101)
     }
 
-    /// What went wrong.
+    /// The kind of error.
     public var code: Code
-    /// One sentence for a person, without the URL.
+    /// One sentence for humans, without the URL.
     public var message: String
-    /// The status code, where a response came.
+    /// The HTTP status code, if a response arrived.
     public var httpStatus: Int?
-    /// The CURLcode or errno below this error, for a search in the C library's manual.
+    /// The underlying CURLcode or errno.
     public var underlyingCode: Int32?
-    /// How often the URL was requested, redirects not counted; 0 where no request was made.
+    /// How often the URL was requested, not counting redirects; 0 if no request was made.
     public var attempts = 0
-    /// Whether another try at once could help: timeouts, name resolution, connections, 408, 425, 429, 5xx.
+    /// Whether an immediate retry could help: timeouts, name resolution, connections, 408, 425, 429, 5xx.
     public var isTransient = false
-    /// The format that cannot be verified, where `code` is `unsupportedFormat`.
+    /// The format that cannot be verified, if `code` is `unsupportedFormat`.
     public var unverifiedFormat: ImageFormat?
-    /// The bytes end inside the image: where the server announced no length, the transfer was cut, and another try could help.
+    /// The bytes end inside the image. If the server announced no length, the transfer was cut and a retry could help.
     public var isIncompleteImage = false
-    /// Seconds the server asked us to wait (Retry-After, RFC 9110 section 10.2.3).
+    /// Seconds to wait as requested by the server (Retry-After, RFC 9110 section 10.2.3).
     public var retryAfter: Double?
-    /// The host and address that were refused, where `code` is `refused`; the remedy names them.
+    /// The refused host and address, if `code` is `refused`; for the hint.
     public var refusedAddress: String?
 
-    /// An error with its sentence; the other fields are set by whoever knows them.
+    /// Creates an error; set the other fields afterwards.
     public init(
         _ code: Code, _ message: String, httpStatus: Int? = nil, underlyingCode: Int32? = nil, isTransient: Bool = false
     ) {
@@ -87,10 +87,10 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
         self.isTransient = isTransient
     }
 
-    /// The message, with the status where there is one.
+    /// The message.
     public var description: String { message }
 
-    /// How a URL ends that failed so; nil for `localFault`, which is nobody's outcome, and for a code this version does not know.
+    /// The outcome of a URL that failed with this error; nil for `localFault` and for unknown codes.
     public var outcome: PrefetchOutcome? {
         switch code {
         case .invalidURL: .invalidURL
@@ -112,6 +112,6 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Of a call whose task was cancelled, or whose permit was taken back.
+    /// The task was cancelled, or its permit was revoked.
     package static let downloadCancelled = WebImageError(.cancelled, "cancelled")
 }

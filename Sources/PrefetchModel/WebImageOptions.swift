@@ -1,42 +1,41 @@
-/// How one load differs from the usual (SDWebImageOptions). Options travel by name, never by bit: the bits were renumbered in SDWebImage 5.
+/// Options of one load (SDWebImageOptions). They are exchanged by name, never by bit: the bits were renumbered in SDWebImage 5.
 public struct WebImageOptions: OptionSet, Sendable, Hashable {
-    /// The bits, which mean something in this process only.
+    /// The bits; meaningful only within this process.
     public let rawValue: UInt32
 
-    /// By bits of this process.
+    /// Creates options from bits of this process.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// Try a URL that failed before; a success takes it off the list of failed URLs.
+    /// Try a URL that failed before; a success removes it from the list of failed URLs.
     public static let retryFailed = WebImageOptions(rawValue: 1 << 0)
-    /// Ask the cache and never the network.
+    /// Use only the cache, never the network.
     public static let fromCacheOnly = WebImageOptions(rawValue: 1 << 1)
-    /// Wait behind every download that has not this option.
+    /// Queue behind every download without this option.
     public static let lowPriority = WebImageOptions(rawValue: 1 << 2)
-    /// Go before every download that has not this option.
+    /// Queue before every download without this option.
     public static let highPriority = WebImageOptions(rawValue: 1 << 3)
-    /// Verify what is downloaded and keep nothing of it on disk. What is there already is a hit.
+    /// Verify the download but do not store it on disk. An image already there is a hit.
     public static let cacheMemoryOnly = WebImageOptions(rawValue: 1 << 4)
-    /// Look at the first bytes whatever level is asked, and tell of bytes while they come. Nobody sees half an image here.
+    /// Inspect the first bytes at any validation level, and report progress while bytes arrive. Partial images are never delivered.
     public static let progressiveDownload = WebImageOptions(rawValue: 1 << 5)
-    /// Ask the server whether what the cache has is still its image: by If-None-Match and If-Modified-Since where it said what to ask for.
-    /// 304 ends `notModified`; other bytes take the place of the old ones in one step. Where asking fails the load has failed, and the
-    /// image stays in the cache.
+    /// Revalidate a cached image with If-None-Match and If-Modified-Since if its validators are known. 304 ends as `notModified`; other
+    /// bytes atomically replace the old ones. If the request fails, the load fails and the image stays in the cache.
     public static let refreshCached = WebImageOptions(rawValue: 1 << 6)
-    /// A worker that is told to leave lets this load go on to its end, past its drain timeout; only a second signal ends it. A load in this
-    /// process goes on in any case.
+    /// Let the load finish even past the drain timeout of a worker that shuts down; only a second signal ends it. A load in this process
+    /// always continues.
     public static let continueInBackground = WebImageOptions(rawValue: 1 << 7)
-    /// Keep cookies in memory, in the ``CookieJar`` of the load, and send them to the site they came from.
+    /// Keep cookies in memory, in the ``CookieJar`` of the load, and send them to the site that set them.
     public static let handleCookies = WebImageOptions(rawValue: 1 << 8)
-    /// Take certificates nobody vouches for: anybody between us and the server can read and change what is sent.
+    /// Accept invalid TLS certificates (INSECURE): anyone on the network path can read and change the traffic.
     public static let allowInvalidSSLCertificates = WebImageOptions(rawValue: 1 << 9)
-    /// Whoever submits looks into the cache and ends what it has, before any worker is asked. A load in this process looks there first in
-    /// any case.
+    /// Check the cache on submission and finish the hits there, before any worker is involved. A load in this process always checks it
+    /// first.
     public static let queryDiskSync = WebImageOptions(rawValue: 1 << 10)
-    /// Read the bytes on disk of a hit too, in memory or not: those that are not what was stored are moved aside, and it is no hit.
+    /// Also read the bytes on disk of a hit, even if it is in memory. Corrupted files are moved aside and are not a hit.
     public static let queryDataWhenInMemory = WebImageOptions(rawValue: 1 << 11)
-    /// As ``refreshCached``, but what the server called fresh (Cache-Control, Expires) is a hit without a request for as long as that says.
+    /// As ``refreshCached``, but a response marked fresh (Cache-Control, Expires) is a hit without a request until it expires.
     public static let honorCacheControl = WebImageOptions(rawValue: 1 << 12)
-    /// Keep ETag, Last-Modified and the time an image is fresh beside it, for a later ``refreshCached``, which keeps them too.
+    /// Store ETag, Last-Modified and the expiry with the image for a later ``refreshCached``, which also stores them.
     public static let keepHTTPValidators = WebImageOptions(rawValue: 1 << 13)
 
     private static let named: [(name: String, option: WebImageOptions)] = [
@@ -49,17 +48,17 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
         ("keepHTTPValidators", .keepHTTPValidators),
     ]
 
-    /// Every option's name, as it is written in SDWebImage's Swift interface.
+    /// All option names, as in SDWebImage's Swift interface.
     public static var allNames: [String] { named.map(\.name) }
 
-    /// One option by its name; nil for a name that is none.
+    /// Looks up one option by name.
     public init?(name: String) {
         guard let option = Self.named.first(where: { $0.name == name })?.option else { return nil }
         self = option
     }
 
-    /// Options by their names.
-    /// - Throws: `invalidConfiguration` with a sentence for a name that is none here.
+    /// Creates options from names.
+    /// - Throws: `invalidConfiguration` for an unknown name.
     public init(names: some Sequence<String>) throws(WebImageError) {
         self = []
         for name in names {
@@ -73,7 +72,7 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
     /// The names of the options in this set.
     public var names: [String] { Self.named.filter { contains($0.option) }.map(\.name) }
 
-    /// Why a name is no option here: SDWebImage's that say what a view does have no meaning without one.
+    /// Why a name is not supported: SDWebImage's view options have no meaning without a view.
     public static func refusal(ofName name: String) -> String {
         switch name {
         case "delayPlaceholder":
@@ -88,28 +87,27 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
         }
     }
 
-    /// Whether what the cache has may have to be asked for.
+    /// Whether a cached image may have to be revalidated.
     package var refreshes: Bool { !isDisjoint(with: [.refreshCached, .honorCacheControl]) }
 
-    /// Whether a hit is more than a look at the cache.
+    /// Whether a hit needs more than a cache lookup.
     package var questionsHits: Bool {
         !isDisjoint(with: [.refreshCached, .honorCacheControl, .queryDataWhenInMemory])
     }
 
-    /// Whether validators are kept with the file.
     package var keepsValidators: Bool { !isDisjoint(with: [.refreshCached, .honorCacheControl, .keepHTTPValidators]) }
 }
 
-/// As a list of names. Names that this version does not know are passed over.
+/// Encoded as a list of names. Unknown names are ignored.
 extension WebImageOptions: Codable {
-    /// Reads the names.
+    /// Decodes the names; unknown names are ignored.
     public init(from decoder: any Decoder) throws {
         var list = try decoder.unkeyedContainer()
         self = []
         while !list.isAtEnd { formUnion(WebImageOptions(name: try list.decode(String.self)) ?? []) }
     }
 
-    /// Writes the names.
+    /// Encodes the names.
     public func encode(to encoder: any Encoder) throws {
         var list = encoder.unkeyedContainer()
         for name in names { try list.encode(name) }

@@ -1,9 +1,8 @@
-/// One argument of a command: bytes, whatever they are. Commands are never assembled as text, so nothing in a URL can end one
-/// argument and begin another.
+/// One argument of a command: arbitrary bytes. Commands are never assembled as text, so bytes of a URL cannot end one argument and begin
+/// another.
 package struct RedisArgument: Sendable, Hashable, ExpressibleByStringLiteral, ExpressibleByStringInterpolation,
     ExpressibleByIntegerLiteral
 {
-    /// What is sent.
     package let bytes: [UInt8]
 
     package init(_ bytes: [UInt8]) { self.bytes = bytes }

@@ -1,15 +1,15 @@
 extension RedisConfiguration {
-    /// The longest path a Unix socket can have on Linux (`sun_path`, unix(7)); hiredis 0.14 would cut a longer one silently.
+    /// Linux limit for the path of a Unix socket (`sun_path`, unix(7)); hiredis 0.14 would truncate a longer one silently.
     static let maxSocketPath = 107
 
-    /// Reads an address as Redis clients write it.
+    /// Parses an address in the usual form of Redis clients.
     ///
-    /// `redis://[user[:password]@]host[:port][/db]`, `valkey://` the same; `unix:///path?db=1`, `redis+socket:///path?db=1` and
-    /// `redis-socket:///path?db=1` for a Unix socket. User, password, database and path may be percent-encoded (`p%40ss`), and
-    /// stand in the query as `user=`, `password=`, `db=` too. `rediss://` and `valkeys://` are the same over TLS, with `cacert=`, `cert=`,
-    /// `key=` and `sni=` in the query, named as redis-cli's options.
+    /// `redis://[user[:password]@]host[:port][/db]`, or `valkey://`; for a Unix socket `unix:///path?db=1`, `redis+socket:///path?db=1` or
+    /// `redis-socket:///path?db=1`. User, password, database and path may be percent-encoded (`p%40ss`); `user=`, `password=` and `db=` are
+    /// also accepted in the query. `rediss://` and `valkeys://` use TLS, with `cacert=`, `cert=`, `key=` and `sni=` in the query, named
+    /// after redis-cli's options.
     ///
-    /// - Throws: a ``RedisError`` of the code `configuration`, with a hint; its text never has the password.
+    /// - Throws: a ``RedisError`` with code `configuration` and a hint; its text never contains the password.
     public init(url: String) throws(RedisError) {
         guard let (scheme, rest) = url.split(at: "://"), !scheme.isEmpty else {
             throw Self.invalid("has no scheme", hint: "write it as redis://127.0.0.1:6379 or unix:///run/redis.sock")
@@ -78,7 +78,7 @@ extension RedisConfiguration {
         try read(query: query, databaseIsSet: false)
     }
 
-    /// Takes `user:password@` off the front and returns the rest. The last `@` ends it: one in a password is often left as it is.
+    /// Strips `user:password@` and returns the rest. Splits at the last `@`, because passwords often contain an unescaped one.
     private mutating func readCredentials(of authority: Substring) throws(RedisError) -> Substring {
         guard let at = authority.lastIndex(of: "@") else { return authority }
         let (user, password) = Self.cut(authority[..<at], at: ":")
@@ -167,7 +167,7 @@ extension RedisConfiguration {
 }
 
 extension String {
-    /// The parts before and behind the first `separator` of several characters; the standard library has this only with regexes.
+    /// Splits at the first `separator` of several characters; the standard library needs a regex for this.
     fileprivate func split(at separator: String) -> (Substring, Substring)? {
         var index = startIndex
         while index < endIndex {

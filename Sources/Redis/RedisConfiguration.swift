@@ -1,10 +1,10 @@
-/// Where the Redis server is and how to talk to it.
+/// Address, credentials and timeouts of a Redis server.
 ///
 /// Printing a configuration shows ``redactedURL``, never the password.
 public struct RedisConfiguration: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
     /// The server's address.
     public enum Endpoint: Sendable, Hashable {
-        /// Host name or address (IPv6 without brackets) and port.
+        /// Host name or address (IPv6 without brackets), and port.
         case tcp(host: String, port: Int)
         /// Path of a Unix socket.
         case unix(path: String)
@@ -12,22 +12,22 @@ public struct RedisConfiguration: Sendable, Equatable, CustomStringConvertible, 
 
     /// The server's address; default 127.0.0.1, port 6379.
     public var endpoint: Endpoint
-    /// The ACL user; nil (default) is Redis' own `default`.
+    /// The ACL user; nil (default) means Redis' own `default`.
     public var username: String?
-    /// Sent with AUTH; nil (default) sends none. A password from a file or from `REDISCLI_AUTH` is set here by whoever read it.
+    /// Sent with AUTH; nil (default) sends none. Callers that read it from a file or from `REDISCLI_AUTH` set it here.
     public var password: String?
     /// The database number; default 0.
     public var database: Int
-    /// How the connection is encrypted; nil (default) is not at all.
+    /// TLS settings; nil (default) means no encryption.
     public var tls: RedisTLS?
-    /// Limit of one attempt to connect; default 5 s.
+    /// Timeout of one connection attempt; default 5 s.
     public var connectTimeout: Duration
-    /// Limit for one reply; default 5 s. Blocking commands have theirs on top.
+    /// Timeout of one reply; default 5 s. Blocking commands add theirs.
     public var commandTimeout: Duration
-    /// What to do where nobody answers, for whoever did not name this address.
+    /// Hint of the error if the server is unreachable; replaced if the user did not choose this address.
     package var unavailableHint = "start redis-server there, or name another one with --redis"
 
-    /// A configuration by its parts.
+    /// Creates a configuration.
     public init(
         endpoint: Endpoint = .tcp(host: "127.0.0.1", port: 6379), username: String? = nil, password: String? = nil,
         database: Int = 0, tls: RedisTLS? = nil, connectTimeout: Duration = .seconds(5),
@@ -42,7 +42,7 @@ public struct RedisConfiguration: Sendable, Equatable, CustomStringConvertible, 
         self.commandTimeout = commandTimeout
     }
 
-    /// The address in its plain form with `***` in place of the password: for screens and logs.
+    /// The address in canonical form with `***` in place of the password: for screens and logs.
     public var redactedURL: String {
         var credentials = ""
         if username != nil || password != nil {
@@ -63,13 +63,13 @@ public struct RedisConfiguration: Sendable, Equatable, CustomStringConvertible, 
         return items.isEmpty ? "" : "?" + items.joined(separator: "&")
     }
 
-    /// The same as ``redactedURL``.
+    /// Same as ``redactedURL``.
     public var description: String { redactedURL }
 
-    /// The same as ``redactedURL``.
+    /// Same as ``redactedURL``.
     public var debugDescription: String { redactedURL }
 
-    /// Percent-encodes what RFC 3986 does not allow in a path or a user name.
+    /// Percent-encodes bytes that RFC 3986 does not allow in a path or a user name.
     private static func escape(_ text: String) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var out: [UInt8] = []

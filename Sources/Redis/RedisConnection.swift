@@ -1,16 +1,14 @@
 internal import Threading
 
-/// One connection to Redis: an actor on a thread of its own, which may block in hiredis.
+/// One connection to Redis: an actor on its own thread, which may block in hiredis.
 ///
-/// It connects with the first command, and again after every I/O error, cut or timeout; the command that met the error throws
-/// (``RedisError/outcomeUnknown`` says whether it may have run) and the next one starts on a fresh connection.
+/// It connects on the first command and reconnects after every I/O error, interrupt or timeout. The command that failed throws
+/// (``RedisError/outcomeUnknown`` says whether it may have run); the next one uses a fresh connection.
 ///
-/// One that follows a key is always with the node of a Redis Cluster that serves the key, whichever node it was given: it asks when it
-/// connects, goes where MOVED says, and looks again where the node is away or has become a replica. A server that is in no cluster
-/// serves every key.
-/// The process must ignore SIGPIPE: hiredis 0.14 writes with write(2), which raises it when the server is gone.
+/// With a key to follow, it connects to the Redis Cluster node that serves the key, whichever node is configured: it asks when it connects,
+/// follows MOVED, and searches again if the node is unreachable or has become a replica. A standalone server serves every key. The process
+/// must ignore SIGPIPE: hiredis 0.14 uses write(2), which raises it when the server is gone.
 package actor RedisConnection {
-    /// How it was made.
     package nonisolated let configuration: RedisConfiguration
     private nonisolated let name: String
     private nonisolated let key: String?
@@ -18,21 +16,22 @@ package actor RedisConnection {
     private nonisolated let executor: ThreadExecutor
     private nonisolated let socket = RedisSocket()
     private var context: RedisContext?
-    /// `socket.interrupts` when `context` was made: another number means that its socket has been shut down since.
+    /// `socket.interrupts` when `context` was created; a different number means that its socket has been shut down since.
     private var contextInterrupts = 0
     private var route: RedisRoute
-    /// Where `context` leads, or the last one led.
+    /// The node of the current or last `context`.
     private var node: RedisConfiguration.Endpoint
-    /// The `run_id` of the server that `context` leads to, once somebody has asked.
+    /// The server's `run_id`, fetched on first use.
     private var serverID: String?
-    /// How often it has connected: another number than before means that the server may be another one, or have forgotten something.
+    /// Number of connections so far. If it has changed, the server may be a different one or have lost data.
     package private(set) var connections = 0
 
-    /// Starts the thread; nothing is connected yet.
-    /// * `name`: what CLIENT LIST shows.
-    /// * `key`: the key it follows through a Redis Cluster; all keys that are used over this connection belong to the same slot.
-    /// * `onPlaces`: called with each connection that is made, before a command of the caller goes over it, on the connection's thread:
-    ///   with where the server listens, the other nodes of its cluster, and all addresses of a host's name.
+    /// Starts the thread; does not connect yet.
+    /// * `name`: shown by CLIENT LIST.
+    /// * `key`: the key to follow through a Redis Cluster; all keys used over this connection belong to its slot.
+    /// * `onPlaces`: called on the connection's thread for each new connection, before any command of the caller: with the addresses the
+    ///   server
+    ///   listens on, the other nodes of its cluster, and all addresses of the host name.
     package init(
         _ configuration: RedisConfiguration, name: String, following key: String? = nil,
         onPlaces: @escaping @Sendable (Set<RedisPlace>) -> Void = { _ in }
@@ -56,16 +55,16 @@ package actor RedisConnection {
         try exchange([arguments], timeout: nil, interrupts: socket.interrupts)[0].get()
     }
 
-    /// Sends all commands in one round trip. An error reply is that command's value; an I/O error is thrown, and then any prefix
-    /// of the commands may have run.
+    /// Sends all commands in one round trip. An error reply is that command's value; an I/O error is thrown, and then any prefix of the
+    /// commands may have run.
     package func pipeline(_ commands: [[RedisArgument]]) throws(RedisError) -> [RedisValue] {
         try exchange(commands, timeout: nil, interrupts: socket.interrupts)
     }
 
-    /// Sends a command that blocks in the server (BLMOVE) for up to `timeout`; the reply may come `commandTimeout` later.
+    /// Sends a command that blocks in the server (BLMOVE) for up to `timeout`; the reply may take `commandTimeout` longer.
     ///
-    /// Meant for a connection of its own: everything else on this one waits. Ended early by ``interrupt()`` and by cancellation
-    /// of the task, with the code `interrupted`.
+    /// Use a dedicated connection: every other call on this one waits. ``interrupt()`` and task cancellation end it early with the code
+    /// `interrupted`.
     package nonisolated func blocking(
         _ arguments: [RedisArgument], timeout: Duration
     ) async throws(RedisError) -> RedisValue {
@@ -82,21 +81,20 @@ package actor RedisConnection {
         return try result.get()
     }
 
-    /// Ends the call under way and every ``blocking(_:timeout:)`` that is waiting for its turn, from any thread; they throw
-    /// `interrupted`. A later call connects again.
+    /// Ends the current call and every queued ``blocking(_:timeout:)``, from any thread; they throw `interrupted`. A later call reconnects.
     package nonisolated func interrupt() {
         socket.interrupt()
     }
 
-    /// Closes the connection; a later call connects again.
+    /// Closes the connection; a later call reconnects.
     package func close() {
         context = nil
     }
 
-    /// The server it is with, or was last.
+    /// The current or last server.
     package var endpoint: RedisConfiguration.Endpoint { node }
 
-    /// Whether there is a connection that has seen no error yet.
+    /// Whether there is a connection without an error so far.
     package var isConnected: Bool { context != nil }
 
     private func wait(
@@ -112,7 +110,7 @@ package actor RedisConnection {
         do throws(RedisError) {
             var replies = try send(commands, timeout: timeout, interrupts: interrupts)
             try follow(&replies, of: commands, timeout: timeout, interrupts: interrupts)
-            // A server that has become a replica, perhaps behind a name that now leads elsewhere: look it up anew.
+            // The server has become a replica, perhaps behind a name that now leads elsewhere: resolve it again.
             if replies.contains(where: { $0.error?.code == "READONLY" }) {
                 route.forgetHome()
                 close()
@@ -125,12 +123,11 @@ package actor RedisConnection {
         }
     }
 
-    /// Sends all commands and reads their replies.
     private func send(
         _ commands: [[RedisArgument]], timeout: Duration?, interrupts: Int
     ) throws(RedisError) -> [RedisValue] {
         let context = try connected()
-        // Asked after the descriptor is known to `socket`: an interrupt from now on reaches the read below.
+        // Checked after `socket` knows the descriptor: a later interrupt reaches the read below.
         guard socket.interrupts == interrupts else { throw Self.interrupted(outcomeUnknown: false) }
         if let timeout { context.setTimeout(timeout) }
         for command in commands { try context.append(command) }
@@ -141,7 +138,7 @@ package actor RedisConnection {
         return replies
     }
 
-    /// Goes where MOVED replies say, and sends there those commands, which have not run; the others have.
+    /// Follows MOVED replies and resends those commands, which have not run; the others have.
     private func follow(
         _ replies: inout [RedisValue], of commands: [[RedisArgument]], timeout: Duration?, interrupts: Int
     ) throws(RedisError) {
@@ -177,9 +174,9 @@ package actor RedisConnection {
                 return try reach(candidate)
             } catch {
                 route.failed(candidate)
-                // The first is the one a person knows, or the one that served us.
+                // Report the first one: it is the configured node, or the last one that worked.
                 failure = failure ?? error
-                // One that is away or cannot serve may have a neighbour that can; a wrong password is wrong everywhere.
+                // If a node is down or cannot serve, another may; a wrong password is wrong everywhere.
                 guard error.isTransient, socket.interrupts == contextInterrupts, ContinuousClock.now < deadline else {
                     break
                 }
@@ -188,7 +185,7 @@ package actor RedisConnection {
         throw failure ?? RedisError(.unavailable, "no Redis at \(configuration.redactedURL)")
     }
 
-    /// Connects to a node, or to the one it names.
+    /// Connects to a node, or to the one it redirects to.
     private func reach(_ start: RedisConfiguration.Endpoint) throws(RedisError) -> RedisContext {
         var target = configuration
         target.endpoint = start
@@ -215,7 +212,7 @@ package actor RedisConnection {
         throw Self.circle("MOVED to \(target.redactedURL)")
     }
 
-    /// Nodes that disagree: after a failover for a moment, otherwise until somebody repairs them.
+    /// The nodes disagree: briefly after a failover, otherwise until the cluster is repaired.
     private static func circle(_ text: String) -> RedisError {
         RedisError(
             .transient, "the nodes of the Redis Cluster send the queue's clients round in a circle: \(text)",
@@ -230,7 +227,7 @@ package actor RedisConnection {
 // MARK: - Scripts
 
 extension RedisConnection {
-    /// Runs one script; sends its text only where the server does not have it (NOSCRIPT: a restart, SCRIPT FLUSH).
+    /// Runs one script; sends its text only if the server does not have it (NOSCRIPT: restart, SCRIPT FLUSH).
     /// - Throws: also for an error reply.
     @discardableResult package func run(
         _ script: RedisScript, keys: [RedisArgument], arguments: [RedisArgument] = []
@@ -238,8 +235,8 @@ extension RedisConnection {
         try run([RedisScriptCall(script, keys: keys, arguments: arguments)])[0].get()
     }
 
-    /// Runs several scripts in one round trip, in order; error replies are values. Those the server did not have (NOSCRIPT) run
-    /// in a second round trip, after the others: only for calls whose order among each other does not matter.
+    /// Runs several scripts in one round trip, in order; error replies are values. Scripts missing on the server (NOSCRIPT) run in a second
+    /// round trip, after the others: use it only for calls whose order does not matter.
     package func run(_ calls: [RedisScriptCall]) throws(RedisError) -> [RedisValue] {
         try load(calls)
         var values = try pipeline(calls.map { $0.script.command($0, byDigest: $0.script.sha) })
@@ -250,7 +247,7 @@ extension RedisConnection {
         return values
     }
 
-    /// The same; tells too which start of the server has answered, its `run_id`: asked once a connection.
+    /// Like ``run(_:)``, and returns the server's `run_id`, which is fetched once per connection.
     package func runNamingServer(
         _ calls: [RedisScriptCall]
     ) throws(RedisError) -> (values: [RedisValue], server: String) {
@@ -261,7 +258,7 @@ extension RedisConnection {
         return (values, id)
     }
 
-    /// Learns the SHA-1 of scripts that have not been used in this process.
+    /// Fetches the SHA-1 of scripts not yet used in this process.
     private func load(_ calls: [RedisScriptCall]) throws(RedisError) {
         let new = calls.filter { $0.script.sha == nil }
         guard !new.isEmpty else { return }
@@ -274,7 +271,7 @@ extension RedisConnection {
 }
 
 extension RedisValue {
-    /// The value, or its error thrown with the script's name in front.
+    /// Returns the value, or throws its error prefixed with the script's name.
     fileprivate func named(_ script: String) throws(RedisError) -> RedisValue {
         guard case .error(let reply) = self else { return self }
         var error = reply.asError

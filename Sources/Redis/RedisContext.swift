@@ -3,10 +3,10 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// The one owner of a hiredis context: connected from `init` on, freed in `deinit`.
+/// The only owner of a hiredis context: connects in `init`, frees it in `deinit`.
 ///
-/// After any I/O error the context is of no use: a late reply on the same socket would be taken for the answer to the next
-/// command. So whoever catches one lets go of the whole object and makes a new one.
+/// After an I/O error the context is unusable: a late reply on the same socket would be taken for the answer to the next command. Discard
+/// the object and create a new one.
 final class RedisContext {
     private let context: UnsafeMutablePointer<redisContext>
     private let socket: RedisSocket
@@ -15,7 +15,7 @@ final class RedisContext {
     private var lengths: [Int] = []
     private var pointers: [UnsafePointer<CChar>?] = []
 
-    /// Connects. `socket` knows the descriptor while this context lives, so that another thread can shut it down.
+    /// Connects. `socket` holds the descriptor while this context lives, so that another thread can shut it down.
     init(_ configuration: RedisConfiguration, socket: RedisSocket) throws(RedisError) {
         address = configuration.redactedURL
         self.socket = socket
@@ -27,7 +27,7 @@ final class RedisContext {
             }
         guard let made else { throw RedisError(.unavailable, "no memory for a connection to Redis at \(address)") }
         context = made
-        // From here on `deinit` frees the context, also where this initializer throws.
+        // From here on `deinit` frees the context, even if this initializer throws.
         guard made.pointee.err == 0 else {
             let text = Self.text(of: made)
             throw RedisError(
@@ -36,22 +36,22 @@ final class RedisContext {
         }
         if case .tcp = configuration.endpoint { redisEnableKeepAlive(made) }
         if let tls = configuration.tls { try Self.encrypt(made, tls, configuration) }
-        // hiredis opens its sockets without it; a program started later must not keep this connection open.
+        // hiredis does not set it; child processes must not keep this connection open.
         _ = clinux_set_cloexec(made.pointee.fd, 1)
         setTimeout(configuration.commandTimeout)
         socket.opened(made.pointee.fd)
     }
 
-    /// Where it leads, as the kernel sees it.
+    /// The peer address as reported by the kernel.
     var peer: Set<RedisPlace> { RedisPlace.peer(of: context.pointee.fd) }
 
     deinit {
-        // First, so that an interrupt never reaches a descriptor that already belongs to somebody else.
+        // First, so that an interrupt never reaches a descriptor number that has been reused.
         socket.closed()
         redisFree(context)
     }
 
-    /// The handshake of TLS. The certificate is always verified, against the name the address has or the one that was given for it.
+    /// TLS handshake. The certificate is always verified against the configured server name, by default the host of the address.
     private static func encrypt(
         _ context: UnsafeMutablePointer<redisContext>, _ tls: RedisTLS, _ configuration: RedisConfiguration
     ) throws(RedisError) {
@@ -88,17 +88,17 @@ final class RedisContext {
         #endif
     }
 
-    /// Limit of every read and write from now on.
+    /// Sets the timeout of every later read and write.
     func setTimeout(_ limit: Duration) {
         redisSetTimeout(context, Self.timeval(limit))
     }
 
-    /// The longest command, in bytes with what the protocol adds: Redis takes 512 MB for one argument (proto-max-bulk-len) and 1 GB for a
-    /// query by default, and hiredis 0.14 counts in 32 bits.
+    /// Maximum size of a command including protocol overhead. By default Redis accepts 512 MB per argument (proto-max-bulk-len) and 1 GB
+    /// per query, and hiredis 0.14 counts in 32 bits.
     private static let longestCommand = 511 << 20
 
-    /// Puts one command into the output buffer.
-    /// - Throws: `configuration` where it is longer than Redis takes; nothing of it was sent.
+    /// Appends one command to the output buffer.
+    /// - Throws: `configuration` if it is too long; nothing of it was sent.
     func append(_ arguments: [RedisArgument]) throws(RedisError) {
         let length = arguments.reduce(0) { $0 + $1.bytes.count + 32 }
         guard length <= Self.longestCommand, arguments.count <= 1 << 20 else {
@@ -113,7 +113,7 @@ final class RedisContext {
             packed.append(contentsOf: argument.bytes)
             lengths.append(argument.bytes.count)
         }
-        // A command of empty arguments still needs an address to count from.
+        // Even a command of empty arguments needs a base address.
         if packed.isEmpty { packed.append(0) }
         let status = packed.withUnsafeBytes { bytes in
             var next = bytes.baseAddress!.assumingMemoryBound(to: CChar.self)
@@ -133,7 +133,7 @@ final class RedisContext {
         guard status == REDIS_OK else { throw failure(errno, sent: false) }
     }
 
-    /// Sends what was appended and waits for the next reply.
+    /// Sends the appended commands and waits for the next reply.
     func reply() throws(RedisError) -> RedisValue {
         var reply: UnsafeMutableRawPointer?
         errno = 0
@@ -154,13 +154,13 @@ final class RedisContext {
         case REDIS_REPLY_STATUS: return .status(String(decoding: text, as: UTF8.self))
         case REDIS_REPLY_ERROR: return .error(RedisReplyError(String(decoding: text, as: UTF8.self)))
         default:
-            // An array. The types of RESP3 do not come: nobody sent HELLO 3.
+            // An array. RESP3 types do not occur without HELLO 3.
             let elements = UnsafeBufferPointer(start: reply.pointee.element, count: reply.pointee.elements)
             return .array(elements.map { $0.map { value($0) } ?? .null })
         }
     }
 
-    /// The error of the last call. hiredis 0.14 has no code of its own for a timeout: there it is an I/O error with EAGAIN.
+    /// The error of the last call. hiredis 0.14 reports a timeout as an I/O error with EAGAIN.
     private func failure(_ code: Int32, sent: Bool) -> RedisError {
         let text = Self.text(of: context)
         switch context.pointee.err {
@@ -182,7 +182,7 @@ final class RedisContext {
         withUnsafeBytes(of: &context.pointee.errstr) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
 
-    /// At least a millisecond: zero would mean to wait for ever (SO_RCVTIMEO, socket(7)).
+    /// At least one millisecond: zero would disable the timeout (SO_RCVTIMEO, socket(7)).
     private static func timeval(_ limit: Duration) -> Glibc.timeval {
         let (seconds, attoseconds) = limit.components
         guard seconds >= 0, attoseconds >= 0, seconds > 0 || attoseconds > 0 else {

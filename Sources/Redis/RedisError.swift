@@ -1,39 +1,39 @@
-/// Why a Redis command has no usable answer.
+/// Why a Redis command has no usable reply.
 public struct RedisError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What kind of failure it is, and with it what to do: wait, give up, or repair the settings.
+    /// The kind of failure, which determines the reaction: wait, give up, or fix the settings.
     public enum Code: String, Sendable, CaseIterable {
-        /// No server answers there, or the connection ended.
+        /// No server is reachable, or the connection was closed.
         case unavailable
-        /// The server did not answer in time.
+        /// The server did not reply in time.
         case timedOut
-        /// The server wants other credentials, or forbids the command to these (NOAUTH, WRONGPASS, NOPERM).
+        /// The server requires other credentials, or forbids the command (NOAUTH, WRONGPASS, NOPERM).
         case refused
-        /// An address or a server setting that cannot work; a person has to change it.
+        /// An unusable address or server setting; it needs manual action.
         case configuration
-        /// The server says that it cannot now: LOADING, MASTERDOWN, BUSY, CLUSTERDOWN, TRYAGAIN, READONLY, MISCONF.
+        /// The server is temporarily unable: LOADING, MASTERDOWN, BUSY, CLUSTERDOWN, TRYAGAIN, READONLY, MISCONF.
         case transient
-        /// The server is at `maxmemory` and takes nothing that could grow (OOM).
+        /// The server is at `maxmemory` and rejects writes (OOM).
         case outOfMemory
-        /// Any other error reply: a command that is wrong, or a key of another type.
+        /// Any other error reply: an invalid command, or a key of the wrong type.
         case reply
-        /// What came is not the Redis protocol.
+        /// The response is not in the Redis protocol.
         case protocolError
-        /// Ended by our own side: cancelled, or `interrupt()`.
+        /// Ended on our side: cancellation, or `interrupt()`.
         case interrupted
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     public var code: Code
-    /// One sentence for a person; never a password.
+    /// One sentence for humans; never contains a password.
     public var message: String
-    /// What to do about it, where that is known.
+    /// Suggested remedy, if known.
     public var hint: String?
-    /// The first word of the server's error reply (`WRONGTYPE`), where a reply came.
+    /// First word of the server's error reply (`WRONGTYPE`), if there was a reply.
     public var replyCode: String?
-    /// Whether the command may have been executed although no reply came: only an idempotent one may be sent again.
+    /// Whether the command may have run although no reply arrived: retry only idempotent commands.
     public var outcomeUnknown: Bool
 
-    /// An error with its sentence.
+    /// Creates an error.
     public init(
         _ code: Code, _ message: String, hint: String? = nil, replyCode: String? = nil, outcomeUnknown: Bool = false
     ) {
@@ -44,11 +44,11 @@ public struct RedisError: Error, Sendable, Equatable, CustomStringConvertible {
         self.outcomeUnknown = outcomeUnknown
     }
 
-    /// Whether waiting and sending an idempotent command again can help.
+    /// Whether an idempotent command is worth retrying after a wait.
     public var isTransient: Bool {
         switch code {
         case .unavailable, .timedOut, .transient: true
-        // Garbage after a good start is a broken connection; garbage from the start is no Redis server.
+        // Garbage after a valid start is a broken connection; garbage from the start is not a Redis server.
         case .protocolError: outcomeUnknown
         case .refused, .configuration, .outOfMemory, .reply, .interrupted: false
         }

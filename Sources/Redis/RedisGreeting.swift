@@ -1,26 +1,25 @@
-/// The first commands on every connection: AUTH, SELECT, CLIENT SETNAME and, where the connection follows a key, the question whether
-/// this is the node that has it. All in one round trip, before anything of the caller's is sent.
+/// The first commands on every connection: AUTH, SELECT, CLIENT SETNAME and, if the connection follows a key, a query whether this node
+/// serves it. All in one round trip, before any command of the caller.
 struct RedisGreeting {
     typealias Endpoint = RedisConfiguration.Endpoint
 
-    /// What the node said.
+    /// The node's response.
     enum Answer {
-        /// It serves the key. `nodes` are those of its cluster; none where it is in no cluster. `places`: where they and the server itself
-        /// listen, as far as they say so.
+        /// It serves the key. `nodes`: the other nodes of its cluster, empty without a cluster. `places`: the addresses on which they and
+        /// the server listen, as far as reported.
         case home(nodes: [Endpoint], places: Set<RedisPlace>)
-        /// Another node serves it.
+        /// Another node serves the key.
         case elsewhere(Endpoint)
     }
 
     let configuration: RedisConfiguration
-    /// What CLIENT LIST shows.
+    /// Shown by CLIENT LIST.
     let name: String
-    /// The key whose node is looked for; nil where any node will do.
+    /// The key to locate; nil accepts any node.
     let key: String?
 
-    /// Says it over a connection to `node`.
-    /// - Throws: `refused` for wrong credentials, `configuration` for a database that is not there, `transient` for a node that
-    ///   cannot serve now.
+    /// Sends the commands over a connection to `node`.
+    /// - Throws: `refused` for wrong credentials, `configuration` for an invalid database, `transient` if the node cannot serve now.
     func exchange(over context: RedisContext, to node: Endpoint) throws(RedisError) -> Answer {
         do throws(RedisError) {
             let commands = commands
@@ -40,11 +39,11 @@ struct RedisGreeting {
                 case "EXISTS":
                     guard let error = reply.error else { continue }
                     if let next = error.redirection(from: node) { return .elsewhere(next) }
-                    // ASK is this node's own key on its way to another one: still here. A right that is missing shows with the first
-                    // command that needs it.
+                    // ASK: the slot is migrating, but is still served here. Missing permissions surface with the first command that needs
+                    // them.
                     let failure = error.asError
                     if error.code != "ASK" && (failure.isTransient || error.code == "NOAUTH") { throw failure }
-                // A name is only a convenience, and an ACL user may lack the right.
+                // The client name is optional, and an ACL user may lack the permission.
                 default: continue
                 }
             }
@@ -55,7 +54,7 @@ struct RedisGreeting {
             return .home(
                 nodes: found, places: places.union(RedisPlace.nodes(try context.reply().string ?? "", own: peer)))
         } catch {
-            // Nothing of the caller's has been sent yet; and what speaks another protocol from the start is no Redis.
+            // No command of the caller has been sent yet. A different protocol from the start means that this is not Redis.
             throw RedisError(
                 error.code, error.message,
                 hint: error.hint ?? (error.code == .protocolError ? "check the host and the port" : nil),
@@ -71,25 +70,25 @@ struct RedisGreeting {
             command.append(RedisArgument(configuration.password ?? ""))
             commands.append(command)
         }
-        // Every connection begins in database 0, and a cluster has no other and refuses the command.
+        // Connections start in database 0. A cluster has no other database and rejects SELECT.
         if configuration.database != 0 { commands.append(["SELECT", RedisArgument(configuration.database)]) }
         commands.append(["CLIENT", "SETNAME", RedisArgument(Self.clientName(name))])
         if let key { commands += [["EXISTS", RedisArgument(key)], ["INFO", "cluster"], ["INFO", "server"]] }
         return commands
     }
 
-    /// Ports that the server itself says it listens at.
+    /// The ports that the server reports listening on.
     private func own(_ ports: Set<Int>, over context: RedisContext, _ node: Endpoint) -> Set<RedisPlace> {
         var hosts = context.peer.map(\.host)
         if case .unix = node { hosts = [.thisMachine] }
         return Set(hosts.flatMap { host in ports.map { RedisPlace(host, port: $0) } })
     }
 
-    /// The nodes of the cluster, masters and replicas; none where the server does not tell this user.
+    /// All nodes of the cluster, masters and replicas; empty if the user may not list them.
     private func nodes(over context: RedisContext, from node: Endpoint) throws(RedisError) -> [Endpoint] {
         try context.append(["CLUSTER", "SLOTS"])
         var nodes: [Endpoint] = []
-        // Each range of slots is its two ends, then host and port of its master and of its replicas.
+        // Each slot range: first slot, last slot, then host and port of its master and of its replicas.
         for range in try context.reply().array ?? [] {
             for entry in (range.array ?? []).dropFirst(2) {
                 guard let place = entry.array, place.count >= 2, let port = place[1].int,
@@ -103,7 +102,7 @@ struct RedisGreeting {
 
     private static func refusal(_ reply: RedisReplyError) -> RedisError {
         let error = reply.asError
-        // Servers say ERR for a password they do not expect.
+        // Servers reply ERR to an unexpected password.
         guard error.code == .reply else { return error }
         return RedisError(
             .refused, "Redis refused the user name or the password: \(reply.text)",
@@ -123,7 +122,7 @@ struct RedisGreeting {
             hint: "use a lower number, or raise `databases` of the server", replyCode: reply.code)
     }
 
-    /// CLIENT SETNAME takes no blanks and no control characters.
+    /// CLIENT SETNAME accepts neither blanks nor control characters.
     private static func clientName(_ name: String) -> String {
         String(decoding: name.utf8.map { (33...126).contains($0) ? $0 : UInt8(ascii: "-") }, as: UTF8.self)
     }

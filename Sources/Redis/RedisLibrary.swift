@@ -1,8 +1,7 @@
 internal import CHiredis
 
-/// The client library.
 package enum RedisLibrary {
-    /// `hiredis 0.14.1`, and whether it speaks TLS.
+    /// For example `hiredis 0.14.1`, with a note if it lacks TLS.
     package static var version: String {
         "hiredis \(HIREDIS_MAJOR).\(HIREDIS_MINOR).\(HIREDIS_PATCH)\(RedisTLS.isBuiltIn ? "" : " without TLS")"
     }

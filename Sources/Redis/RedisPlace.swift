@@ -1,10 +1,9 @@
 internal import Glibc
 
-/// A place where the Redis of a configuration listens, as a connection has come to know it.
+/// An address on which the configured Redis listens, as discovered by a connection.
 package struct RedisPlace: Sendable, Hashable {
-    /// Where the port is.
     package enum Host: Sendable, Hashable {
-        /// An address in its textual form, or a host name.
+        /// A numeric address or a host name.
         case named(String)
         /// Every address of this machine.
         case thisMachine
@@ -13,7 +12,7 @@ package struct RedisPlace: Sendable, Hashable {
     package var host: Host
     package var port: Int
 
-    /// nil for this machine as a whole.
+    /// Nil for this machine as a whole.
     var name: String? {
         switch host {
         case .named(let name): name
@@ -26,7 +25,7 @@ package struct RedisPlace: Sendable, Hashable {
         self.port = port
     }
 
-    /// A host with all addresses its name has now. It may wait for a name server.
+    /// The host and all addresses it resolves to. May block on DNS.
     static func all(of host: String, port: Int) -> Set<RedisPlace> {
         var places: Set<RedisPlace> = [RedisPlace(.named(host), port: port)]
         var hints = addrinfo()
@@ -44,7 +43,7 @@ package struct RedisPlace: Sendable, Hashable {
         return places
     }
 
-    /// The other end of a connected socket; of a Unix socket nothing. A server on this machine usually listens at all of its addresses.
+    /// The peer of a connected socket; empty for a Unix socket. A server on this machine usually listens on all of its addresses.
     static func peer(of descriptor: Int32) -> Set<RedisPlace> {
         guard let peer = end(of: descriptor, { getpeername($0, $1, $2) }),
             let own = end(of: descriptor, { getsockname($0, $1, $2) })
@@ -54,8 +53,8 @@ package struct RedisPlace: Sendable, Hashable {
         return places
     }
 
-    /// The nodes of `CLUSTER NODES`, with the ports of their bus: `ID ADDRESS:PORT@BUS[,NAME] FLAGS ...`. A node that does not know its own
-    /// address is at `own`.
+    /// Parses `CLUSTER NODES`: `ID ADDRESS:PORT@BUS[,NAME] FLAGS ...`, bus ports included. A node that does not know its own address is at
+    /// `own`.
     static func nodes(_ text: String, own: String?) -> Set<RedisPlace> {
         var places: Set<RedisPlace> = []
         for line in text.split(whereSeparator: \.isNewline) {
@@ -74,7 +73,7 @@ package struct RedisPlace: Sendable, Hashable {
         return places
     }
 
-    /// The ports a server says in `INFO server` that it listens at; 0 and what is no port left out.
+    /// The listening ports from `INFO server`, without 0 and invalid ones.
     static func ports(info: String) -> Set<Int> {
         var ports: Set<Int> = []
         for line in info.split(whereSeparator: \.isNewline) {
@@ -94,14 +93,14 @@ package struct RedisPlace: Sendable, Hashable {
         return withUnsafeMutablePointer(to: &storage) { storage in
             storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { place in
                 guard ask(descriptor, place, &length) == 0, let address = text(of: place, length) else { return nil }
-                // The port stands at the same place in both families (ip(7), ipv6(7)).
+                // Both address families have the port at the same offset (ip(7), ipv6(7)).
                 let port = UnsafeRawPointer(place).loadUnaligned(fromByteOffset: 2, as: in_port_t.self)
                 return (address, Int(in_port_t(bigEndian: port)))
             }
         }
     }
 
-    /// nil for what is neither IPv4 nor IPv6. A mapped IPv4 address is told as IPv4, and no zone.
+    /// Nil if neither IPv4 nor IPv6. Mapped IPv4 addresses become IPv4; zones are dropped.
     private static func text(of place: UnsafeMutablePointer<sockaddr>, _ length: socklen_t) -> String? {
         guard [AF_INET, AF_INET6].contains(Int32(place.pointee.sa_family)) else { return nil }
         var name = [CChar](repeating: 0, count: Int(NI_MAXHOST))

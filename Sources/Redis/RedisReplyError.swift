@@ -1,6 +1,6 @@
-/// An error reply as the server sent it: a code word and a sentence.
+/// An error reply of the server: a code word and a sentence.
 package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
-    /// The whole line, without the leading minus.
+    /// The whole line without the leading minus.
     package let text: String
 
     package init(_ text: String) { self.text = text }
@@ -10,7 +10,7 @@ package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
 
     package var description: String { text }
 
-    /// The class of this reply: what to do about it depends on the code word alone.
+    /// Classifies the reply; the reaction depends only on the code word.
     package var asError: RedisError {
         let code = self.code
         switch code {

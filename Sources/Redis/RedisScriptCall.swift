@@ -1,4 +1,3 @@
-/// One run of a script, for a pipeline of them.
 package struct RedisScriptCall: Sendable {
     package var script: RedisScript
     package var keys: [RedisArgument]

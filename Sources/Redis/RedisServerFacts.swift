@@ -1,23 +1,23 @@
-/// What INFO says about a server, as far as it decides whether a queue can live there.
+/// The facts from INFO that decide whether a server can host a queue.
 package struct RedisServerFacts: Sendable, Equatable {
-    /// As the server writes it: `7.0.15`.
+    /// As reported: `7.0.15`.
     package var version: String
-    /// `noeviction` unless somebody changed it.
+    /// Default `noeviction`.
     package var maxmemoryPolicy: String
-    /// Bytes; 0 is no limit.
+    /// Bytes; 0 means no limit.
     package var maxmemory: Int
     /// Bytes.
     package var usedMemory: Int
-    /// Whether an append-only file keeps what was written.
+    /// Whether append-only persistence is on.
     package var isAOFEnabled: Bool
-    /// Whether the server is still reading its data.
+    /// Whether the server is still loading its data.
     package var isLoading: Bool
     /// Whether the node belongs to a Redis Cluster.
     package var isCluster: Bool
     /// Changes with every start of the server.
     package var runID: String
 
-    /// Reads the text of INFO; what is missing counts as its harmless value.
+    /// Parses the text of INFO; missing fields get harmless values.
     package init(info: String) {
         var fields: [Substring: Substring] = [:]
         for line in info.split(whereSeparator: \.isNewline) {
@@ -34,10 +34,10 @@ package struct RedisServerFacts: Sendable, Equatable {
         runID = String(fields["run_id"] ?? "")
     }
 
-    /// Tells whether a queue can live there.
-    /// - Parameter allowsEviction: accept a server that may throw keys away.
-    /// - Returns: warnings, a sentence each.
-    /// - Throws: `configuration`, with a hint, where it cannot.
+    /// Checks whether a queue can live there.
+    /// - Parameter allowsEviction: accept a server that may evict keys.
+    /// - Returns: warnings, one sentence each.
+    /// - Throws: `configuration` with a hint if it cannot.
     package func check(allowsEviction: Bool = false) throws(RedisError) -> [String] {
         guard majorVersion >= 7 else {
             throw RedisError(
@@ -53,7 +53,7 @@ package struct RedisServerFacts: Sendable, Equatable {
         if maxmemoryPolicy != "noeviction" {
             warnings.append("Redis may throw away parts of the queue: its maxmemory-policy is \(maxmemoryPolicy)")
         }
-        // A server that reads its append-only file says meanwhile that it keeps none.
+        // While loading its append-only file, a server reports that it has none.
         if !isAOFEnabled && !isLoading {
             warnings.append(
                 "Redis keeps no append-only file: a crash of the server loses what was queued since its last snapshot")
@@ -65,7 +65,6 @@ package struct RedisServerFacts: Sendable, Equatable {
 }
 
 extension RedisConnection {
-    /// Asks the server for its facts.
     package func serverFacts() throws(RedisError) -> RedisServerFacts {
         RedisServerFacts(info: try command(["INFO"]).string ?? "")
     }

@@ -1,7 +1,7 @@
 internal import Glibc
 internal import Threading
 
-/// What other threads may know of a connection that blocks: the descriptor, to shut it down, and how often that was asked for.
+/// The state of a blocking connection that other threads may access: its descriptor, to shut it down, and the number of interrupts.
 final class RedisSocket: Sendable {
     private struct State {
         var descriptor: Int32 = -1
@@ -10,7 +10,7 @@ final class RedisSocket: Sendable {
 
     private let state = Locked(State())
 
-    /// Changes with every interrupt: a call that sees another number than when it was made has been ended.
+    /// Incremented by every interrupt: a call that sees a different number than at its start has been interrupted.
     var interrupts: Int { state.withLock { $0.interrupts } }
 
     func opened(_ descriptor: Int32) {
@@ -21,7 +21,7 @@ final class RedisSocket: Sendable {
         state.withLock { $0.descriptor = -1 }
     }
 
-    /// A blocked read returns at once with end of file (shutdown(2)); the descriptor stays open and its number taken.
+    /// Makes a blocked read return end of file immediately (shutdown(2)); the descriptor stays open, so its number is not reused.
     func interrupt() {
         state.withLock {
             $0.interrupts += 1

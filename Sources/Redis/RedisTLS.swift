@@ -1,15 +1,15 @@
-/// How a connection to Redis is encrypted. The server's certificate is always verified.
+/// TLS settings for Redis. The server's certificate is always verified.
 public struct RedisTLS: Sendable, Equatable {
-    /// A file with the authorities that are trusted, in PEM; nil: the system's.
+    /// PEM file of trusted certificate authorities; nil: the system's.
     public var caFile: String?
-    /// A file with the client's certificate, in PEM, for a server that asks for one; with ``keyFile``.
+    /// PEM file of the client certificate, if the server requires one; needs ``keyFile``.
     public var certificateFile: String?
-    /// A file with the key of the client's certificate, in PEM.
+    /// PEM file of the client certificate's private key.
     public var keyFile: String?
-    /// The name the server's certificate has; nil: the host of the address.
+    /// Expected name in the server's certificate; nil: the host of the address.
     public var serverName: String?
 
-    /// Settings by their parts.
+    /// Creates TLS settings.
     public init(
         caFile: String? = nil, certificateFile: String? = nil, keyFile: String? = nil, serverName: String? = nil
     ) {
@@ -19,7 +19,7 @@ public struct RedisTLS: Sendable, Equatable {
         self.serverName = serverName
     }
 
-    /// Whether this program can do it: it was built where hiredis brings libhiredis_ssl, which 0.14 of Debian 12 does not.
+    /// Whether this build supports TLS: it needs libhiredis_ssl, which hiredis 0.14 of Debian 12 lacks.
     public static var isBuiltIn: Bool {
         #if REDIS_TLS
             true
@@ -34,7 +34,7 @@ public struct RedisTLS: Sendable, Equatable {
             "build it where hiredis is 1.0 or newer (Debian 13, Ubuntu 24.04), put stunnel in front of the server, or use a Unix socket; there is no fall-back to clear text"
     )
 
-    /// What is set, by the names of redis-cli's options, which the address has in its query.
+    /// The settings by the names of redis-cli's options, used in the query of the address.
     var parameters: [(name: String, value: String)] {
         [("cacert", caFile), ("cert", certificateFile), ("key", keyFile), ("sni", serverName)].compactMap {
             name, value in
@@ -51,8 +51,8 @@ public struct RedisTLS: Sendable, Equatable {
         }
     }
 
-    /// Looks whether the settings go together.
-    /// - Throws: `configuration` for a certificate without its key, or the other way round.
+    /// Checks the combination of settings.
+    /// - Throws: `configuration` for a certificate without its key, or a key without its certificate.
     public func validate() throws(RedisError) {
         guard (certificateFile == nil) == (keyFile == nil) else {
             throw RedisError(

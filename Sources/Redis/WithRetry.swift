@@ -1,9 +1,9 @@
-/// Runs `body` until it succeeds, fails for good, or `deadline` has passed: after an error that waiting can heal it waits with
-/// full jitter, up to 50 ms at first and up to 5 s at last, and runs it again.
+/// Runs `body` until it succeeds, fails permanently, or `deadline` passes. After a transient error it waits with full jitter, with a
+/// ceiling that doubles from 50 ms to 5 s, and tries again.
 ///
-/// Only for commands that may run twice: after a lost reply nobody knows whether the first one did. Without a deadline it waits
-/// for ever; with one, the error of the last try is thrown when the next wait would end past it, and `interrupted` where the
-/// task is cancelled while it waits. `canHeal` says which errors are waited out, by default all that are transient. `onRetry` hears of every error that is waited out, and for how long: for a line in a log.
+/// Only for idempotent commands: after a lost reply the first attempt may have run. Without a deadline it retries for ever; with one, it
+/// throws the last error if the next wait would end past it. Throws `interrupted` if the task is cancelled during a wait. `canHeal` selects
+/// the errors to retry, by default all transient ones. `onRetry` receives every retried error and its wait, for logging.
 package nonisolated(nonsending) func withRetry<Success>(
     until deadline: ContinuousClock.Instant? = nil,
     canHeal: (RedisError) -> Bool = { $0.isTransient },

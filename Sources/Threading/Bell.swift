@@ -1,4 +1,4 @@
-/// Wakes one waiting loop: a ring between two waits is remembered, several count as one.
+/// Wakes one waiting loop. A ring between two waits is remembered; several count as one.
 package final class Bell: Sendable {
     private struct State {
         var isRung = false
@@ -16,11 +16,11 @@ package final class Bell: Sendable {
             if state.waiter == nil { state.isRung = true }
             return state.waiter
         }
-        // One that was cancelled has not heard it.
+        // A cancelled waiter has not consumed the ring.
         if let waiter, !waiter.answer(()) { state.withLock { $0.isRung = true } }
     }
 
-    /// Returns after the next ring, or at once when the task is cancelled. One waiter at a time.
+    /// Returns after the next ring, or immediately if the task is cancelled. One waiter at a time.
     package func wait() async {
         let waiter = Waiter<Void>()
         let isRung = state.withLock { state in
@@ -33,7 +33,7 @@ package final class Bell: Sendable {
         state.withLock { state in if state.waiter === waiter { state.waiter = nil } }
     }
 
-    /// As ``wait()``, and no longer than `duration`.
+    /// Like ``wait()``, with a timeout.
     package func wait(atMost duration: Duration) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.wait() }

@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// A gate that opens once and lets through every thread that blocks at it: for threads that may, never for the cooperative pool.
+/// A one-shot gate that blocks threads until it opens. Only for threads that may block, never for the cooperative pool.
 ///
-/// `@unchecked Sendable`: all state is only touched with `mutex` held.
+/// `@unchecked Sendable`: all state is accessed only with `mutex` held.
 package final class BlockingLatch: @unchecked Sendable {
     private var isOpen = false
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
@@ -24,24 +24,23 @@ package final class BlockingLatch: @unchecked Sendable {
         condition.deallocate()
     }
 
-    /// Lets everybody through, now and later.
+    /// Releases all current and future waiters.
     package func open() {
         pthread_mutex_lock(mutex)
         isOpen = true
-        // With the mutex held: whoever passes may release the latch at once.
+        // Broadcast with the mutex held: a released waiter may free the latch immediately.
         pthread_cond_broadcast(condition)
         pthread_mutex_unlock(mutex)
     }
 
-    /// Blocks until it is open.
     package func wait() {
         pthread_mutex_lock(mutex)
         while !isOpen { pthread_cond_wait(condition, mutex) }
         pthread_mutex_unlock(mutex)
     }
 
-    /// Blocks until a task of its own has made a value: for who implements a blocking call by asynchronous ones. The task does not run on
-    /// the thread that waits.
+    /// Runs an asynchronous function in a new task and blocks until it returns: implements a blocking call on top of an asynchronous one.
+    /// The task does not run on the waiting thread.
     package static func value<Value: Sendable>(of body: @escaping @Sendable () async -> Value) -> Value {
         let latch = BlockingLatch()
         let made = Locked<Value?>(nil)

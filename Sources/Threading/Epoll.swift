@@ -1,11 +1,11 @@
 internal import CLinux
 internal import Glibc
 
-/// An epoll instance with its event buffer and the eventfd that interrupts its sleep; closed with its last owner.
+/// An epoll instance with its event buffer and the eventfd that interrupts its sleep; closed when the last reference is released.
 ///
-/// The loop's thread owns it together with the loop, since it may sleep here while the loop is released.
+/// The loop's thread holds a reference of its own, because it may sleep here while the loop is released.
 package final class Epoll: Sendable {
-    /// What became of a descriptor; one that is broken is readable and writable too, so that whoever tries learns why.
+    /// Readiness of a descriptor. A broken one is also reported readable and writable, so that the next read or write returns the error.
     package struct Event {
         package var token: UInt64
         package var isReadable: Bool
@@ -19,7 +19,7 @@ package final class Epoll: Sendable {
     private let bell: Int32
     private let buffer: SendablePointer
 
-    /// Nil where no descriptors are left.
+    /// Nil if no descriptors are left.
     package init?() {
         descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
         bell = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
@@ -35,16 +35,16 @@ package final class Epoll: Sendable {
         if bell >= 0 { close(bell) }
     }
 
-    /// Interrupts the sleep, from any thread; remembered where there is none.
+    /// Interrupts the sleep, from any thread; remembered if the loop is not sleeping.
     package func wake() {
         var one: UInt64 = 1
         _ = write(bell, &one, 8)
     }
 
-    /// Asks for events of a descriptor from now on, in place of what was asked before.
+    /// Sets the events to watch on a descriptor, replacing earlier ones.
     ///
-    /// * `token`: comes back with each event; not `UInt64.max`.
-    /// * `isNew`: whether it is most likely not watched yet; saves a call where that is right.
+    /// * `token`: returned with each event; not `UInt64.max`.
+    /// * `isNew`: the descriptor is most likely not watched yet; saves a system call if true.
     package func watch(
         _ file: Int32, token: UInt64, reads: Bool = true, writes: Bool, isNew: Bool = false
     ) {
@@ -55,24 +55,24 @@ package final class Epoll: Sendable {
         if epoll_ctl(descriptor, first, file, &event) < 0 { epoll_ctl(descriptor, second, file, &event) }
     }
 
-    /// No event for the descriptor any more; closing it does the same.
+    /// Stops watching the descriptor; closing it does the same.
     package func forget(_ file: Int32) {
         var event = epoll_event()
         epoll_ctl(descriptor, EPOLL_CTL_DEL, file, &event)
     }
 
-    /// No event for the descriptor until it is watched again.
+    /// Suppresses events for the descriptor until ``watch(_:token:reads:writes:isNew:)`` is called again.
     package func pause(_ file: Int32) {
         var event = epoll_event()
         epoll_ctl(descriptor, EPOLL_CTL_MOD, file, &event)
     }
 
-    /// Sleeps until something is ready, at most `milliseconds` (-1: for ever). Only on the loop's thread.
+    /// Sleeps until an event is ready, for at most `milliseconds` (-1: no limit). Only on the loop's thread.
     package func wait(milliseconds: Int32) -> Int {
         max(0, Int(epoll_wait(descriptor, events, Int32(Self.capacity), milliseconds)))
     }
 
-    /// Event `index` of the last wait; nil for the bell.
+    /// Event `index` of the last wait; nil for the wake-up eventfd.
     package func event(_ index: Int) -> Event? {
         let event = events[index]
         guard event.data.u64 != Self.wakeToken else {

@@ -1,17 +1,15 @@
 internal import Glibc
 
-/// The file calls of a process that have not returned. A disk that hangs keeps them for as long as it does, and nobody can ask such a call
-/// anything: who wants to know of it reads here how old the oldest one is.
+/// Tracks file calls in flight. A hung disk blocks a call for as long as it hangs; the age of the oldest call reveals that.
 ///
-/// Costs a call two locks and a look at the clock, and no system call.
+/// Cost per call: two locks and one clock read, no system call.
 package final class FileCalls: Sendable {
-    /// A call under way.
     package struct Call: Sendable {
         fileprivate let slot: Int
     }
 
     private struct State {
-        /// When each began, in nanoseconds of CLOCK_MONOTONIC; 0 where a slot is free.
+        /// Start times in nanoseconds of CLOCK_MONOTONIC; 0 marks a free slot.
         var begins: [Int64] = []
         var free: [Int] = []
     }
@@ -20,7 +18,7 @@ package final class FileCalls: Sendable {
 
     package init() {}
 
-    /// A call begins. Hand the value to ``end(_:)`` when it has returned, whatever came of it.
+    /// Registers a call. Pass the value to ``end(_:)`` when the call returns, also on failure.
     package func begin() -> Call {
         let now = Self.now
         return state.withLock { state in
@@ -33,7 +31,6 @@ package final class FileCalls: Sendable {
         }
     }
 
-    /// A call has returned.
     package func end(_ call: Call) {
         state.withLock { state in
             state.begins[call.slot] = 0
@@ -41,13 +38,13 @@ package final class FileCalls: Sendable {
         }
     }
 
-    /// How long the oldest call has been under way; zero where there is none.
+    /// Age of the oldest call in flight; zero if there is none.
     package var oldest: Duration {
         let begin = state.withLock { $0.begins.lazy.filter { $0 > 0 }.min() }
         return begin.map { .nanoseconds(max(0, Self.now - $0)) } ?? .zero
     }
 
-    /// Coarse: the clock is read for each call, and a few milliseconds do not matter.
+    /// Coarse clock: it is read for each call, and a few milliseconds do not matter.
     private static var now: Int64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC_COARSE, &time)

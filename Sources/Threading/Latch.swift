@@ -1,4 +1,4 @@
-/// A gate that opens once and lets every waiter through: what ends structured tasks from outside.
+/// A one-shot gate for tasks: ends structured tasks from outside.
 package final class Latch: Sendable {
     private struct State {
         var isOpen = false
@@ -9,10 +9,9 @@ package final class Latch: Sendable {
 
     package init() {}
 
-    /// Whether it was opened.
     package var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    /// Lets everybody through, now and later.
+    /// Releases all current and future waiters.
     package func open() {
         let waiters = state.withLock { state in
             state.isOpen = true
@@ -22,7 +21,7 @@ package final class Latch: Sendable {
         for waiter in waiters { waiter.answer(()) }
     }
 
-    /// Returns when the latch is open, or at once when the task is cancelled.
+    /// Returns when the latch opens, or immediately if the task is cancelled.
     package func wait() async {
         if isOpen { return }
         let waiter = Waiter<Void>()

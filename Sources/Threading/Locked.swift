@@ -1,16 +1,16 @@
 public import Glibc
 
-/// A value behind a pthread mutex. For values only: never hold it around I/O or an `await`.
+/// A value behind a pthread mutex. Never hold it around I/O or an `await`.
 ///
-/// Not `Synchronization.Mutex`, because ThreadSanitizer does not understand that one and reports races that are not there. A URL takes a
-/// dozen of these locks on its way, in other modules, and an unspecialised `withLock` costs more than its mutex: so it is inlinable, and
-/// public, since of what is `package` the compiler (6.3) does not specialise a generic in another module. No product exports it.
+/// Not `Synchronization.Mutex`, because ThreadSanitizer does not understand it and reports false races. A URL takes a dozen of these locks,
+/// in several modules, and an unspecialised `withLock` costs more than its mutex. It is therefore inlinable, and public, since the compiler
+/// (6.3) does not specialise `package` generics across modules. No product exports it.
 ///
 /// `@unchecked Sendable`: every access to the value happens with the mutex held.
 public struct Locked<Value>: @unchecked Sendable {
     @usableFromInline let storage: LockedStorage<Value>
 
-    /// A mutex of its own, and this value.
+    /// Wraps `value` with a new mutex.
     @inlinable public init(_ value: sending Value) {
         let buffer = LockedStorage<Value>.create(minimumCapacity: 1) { _ in pthread_mutex_t() }
         storage = unsafeDowncast(buffer, to: LockedStorage<Value>.self)
@@ -18,7 +18,7 @@ public struct Locked<Value>: @unchecked Sendable {
         storage.withUnsafeMutablePointerToElements { $0 }.initialize(to: value)
     }
 
-    /// Runs `body` with the value, alone.
+    /// Runs `body` with exclusive access to the value.
     @inlinable public func withLock<Result, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
@@ -26,7 +26,7 @@ public struct Locked<Value>: @unchecked Sendable {
         pthread_mutex_lock(mutex)
         defer {
             pthread_mutex_unlock(mutex)
-            // The pointers are good as long as this is alive.
+            // The pointers are valid only while the storage is alive.
             withExtendedLifetime(storage) {}
         }
         return try body(&value.pointee)

@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// The machine's clock that never goes back, CLOCK_MONOTONIC: the same for all processes of a machine, from its start on.
+/// CLOCK_MONOTONIC: never goes back, and is shared by all processes of a machine.
 package enum MonotonicClock {
-    /// Seconds since the machine's start.
+    /// Seconds since boot.
     package static var now: Double {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)

@@ -1,9 +1,8 @@
-/// A C handle on its way to the one thread that uses it.
+/// Carries a C handle to the one thread that uses it.
 ///
-/// `@unchecked Sendable`: the pointer is only carried here; whoever unwraps it states why the use is exclusive, or that the C
+/// `@unchecked Sendable`: the pointer is only carried here. The code that unwraps it states why its use is exclusive, or that the C
 /// function is documented as callable from any thread (`curl_multi_wakeup`).
 package struct SendablePointer: @unchecked Sendable {
-    /// The carried address.
     package let pointer: UnsafeMutableRawPointer
 
     package init(_ pointer: UnsafeMutableRawPointer) {

@@ -1,17 +1,16 @@
 internal import CLinux
 internal import Glibc
 
-/// 64-bit counters in a file that any number of processes map and change at the same time.
+/// 64-bit counters in a file that several processes map and update concurrently.
 ///
-/// `@unchecked Sendable`: the memory is only touched by atomic operations.
+/// `@unchecked Sendable`: the memory is accessed only by atomic operations.
 package final class SharedCounters: @unchecked Sendable {
-    /// How many there are.
     package let count: Int
     private let memory: UnsafeMutableRawPointer
 
-    /// Maps the first `count` words of an open file; nil with `errno` where that is not possible. Every page should have its block on the
-    /// disk already. Where one finds no room, or somebody cuts the file short, the words of that page are 0 from then on and this process'
-    /// changes to them are lost; it is not ended (SIGBUS).
+    /// Maps the first `count` words of an open file; nil with `errno` on failure. Allocate the file's blocks on disk first. If a page has
+    /// no space, or the file is truncated, its words read 0 from then on and this process' changes to them are lost; the process does not
+    /// get SIGBUS.
     package init?(_ descriptor: Int32, count: Int) {
         guard let memory = clinux_map_shared(descriptor, count * 8) else { return nil }
         self.memory = memory
@@ -20,15 +19,14 @@ package final class SharedCounters: @unchecked Sendable {
 
     deinit { clinux_unmap_shared(memory, count * 8) }
 
-    /// Adds to one, wrapping around.
+    /// Adds to a counter, wrapping around.
     package func add(_ value: Int64, to index: Int) {
         clinux_shared_add(word(index), value)
     }
 
-    /// One as it is now.
     package subscript(index: Int) -> Int64 { clinux_shared_load(word(index)) }
 
-    /// Sets one where it still is what was read before; false where somebody has changed it.
+    /// Compare-and-set; false if the counter no longer equals `expected`.
     package func replace(_ index: Int, _ expected: Int64, with value: Int64) -> Bool {
         clinux_shared_exchange(word(index), expected, value) == 1
     }

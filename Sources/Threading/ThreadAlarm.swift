@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// The sleep of a thread that others end early; needs no descriptor.
+/// An interruptible sleep for a thread; needs no descriptor.
 ///
-/// `@unchecked Sendable`: `isRung` is only touched with `mutex` held.
+/// `@unchecked Sendable`: `isRung` is accessed only with `mutex` held.
 package final class ThreadAlarm: @unchecked Sendable {
     private var isRung = false
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
@@ -16,7 +16,7 @@ package final class ThreadAlarm: @unchecked Sendable {
         condition.initialize(to: pthread_cond_t())
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
-        // A clock that is set must not make a sleep longer.
+        // Setting the wall clock must not prolong a sleep.
         pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
         pthread_cond_init(condition, &attributes)
         pthread_condattr_destroy(&attributes)
@@ -29,7 +29,7 @@ package final class ThreadAlarm: @unchecked Sendable {
         condition.deallocate()
     }
 
-    /// Ends the sleep, from any thread; remembered where there is none.
+    /// Ends the sleep, from any thread; remembered if the thread is not sleeping.
     package func wake() {
         pthread_mutex_lock(mutex)
         isRung = true
@@ -37,7 +37,7 @@ package final class ThreadAlarm: @unchecked Sendable {
         pthread_mutex_unlock(mutex)
     }
 
-    /// Sleeps until somebody wakes it, and no longer than that. One thread at a time.
+    /// Sleeps until ``wake()`` or for `duration`. One thread at a time.
     package func sleep(atMost duration: Duration) {
         var end = timespec()
         clock_gettime(CLOCK_MONOTONIC, &end)

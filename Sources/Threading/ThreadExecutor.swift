@@ -1,18 +1,18 @@
 internal import CLinux
 internal import Glibc
 
-/// A thread that runs the jobs of one actor and may block: the actor that owns a C handle which blocks, or a C event loop, names
-/// it as its `unownedExecutor`, and the compiler then proves that only this thread touches the handle.
+/// A thread that runs the jobs of one actor and may block. An actor that owns a blocking C handle or a C event loop names it as its
+/// `unownedExecutor`; the compiler then proves that only this thread touches the handle.
 ///
-/// Between jobs the thread sleeps on a condition variable. A C event loop passes its own pair instead: `turn` performs the loop's
-/// work and then sleeps in its poll, but only where its argument says that it may; `wake` interrupts that sleep from any thread
-/// and must be remembered until the next poll where there is none (as `curl_multi_wakeup` is). `turn` runs after every batch of
-/// jobs, on the thread and outside any job; `assumeIsolated` holds there (`isIsolatingCurrentContext`).
+/// Between jobs the thread sleeps on a condition variable. A C event loop passes its own pair instead: `turn` runs the loop and then polls,
+/// but sleeps only if its argument allows it; `wake` interrupts the poll from any thread and must be remembered until the next poll (as
+/// `curl_multi_wakeup` is). `turn` runs after every batch of jobs, on the thread and outside any job; `assumeIsolated` holds there
+/// (`isIsolatingCurrentContext`).
 ///
-/// The thread ends after ``stop()``, once the jobs enqueued until then have run; jobs enqueued later run on no thread, so stop it
-/// in the actor's `deinit`, or when nothing can call the actor any more.
+/// The thread ends after ``stop()``, once the jobs enqueued before it have run. Later jobs never run, so stop it in the actor's `deinit`,
+/// or when the actor can no longer be called.
 ///
-/// `@unchecked Sendable`: `state` is only touched with `mutex` held; the closures and the thread identifier are constants.
+/// `@unchecked Sendable`: `state` is accessed only with `mutex` held; the closures and the thread identifier are constants.
 package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     private enum Work {
         case job(UnownedJob)
@@ -39,9 +39,9 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
 
     /// Starts the thread.
     /// - Parameters:
-    ///   - name: what `top -H` and a debugger show, at most 15 bytes.
+    ///   - name: shown by `top -H` and debuggers, at most 15 bytes.
     ///   - wake: interrupts `turn`'s poll; callable from any thread. Give both or neither.
-    ///   - turn: performs the C loop's work and sleeps in its poll. Capture the actor weakly: the thread keeps the closure.
+    ///   - turn: runs the C loop and sleeps in its poll. Capture the actor weakly: the thread keeps the closure.
     package init(
         name: String, wake: (@Sendable () -> Void)? = nil, turn: (@Sendable (_ maySleep: Bool) -> Void)? = nil
     ) {
@@ -76,8 +76,8 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
 
     package func enqueue(_ job: consuming ExecutorJob) { append(.job(UnownedJob(job))) }
 
-    /// Runs a closure on the thread, in the order of the jobs. `assumeIsolated` holds in it: the way to the actor for a caller that
-    /// waits for a continuation anyway, and would only lose two switches of its task on a way by `await`.
+    /// Runs a closure on the thread, in order with the jobs. `assumeIsolated` holds in it. Use it to reach the actor if the caller waits
+    /// for a continuation anyway: it saves the two task switches of an `await`.
     package func perform(_ body: @escaping @Sendable () -> Void) { append(.call(body)) }
 
     private func append(_ work: Work) {
@@ -90,7 +90,7 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         if first && polling { wake?() }
     }
 
-    /// Ends the thread after the jobs that are enqueued now.
+    /// Ends the thread after the jobs enqueued so far.
     package func stop() {
         pthread_mutex_lock(mutex)
         state.stopping = true
@@ -107,11 +107,10 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
 
     package func isIsolatingCurrentContext() -> Bool? { isCurrent }
 
-    /// Whether the caller runs on this executor's thread.
     package var isCurrent: Bool { pthread_equal(pthread_self(), thread) != 0 }
 
     private func run(name: String) {
-        // pthread_create fills `thread` in; the starter holds the mutex until it has.
+        // pthread_create fills `thread` in; the starter holds the mutex until then.
         pthread_mutex_lock(mutex)
         pthread_mutex_unlock(mutex)
         clinux_set_thread_name(name)
@@ -135,7 +134,7 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
             batch.removeAll(keepingCapacity: true)
             guard let turn else { continue }
             pthread_mutex_lock(mutex)
-            // Set before the poll begins: from now on an enqueue calls `wake`.
+            // Set before the poll begins: from now on, enqueueing calls `wake`.
             state.polling = true
             let maySleep = state.jobs.isEmpty && !state.stopping
             pthread_mutex_unlock(mutex)

@@ -1,17 +1,17 @@
 internal import CLinux
 internal import Glibc
 
-/// A task executor of a fixed number of threads that may block: file calls and image verification run here, so that nothing that
-/// blocks ever sits on the cooperative pool.
+/// A task executor with a fixed number of threads that may block. File calls and image verification run here, so that nothing blocks the
+/// cooperative pool.
 ///
-/// Use it as a task's preference (`Task(executorPreference:)`, `group.addTask(executorPreference:)`) or hand it one closure with
+/// Use it as a task's executor preference (`Task(executorPreference:)`, `group.addTask(executorPreference:)`) or pass one closure to
 /// ``run(_:)``. The threads end when the pool is released.
 package final class ThreadPool: TaskExecutor {
     private let queue: WorkQueue
 
     /// - Parameters:
     ///   - threads: at least 1.
-    ///   - name: what `top -H` shows, at most 15 bytes.
+    ///   - name: shown by `top -H`, at most 15 bytes.
     package init(threads: Int, name: String) {
         queue = WorkQueue()
         for _ in 0..<max(1, threads) { queue.startThread(name: name) }
@@ -23,7 +23,7 @@ package final class ThreadPool: TaskExecutor {
         queue.append(UnownedJob(job), on: asUnownedTaskExecutor())
     }
 
-    /// Runs a blocking closure on one of the threads. Not cancellable once it runs; it does run, even in a cancelled task.
+    /// Runs a blocking closure on one of the threads, even if the task is cancelled. Not cancellable once it runs.
     package func run<Result: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Result
     ) async throws(Failure) -> Result {
@@ -31,9 +31,9 @@ package final class ThreadPool: TaskExecutor {
     }
 }
 
-/// What the threads of a pool share; it outlives the pool until the last thread has left.
+/// State shared by the threads of a pool; outlives the pool until the last thread exits.
 ///
-/// `@unchecked Sendable`: all state is only touched with `mutex` held.
+/// `@unchecked Sendable`: all state is accessed only with `mutex` held.
 private final class WorkQueue: @unchecked Sendable {
     private struct Item {
         let job: UnownedJob
@@ -68,7 +68,7 @@ private final class WorkQueue: @unchecked Sendable {
         items.append(Item(job: job, executor: executor))
         let someoneSleeps = sleeping > 0
         pthread_mutex_unlock(mutex)
-        // After the unlock: a thread that is woken with the mutex held would sleep again for it.
+        // After the unlock: a thread woken with the mutex held would sleep again on it.
         if someoneSleeps { pthread_cond_signal(condition) }
     }
 
@@ -106,7 +106,7 @@ private final class WorkQueue: @unchecked Sendable {
         defer { pthread_mutex_unlock(mutex) }
         var yields = 0
         while next == items.count && !stopping && yields < 4 {
-            // A sleep and the call that ends it cost more than a look around: on a busy machine the next job is there after it.
+            // Sleeping and waking cost more than a yield, and on a busy machine the next job is usually there after it.
             yields += 1
             pthread_mutex_unlock(mutex)
             sched_yield()

@@ -1,5 +1,5 @@
-/// One task that waits until somebody answers it or it is cancelled. The first answer counts, whichever of answer, wait and cancellation
-/// comes first: who queues tasks keeps waiters, and passes over those that do not take its answer.
+/// One task waiting for one answer or for cancellation. The first answer counts, in whatever order answer, wait and cancellation happen.
+/// Code that queues tasks keeps waiters and skips those that reject its answer.
 package final class Waiter<Answer: Sendable>: Sendable {
     private enum State {
         case fresh
@@ -11,13 +11,12 @@ package final class Waiter<Answer: Sendable>: Sendable {
 
     package init() {}
 
-    /// Whether it waits no longer.
     package var isAnswered: Bool {
         state.withLock { if case .answered = $0 { true } else { false } }
     }
 
     /// Ends the wait.
-    /// - Returns: false where it had an answer before.
+    /// - Returns: false if it already had an answer.
     @discardableResult
     package func answer(_ answer: Answer) -> Bool {
         let (isFirst, continuation): (Bool, UnsafeContinuation<Answer, Never>?) = state.withLock { state in
@@ -35,13 +34,13 @@ package final class Waiter<Answer: Sendable>: Sendable {
         return isFirst
     }
 
-    /// Returns the answer; once. A cancelled task answers itself.
+    /// Returns the answer; call once. Cancellation answers with `ifCancelled`.
     package func wait(ifCancelled: Answer) async -> Answer {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 let early: Answer? = state.withLock { state in
                     if case .answered(let answer) = state { return answer }
-                    // Cancelled before it was here: the handler below has run already and has answered, or runs after this.
+                    // If the task was cancelled earlier, the handler below has already answered; otherwise it runs after this.
                     state = .waiting(continuation)
                     return nil
                 }

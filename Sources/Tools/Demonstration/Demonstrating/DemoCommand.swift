@@ -5,7 +5,7 @@ internal import PrefetchCommands
 internal import Redis
 internal import WebImage
 
-/// `prefetch-coord demo`: a run that needs no network and knows what has to come out.
+/// `prefetch-coord demo`: a run against a built-in server, with known expected outcomes.
 package struct DemoCommand: AsyncParsableCommand {
     package static let configuration = CommandConfiguration(
         commandName: "demo",
@@ -70,12 +70,12 @@ package struct DemoCommand: AsyncParsableCommand {
         }
     }
 
-    /// What a person would have to type for the same run.
+    /// The command line arguments of an equivalent run.
     private func arguments(_ list: URLList, _ origin: DemoOrigin) -> [String] {
         var words = [
             list.path, "--cache", cache, "--workers", String(workers), "--max-per-host", "0", "--retry-failed",
         ]
-        // Longer than the slowest answer that is still an image, and short enough for three tries of a stalled one.
+        // Longer than the slowest response that is still an image, and short enough for three attempts of a stalled one.
         words += ["--timeout", "2s"]
         for place in origin.connectTo { words += ["--connect-to", place] }
         if json { words.append("--json") }
@@ -96,7 +96,7 @@ package struct DemoCommand: AsyncParsableCommand {
 
     private func report(_ status: BatchStatus, _ verdict: DemoVerdict, _ plan: DemoPlan) {
         if json {
-            // What differs is for a person to read.
+            // The differences are for humans, so they go to stderr.
             if !verdict.isAsPlanted { for line in verdict.lines { Console.note(line) } }
             Console.print(BatchJSON.object(status).adding("planted", .bool(verdict.isAsPlanted)).text)
             return
@@ -113,7 +113,6 @@ package struct DemoCommand: AsyncParsableCommand {
 }
 
 extension JSONText {
-    /// An object with one more member at its end.
     fileprivate func adding(_ name: String, _ value: JSONText) -> JSONText {
         guard case .object(let members) = self else { return self }
         return .object(members + [(name, value)])

@@ -3,15 +3,15 @@ internal import Threading
 internal import WebImage
 internal import PrefetchCommands
 
-/// The server of a demo: a loopback origin in this process that does with each URL what the plan says.
+/// The server of a demo: a loopback origin in this process that treats each URL as planned.
 struct DemoOrigin: Sendable {
     private let server: OriginServer
     private let closed: ClosedPort
 
-    /// Makes the images and listens.
+    /// Generates the images and starts listening.
     /// * `address`: of this machine.
     /// * `port`: 0 for any free one.
-    /// - Throws: ``OriginError`` where no port can be had.
+    /// - Throws: ``OriginError`` if the port is not available.
     init(_ plan: DemoPlan, address: String = "127.0.0.1", port: Int = 0) async throws(OriginError) {
         server = try OriginServer(address: address, port: port)
         server.keepsLog = false
@@ -23,17 +23,16 @@ struct DemoOrigin: Sendable {
         }
     }
 
-    /// Where the workers find the two names of the plan, as `--connect-to` takes it.
+    /// Addresses of the plan's two host names, in `--connect-to` form.
     var connectTo: [String] {
         [
             "\(DemoPlan.host):80:127.0.0.1:\(server.port)", "\(DemoPlan.closedHost):80:127.0.0.1:\(closed.port)",
         ]
     }
 
-    /// Its address, for a person.
+    /// The server's URL, for display.
     var address: String { server.url("/") }
 
-    /// Closes every connection.
     func stop() async { await server.stop() }
 
     private static func answers(_ entry: DemoPlan.Entry, _ image: [UInt8]) -> [OriginResponse] {
@@ -57,7 +56,7 @@ struct DemoOrigin: Sendable {
         }
     }
 
-    /// What each URL has to leave in a cache: nil where it has to leave nothing.
+    /// The expected cached bytes of each URL; nil if it must not be cached.
     static func bodies(_ plan: DemoPlan) async -> [[UInt8]?] {
         let images = await images()
         return plan.entries.map { $0.behaviour.outcome.isSkipped ? nil : image(of: $0, in: images) }

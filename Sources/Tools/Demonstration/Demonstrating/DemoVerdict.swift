@@ -1,15 +1,15 @@
 internal import WebImage
 internal import PrefetchCommands
 
-/// Whether every URL of a demo ended as planted.
+/// Compares a demo's outcomes with the plan.
 struct DemoVerdict: Sendable {
-    /// A URL that did not.
+    /// A URL with an unexpected outcome.
     struct Difference: Sendable, Equatable {
-        /// Of the list, from 1 on.
+        /// Line in the list, from 1.
         var line: Int
         var url: String
         var planted: PrefetchOutcome
-        /// nil where it has not ended.
+        /// Nil if it has not ended.
         var found: PrefetchOutcome?
 
         var text: String {
@@ -17,11 +17,11 @@ struct DemoVerdict: Sendable {
         }
     }
 
-    /// In the order of the list; none where all is as planted.
+    /// In list order.
     let differences: [Difference]
     private let count: Int
 
-    /// Compares a plan with the outcome bytes of its batch, one for each line.
+    /// Compares a plan with the outcome bytes of its batch, one per line.
     init(_ plan: DemoPlan, outcomes: [UInt8]) {
         count = plan.entries.count
         differences = plan.entries.enumerated().compactMap { index, entry in
@@ -31,10 +31,9 @@ struct DemoVerdict: Sendable {
         }
     }
 
-    /// Whether there is no difference.
     var isAsPlanted: Bool { differences.isEmpty }
 
-    /// What is printed: one sentence, or the lines that differ, twenty at most.
+    /// The lines to print: one sentence, or up to twenty differences and their number.
     var lines: [String] {
         guard !isAsPlanted else { return ["every outcome as planted."] }
         var lines = differences.prefix(20).map(\.text)

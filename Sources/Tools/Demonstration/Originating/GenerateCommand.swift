@@ -4,7 +4,7 @@ internal import Prefetch
 internal import PrefetchCommands
 internal import WebImage
 
-/// `prefetch-origin generate`: a corpus on disk.
+/// `prefetch-origin generate`: writes a corpus to disk.
 struct GenerateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "generate",

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import WebImage
 internal import PrefetchCommands
 
-/// `prefetch-origin manifest`: what has to come out where the misbehaving origin is fetched.
+/// `prefetch-origin manifest`: prints the expected outcomes of the misbehaving origin's URLs.
 struct ManifestCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "manifest",

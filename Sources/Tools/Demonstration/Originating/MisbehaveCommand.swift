@@ -4,7 +4,7 @@ internal import Prefetch
 internal import PrefetchCommands
 internal import Threading
 
-/// `prefetch-origin misbehave`: the server of the demo, for workers elsewhere.
+/// `prefetch-origin misbehave`: the demo's server, for workers on other machines.
 struct MisbehaveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "misbehave",
@@ -47,7 +47,7 @@ struct MisbehaveCommand: AsyncParsableCommand {
     }
 }
 
-/// Which plan a server or its manifest is of: both have to be told the same.
+/// The plan's options, shared by the server and its manifest, which have to agree.
 struct DemoPlanOptions: ParsableArguments {
     @Option(help: "URLs, from 100 to 100,000.")
     var count = 2000
@@ -59,6 +59,5 @@ struct DemoPlanOptions: ParsableArguments {
         }
     }
 
-    /// The same plan for the same options.
     var plan: DemoPlan { DemoPlan(count: count) }
 }

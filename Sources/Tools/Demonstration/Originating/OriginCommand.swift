@@ -4,9 +4,9 @@ internal import Prefetch
 internal import PrefetchCommands
 internal import WebImage
 
-/// `prefetch-origin`: images to fetch, and a server to fetch them from, where there is no network.
+/// `prefetch-origin`: generates images and serves them without a network.
 public struct OriginCommand: AsyncParsableCommand {
-    /// Its name, help and subcommands.
+    /// Name, help and subcommands.
     public static let configuration = CommandConfiguration(
         commandName: "prefetch-origin",
         abstract: "Make and serve test images for tests and benchmarks.",
@@ -21,12 +21,11 @@ public struct OriginCommand: AsyncParsableCommand {
             GenerateCommand.self, ServeCommand.self, MisbehaveCommand.self, ManifestCommand.self,
         ])
 
-    /// The command as its help says.
+    /// Creates the command with its default options.
     public init() {}
 }
 
 extension PrefetchError {
-    /// What an origin could not do, and what to do about it.
     init(_ error: OriginError, hint: String) {
         self.init(.inputOutput, error.description, hint: hint)
     }

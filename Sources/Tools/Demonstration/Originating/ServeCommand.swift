@@ -4,7 +4,7 @@ internal import Prefetch
 internal import PrefetchCommands
 internal import Threading
 
-/// `prefetch-origin serve`: a folder over HTTP.
+/// `prefetch-origin serve`: serves a folder over HTTP.
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",
@@ -62,7 +62,7 @@ struct ServeCommand: AsyncParsableCommand {
         } catch {
             throw PrefetchError(error, hint: "see prefetch-origin serve --help")
         }
-        // It would grow with every request.
+        // The log would grow with every request.
         server.keepsLog = false
         Console.print(server.url("/"))
         await stop.first.wait()

@@ -1,28 +1,28 @@
 internal import Origin
 internal import PrefetchCommands
 
-/// How `prefetch-origin serve` misbehaves where it is asked to: slow answers, and a path for each fault.
+/// How `prefetch-origin serve` misbehaves: delays, and one path per fault.
 struct ServeFaults: Sendable {
-    /// Seconds before each answer: the least and the most.
+    /// Delay of each response in seconds: minimum and maximum.
     var delay: ClosedRange<Double>?
-    /// Whether there is `/fault/KIND/…`.
+    /// Whether `/fault/KIND/…` is served.
     var hasFaults: Bool
 
-    /// The kinds, as the help names them.
+    /// The kinds, as listed in the help.
     static let kinds = [
         "stall", "halt", "drip", "reset", "cut", "close", "html", "empty", "endless", "404", "500", "503",
     ]
 
     private static let body = GeneratedImage.jpeg(seed: 7, width: 320, height: 240)
 
-    /// The answer instead of `plain`, or the same later.
+    /// Replaces or delays the response `plain`.
     func response(to request: OriginRequest, plain: OriginResponse) -> OriginResponse {
         var response = plain
         if hasFaults, request.path.hasPrefix("/fault/") {
             response = Self.fault(String(request.path.dropFirst(7).prefix { $0 != "/" }))
         }
         if let delay {
-            // The same in each run: by the path, spread evenly.
+            // Derived from the path: evenly spread, and the same in every run.
             let spread = request.path.utf8.reduce(UInt64(14_695_981_039_346_656_037)) {
                 ($0 ^ UInt64($1)) &* 1_099_511_628_211
             }

@@ -1,4 +1,4 @@
-/// Packs codes into bytes from the lowest bit up, as GIF and VP8L want them.
+/// Packs codes into bytes starting with the lowest bit, as GIF and VP8L require.
 struct BitWriter {
     private(set) var bytes: [UInt8] = []
     private var pending: UInt64 = 0
@@ -14,7 +14,7 @@ struct BitWriter {
         }
     }
 
-    /// All bytes, the last one filled up with zeros.
+    /// All bytes; the last one padded with zeros.
     func finished() -> [UInt8] {
         count == 0 ? bytes : bytes + [UInt8(truncatingIfNeeded: pending)]
     }

@@ -2,7 +2,7 @@ internal import Glibc
 
 /// Why an origin did not start.
 package struct OriginError: Error, CustomStringConvertible {
-    /// One sentence with the system's reason.
+    /// One sentence with the system's error text.
     package var description: String
 
     init(_ what: String, code: Int32 = errno) {

@@ -3,20 +3,18 @@ internal import Glibc
 internal import Threading
 
 extension Corpus {
-    /// What was written.
     package struct Summary: Sendable, Equatable {
-        /// Bytes of all images.
         package var bytes: Int
-        /// Bytes that half, and 95 of 100, of the images have at most.
+        /// Median and 95th percentile of the image sizes in bytes.
         package var median, percentile95: Int
     }
 
-    /// Writes every image below a folder, and beside them `manifest.tsv`: path, kind, bytes and digest of each, in order.
+    /// Writes every image to a folder, with `manifest.tsv`: path, kind, bytes and digest of each, in order.
     ///
-    /// * `folder`: made where it is missing; has to be empty, since what is there would be served as well.
-    /// * `threads`: how many images are made at the same time.
-    /// * `digest`: the text of the manifest's last column, from an image's bytes. Called on any thread.
-    /// - Throws: ``OriginError`` where the folder is not empty or cannot be written.
+    /// * `folder`: created if missing; has to be empty, because existing files would be served too.
+    /// * `threads`: number of images generated concurrently.
+    /// * `digest`: computes the last column of the manifest from an image's bytes. Called on any thread.
+    /// - Throws: ``OriginError`` if the folder is not empty or not writable.
     package func write(
         to folder: String, threads: Int, digest: @escaping @Sendable ([UInt8]) -> String
     ) async throws(OriginError) -> Summary {
@@ -72,7 +70,7 @@ extension Corpus {
         if mkdir(folder, 0o777) == 0 { return }
         guard errno == EEXIST, let handle = opendir(folder) else { throw OriginError("cannot make \(folder)") }
         defer { closedir(handle) }
-        // "." and "..", which every folder has.
+        // Skips "." and "..".
         for _ in 0..<2 { _ = readdir(handle) }
         guard readdir(handle) == nil else { throw OriginError("cannot use \(folder)", code: ENOTEMPTY) }
     }

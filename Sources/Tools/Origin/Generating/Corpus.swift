@@ -1,47 +1,40 @@
 internal import Glibc
 
-/// A deterministic set of images with the kinds and sizes the web has: 70 % baseline JPEG, 10 % progressive JPEG, 15 % PNG, 5 % GIF
-/// and WebP; sizes log-normal, with a 95th percentile of 6.9 medians and a mean of about 2.
+/// A deterministic set of images with the typical kinds and sizes of the web: 70 % baseline JPEG, 10 % progressive JPEG, 15 % PNG, 5 % GIF
+/// and WebP; sizes are log-normal with a 95th percentile of 6.9 medians and a mean of about 2.
 ///
-/// Image n depends on the seed, the median and n alone, so that a small corpus is the beginning of a large one.
+/// Image n depends only on seed, median and n, so that a small corpus is a prefix of a large one.
 package struct Corpus: Sendable {
-    /// Images.
     package let count: Int
-    /// The same seed makes the same bytes, as long as the image libraries are the same.
+    /// The same seed gives the same bytes with the same versions of the image libraries.
     package let seed: UInt64
-    /// Bytes that half of the images have at most, about.
+    /// Approximate median size in bytes.
     package let median: Int
 
-    /// A plan; nothing is made yet.
     package init(count: Int, seed: UInt64 = 1, median: Int = 27_000) {
         self.count = count
         self.seed = seed
         self.median = median
     }
 
-    /// One image of the corpus.
     package struct Image: Sendable, Equatable {
-        /// Where it belongs, relative to the corpus' folder: a hundred images share a folder.
+        /// Path relative to the corpus' folder; a subfolder has a hundred images.
         package let path: String
-        /// What it is.
         package let kind: GeneratedImage.Kind
-        /// What its content is made of.
         package let seed: UInt64
-        /// The size it is made for.
+        /// Target size of the file.
         package let approximateBytes: Int
 
-        /// Its file.
         package func bytes() -> [UInt8] {
             GeneratedImage.image(kind, seed: seed, approximateBytes: approximateBytes)
         }
     }
 
-    /// Of the logarithms: 1.645 of them above the median, 27 KB, is the 95th percentile, 185 KB.
+    /// Standard deviation of the logarithm of the sizes: 1.645 of them above the median (27 KB) is the 95th percentile (185 KB).
     private static let spread = 1.17
     private static let largest = 3_000_000.0
     private static let smallest = 1_000.0
 
-    /// Image `index`, from 0 on.
     package func image(_ index: Int) -> Image {
         var random = SplitMix64(state: seed &* 0x2545_F491_4F6C_DD1D &+ UInt64(truncatingIfNeeded: index))
         let kind = Self.kind(index)
@@ -52,7 +45,7 @@ package struct Corpus: Sendable {
             seed: random.next(), approximateBytes: Int(min(Self.largest, max(Self.smallest, bytes))))
     }
 
-    /// Shares that are exact in every forty images.
+    /// The shares are exact in every forty images.
     private static func kind(_ index: Int) -> GeneratedImage.Kind {
         switch index % 20 {
         case 3, 13: .progressiveJPEG
@@ -62,7 +55,7 @@ package struct Corpus: Sendable {
         }
     }
 
-    /// Box and Muller's transform: a number of the standard normal distribution.
+    /// Box-Muller transform: a number of the standard normal distribution.
     private static func normal(_ random: inout SplitMix64) -> Double {
         let unit = { (bits: UInt64) in (Double(bits >> 11) + 0.5) / Double(1 << 53) }
         let radius = (-2 * log(unit(random.next()))).squareRoot()
@@ -76,7 +69,6 @@ package struct Corpus: Sendable {
 }
 
 extension GeneratedImage.Kind {
-    /// The usual ending of a file of this kind.
     package var fileExtension: String {
         switch self {
         case .jpeg, .progressiveJPEG: "jpg"

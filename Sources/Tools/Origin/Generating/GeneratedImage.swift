@@ -1,17 +1,16 @@
 internal import CImageCodec
 
-/// Images for tests, `demo` and the benchmark: the same bytes for the same seed, as long as the libraries are the same.
+/// Images for tests, `demo` and the benchmark: the same bytes for the same seed and library versions.
 ///
-/// The content is like a photograph's, soft areas with noise, so that sizes are real ones.
+/// The content resembles a photograph, soft areas with noise, so that file sizes are realistic.
 package enum GeneratedImage {
-    /// Channels of a JPEG.
     package enum JPEGColor: Int32, Sendable, CaseIterable {
         case gray = 1
         case color = 3
         case cmyk = 4
     }
 
-    /// Pixels of a PNG, with IHDR's numbers.
+    /// Colour types of a PNG with the values of IHDR.
     package enum PNGColor: Int32, Sendable, CaseIterable {
         case gray = 0
         case rgb = 2
@@ -29,7 +28,7 @@ package enum GeneratedImage {
         }
     }
 
-    /// YCbCr 4:2:0 where it has colour. `quality` is 1 to 100; `restartInterval` counts MCUs, 0 is none.
+    /// YCbCr 4:2:0 if in colour. `quality` is 1 to 100; `restartInterval` counts MCUs, 0 means none.
     package static func jpeg(
         seed: UInt64, width: Int, height: Int, quality: Int = 80, progressive: Bool = false, color: JPEGColor = .color,
         restartInterval: Int = 0
@@ -41,7 +40,7 @@ package enum GeneratedImage {
         return written { image_codec_encode_jpeg(pixels, UInt32(width), UInt32(height), &options, &$0) }
     }
 
-    /// `depth` is the bits of a sample, 8 or 16; a palette has 8.
+    /// `depth` is the number of bits per sample, 8 or 16; a palette has 8.
     package static func png(
         seed: UInt64, width: Int, height: Int, interlaced: Bool = false, color: PNGColor = .rgb, depth: Int = 8
     ) -> [UInt8] {
@@ -57,7 +56,7 @@ package enum GeneratedImage {
         }
     }
 
-    /// Empty only on arguments the format does not allow.
+    /// Empty only if the format does not allow the arguments.
     private static func written(_ encode: (inout image_codec_buffer) -> Bool) -> [UInt8] {
         var buffer = image_codec_buffer()
         defer { image_codec_release(&buffer) }
@@ -68,7 +67,7 @@ package enum GeneratedImage {
 // MARK: - GIF
 
 extension GeneratedImage {
-    /// A GIF whose LZW data has literal codes only. With more than one frame it is an animation that loops for ever.
+    /// A GIF whose LZW data consists of literal codes only. With several frames it is an animation that loops for ever.
     package static func gif(seed: UInt64, width: Int, height: Int, frames: Int = 1) -> [UInt8] {
         var file = Array("GIF89a".utf8)
         file.appendLittleEndian(width, bytes: 2)
@@ -80,7 +79,7 @@ extension GeneratedImage {
             file += [0x21, 0xFF, 11] + Array("NETSCAPE2.0".utf8) + [3, 1, 0, 0, 0]
         }
         for frame in 0..<frames {
-            // A tenth of a second.
+            // A delay of 0.1 s.
             if frames > 1 { file += [0x21, 0xF9, 4, 0, 10, 0, 0, 0] }
             file += [0x2C, 0, 0, 0, 0]
             file.appendLittleEndian(width, bytes: 2)
@@ -92,7 +91,7 @@ extension GeneratedImage {
         return file + [0x3B]
     }
 
-    /// A clear code after every 254 literals keeps the reader's table short of 512 entries, and so every code at 9 bits.
+    /// A clear code after every 254 literals keeps the decoder's table below 512 entries, and so every code at 9 bits.
     private static func literalCodes(_ pixels: [UInt8]) -> [UInt8] {
         let clear = 256, end = 257
         var codes = BitWriter()
@@ -117,7 +116,7 @@ extension GeneratedImage {
 // MARK: - WebP
 
 extension GeneratedImage {
-    /// A lossless WebP without transforms, cache or back references: each of red, green and blue is a code of eight bits.
+    /// A lossless WebP without transforms, cache or back references: red, green and blue are codes of eight bits each.
     package static func webp(seed: UInt64, width: Int, height: Int) -> [UInt8] {
         var data: [UInt8] = [0x2F]
         data += losslessImage(seed: seed, width: width, height: height)
@@ -129,13 +128,13 @@ extension GeneratedImage {
         return file + data + [UInt8](repeating: 0, count: padding)
     }
 
-    /// RFC 9649 section 3.4 and on: size, no alpha, version 0, no transform, no colour cache, one group of five prefix codes.
+    /// RFC 9649 section 3.4 ff.: size, no alpha, version 0, no transform, no colour cache, one group of five prefix codes.
     private static func losslessImage(seed: UInt64, width: Int, height: Int) -> [UInt8] {
         var bits = BitWriter()
         bits.write(width - 1, bits: 14)
         bits.write(height - 1, bits: 14)
         bits.write(0, bits: 1 + 3 + 1 + 1 + 1)
-        // Green shares its alphabet with 24 lengths of back references.
+        // The green alphabet also contains 24 back-reference lengths.
         writeByteCode(unused: 24, &bits)
         writeByteCode(unused: 0, &bits)
         writeByteCode(unused: 0, &bits)
@@ -148,8 +147,8 @@ extension GeneratedImage {
         return bits.finished()
     }
 
-    /// Section 3.7.2.1.2: a length for each symbol of the alphabet, 8 for the 256 bytes and 0 for the rest. The lengths are themselves
-    /// written in a code, in which 0 and 8 have one bit each: 12 entries of the order 17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8.
+    /// Section 3.7.2.1.2: a code length for each symbol of the alphabet, 8 for the 256 bytes and 0 for the rest. The lengths are themselves
+    /// coded, with one bit each for 0 and 8: 12 entries of the order 17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8.
     private static func writeByteCode(unused: Int, _ bits: inout BitWriter) {
         bits.write(0, bits: 1)
         bits.write(12 - 4, bits: 4)
@@ -160,7 +159,7 @@ extension GeneratedImage {
         for _ in 0..<unused { bits.write(0, bits: 1) }
     }
 
-    /// Section 3.7.2.1.1: a simple code of one symbol, which then takes no bits; the symbol itself in 8 bits.
+    /// Section 3.7.2.1.1: a simple code of one symbol, which needs no bits in the data; the symbol itself has 8 bits.
     private static func writeSingleSymbol(_ symbol: Int, _ bits: inout BitWriter) {
         bits.write(1, bits: 1)
         bits.write(0, bits: 1)
@@ -168,7 +167,7 @@ extension GeneratedImage {
         bits.write(symbol, bits: 8)
     }
 
-    /// Prefix codes are read from their highest bit.
+    /// Prefix codes are read from the highest bit.
     private static func reversed(_ byte: UInt8) -> Int {
         var byte = byte, result = 0
         for _ in 0..<8 {
@@ -182,11 +181,11 @@ extension GeneratedImage {
 // MARK: - Kind
 
 extension GeneratedImage {
-    /// The kinds a mixed list has.
+    /// The kinds in a mixed list.
     package enum Kind: String, Sendable, CaseIterable {
         case jpeg, progressiveJPEG, png, gif, animatedGIF, webp
 
-        /// Measured with this content, at quality 80.
+        /// Measured with this content at quality 80.
         fileprivate var bitsPerPixel: Double {
             switch self {
             case .jpeg: 0.97
@@ -199,7 +198,7 @@ extension GeneratedImage {
         }
     }
 
-    /// A square image whose file has about so many bytes, within a third from 5 KB on.
+    /// A square image of approximately that size, within a third from 5 KB on.
     package static func image(_ kind: Kind, seed: UInt64, approximateBytes: Int) -> [UInt8] {
         let overhead = kind == .gif || kind == .animatedGIF ? 800 : 500
         let pixels = Double(max(8, approximateBytes - overhead) * 8) / kind.bitsPerPixel

@@ -1,4 +1,4 @@
-/// Pixels that compress like a photograph's: colours of a coarse grid, interpolated, and a little noise.
+/// Pixels that compress like a photograph: an interpolated coarse grid of colours, plus a little noise.
 struct PhotoLikePixels {
     private static let cell = 32
     private static let noise = 12
@@ -13,13 +13,13 @@ struct PhotoLikePixels {
         random = SplitMix64(state: seed)
     }
 
-    /// A colour cube of 8 x 8 x 4, as RGB triples.
+    /// An 8 x 8 x 4 colour cube as RGB triples.
     static let palette: [UInt8] = (0...255).flatMap { (index: UInt8) -> [UInt8] in
         let red = index >> 5, green = index >> 2 & 7, blue = index & 3
         return [red * 36, green * 36, blue * 85]
     }
 
-    /// Rows without gaps, one byte a sample.
+    /// Rows without padding, one byte per sample.
     func samples(channels: Int) -> [UInt8] {
         var random = random
         let columns = width / Self.cell + 2, rows = height / Self.cell + 2
@@ -29,7 +29,7 @@ struct PhotoLikePixels {
                 let (row, down) = y.quotientAndRemainder(dividingBy: Self.cell)
                 for x in 0..<width {
                     let (column, right) = x.quotientAndRemainder(dividingBy: Self.cell)
-                    // One number serves the channels of a pixel, 16 bits each.
+                    // One random number serves all channels of a pixel, 16 bits each.
                     var noise = random.next()
                     let corner = (row * columns + column) * channels
                     for channel in 0..<channels {
@@ -48,14 +48,12 @@ struct PhotoLikePixels {
     }
 }
 
-/// Steele, Lea and Flood's generator: one state word, the same sequence everywhere.
+/// The generator of Steele, Lea and Flood: one state word, the same sequence on every platform.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
     var state: UInt64
 
-    /// A sequence by its seed.
     package init(state: UInt64) { self.state = state }
 
-    /// The next number.
     package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state

@@ -3,7 +3,7 @@ enum GzipBomb {
     static func bytes(_ count: Int) -> [UInt8] {
         var bits = BitWriter()
         bits.bytes = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]
-        // One final block of fixed codes: BFINAL 1, BTYPE 01, lowest bit first.
+        // One final block with fixed codes: BFINAL 1, BTYPE 01, lowest bit first.
         bits.append(0b011, count: 3)
         var rest = count
         if rest > 0 {
@@ -49,7 +49,7 @@ enum GzipBomb {
             }
         }
 
-        /// Huffman codes go highest bit first.
+        /// Huffman codes start with the highest bit.
         mutating func appendCode(_ code: UInt64, count: UInt64) {
             var reversed: UInt64 = 0
             for bit in 0..<count where code >> bit & 1 == 1 { reversed |= 1 << (count - 1 - bit) }

@@ -1,7 +1,6 @@
 internal import CLinux
 internal import Glibc
 
-/// A listening, non-blocking socket and its port.
 func listenOn(address: String, port: Int) throws(OriginError) -> (socket: Int32, port: Int) {
     let (socket, bound) = try bindTo(address: address, port: port, sharesPort: true)
     guard listen(socket, 4096) == 0, clinux_set_nonblock(socket, 1) == 0 else {
@@ -12,7 +11,7 @@ func listenOn(address: String, port: Int) throws(OriginError) -> (socket: Int32,
     return (socket, bound)
 }
 
-/// A socket with an address and its port. `sharesPort` lets it have the port of connections that are still closing.
+/// A bound socket and its port. `sharesPort` allows a port whose old connections are still closing.
 func bindTo(
     address: String, port: Int, sharesPort: Bool = false
 ) throws(OriginError) -> (socket: Int32, port: Int) {
@@ -50,7 +49,7 @@ func bindTo(
         throw error
     }
     let number = withUnsafeBytes(of: storage) { bytes in
-        // The port is at the same place in both families.
+        // Both families have the port at the same offset.
         in_port_t(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: in_port_t.self))
     }
     return (bound, Int(number))

@@ -1,35 +1,34 @@
 internal import CLinux
 internal import Glibc
 
-/// One accepted connection: what was read and not yet answered, and what is still to be done for the answer.
+/// One accepted connection: unprocessed input, and the remaining steps of the current response.
 final class OriginConnection {
-    /// Why a connection stopped working on its steps.
+    /// Why a connection stopped processing its steps.
     enum Pause {
-        /// Nothing left to do: the answer is out.
+        /// The response is complete.
         case done
-        /// The socket takes no more bytes.
+        /// The socket's send buffer is full.
         case blocked
         /// A `wait` step, in seconds.
         case waiting(Double)
         /// A `hold` step.
         case held
-        /// The connection has ended.
         case ended
     }
 
     let id: Int
     let socket: Int32
-    /// The path being answered, nil between requests.
+    /// The path being answered; nil between requests.
     private(set) var answering: String?
-    /// When it goes on, seconds of the monotonic clock; nil where it does not wait.
+    /// End of the current wait in monotonic seconds; nil if not waiting.
     private(set) var wakeTime: Double?
-    /// Whether epoll tells when it can be written to.
+    /// Whether epoll watches the socket for writes.
     private(set) var watchesWrites = false
     private var isHeld = false
     private var input: [UInt8] = []
     private var steps: [OriginStep] = []
     private var next = 0
-    /// Bytes of the current step already sent.
+    /// Bytes of the current step that have been sent.
     private var sent = 0
 
     init(id: Int, socket: Int32) {
@@ -39,18 +38,17 @@ final class OriginConnection {
         setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
     }
 
-    /// Begins to answer a request for a path, or has answered it (nil).
+    /// Sets the path being answered; nil after the response.
     func answer(_ path: String?) { answering = path }
 
-    /// Waits until a moment, or no longer (nil).
+    /// Sets or clears the end of the current wait.
     func wait(until time: Double?) { wakeTime = time }
 
-    /// Whether its socket is watched for writes now.
     func setWatchesWrites(_ watches: Bool) { watchesWrites = watches }
 
     deinit { close(socket) }
 
-    /// Reads what is there. False where the peer has gone.
+    /// Reads available bytes. False if the peer has closed the connection.
     func receive(into buffer: inout [UInt8]) -> Bool {
         let count = buffer.withUnsafeMutableBytes { recv(socket, $0.baseAddress, $0.count, 0) }
         if count > 0 {
@@ -60,13 +58,13 @@ final class OriginConnection {
         return count < 0 && (errno == EAGAIN || errno == EINTR)
     }
 
-    /// Takes the next complete request head out of what was read.
+    /// Removes and returns the next complete request head.
     func nextRequest() -> [UInt8]? {
         guard input.count >= 4 else { return nil }
         let end: Int? = input.withUnsafeBytes { bytes in
             var index = 3
             while index < bytes.count {
-                // Only every fourth byte has to be looked at until one of the end's bytes is met.
+                // The end marker has four bytes, so checking every fourth byte suffices until one of its bytes is found.
                 switch bytes[index] {
                 case 10 where bytes[index - 1] == 13 && bytes[index - 2] == 10 && bytes[index - 3] == 13:
                     return index - 3
@@ -89,13 +87,13 @@ final class OriginConnection {
         sent = 0
     }
 
-    /// Goes on after a `hold`.
+    /// Continues after a `hold`.
     func release() {
         isHeld = false
         next += 1
     }
 
-    /// Works until something has to be waited for.
+    /// Processes steps until it has to wait.
     func advance() -> Pause {
         while next < steps.count {
             switch steps[next] {
@@ -106,7 +104,7 @@ final class OriginConnection {
             case .sendForever(let bytes):
                 if let pause = send(bytes, more: false) { return pause }
                 sent = 0
-                // Another connection's turn: this step never ends by itself.
+                // Yields to other connections: this step never ends by itself.
                 return .waiting(0)
             case .sendFile(let file):
                 guard let pause = send(file) else { break }
@@ -162,7 +160,7 @@ final class OriginConnection {
 }
 
 extension OriginStep {
-    /// Whether the kernel may wait for it before it sends a packet.
+    /// Whether the kernel may combine it with earlier bytes in a packet (MSG_MORE).
     fileprivate var isBytes: Bool {
         switch self {
         case .send(let bytes): !bytes.isEmpty

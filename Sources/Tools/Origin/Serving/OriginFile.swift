@@ -1,13 +1,13 @@
 internal import CLinux
 internal import Glibc
 
-/// An open file of a served folder; closed when the last response that sends it has gone.
+/// An open file of a served folder; closed after the last response that sends it.
 package final class OriginFile: Sendable {
     let descriptor: Int32
     let count: Int
     let entityTag: String
 
-    /// Opens a regular file below a folder; no path, link or `..` leads out of it (`RESOLVE_BENEATH`, openat2(2)).
+    /// Opens a regular file below a folder; no path, link or `..` can escape it (`RESOLVE_BENEATH`, openat2(2)).
     init?(beneath folder: Int32, path: String) {
         let file = clinux_open_beneath(folder, path, O_RDONLY | O_CLOEXEC, 0)
         guard file >= 0 else { return nil }
@@ -24,7 +24,7 @@ package final class OriginFile: Sendable {
     deinit { close(descriptor) }
 }
 
-/// A folder whose files are served under their names.
+/// Serves the files of a folder under their names.
 final class OriginFolder: Sendable {
     private let descriptor: Int32
 
@@ -35,7 +35,7 @@ final class OriginFolder: Sendable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// The file a request names, or 404.
+    /// The requested file, or 404.
     func response(to request: OriginRequest) -> OriginResponse {
         let path = request.path.utf8.prefix { $0 != UInt8(ascii: "?") }
         guard let name = Self.decode(path.drop { $0 == UInt8(ascii: "/") }), !name.isEmpty,
@@ -46,7 +46,7 @@ final class OriginFolder: Sendable {
         return response
     }
 
-    /// Percent-decodes; nil for a NUL or a broken escape.
+    /// Percent-decodes; nil for a NUL or an invalid escape.
     static func decode(_ path: Substring.UTF8View) -> String? {
         var bytes: [UInt8] = []
         var rest = path.makeIterator()

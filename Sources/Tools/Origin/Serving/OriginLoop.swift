@@ -2,7 +2,7 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// The server's one thread: an epoll loop that accepts, reads, answers and keeps the time of slow answers.
+/// The server's single thread: an epoll loop that accepts, reads, responds and schedules delayed responses.
 actor OriginLoop {
     private static let listenerToken: UInt64 = 0
     private nonisolated let executor: ThreadExecutor
@@ -15,7 +15,7 @@ actor OriginLoop {
     private var seenReleases = 0
     private var sleeping: Set<UInt64> = []
     private var nextWake = Double.infinity
-    /// Accepting pauses for a moment where no descriptor is left.
+    /// When to accept again after running out of descriptors.
     private var acceptAgain: Double?
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
 
@@ -51,10 +51,9 @@ actor OriginLoop {
         executor.stop()
     }
 
-    /// Makes the loop look at what was released.
+    /// Wakes the loop after a release.
     nonisolated func wake() { epoll.wake() }
 
-    /// Closes every socket.
     func shutDown() {
         if listener >= 0 { close(listener) }
         listener = -1
@@ -206,7 +205,7 @@ actor OriginLoop {
     }
 }
 
-/// The way from the thread to its loop, which it must not keep alive.
+/// A weak reference from the thread to its loop.
 private final class LoopReference: Sendable {
     private struct Weak: Sendable { weak var loop: OriginLoop? }
     private let weak = Locked(Weak())

@@ -1,25 +1,24 @@
-/// One request as the origin saw it.
+/// A request as received by the origin.
 package struct OriginRequest: Sendable {
-    /// `GET`, `HEAD`, …
     package var method: String
-    /// The request target as it came: path and query, not decoded.
+    /// The request target as received: path and query, not decoded.
     package var path: String
-    /// Names as they came, in order.
+    /// As received, in order.
     package var headers: [(name: String, value: String)]
-    /// Which connection it came on: 1 is the first one the server accepted.
+    /// Number of the connection, from 1 in the order of acceptance.
     package var connection: Int
-    /// How often this path has been asked for, this request included.
+    /// How often this path has been requested, including this request.
     package var number: Int
     /// Monotonic seconds.
     package var time: Double
 
-    /// The first header of that name, in any case.
+    /// Case-insensitive; the first match.
     package func header(_ name: String) -> String? {
         let name = name.lowercased()
         return headers.first { $0.name.lowercased() == name }?.value
     }
 
-    /// The bytes of a request head without its final blank line; nil where they are no HTTP/1 request.
+    /// Parses a request head without its final blank line; nil if it is not HTTP/1.
     static func parse(_ head: ArraySlice<UInt8>) -> OriginRequest? {
         let lines = head.split(separator: 10)
         guard let first = lines.first else { return nil }

@@ -1,5 +1,5 @@
 extension OriginResponse {
-    /// What a connection has to do to give this answer.
+    /// The steps that send this response.
     func steps(for request: OriginRequest) -> [OriginStep] {
         var steps: [OriginStep] = delay > 0 ? [.wait(seconds: delay)] : []
         switch fault {
@@ -32,7 +32,6 @@ extension OriginResponse {
         return closesConnection
     }
 
-    /// The status line and the header lines.
     private var head: [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(256)
@@ -94,7 +93,7 @@ extension OriginResponse {
         return false
     }
 
-    /// The body as it goes over the wire; cut after `limit` bytes of it, without what would end it.
+    /// The body as sent; cut after `limit` bytes, without its terminator.
     private func framed(upTo limit: Int?) -> [UInt8] {
         guard case .chunked(let size) = framing else { return limit.map { Array(body.prefix($0)) } ?? body }
         var bytes: [UInt8] = []

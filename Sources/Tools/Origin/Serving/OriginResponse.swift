@@ -1,59 +1,58 @@
-/// What the origin answers, and how it misbehaves while it does.
+/// A response of the origin, and how it misbehaves.
 package struct OriginResponse: Sendable {
-    /// How the end of the body is told.
+    /// How the end of the body is indicated.
     package enum Framing: Sendable {
-        /// `Content-Length`, as it is.
+        /// A correct `Content-Length`.
         case contentLength
-        /// `Content-Length` with this text, whatever the body is: too small, negative, ten terabytes.
+        /// `Content-Length` with this text, regardless of the body: too small, negative, ten terabytes.
         case announced(String)
-        /// Two `Content-Length` lines that differ.
+        /// Two different `Content-Length` lines.
         case announcedTwice(String, String)
-        /// Chunks of at most that many bytes.
+        /// Chunks of at most `size` bytes.
         case chunked(size: Int)
-        /// HTTP/1.0 without a length: the end of the connection ends the body.
+        /// HTTP/1.0 without a length: the body ends with the connection.
         case untilClose
     }
 
-    /// One way to misbehave.
     package enum Fault: Sendable {
-        /// Closes in order before the first byte of the answer.
+        /// Closes the connection (FIN) before the first byte of the response.
         case closeBeforeHeader
-        /// RST before the first byte of the answer.
+        /// RST before the first byte of the response.
         case resetBeforeHeader
-        /// Says nothing until released.
+        /// Sends nothing until released.
         case stallBeforeHeader
-        /// Closes after that many body bytes; what was announced stays announced. In a chunk: cut mid-chunk.
+        /// Closes after that many body bytes, despite the announced length; within a chunk, mid-chunk.
         case truncated(after: Int)
         /// RST after that many body bytes.
         case reset(after: Int)
-        /// Says nothing more until released, after that many body bytes; then the rest comes.
+        /// Stalls after that many body bytes until released, then sends the rest.
         case stall(after: Int)
         /// The body in pieces of `bytes`, one every `seconds`.
         case drip(bytes: Int, seconds: Double)
         /// The header in pieces of `bytes`, one every `seconds`.
         case dripHeader(bytes: Int, seconds: Double)
-        /// The body again and again in chunks, without an end.
+        /// Repeats the body in chunks without end.
         case endless
-        /// That many more header lines.
+        /// Adds that many header lines.
         case headerFlood(Int)
         /// One header line of that many bytes.
         case longHeader(Int)
-        /// That many `103 Early Hints` before the answer.
+        /// That many `103 Early Hints` before the response.
         case informationalFlood(Int)
-        /// These bytes instead of HTTP, then the end of the connection.
+        /// These bytes instead of HTTP, then closes.
         case raw([UInt8])
     }
 
     package var status: Int
     package var headers: [(name: String, value: String)]
     package var body: [UInt8]
-    /// Sent instead of `body` where there is one.
+    /// Sent instead of `body` if set.
     package var file: OriginFile?
     package var framing = Framing.contentLength
     package var fault: Fault?
     /// Seconds before the first byte.
     package var delay = 0.0
-    /// Whether the connection is closed after this answer, and the answer says so.
+    /// Whether the connection is closed after this response, with `Connection: close`.
     package var closesConnection = false
 
     package init(
@@ -69,7 +68,7 @@ package struct OriginResponse: Sendable {
         self.closesConnection = closesConnection
     }
 
-    /// A redirect to `location`, as it is written in the header.
+    /// A redirect; `location` is sent as it is.
     package static func redirect(to location: String, status: Int = 302) -> OriginResponse {
         OriginResponse(status: status, headers: [("Location", location)])
     }
@@ -79,23 +78,22 @@ package struct OriginResponse: Sendable {
         OriginResponse(status: status, headers: [("Retry-After", "\(retryAfter)")])
     }
 
-    /// An answer before HTTP/1.0 (HTTP/0.9): the body alone.
+    /// An HTTP/0.9 response: the body alone.
     package static func http09(_ body: [UInt8]) -> OriginResponse {
         OriginResponse(fault: .raw(body))
     }
 
-    /// 200 with `Content-Encoding: gzip` nobody asked for, and a small body that inflates to `count` zeros.
+    /// 200 with an unsolicited `Content-Encoding: gzip`, and a small body that inflates to `count` zeros.
     package static func gzipBomb(inflatingTo count: Int) -> OriginResponse {
         OriginResponse(
             headers: [("Content-Type", "image/jpeg"), ("Content-Encoding", "gzip")], body: GzipBomb.bytes(count))
     }
 
-    /// The value of a header of this answer.
     func header(_ name: String) -> String? {
         headers.first { $0.name.lowercased() == name.lowercased() }?.value
     }
 
-    /// 304 where the request's validator is this answer's (RFC 9110, section 13).
+    /// 304 if the request's validator matches (RFC 9110, section 13).
     func revalidated(by request: OriginRequest) -> OriginResponse {
         guard status == 200, fault == nil, let entityTag = header("ETag"), request.header("If-None-Match") == entityTag
         else { return self }

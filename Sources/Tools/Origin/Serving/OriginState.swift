@@ -1,9 +1,8 @@
-/// What the loop and its server's callers share: the routes and what was seen.
+/// State shared by the loop and the callers of its server: routes and statistics.
 struct OriginState: Sendable {
-    /// How a path is answered.
     typealias Handler = @Sendable (OriginRequest) -> OriginResponse
 
-    /// Somebody who waits for a number of requests.
+    /// A caller that waits for a number of requests.
     struct Waiter: Sendable {
         var path: String?
         var count: Int
@@ -21,16 +20,15 @@ struct OriginState: Sendable {
     var connections = 0
     var openConnections = 0
     var released: Set<String> = []
-    /// Changes with every release, so that the loop looks at held connections only then.
+    /// Incremented by every release, so that the loop checks held connections only then.
     var releases = 0
     var waiters: [Waiter] = []
 
-    /// The number of requests for a path, or for all.
     func count(of path: String?) -> Int {
         path.map { counts[$0, default: 0] } ?? total
     }
 
-    /// Counts a request; returns who answers it, and who has waited for it.
+    /// Counts a request; returns its handler and the waiters that are now satisfied.
     mutating func begin(_ request: inout OriginRequest) -> (Handler?, [@Sendable () -> Void]) {
         total += 1
         request.number = counts[request.path, default: 0] + 1

@@ -1,17 +1,14 @@
-/// What a connection does next. Every behaviour of an ``OriginResponse``, good or bad, is a list of these.
+/// One step of a connection. Every behaviour of an ``OriginResponse`` is a list of steps.
 enum OriginStep: Sendable {
-    /// Sends the bytes.
     case send([UInt8])
-    /// Sends that many bytes of a file from its current start.
     case sendFile(OriginFile)
-    /// Sends the bytes again and again until the peer has gone.
+    /// Repeats the bytes until the peer closes.
     case sendForever([UInt8])
-    /// Does nothing for a time.
     case wait(seconds: Double)
-    /// Does nothing until `OriginServer.release` names the path.
+    /// Waits until `OriginServer.release` is called for the path.
     case hold
-    /// Ends the connection in order (FIN).
+    /// Closes the connection with FIN.
     case close
-    /// Ends the connection with RST (`SO_LINGER` 0).
+    /// Closes the connection with RST (`SO_LINGER` 0).
     case reset
 }

@@ -1,21 +1,21 @@
 internal import Glibc
 internal import Threading
 
-/// The unnamed file of a body that has outgrown memory.
+/// The unnamed file of a body that exceeds the memory limit.
 ///
-/// The downloader's thread must not write: a disk that stalls would hold up every transfer. So bytes are handed in, a thread of the pool
-/// writes them, and whoever hands in more than ``mostPending`` has to wait until there is room. A failed write is told by the next
-/// ``append(_:)`` and by ``finish()``.
+/// A stalled disk must not block the downloader's thread and with it every transfer. A thread of the pool therefore writes the bytes, and
+/// callers wait while more than ``mostPending`` bytes are pending. Write errors are reported by the next ``append(_:)`` and by
+/// ``finish()``.
 final class BodySpool: Sendable {
-    /// Opens the file, and where that and the writes are done.
+    /// How to open the file, and where the blocking calls run.
     struct Place: Sendable {
         var open: @Sendable () throws(WebImageError) -> Int32
-        /// Nil: by the caller of ``BodySpool/append(_:)``, which may block then.
+        /// Nil: the caller of ``BodySpool/append(_:)`` writes, and may block.
         var pool: ThreadPool?
         var calls: FileCalls?
     }
 
-    /// Bytes handed in and not written from which on there is no room.
+    /// Pending bytes at which the spool is full.
     static let mostPending = 1 << 20
 
     private struct State {
@@ -36,7 +36,7 @@ final class BodySpool: Sendable {
     deinit {
         let (file, pool) = (state.withLock { $0.file }, place.pool)
         guard file >= 0 else { return }
-        // The last close of a file without a name frees its blocks, which waits for the disk too.
+        // The last close of an unnamed file frees its blocks, which may block on the disk.
         guard let pool else {
             close(file)
             return
@@ -44,11 +44,11 @@ final class BodySpool: Sendable {
         Task(executorPreference: pool) { _ = close(file) }
     }
 
-    /// The descriptor; nil before the first bytes are written. It stays the spool's.
+    /// The descriptor, owned by the spool; nil before the first write.
     var fileDescriptor: Int32? { state.withLock { $0.file >= 0 ? $0.file : nil } }
 
-    /// Takes bytes to write behind those before.
-    /// - Throws: `localFault` where earlier ones could not be written.
+    /// Queues bytes for writing.
+    /// - Throws: `localFault` if an earlier write failed.
     func append(_ bytes: [UInt8]) throws(WebImageError) {
         guard !bytes.isEmpty else { return }
         let (error, isIdle) = state.withLock { state -> (WebImageError?, Bool) in
@@ -68,7 +68,7 @@ final class BodySpool: Sendable {
         }
     }
 
-    /// Whether there is no room for more now; then `hasRoom` is called once when there is, on any thread.
+    /// Whether the spool is full; if so, `hasRoom` is called once when it no longer is, on any thread.
     func isFull(_ hasRoom: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in
             guard state.pending >= Self.mostPending else { return false }
@@ -77,8 +77,8 @@ final class BodySpool: Sendable {
         }
     }
 
-    /// Returns when everything is written.
-    /// - Throws: `localFault` where something could not be.
+    /// Returns when all bytes are written.
+    /// - Throws: `localFault` if a write failed.
     nonisolated(nonsending) func finish() async throws(WebImageError) {
         await withUnsafeContinuation { continuation in
             let isDone = state.withLock { state in
@@ -90,7 +90,7 @@ final class BodySpool: Sendable {
         if let error = state.withLock({ $0.error }) { throw error }
     }
 
-    /// Writes until nothing is left. Only one thread at a time is here.
+    /// Writes until nothing is pending. Runs on one thread at a time.
     private func writeAll() {
         while true {
             let (chunks, file) = state.withLock { state in

@@ -1,8 +1,8 @@
 internal import Glibc
 internal import Threading
 
-/// The bytes of one response: in memory up to a limit, in an unnamed temporary file past it, which the cache can publish without
-/// copying. Filled by one writer, then only read.
+/// The body of a response: in memory up to a limit, beyond it in an unnamed temporary file, which the cache can publish without copying.
+/// Filled by one writer, then only read.
 public final class ImageBody: Sendable {
     private struct Storage {
         var bytes: [UInt8] = []
@@ -17,20 +17,20 @@ public final class ImageBody: Sendable {
     /// An empty body.
     /// - Parameters:
     ///   - memoryLimit: bytes kept in memory before the body moves to a file, 1 MiB by default.
-    ///   - spool: opens the unnamed file (`DiskCache.openTemporaryFile`), which is then written by whoever appends; without it the body
-    ///     stays in memory.
+    ///   - spool: opens the unnamed file (`DiskCache.openTemporaryFile`), which the caller of ``append(_:)`` then writes; nil keeps the
+    ///     body in memory.
     package convenience init(memoryLimit: Int = 1 << 20, spool: (@Sendable () throws(WebImageError) -> Int32)? = nil) {
         self.init(memoryLimit: memoryLimit, place: spool.map { BodySpool.Place(open: $0) })
     }
 
-    /// The same with a file that other threads write.
+    /// With a file written by other threads.
     init(memoryLimit: Int, place: BodySpool.Place?) {
         storage = Locked(Storage())
         self.memoryLimit = memoryLimit
         self.place = place
     }
 
-    /// A body of bytes at hand.
+    /// A body from bytes in memory.
     public init(_ bytes: [UInt8]) {
         storage = Locked(Storage(bytes: bytes, count: bytes.count))
         memoryLimit = .max
@@ -40,29 +40,30 @@ public final class ImageBody: Sendable {
     /// Length in bytes.
     public var count: Int { storage.withLock { $0.count } }
 
-    /// The descriptor of the unnamed file, nil while the body is in memory. It stays the body's: duplicate it to keep it.
+    /// Descriptor of the unnamed file, nil while the body is in memory. Owned by the body: duplicate it to keep it.
     package var fileDescriptor: Int32? { storage.withLock { $0.spool }?.fileDescriptor }
 
-    /// Whether it takes no more bytes now; then `hasRoom` is called once when it does, on any thread.
+    /// Whether it accepts no more bytes; if so, `hasRoom` is called once when it does again, on any thread.
     func isFull(_ hasRoom: @escaping @Sendable () -> Void) -> Bool {
         storage.withLock { $0.spool }?.isFull(hasRoom) ?? false
     }
 
-    /// Returns when all bytes that were appended are where they are read from.
-    /// - Throws: `localFault` where they could not be written.
+    /// Returns when all appended bytes are written.
+    /// - Throws: `localFault` if a write failed.
     nonisolated(nonsending) func finish() async throws(WebImageError) {
         if let spool = storage.withLock({ $0.spool }) { try await spool.finish() }
     }
 
-    /// Makes room for an announced length, so that the bytes are not copied while they come.
+    /// Reserves memory for an announced length, to avoid copies while bytes arrive.
     package func reserve(_ count: Int) {
         storage.withLock { $0.bytes.reserveCapacity(min(count, memoryLimit)) }
     }
 
-    /// Adds bytes at the end; past the memory limit everything moves to the unnamed file.
-    /// - Throws: `localFault` where the file cannot be made or written; of what other threads write the next call tells, or ``finish()``.
+    /// Appends bytes; beyond the memory limit everything moves to the unnamed file.
+    /// - Throws: `localFault` if the file cannot be created or written; errors of other threads surface in the next call or in
+    ///   ``finish()``.
     package func append(_ new: UnsafeRawBufferPointer) throws(WebImageError) {
-        // Nothing but memory under the lock.
+        // No I/O under the lock.
         let (spool, first) = storage.withLock { storage -> (BodySpool?, [UInt8]) in
             storage.count += new.count
             if let spool = storage.spool { return (spool, []) }
@@ -80,12 +81,12 @@ public final class ImageBody: Sendable {
         try spool.append(Array(new))
     }
 
-    /// Runs `body` with all bytes; a file is mapped for the time of the call.
-    /// - Throws: `localFault` where the file cannot be mapped, and what `body` throws.
+    /// Calls `body` with all bytes; a file is mapped for the duration of the call.
+    /// - Throws: `localFault` if the file cannot be mapped, and errors of `body`.
     public func withUnsafeBytes<Result>(
         _ body: (UnsafeRawBufferPointer) throws(WebImageError) -> Result
     ) throws(WebImageError) -> Result {
-        // The lock is not held while `body` runs: a body is only read once it is complete.
+        // No lock while `body` runs: bytes are only read once they are complete.
         let (bytes, spool, count) = storage.withLock { ($0.bytes, $0.spool, $0.count) }
         guard let file = spool?.fileDescriptor else {
             return try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in try body(bytes) }
@@ -101,7 +102,6 @@ public final class ImageBody: Sendable {
     }
 }
 
-/// The text of the current `errno`.
 package func errnoText(_ code: Int32 = errno) -> String {
     String(cString: strerror(code))
 }

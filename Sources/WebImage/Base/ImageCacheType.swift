@@ -1,4 +1,4 @@
-/// Where a loaded image came from (SDImageCacheType).
+/// Source of a loaded image (SDImageCacheType).
 public enum ImageCacheType: String, Sendable {
     /// From the network.
     case none

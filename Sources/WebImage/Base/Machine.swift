@@ -1,12 +1,11 @@
 internal import Glibc
 
-/// The machine's processors.
 package enum Processors {
-    /// Those that are online, at least 1.
+    /// Online processors, at least 1.
     package static var count: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 }
 
-/// The machine's wall clock, CLOCK_REALTIME: for records that people read, and for ages of files, which are by the same clock.
+/// CLOCK_REALTIME: for records that humans read, and for file ages, which use the same clock.
 package enum WallClock {
     /// Whole seconds since 1970.
     static var seconds: Int { time(nil) }

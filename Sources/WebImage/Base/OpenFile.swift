@@ -1,10 +1,10 @@
 internal import Glibc
 
-/// The one owner of a file descriptor; closed when it goes out of use.
+/// Owns a file descriptor and closes it at the end of its lifetime.
 package struct OpenFile: ~Copyable {
     package let descriptor: Int32
 
-    /// Takes over what an open call returned; nil where that failed, `errno` is then still the call's.
+    /// Takes ownership of an open call's result; nil if it failed, with `errno` intact.
     package init?(_ descriptor: Int32) {
         guard descriptor >= 0 else { return nil }
         self.descriptor = descriptor
@@ -12,7 +12,7 @@ package struct OpenFile: ~Copyable {
 
     deinit { close(descriptor) }
 
-    /// Hands the descriptor to another owner.
+    /// Transfers ownership of the descriptor to the caller.
     consuming func release() -> Int32 {
         let descriptor = descriptor
         discard self
@@ -24,7 +24,6 @@ package struct OpenFile: ~Copyable {
         bytes.withUnsafeBytes { write($0, to: descriptor) }
     }
 
-    /// Likewise.
     static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
         var rest = bytes
         while !rest.isEmpty {
@@ -38,7 +37,7 @@ package struct OpenFile: ~Copyable {
         return 0
     }
 
-    /// Reads up to `limit` bytes from `offset` on; nil with `errno` on an error.
+    /// Reads up to `limit` bytes at `offset`; nil with `errno` on an error.
     static func read(_ descriptor: Int32, at offset: Int, limit: Int) -> [UInt8]? {
         var failed = false
         let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in

@@ -1,16 +1,16 @@
-/// A decoded image of one frame: what ``ImageCoder/encode(_:as:quality:)`` makes bytes of.
+/// A decoded single-frame image, the input of ``ImageCoder/encode(_:as:quality:)``.
 public struct Bitmap: Sendable, Equatable {
-    /// Pixels in a row.
+    /// In pixels.
     public let width: Int
-    /// Rows.
+    /// In pixels.
     public let height: Int
-    /// Whether a pixel is red, green, blue and alpha, not premultiplied, and not red, green and blue alone.
+    /// Whether pixels are RGBA, not premultiplied, instead of RGB.
     public let hasAlpha: Bool
-    /// One byte for each colour, row after row without gaps, the topmost first.
+    /// One byte per channel, rows without padding, top row first.
     public let pixels: [UInt8]
 
-    /// An image of its pixels.
-    /// - Throws: `badImageData` where there are none, or `pixels` has not 3 bytes for each, or 4 with alpha.
+    /// Creates an image from its pixels.
+    /// - Throws: `badImageData` if it is empty, or `pixels` does not have 3 bytes per pixel (4 with alpha).
     public init(width: Int, height: Int, hasAlpha: Bool, pixels: [UInt8]) throws(WebImageError) {
         let (area, overflows) = width.multipliedReportingOverflow(by: height)
         let (count, overflowsToo) = area.multipliedReportingOverflow(by: hasAlpha ? 4 : 3)
@@ -25,7 +25,7 @@ public struct Bitmap: Sendable, Equatable {
         self.pixels = pixels
     }
 
-    /// Red, green and blue alone: what is not opaque lies on white.
+    /// RGB, with transparent pixels blended onto white.
     var opaquePixels: [UInt8] {
         guard hasAlpha else { return pixels }
         return [UInt8](unsafeUninitializedCapacity: width * height * 3) { opaque, count in

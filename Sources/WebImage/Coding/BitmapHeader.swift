@@ -1,4 +1,4 @@
-/// The size in a BMP's information header (BITMAPCOREHEADER with 16-bit fields, BITMAPINFOHEADER and later with 32).
+/// Image size from a BMP's information header (BITMAPCOREHEADER has 16-bit fields, BITMAPINFOHEADER and later 32-bit).
 enum BitmapHeader {
     static func size(_ bytes: UnsafeRawBufferPointer) throws(ImageFault) -> PixelSize {
         var reader = ByteReader(bytes, format: "BMP")
@@ -7,7 +7,7 @@ enum BitmapHeader {
             return PixelSize(width: try reader.littleEndian16(), height: try reader.littleEndian16())
         }
         let width = Int32(truncatingIfNeeded: try reader.littleEndian32())
-        // A negative height means rows from the top.
+        // Negative for rows from top to bottom.
         let height = Int32(truncatingIfNeeded: try reader.littleEndian32())
         return PixelSize(width: Int(width), height: abs(Int(height)))
     }

@@ -1,4 +1,4 @@
-/// Reads bytes from the front. A read past the end is the fault `incomplete`; in a ``part(_:)``, which is all there, it is `damaged`.
+/// Reads bytes sequentially. Reading past the end throws `incomplete`; in a complete ``part(_:)`` it throws `damaged`.
 struct ByteReader {
     private let bytes: UnsafeRawBufferPointer
     private let format: String
@@ -48,12 +48,12 @@ struct ByteReader {
         return Int(bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self).littleEndian)
     }
 
-    /// Four bytes of a name, as a number whose digits are in reading order.
+    /// A four-byte name as a big-endian number.
     mutating func name() throws(ImageFault) -> UInt32 {
         UInt32(truncatingIfNeeded: try littleEndian32()).byteSwapped
     }
 
-    /// A reader of the next `count` bytes alone; this one continues behind them.
+    /// Returns a reader of the next `count` bytes and skips them.
     mutating func part(_ count: Int) throws(ImageFault) -> ByteReader {
         try need(count)
         defer { offset += count }

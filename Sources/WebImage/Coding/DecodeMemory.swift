@@ -1,8 +1,8 @@
 internal import Threading
 
-/// Bounds the memory of all decodes that run at one time: one that would exceed it waits, first come first served.
+/// Limits the memory of all concurrent decodes: a decode that would exceed it waits, first come first served.
 ///
-/// One that needs more than the whole bound waits until nothing else is decoded, and runs alone.
+/// A decode that needs more than the limit waits until no other decode runs, and then runs alone.
 public final class DecodeMemory: Sendable {
     private struct Waiter {
         var count: Int
@@ -22,26 +22,25 @@ public final class DecodeMemory: Sendable {
         }
     }
 
-    /// The one of the process: 256 MiB.
+    /// The instance shared by the process: 256 MiB.
     public static let shared = DecodeMemory()
 
-    /// Bytes, at least 1.
+    /// In bytes, at least 1.
     public let limit: Int
     private let state = Locked(State())
 
-    /// - Parameter limit: bytes that all decodes may allocate together, 256 MiB by default; at least 1.
+    /// - Parameter limit: bytes that all decodes together may allocate, 256 MiB by default; at least 1.
     public init(limit: Int = 256 << 20) {
         self.limit = max(1, limit)
     }
 
-    /// Bytes in use.
     package var used: Int { state.withLock { $0.used } }
-    /// The most that was in use at one time.
+    /// Peak of ``used``.
     package var peak: Int { state.withLock { $0.peak } }
-    /// Decodes that wait.
+    /// Number of waiting decodes.
     package var waiting: Int { state.withLock { $0.waiters.count } }
 
-    /// Takes bytes for a decode; blocks the thread until there are so many.
+    /// Reserves bytes for a decode; blocks the thread until they are available.
     package func acquire(_ count: Int) {
         let latch = state.withLock { state -> BlockingLatch? in
             if state.waiters.isEmpty && state.take(count, of: limit) { return nil }
@@ -52,7 +51,7 @@ public final class DecodeMemory: Sendable {
         latch?.wait()
     }
 
-    /// Gives the bytes of a decode back.
+    /// Returns the bytes of a decode.
     package func release(_ count: Int) {
         let admitted = state.withLock { state -> [Waiter] in
             state.used -= count

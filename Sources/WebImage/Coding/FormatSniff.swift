@@ -1,15 +1,15 @@
-/// What the first bytes of a body say about its format.
+/// Detects the format from the first bytes.
 ///
 /// Signatures: the WHATWG's "MIME Sniffing" section 6.1 for JPEG, PNG, GIF, WebP, BMP and ICO; TIFF 6.0 section 2 and BigTIFF; ISO/IEC
 /// 23008-12 annex B and the AV1 Image File Format section 4 for the brands of `ftyp`; ISO/IEC 18181-2 for JPEG XL; ISO/IEC 15444-1 annex I
 /// for JPEG 2000.
 enum FormatSniff: Equatable {
     case format(ImageFormat)
-    /// The bytes could still become an image.
+    /// More bytes are needed.
     case undecided
     case noImage
 
-    /// No binary signature is longer, the brand list of `ftyp` aside.
+    /// Except for the brand list of `ftyp`.
     private static let longestSignature = 12
     private static let longestBrandList = 256
 
@@ -41,7 +41,7 @@ enum FormatSniff: Equatable {
         case 0xFF:
             if prefix.starts(with: [0xFF, 0xD8, 0xFF]) { return .jpeg }
             if prefix.starts(with: [0xFF, 0x4F, 0xFF, 0x51]) { return .jp2 }
-            // Two bytes, no more: what follows FF 0A is the image's size.
+            // Only two bytes: FF 0A is followed by the image's size.
             if prefix.starts(with: [0xFF, 0x0A]) { return .jxl }
         case 0x89:
             if prefix.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) { return .png }
@@ -62,7 +62,7 @@ enum FormatSniff: Equatable {
         case 0x00:
             if prefix.starts(with: [0, 0, 0, 0x0C, 0x4A, 0x58, 0x4C, 0x20, 0x0D, 0x0A, 0x87, 0x0A]) { return .jxl }
             if prefix.starts(with: [0, 0, 0, 0x0C, 0x6A, 0x50, 0x20, 0x20, 0x0D, 0x0A, 0x87, 0x0A]) { return .jp2 }
-            // The number of images is not 0, the reserved byte of the first entry is.
+            // The number of images is nonzero, and the reserved byte of the first entry is 0.
             if prefix.count >= 10, prefix.starts(with: [0, 0, 1, 0]), prefix[4] | prefix[5] != 0, prefix[9] == 0 {
                 return .ico
             }
@@ -71,7 +71,7 @@ enum FormatSniff: Equatable {
         return nil
     }
 
-    /// "BM" alone is two letters of text: the reserved fields are 0, and the header that follows has one of seven lengths.
+    /// "BM" alone could be text: also require reserved fields of 0 and one of seven header lengths.
     private static func isBitmap(_ prefix: UnsafeRawBufferPointer) -> Bool {
         guard prefix.count >= 18, prefix.starts(with: "BM".utf8), prefix[6..<10].allSatisfy({ $0 == 0 }) else {
             return false
@@ -80,7 +80,7 @@ enum FormatSniff: Equatable {
         return [12, 40, 52, 56, 64, 108, 124].contains(length)
     }
 
-    /// The `ftyp` box of an ISO base media file: its major brand, then its compatible ones; `mif1` and `msf1` say only "HEIF".
+    /// The `ftyp` box of an ISO base media file: major brand, then compatible brands. `mif1` and `msf1` only mean "HEIF".
     private static func brands(_ prefix: UnsafeRawBufferPointer) -> FormatSniff {
         guard prefix.count >= 12, prefix[4..<8].elementsEqual("ftyp".utf8) else { return .noImage }
         let boxLength = Int(prefix.loadUnaligned(as: UInt32.self).bigEndian)
@@ -98,7 +98,7 @@ enum FormatSniff: Equatable {
 }
 
 extension ImageFormat {
-    /// By the first bytes of the data; nil where they carry no known signature, or too little of one.
+    /// Detects the format from the first bytes; nil for no known signature or an incomplete one.
     public init?(sniffing prefix: UnsafeRawBufferPointer) {
         guard case .format(let format) = FormatSniff(prefix) else { return nil }
         self = format

@@ -1,4 +1,4 @@
-/// The blocks of a GIF (GIF89a specification) from the header to the trailer; the LZW data is followed to its terminator, not decoded.
+/// Checks the blocks of a GIF (GIF89a specification) from header to trailer; LZW data is skipped to its terminator, not decoded.
 struct GIFStructure {
     let limits: ImageCoder.Limits
 
@@ -37,7 +37,7 @@ struct GIFStructure {
         try limits.check(size, format: "GIF frame")
         try frames.add(size, canvas: screen, limits: limits, format: "GIF")
         try skipColorTable(try reader.byte(), &reader)
-        // Section 22: the number of bits of an index; codes have at most 12 (appendix F).
+        // Section 22: bits per index; codes have at most 12 bits (appendix F).
         let codeSize = try reader.byte()
         if codeSize == 0 || codeSize > 11 { throw ImageFault(.damaged, "GIF with an LZW code size of \(codeSize)") }
         if try skipSubBlocks(&reader) == 0 { throw ImageFault(.damaged, "GIF with an image without data") }
@@ -47,7 +47,7 @@ struct GIFStructure {
         if flags & 0x80 != 0 { try reader.skip(3 << (flags & 7 + 1)) }
     }
 
-    /// - Returns: the bytes passed over, without lengths and terminator.
+    /// - Returns: the number of data bytes, without lengths and terminator.
     private func skipSubBlocks(_ reader: inout ByteReader) throws(ImageFault) -> Int {
         var total = 0
         while true {

@@ -1,17 +1,17 @@
 internal import CImageCodec
 
-/// Checks whether bytes are a whole image (SDImageCoder, without the pixels).
+/// Checks whether bytes are a complete image (SDImageCoder, without the pixels).
 ///
-/// A value that any thread may use. No check holds a whole bitmap; checks share the memory for decoding and nothing else.
+/// A value type for use on any thread. No check holds a whole bitmap; checks share only the decode memory.
 public struct ImageCoder: Sendable {
-    /// What an image may cost.
+    /// Resource limits of an image.
     public var limits: Limits
-    /// The memory for decoding.
+    /// The memory budget for decoding.
     public let memory: DecodeMemory
 
     /// - Parameters:
-    ///   - limits: what an image may cost.
-    ///   - memory: what all decodes at one time may allocate, by default that of the process.
+    ///   - limits: resource limits of an image.
+    ///   - memory: budget of all concurrent decodes, by default that of the process.
     public init(limits: Limits = Limits(), memory: DecodeMemory = .shared) {
         self.limits = limits
         self.memory = memory
@@ -19,11 +19,12 @@ public struct ImageCoder: Sendable {
 
     /// Checks the complete bytes of a body.
     ///
-    /// Bytes after the image's end are allowed. GIF and WebP are checked to their last byte at `structure`, and no further at `decode`.
-    /// At `none` only an empty body is refused; the format is told where it is known, the size is not. Blocks at `decode` while other
-    /// decodes use the ``memory`` that this one needs.
-    /// - Throws: `tooLarge` where a decode takes more than ``Limits/maxMemory``. `badImageData` with the reason; `isIncompleteImage` where the bytes end inside the image. `unsupportedFormat` where
-    ///   the format is known and cannot be checked at this level. `localFault` where memory ran out.
+    /// Bytes after the image's end are allowed. GIF and WebP are checked to their last byte at `structure`, and no further at `decode`. At
+    /// `none` only an empty body is rejected; the format is returned if known, the size is not. At `decode` it blocks while other decodes
+    /// use up ``memory``.
+    /// - Throws: `tooLarge` if a decode needs more than ``Limits/maxMemory``. `badImageData` with the reason, and `isIncompleteImage` if
+    ///   the bytes end
+    ///   inside the image. `unsupportedFormat` if the format is known but cannot be checked at this level. `localFault` if out of memory.
     public func verify(_ bytes: UnsafeRawBufferPointer, level: ValidationLevel) throws(WebImageError) -> ImageInfo {
         guard !bytes.isEmpty else { throw WebImageError(.badImageData, "the body is empty") }
         let format = ImageFormat(sniffing: bytes)
@@ -47,7 +48,7 @@ public struct ImageCoder: Sendable {
         return error
     }
 
-    /// As ``verify(_:level:)``; with `keep` what cannot be verified passes at ``ValidationLevel/header``, which is what its record says then.
+    /// Like ``verify(_:level:)``, but with `keep` unverifiable images pass at ``ValidationLevel/header``, which is then recorded.
     func verify(
         _ bytes: UnsafeRawBufferPointer, level: ValidationLevel, unverifiable: UnverifiableFormats
     ) throws(WebImageError) -> ImageInfo {
@@ -59,9 +60,9 @@ public struct ImageCoder: Sendable {
         }
     }
 
-    /// Looks at the first bytes of a body while it is still coming, so that a transfer can be given up early. Not for level `none`.
-    /// - Returns: whether the header has been read and is fine; false asks for more bytes.
-    /// - Throws: `badImageData` as soon as no further byte can help: text, no pixels, a size over the limits.
+    /// Checks the first bytes of a body during the transfer, to abort it early. Not for level `none`.
+    /// - Returns: true if the header is complete and valid; false if more bytes are needed.
+    /// - Throws: `badImageData` as soon as more bytes cannot help: text, no pixels, a size over the limits.
     public func inspectHeader(_ prefix: UnsafeRawBufferPointer) throws(WebImageError) -> Bool {
         switch FormatSniff(prefix) {
         case .undecided: return false
@@ -104,15 +105,15 @@ public struct ImageCoder: Sendable {
 // MARK: - Encoding
 
 extension ImageCoder {
-    /// Writes a decoded image as JPEG or PNG (`encodedDataWithImage:format:`). Blocks; a PNG takes longer than a JPEG.
+    /// Encodes an image as JPEG or PNG (`encodedDataWithImage:format:`). Blocks; PNG takes longer than JPEG.
     /// - Parameters:
-    ///   - bitmap: the image. In a JPEG what is not opaque lies on white.
-    ///   - format: `jpeg` or `png`; nil (default), as in SDWebImage: PNG where the image has alpha, otherwise JPEG.
-    ///   - quality: of a JPEG, 1 to 100; 90 by default.
-    /// - Returns: a whole image.
-    /// - Throws: `invalidConfiguration` where the format is another one: nothing here writes GIF or WebP, so an animation is stored as the bytes it
-    ///   came in, not as frames; likewise for a quality out of range. `badImageData` where the format has no images of that size; `localFault` where
-    ///   memory ran out.
+    ///   - bitmap: the image. For JPEG, transparent pixels are blended onto white.
+    ///   - format: `jpeg` or `png`; nil (default) as in SDWebImage: PNG if the image has alpha, otherwise JPEG.
+    ///   - quality: JPEG quality, 1 to 100; 90 by default.
+    /// - Returns: a complete image file.
+    /// - Throws: `invalidConfiguration` for a quality out of range or another format: GIF and WebP cannot be written, so animations are
+    ///   stored as the
+    ///   original bytes. `badImageData` if the format does not support the size. `localFault` if out of memory.
     public func encode(
         _ bitmap: Bitmap, as format: ImageFormat? = nil, quality: Int = 90
     ) throws(WebImageError) -> [UInt8] {
@@ -157,9 +158,9 @@ extension ImageCoder {
 
 // MARK: - Library
 
-/// The only entrance to the C codecs.
+/// The only entry point to the C codecs.
 extension ImageCoder {
-    /// JPEG and PNG; `bytes` is not empty.
+    /// For JPEG and PNG; `bytes` must not be empty.
     private func checkByLibrary(
         _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, _ level: ValidationLevel
     ) throws(ImageFault) -> ImageInfo {

@@ -1,12 +1,12 @@
-/// Why a check did not pass, before it becomes a ``WebImageError``.
+/// Why a check failed; converted to a ``WebImageError``.
 struct ImageFault: Error {
     enum Kind {
         /// The bytes end inside the image.
         case incomplete
         case damaged, overLimit, unsupported
-        /// A decode takes more memory than one may have.
+        /// The decode exceeds the memory limit of a single one.
         case overMemory
-        /// Not the image's fault.
+        /// A local failure, not the image's fault.
         case outOfMemory
     }
 

@@ -1,17 +1,17 @@
-/// What a check found out about an image.
+/// Result of a check.
 public struct ImageInfo: Sendable, Equatable {
-    /// The format its bytes say.
+    /// The detected format.
     public var format: ImageFormat
-    /// Pixels; 0 where the format's header was not read.
+    /// Pixels; 0 if the header was not read.
     public var width: Int
-    /// Pixels; 0 where the format's header was not read.
+    /// Pixels; 0 if the header was not read.
     public var height: Int
-    /// The level that was passed.
+    /// The level that the image passed.
     public var level: ValidationLevel
-    /// Warnings about ancillary data (profiles, gamma, stray bytes between markers), in the library's words; the image is whole.
+    /// The library's warnings about ancillary data (profiles, gamma, stray bytes between markers); the image itself is intact.
     public var warnings: [String]
 
-    /// The result of a check.
+    /// Creates a result.
     public init(format: ImageFormat, width: Int, height: Int, level: ValidationLevel, warnings: [String] = []) {
         self.format = format
         self.width = width

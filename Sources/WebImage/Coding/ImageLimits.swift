@@ -1,25 +1,25 @@
 extension ImageCoder {
-    /// What an image may cost before it is refused, whatever its format says.
+    /// Resource limits of an image, for every format.
     public struct Limits: Sendable, Equatable {
-        /// Pixels along a side, 32,768 by default.
+        /// Maximum width and height in pixels; default 32,768.
         public var maxDimension = 32_768
-        /// Pixels in all, 100 million by default.
+        /// Maximum number of pixels; default 100 million.
         public var maxPixels = 100_000_000
-        /// Scans of a JPEG, 100 by default; each is a pass over all coefficients.
+        /// Maximum number of scans of a JPEG; default 100. Each is a pass over all coefficients.
         public var maxScans = 100
-        /// Frames of an animation, 1,000 by default.
+        /// Maximum number of frames of an animation; default 1,000.
         public var maxFrames = 1_000
-        /// Frames times pixels of an animation, 400 million by default.
+        /// Maximum of frames times pixels of an animation; default 400 million.
         public var maxFramePixels = 400_000_000
-        /// Bytes one decode may allocate, 512 MiB by default; a progressive JPEG takes up to 6 a pixel, what comes row by row next to
-        /// nothing. An image over it is `tooLarge`. What all decodes may have together is ``DecodeMemory``.
+        /// Maximum bytes allocated by one decode; default 512 MiB. Larger images are `tooLarge`. A progressive JPEG needs up to 6 bytes per
+        /// pixel, row-by-row formats almost none. ``DecodeMemory`` limits all decodes together.
         public var maxMemory = 512 << 20
-        /// Nanoseconds of processor time one decode may take, 2 s by default, and ``cpuNanosecondsPerPixel`` more for each pixel.
+        /// CPU time limit of a decode in nanoseconds; default 2 s, plus ``cpuNanosecondsPerPixel`` per pixel.
         public var cpuNanoseconds = 2_000_000_000
-        /// Nanoseconds for each pixel, 100 by default: five times what a progressive JPEG takes on a slow processor.
+        /// Additional nanoseconds per pixel; default 100, five times the cost of a progressive JPEG on a slow processor.
         public var cpuNanosecondsPerPixel = 100
 
-        /// The defaults.
+        /// Default limits.
         public init() {}
     }
 }

@@ -1,4 +1,4 @@
-/// Says what a body without an image's signature is instead, for the one who reads why a URL was skipped.
+/// Describes a body without an image signature, for failure messages.
 enum NoImage {
     private static let longestQuote = 40
 
@@ -7,7 +7,7 @@ enum NoImage {
         "\(mimeType(bytes)), starts with \"\(quote(bytes))\""
     }
 
-    /// By the signatures of the WHATWG's "MIME Sniffing", sections 6 and 7, where they are told apart with a few bytes.
+    /// By the signatures of the WHATWG's "MIME Sniffing", sections 6 and 7, as far as a few bytes suffice.
     private static func mimeType(_ bytes: UnsafeRawBufferPointer) -> String {
         if bytes.starts(with: "%PDF-".utf8) { return "application/pdf" }
         if bytes.starts(with: [0x1F, 0x8B]) { return "application/gzip" }
@@ -25,7 +25,7 @@ enum NoImage {
         }
     }
 
-    /// Printable ASCII as it is, everything else as `\xNN`: what a server sent never reaches a terminal.
+    /// Escapes everything except printable ASCII as `\xNN`: server bytes must not reach a terminal.
     private static func quote(_ bytes: UnsafeRawBufferPointer) -> String {
         var text = ""
         for byte in bytes.prefix(longestQuote) {

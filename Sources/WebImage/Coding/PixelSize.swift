@@ -1,11 +1,10 @@
-/// Width and height in pixels.
 struct PixelSize: Equatable {
     var width: Int
     var height: Int
 }
 
 extension ImageCoder.Limits {
-    /// Refuses a size without pixels, or over the limits.
+    /// Rejects an empty size or one over the limits.
     func check(_ size: PixelSize, format: String) throws(ImageFault) {
         let text = "\(size.width) x \(size.height) pixels"
         if size.width <= 0 || size.height <= 0 { throw ImageFault(.damaged, "\(format) of \(text)") }
@@ -18,12 +17,12 @@ extension ImageCoder.Limits {
     }
 }
 
-/// The frames of an animation so far, and the pixels a player paints for them.
+/// Counts the frames of an animation and the pixels that a player paints for them.
 struct FrameCount {
     private(set) var frames = 0
     private var pixels = 0
 
-    /// Counts a frame, at least as large as the canvas it is painted on.
+    /// Counts a frame; a player paints at least the canvas.
     mutating func add(
         _ frame: PixelSize, canvas: PixelSize, limits: ImageCoder.Limits, format: String
     ) throws(ImageFault) {

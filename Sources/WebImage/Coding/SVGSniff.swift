@@ -1,9 +1,9 @@
-/// Finds the root element of an SVG behind what XML 1.0 (section 2.8) allows before it.
+/// Finds the root element of an SVG after the prolog that XML 1.0 (section 2.8) allows.
 enum SVGSniff {
-    /// Past this many bytes of prolog nobody waits for the root element.
+    /// Sniffing gives up after this many bytes of prolog.
     private static let longestProlog = 4096
 
-    /// `.format(.svg)`, `.undecided` while the prolog goes on, or `.noImage`.
+    /// `.format(.svg)`, `.undecided` inside the prolog, or `.noImage`.
     static func sniff(_ prefix: UnsafeRawBufferPointer) -> FormatSniff {
         let text = UnsafeRawBufferPointer(rebasing: prefix.prefix(longestProlog))
         let undecided: FormatSniff = text.count < longestProlog ? .undecided : .noImage
@@ -20,7 +20,7 @@ enum SVGSniff {
             case .nothing: return .noImage
             case .prolog(0): terminator = "-->"
             case .prolog(1): terminator = "?>"
-            // An internal subset is in brackets, and may have a `>` of its own.
+            // An internal subset is in brackets and may contain `>`.
             case .prolog: terminator = doctypeTerminator(rest)
             }
             guard let end = find(terminator, in: rest) else { return undecided }
@@ -33,7 +33,7 @@ enum SVGSniff {
         case prolog(Int)
     }
 
-    /// Compares without regard to case, as HTML's doctype is found in the wild.
+    /// Case-insensitive, for HTML doctypes in the wild.
     private static func match(
         _ rest: Slice<UnsafeRawBufferPointer>, _ root: String, orPartOf prologs: [String]
     ) -> Match {

@@ -1,9 +1,9 @@
-/// The headers of a VP8 key frame (RFC 6386): size, and the partitions its data is cut into.
+/// The headers of a VP8 key frame (RFC 6386): size and data partitions.
 struct VP8Frame {
     let size: PixelSize
     private let firstPartition: Int
 
-    /// Section 9.1: three bytes of frame tag, a start code, two times 14 bits of size with 2 bits of scaling.
+    /// Section 9.1: three bytes of frame tag, a start code, width and height in 14 bits each plus 2 bits of scaling.
     static func header(_ data: inout ByteReader, chunkLength: Int) throws(ImageFault) -> VP8Frame {
         let tag = try data.littleEndian24()
         let startCode = try data.littleEndian24()
@@ -19,7 +19,8 @@ struct VP8Frame {
         return VP8Frame(size: size, firstPartition: firstPartition)
     }
 
-    /// Section 9.5: how many further partitions there are stands in the first one; their lengths follow it, three bytes each but the last.
+    /// Section 9.5: the first partition contains the number of further ones; their lengths follow it, three bytes each, except for the
+    /// last.
     func checkPartitions(_ data: inout ByteReader) throws(ImageFault) {
         let count = Self.partitionCount(try data.part(firstPartition))
         var lengths = try data.part(3 * (count - 1))
@@ -52,7 +53,7 @@ struct VP8Frame {
     }
 }
 
-/// The arithmetic decoder of RFC 6386 section 7.3, for literals: bits of probability one half. Past its end it reads zeros.
+/// The arithmetic decoder of RFC 6386 section 7.3 for literals (bits of probability one half). Reads zeros past the end.
 private struct BoolDecoder {
     private var reader: ByteReader
     private var value = 0

@@ -1,4 +1,4 @@
-/// The chunks of a WebP (RFC 9649) to the end of its RIFF container, and the headers of its VP8 and VP8L frames.
+/// Checks the chunks of a WebP (RFC 9649) to the end of its RIFF container, and the headers of its VP8 and VP8L frames.
 struct WebPStructure {
     let limits: ImageCoder.Limits
 
@@ -9,19 +9,19 @@ struct WebPStructure {
         static let anmf: UInt32 = 0x414E_4D46
     }
 
-    /// - Returns: the canvas' size.
+    /// - Returns: the canvas size.
     func check(_ reader: inout ByteReader, headerOnly: Bool) throws(ImageFault) -> PixelSize {
         try reader.skip(4)
         let length = try reader.littleEndian32()
         try reader.skip(4)
         if length < 12 { throw ImageFault(.damaged, "WebP with a RIFF size of \(length)") }
         if headerOnly { return try headerSize(&reader) }
-        // The size counts from behind itself. Bytes after it are allowed.
+        // The size does not include its own field and what precedes it. Trailing bytes are allowed.
         var chunks = try reader.part(length - 4)
         return try checkChunks(&chunks)
     }
 
-    /// The size as the first chunk has it, whose rest may not have come yet.
+    /// The size from the first chunk, which may still be incomplete.
     private func headerSize(_ reader: inout ByteReader) throws(ImageFault) -> PixelSize {
         let name = try reader.name()
         let length = try reader.littleEndian32()
@@ -69,7 +69,7 @@ struct WebPStructure {
         return size
     }
 
-    /// A chunk of odd length has a byte of padding (RFC 9649 section 2.3); some writers leave out the very last one.
+    /// Chunks of odd length have a padding byte (RFC 9649 section 2.3), which some writers omit at the end of the file.
     private func nextChunk(_ chunks: inout ByteReader) throws(ImageFault) -> (UInt32, ByteReader) {
         let name = try chunks.name()
         let length = try chunks.littleEndian32()
@@ -78,7 +78,7 @@ struct WebPStructure {
         return (name, data)
     }
 
-    /// Section 2.7.1.1: position and size in 24 bits, duration, flags; then the frame's own chunks.
+    /// Section 2.7.1.1: 24-bit position and size, duration, flags; then the chunks of the frame.
     private func checkAnimationFrame(_ data: inout ByteReader) throws(ImageFault) -> PixelSize {
         try data.skip(6)
         let size = PixelSize(width: try data.littleEndian24() + 1, height: try data.littleEndian24() + 1)
@@ -121,7 +121,7 @@ struct WebPStructure {
         return PixelSize(width: bits & 0x3FFF + 1, height: bits >> 14 & 0x3FFF + 1)
     }
 
-    /// Section 2.7: flags, three reserved bytes, canvas size in 24 bits each.
+    /// Section 2.7: flags, three reserved bytes, 24-bit canvas width and height.
     private func canvas(_ data: inout ByteReader) throws(ImageFault) -> (size: PixelSize, isAnimation: Bool) {
         let flags = try data.byte()
         try data.skip(3)

@@ -1,10 +1,9 @@
-/// Which addresses a request may go to, as far as that is known before its name is resolved. Those that are dialled, the socket's
-/// callback judges (``CurlHandle``).
+/// Checks the host of a request before its name is resolved. The socket callback (``CurlHandle``) checks the addresses that are dialled.
 struct AddressGate {
     private let policy: AddressPolicy
     private let closed: ClosedPlaces
     private let usesProxy: Bool
-    /// What the operator has given an address.
+    /// Hosts whose address the operator set.
     private let named: [NamedPlace]
 
     init(_ configuration: ImageDownloader.Configuration, closed: ClosedPlaces) {
@@ -14,9 +13,9 @@ struct AddressGate {
         named = (configuration.connectTo + configuration.resolve).compactMap(NamedPlace.init)
     }
 
-    /// Judges a request's host. Behind a proxy only the proxy is dialled, so that what the URL names is judged here.
-    /// - Returns: whether the operator named the address that is dialled.
-    /// - Throws: `refused`; behind a proxy `invalidURL`.
+    /// Checks a request's host. Behind a proxy only the proxy is dialled, so the host named by the URL is checked here.
+    /// - Returns: whether the operator set the address to dial.
+    /// - Throws: `refused`; behind a proxy also `invalidURL`.
     func admit(_ request: RequestURL) throws(WebImageError) -> Bool {
         if let reason = closed.refusal(ofName: request.host, port: request.port) {
             throw WebImageError(.refused, reason)
@@ -27,7 +26,7 @@ struct AddressGate {
         return true
     }
 
-    /// A name that only the proxy can resolve is the proxy's to judge.
+    /// Names that only the proxy can resolve are left to the proxy.
     private func admitBehindProxy(_ request: RequestURL, isNamedByOperator: Bool) throws(WebImageError) {
         let addresses: [IPAddress]
         let target = try ProxyTarget(request)
@@ -43,7 +42,7 @@ struct AddressGate {
             }
         }
         let reasons = addresses.compactMap { policy.refusal(of: $0, port: port) }
-        // A name is open where one of its addresses is, as it is without a proxy.
+        // As without a proxy, a name is allowed if one of its addresses is.
         guard !isNamedByOperator, reasons.count == addresses.count else { return }
         let reason = target == .loopbackName ? "\(request.host) is a loopback name" : reasons[0]
         var error = WebImageError(.refused, reason)

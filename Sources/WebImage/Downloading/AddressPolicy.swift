@@ -1,23 +1,22 @@
-/// Which addresses a download may connect to: the public Internet, and what is opened by name.
+/// Which addresses a download may connect to: the public Internet and explicitly allowed blocks.
 ///
-/// `CurlHandle.openSocket` applies it to the address that is about to be dialled, after name resolution and on every hop, so that neither a name that resolves
-/// to a private address nor a redirect nor a spelling of an address (`0x7f.1`, `[::ffff:127.0.0.1]`) gets around it. An IPv6
-/// address that stands for an IPv4 one (mapped, NAT64, 6to4, Teredo, ISATAP) is judged by both.
+/// `CurlHandle.openSocket` applies it to every dialled address, after name resolution and on every hop, so that names resolving to private
+/// addresses, redirects and unusual spellings (`0x7f.1`, `[::ffff:127.0.0.1]`) cannot bypass it. An IPv6 address that embeds an IPv4 one
+/// (mapped, NAT64, 6to4, Teredo, ISATAP) is checked for both.
 public struct AddressPolicy: Sendable, Equatable {
-    /// Blocks that are open although they are private. One with a port opens that port alone, also the port of a database or another
-    /// service; one without opens the ports web servers use. None by default.
+    /// Private blocks to allow. A block with a port allows only that port, even of a database or another service; without a port it allows
+    /// web server ports. Default: none.
     public var allow: [CIDR]
-    /// Blocks that stay closed whatever `allow` or a line of `connectTo` or `resolve` opens; one with a port closes that port alone.
-    /// None by default.
+    /// Blocks to deny, overriding `allow`, `connectTo` and `resolve`. A block with a port denies only that port. Default: none.
     public var deny: [CIDR]
 
-    /// A policy that opens only the blocks given, beside the public Internet.
+    /// Creates a policy that allows the given blocks in addition to the public Internet.
     public init(allow: [CIDR] = [], deny: [CIDR] = []) {
         self.allow = allow
         self.deny = deny
     }
 
-    /// Why a connection is refused; nil where it may be made.
+    /// Why a connection is refused; nil if it is allowed.
     package func refusal(of address: IPAddress, port: Int) -> String? {
         if let reason = denial(of: address, port: port) { return reason }
         if opens(address, port: port) { return nil }
@@ -31,7 +30,7 @@ public struct AddressPolicy: Sendable, Equatable {
         return Self.isWebPort(port) ? nil : Self.servicePort(port, of: address)
     }
 
-    /// Why `deny` closes the address, or an IPv4 address it stands for; nil where it does not.
+    /// Reason if `deny` covers the address or an IPv4 address embedded in it; otherwise nil.
     package func denial(of address: IPAddress, port: Int) -> String? {
         let isDenied = deny.contains { block in
             ([address] + address.embedded).contains { block.contains($0, port: port) }
@@ -39,7 +38,7 @@ public struct AddressPolicy: Sendable, Equatable {
         return isDenied ? "\(address) port \(port) is closed by the operator" : nil
     }
 
-    /// Whether `allow` opens the address, or the IPv4 address it is only another spelling of.
+    /// Whether `allow` covers the address, or the IPv4 address that it maps.
     package func opens(_ address: IPAddress, port: Int) -> Bool {
         covers(Self.isWebPort(port) ? allow : allow.filter { $0.port != nil }, address, port)
     }
@@ -51,7 +50,7 @@ public struct AddressPolicy: Sendable, Equatable {
     private func covers(_ blocks: [CIDR], _ address: IPAddress, _ port: Int) -> Bool {
         guard !blocks.isEmpty else { return false }
         if blocks.contains(where: { $0.contains(address, port: port) }) { return true }
-        // Mapped addresses only: the kernel connects those by IPv4.
+        // Only mapped addresses: the kernel connects to them over IPv4.
         guard address.isIPv6, address.high == 0, address.low >> 32 == 0xffff, let inner = address.embedded.first else {
             return false
         }
@@ -60,9 +59,9 @@ public struct AddressPolicy: Sendable, Equatable {
 
     private static func privateBlock(of address: IPAddress) -> String? {
         if address.isIPv6 {
-            // Mapped and translated addresses are judged by what they stand for; ::1 and :: are themselves.
+            // Mapped and translated addresses are checked by the embedded address; ::1 and :: are handled here.
             if address.high == 0 && address.low <= 1 { return "a loopback or unspecified address" }
-            // Outside 2000::/3 nothing is global unicast (RFC 4291), except the ways to IPv4.
+            // Outside 2000::/3 nothing is global unicast (RFC 4291), except for IPv4 transition prefixes.
             if address.high >> 61 != 1 && address.embedded.isEmpty { return "not a public address" }
             // An ISATAP interface identifier does not make a private network public.
             if address.high >> 61 != 1 && address.high != 0 && address.high != 0x0064_ff9b_0000_0000 {
@@ -76,7 +75,7 @@ public struct AddressPolicy: Sendable, Equatable {
         port == 80 || port == 443 || (port >= 1024 && !servicePorts.contains(port))
     }
 
-    /// Databases, brokers and control planes that listen above 1023 and might take an HTTP request for their own protocol.
+    /// Databases, brokers and control planes above port 1023 that might accept an HTTP request as their own protocol.
     private static let servicePorts: Set<Int> = [
         1433, 1521, 2049, 2181, 2375, 2376, 2379, 2380, 3306, 3389, 4369, 5432, 5672, 5900, 5984, 5985, 5986, 6379,
         6380,

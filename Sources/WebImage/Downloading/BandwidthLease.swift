@@ -1,15 +1,14 @@
-/// The part of one downloader in so many bytes a second that several processes have together.
+/// One downloader's part of a bandwidth limit shared by several processes.
 ///
-/// What comes is divided into pieces, each with an instant of its own, which a downloader reserves as requests to a host with a rate
-/// are reserved. A piece whose instant passes while nobody wants bytes is lost, so nothing is saved up, and whoever dies takes no more
-/// with it than it had reserved.
+/// The bandwidth is divided into pieces, each with its own instant, reserved like the instants of a host's request rate. Unused pieces
+/// expire, so nothing accumulates, and a process that dies loses only its reservations.
 struct BandwidthLease {
-    /// Its name where instants are reserved; no host is called so.
+    /// Host name used for reserving instants; no real host has it.
     static let name = "#bytes"
-    /// Pieces a second.
+    /// Pieces per second.
     static let pieces = 20.0
 
-    /// Bytes that may come now; below 0 what came too early has to be waited out.
+    /// Bytes available now; negative if too many have been received.
     private(set) var level = 0.0
     private let piece: Double
     private var slots = HostSlots()
@@ -17,37 +16,37 @@ struct BandwidthLease {
 
     init(bytesPerSecond: Int) { piece = Double(bytesPerSecond) / Self.pieces }
 
-    /// Takes bytes that came.
+    /// Accounts for received bytes.
     mutating func take(_ count: Int) {
         level -= Double(count)
         if level <= 0 { isWanted = true }
     }
 
-    /// Somebody stands still for want of them.
+    /// Requests more: a transfer is paused for lack of bytes.
     mutating func want() { isWanted = true }
 
-    /// Adds the pieces whose instants have come, as far as they are wanted.
+    /// Adds the pieces whose instants have come, if they are wanted.
     mutating func fill(now: Double) {
         while level <= 0, slots.take(now: now, lateness: RateSchedule.lateness(Self.pieces)).isTaken { level += piece }
     }
 
-    /// When there may be more, or may be asked for again; infinity: when an answer comes.
+    /// Next time at which bytes may be available or may be requested; infinity while a reply is pending.
     func nextTime(now: Double) -> Double {
         slots.next ?? (slots.isAsking || slots.askAfter <= now ? .infinity : slots.askAfter)
     }
 
-    /// Whether more is to be reserved now.
+    /// Whether to reserve more now.
     func isAsking(now: Double) -> Bool {
         isWanted && !slots.isAsking && now >= slots.askAfter && slots.count <= RateSchedule.share(Self.pieces) / 2
     }
 
-    /// What to reserve; it is on its way from here on.
+    /// Returns the reservation to request and marks it as pending.
     mutating func takeWish() -> HostWish {
         (slots.isAsking, isWanted) = (true, false)
         return HostWish(host: Self.name, count: RateSchedule.share(Self.pieces), rate: Self.pieces)
     }
 
-    /// The answer; nil where there are none now. Not all who are told so come back together.
+    /// Handles the reply; nil if nothing is available now. The randomised delay keeps processes from retrying in step.
     /// * `random`: from 0 to 1.
     mutating func grant(_ reservation: HostReservation?, now: Double, random: Double) {
         slots.isAsking = false

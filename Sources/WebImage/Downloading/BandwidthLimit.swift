@@ -1,16 +1,16 @@
 internal import CCurl
 internal import Threading
 
-/// So many bytes of bodies a second, for all transfers of a downloader together, or also for those of other processes. Only the
-/// downloader's thread uses it.
+/// Limits the body bytes per second of all transfers of a downloader, optionally shared with other processes. Used only on the downloader's
+/// thread.
 final class BandwidthLimit {
-    /// Bytes a second of this downloader alone; infinity: only others' limit counts.
+    /// Bytes per second of this downloader; infinity if only the shared limit applies.
     private let rate: Double
-    /// Bytes that may come now; below 0 what came too early has to be waited out.
+    /// Bytes available now; negative if too many have been received.
     private var level: Double
     private var filledAt: Double
     private var paused: [CurlHandle] = []
-    /// What it has together with others; nil: nothing.
+    /// The shared limit; nil if there is none.
     private(set) var lease: BandwidthLease?
 
     init(bytesPerSecond: Int?, shared: BandwidthLease? = nil) {
@@ -20,7 +20,7 @@ final class BandwidthLimit {
         lease = shared
     }
 
-    /// Takes bytes that came; false: not now, and the handle's transfer stands still until ``goOn()``.
+    /// Accounts for received bytes; false if none are available: the handle's transfer then pauses until ``goOn()``.
     func take(_ count: Int, on handle: CurlHandle) -> Bool {
         fill()
         guard hasRoom else {
@@ -38,12 +38,12 @@ final class BandwidthLimit {
     private func fill() {
         let now = MonotonicClock.now
         lease?.fill(now: now)
-        // A twentieth of a second is saved up at most.
+        // At most a twentieth of a second accumulates.
         if rate < .infinity { level = min(rate / 20, level + (now - filledAt) * rate) }
         filledAt = now
     }
 
-    /// When somebody may go on; infinity: nobody waits.
+    /// When a transfer may resume; infinity if none is paused.
     var nextTime: Double {
         guard !paused.isEmpty else { return .infinity }
         let own = level > 0 ? filledAt : filledAt + max(0.001, -level / rate)
@@ -51,7 +51,7 @@ final class BandwidthLimit {
         return max(own, lease.nextTime(now: filledAt))
     }
 
-    /// Lets those go on that stood still, while there is room.
+    /// Resumes paused transfers while bytes are available.
     func goOn() {
         guard !paused.isEmpty else { return }
         fill()
@@ -61,17 +61,17 @@ final class BandwidthLimit {
         }
         let handles = paused
         paused = []
-        // Each calls back with what it had; one for which there is no room stands still again.
+        // Each delivers its held-back bytes again and pauses again if none are available.
         for handle in handles where handle.isPaused { handle.goOn() }
     }
 
-    /// What to reserve among all processes now; nil where nothing is.
+    /// The shared reservation to request now; nil if there is none.
     func takeWish() -> HostWish? { wantsMore ? lease?.takeWish() : nil }
 
-    /// Whether something is to be reserved now.
+    /// Whether to request a reservation now.
     var wantsMore: Bool { lease?.isAsking(now: MonotonicClock.now) ?? false }
 
-    /// The answer to a wish; nil where there is nothing now.
+    /// Handles the reply to a request; nil if nothing is available now.
     func grant(_ reservation: HostReservation?) {
         lease?.grant(reservation, now: MonotonicClock.now, random: .random(in: 0...1))
     }

@@ -1,13 +1,13 @@
-/// A block of addresses, with or without a port: `127.0.0.0/8`, `::1`, `10.0.0.5:8080`, `[fd00::/8]:8080`.
+/// An address block, optionally with a port: `127.0.0.0/8`, `::1`, `10.0.0.5:8080`, `[fd00::/8]:8080`.
 public struct CIDR: Sendable, Hashable, CustomStringConvertible {
     let network: IPAddress
     let prefix: Int
-    /// The one port it is about; nil for every port.
+    /// Nil for every port.
     let port: Int?
-    /// The text it was made of.
+    /// The text from which it was parsed.
     public let description: String
 
-    /// Parses a block; nil where it is none. Bits after the prefix are ignored; without a prefix it is one address.
+    /// Parses a block; nil if invalid. Bits after the prefix are ignored; without a prefix it is a single address.
     public init?(_ text: String) {
         var block = text[...]
         var port: Substring?
@@ -42,7 +42,7 @@ public struct CIDR: Sendable, Hashable, CustomStringConvertible {
         description = text
     }
 
-    /// Only digits: `Int` would take a sign.
+    /// Digits only: `Int` would accept a sign.
     private static func number(_ text: Substring, _ range: ClosedRange<Int>) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 48 && $0 <= 57 }), let number = Int(text),
             range.contains(number)
@@ -50,7 +50,6 @@ public struct CIDR: Sendable, Hashable, CustomStringConvertible {
         return number
     }
 
-    /// Whether the address is in the block.
     package func contains(_ address: IPAddress) -> Bool {
         guard address.isIPv6 == network.isIPv6 else { return false }
         let bits = address.isIPv6 ? prefix : prefix + 96
@@ -59,7 +58,6 @@ public struct CIDR: Sendable, Hashable, CustomStringConvertible {
         return address.high & high == network.high & high && address.low & low == network.low & low
     }
 
-    /// Whether the address and the port are in the block.
     package func contains(_ address: IPAddress, port: Int) -> Bool {
         (self.port == nil || self.port == port) && contains(address)
     }

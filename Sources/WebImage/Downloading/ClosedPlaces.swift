@@ -1,8 +1,8 @@
 internal import Glibc
 internal import Threading
 
-/// Places that are not connected to whatever an ``AddressPolicy`` opens, each with the reason. They are added while downloads run, from
-/// any thread, and hold for every connection and request that begins afterwards.
+/// Addresses that are never connected to, overriding every ``AddressPolicy``, each with a reason. They may be added from any thread during
+/// downloads, and apply to later connections and requests.
 package final class ClosedPlaces: Sendable {
     private struct Place: Hashable {
         let host: String
@@ -11,15 +11,15 @@ package final class ClosedPlaces: Sendable {
 
     private struct State {
         var addresses: [IPAddress: [Int: String]] = [:]
-        /// By host name, in lower case and without a final dot.
+        /// Keyed by host name, in lower case without a final dot.
         var names: [Place: String] = [:]
-        /// By port, at every address of this machine.
+        /// Keyed by port: closed on every address of this machine.
         var machine: [Int: String] = [:]
     }
 
     private let state = Locked(State())
 
-    /// Closes a port of an address, or of a name: as the host of a URL, whatever it resolves to.
+    /// Closes a port of an address, or of a host name in URLs, whatever it resolves to.
     package func close(_ host: String, port: Int, reason: String) {
         state.withLock { state in
             if let address = IPAddress(host) {
@@ -30,17 +30,16 @@ package final class ClosedPlaces: Sendable {
         }
     }
 
-    /// Closes a port at every address of this machine: a server on one of them usually listens on all.
+    /// Closes a port on every address of this machine, because servers usually listen on all of them.
     package func closeOnThisMachine(port: Int, reason: String) {
         state.withLock { $0.machine[port] = reason }
     }
 
-    /// Whether nothing is closed.
     package var isEmpty: Bool {
         state.withLock { $0.addresses.isEmpty && $0.names.isEmpty && $0.machine.isEmpty }
     }
 
-    /// Why a connection is refused; nil where nothing closes it.
+    /// Why a connection is refused; nil if it is not.
     package func refusal(of address: IPAddress, port: Int) -> String? {
         let (addresses, machine) = state.withLock { ($0.addresses, $0.machine) }
         let all = [address] + address.embedded
@@ -50,7 +49,7 @@ package final class ClosedPlaces: Sendable {
         return reason.map { "\(address) port \(port) is \($0)" }
     }
 
-    /// Why the host of a URL is refused; nil where nothing closes it by this name.
+    /// Why a URL's host name is refused; nil if it is not.
     package func refusal(ofName host: String, port: Int) -> String? {
         state.withLock { $0.names[Place(host: Self.bare(host), port: port)] }.map { "\(host) port \(port) is \($0)" }
     }
@@ -60,7 +59,7 @@ package final class ClosedPlaces: Sendable {
         return host.hasSuffix(".") ? String(host.dropLast()) : host
     }
 
-    /// Loopback, the unspecified addresses (connect(2) takes them for loopback), and what the interfaces have at this moment.
+    /// Loopback, the unspecified addresses (which connect(2) treats as loopback), and the current addresses of the interfaces.
     private static func isOfThisMachine(_ address: IPAddress) -> Bool {
         if own.contains(where: { $0.contains(address) }) { return true }
         var first: UnsafeMutablePointer<ifaddrs>?

@@ -1,10 +1,9 @@
-/// Where the connections of one transfer went, and why one was not made.
+/// The connections attempted for one transfer, and why one was not made.
 struct ConnectAttempts {
-    /// Of socket(2), where it failed; 0: it did not.
+    /// Error of socket(2); 0 if it succeeded.
     private(set) var socketErrno: Int32 = 0
-    /// The last address that was refused. `isFinal`: nobody can open it, so nobody is told how.
+    /// The last refused address. `isFinal`: no setting can allow it, so no hint is given.
     private(set) var refusal: (target: String, reason: String, isFinal: Bool)?
-    /// The addresses that were dialled.
     private(set) var dialled: [(address: IPAddress, port: Int)] = []
 
     mutating func begin() {

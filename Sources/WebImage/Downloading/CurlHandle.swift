@@ -2,39 +2,36 @@ internal import CCurl
 internal import Glibc
 internal import Threading
 
-/// One of curl's easy handles with everything set that never changes; used again and again, for one operation at a time.
+/// A curl easy handle with all constant options set; reused for one operation at a time.
 ///
-/// Only the downloader's thread uses it. curl's callbacks get it as their user pointer: it is alive while it is in the multi
-/// handle, since the operation that runs on it owns it.
+/// Used only on the downloader's thread. curl's callbacks get it as their user pointer: it is alive while it is in the multi handle,
+/// because the operation that runs on it owns it.
 final class CurlHandle {
     let pointer: UnsafeMutableRawPointer
-    /// The number of the jar it is of; nil: it neither sends nor keeps cookies.
+    /// Number of its cookie jar; nil: no cookies are sent or kept.
     let jar: UInt64?
-    /// The operation that runs on it.
+    /// The current operation.
     private(set) var operation: DownloadOperation?
-    /// Whether the operator named the address that it goes to.
+    /// Whether the operator set the address to connect to.
     private var isNamedByOperator = false
-    /// What has come of its response.
     private(set) var response: ReceivedResponse
-    /// Where its connections went.
     private var connecting = ConnectAttempts()
-    /// What curl says of its response.
     let info: CurlInfo
-    /// How fast bodies may come; nil: as fast as they do.
+    /// Bandwidth limit for bodies; nil: none.
     private let bandwidth: BandwidthLimit?
-    /// Transfers whose bodies' files are not written as fast as bytes come.
+    /// Transfers paused because their body file is written more slowly than bytes arrive.
     private let spooling: SpoolingTransfers
-    /// Whether its transfer stands still until there is room.
+    /// Whether its transfer is paused by a limit.
     private(set) var isPaused = false
     private let policy: AddressPolicy
     private let closed: ClosedPlaces
-    /// Behind a proxy only the proxy is dialled, which the operator has named.
+    /// Behind a proxy only the proxy, which the operator set, is dialled.
     private let usesProxy: Bool
     private let errorText: UnsafeMutablePointer<CChar>
     private let share: CurlShare
     private let sockets: CurlSockets
     private let lists: [CurlList]
-    // What was set for the operation before, so that only differences are set.
+    // The options of the previous operation; only differences are set.
     private var profile: RequestProfile?
     private var headers: CurlList?
     private var usesTLS: Bool?
@@ -79,17 +76,17 @@ final class CurlHandle {
         ccurl_set_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
         ccurl_set_pointer(pointer, CURLOPT_SHARE, share.pointer)
         if jar != nil { ccurl_set_string(pointer, CURLOPT_COOKIEFILE, "") }
-        // SIGPIPE is blocked on the thread (DownloadLoop.prepareThread); no alarm signal for names either.
+        // SIGPIPE is blocked on the thread (DownloadLoop.prepareThread); no alarm signal for DNS either.
         ccurl_set_long(pointer, CURLOPT_NOSIGNAL, 1)
-        // A transfer that ends while its name is being looked up would otherwise hold the thread until the resolver answers: removing it
-        // joins curl's thread for the name (curl manual, CURLOPT_QUICK_EXIT).
+        // Otherwise a transfer that ends during name resolution would block the thread until the resolver answers, because its removal
+        // joins curl's resolver thread (curl manual, CURLOPT_QUICK_EXIT).
         ccurl_set_long(pointer, CURLOPT_QUICK_EXIT, 1)
         ccurl_set_string(pointer, CURLOPT_PROTOCOLS_STR, "http,https")
         ccurl_set_string(pointer, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
         ccurl_set_long(pointer, CURLOPT_FOLLOWLOCATION, 0)
-        // What nobody asked for is decoded all the same, all encodings that curl knows; CurlList keeps it from asking for them.
+        // Decodes every encoding that curl knows, even if unsolicited; CurlList removes the Accept-Encoding header.
         ccurl_set_string(pointer, CURLOPT_ACCEPT_ENCODING, "")
-        // An empty string, unlike none, keeps curl from asking the environment.
+        // An empty string keeps curl from reading the proxy from the environment.
         ccurl_set_string(pointer, CURLOPT_PROXY, configuration.proxy ?? "")
         ccurl_set_string(pointer, CURLOPT_NOPROXY, configuration.proxy == nil ? "*" : "")
         if let file = configuration.caFile { ccurl_set_string(pointer, CURLOPT_CAINFO, file) }
@@ -101,8 +98,8 @@ final class CurlHandle {
         case .v4: ccurl_set_long(pointer, CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V4))
         case .v6: ccurl_set_long(pointer, CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V6))
         }
-        // Measured on 50 KB bodies: 16 KB needs more calls, and from 128 KB on malloc gives the buffer back to the kernel after
-        // every transfer, whose pages then fault anew (90 us of CPU a request instead of 55).
+        // Measured on 50 KB bodies: 16 KB needs more calls, and from 128 KB on malloc returns the buffer to the kernel after every
+        // transfer, whose pages then fault again (90 us of CPU per request instead of 55).
         ccurl_set_long(pointer, CURLOPT_BUFFERSIZE, 64 << 10)
         ccurl_set_write(pointer, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
             CurlHandle.from(context).didReceive(UnsafeRawBufferPointer(start: bytes, count: size * count))
@@ -118,7 +115,7 @@ final class CurlHandle {
             CurlHandle.from(context).openSocket(address)
         }
         ccurl_set_pointer(pointer, CURLOPT_OPENSOCKETDATA, context)
-        // A connection keeps both of these from its first transfer on, longer than that one's handle may live.
+        // A connection keeps both of these from its first transfer on, possibly longer than that transfer's handle lives.
         ccurl_set_closesocket(pointer) { context, socket in
             Unmanaged<CurlSockets>.fromOpaque(context!).takeUnretainedValue().didClose(socket)
             return close(socket)
@@ -134,14 +131,14 @@ final class CurlHandle {
         Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue()
     }
 
-    /// The handle behind an easy handle of a message.
+    /// The handle that owns an easy handle.
     static func from(easy: UnsafeMutableRawPointer) -> CurlHandle? {
         guard let context = ccurl_get_pointer(easy, CURLINFO_PRIVATE) else { return nil }
         return Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue()
     }
 
-    /// Sets what belongs to one request.
-    /// * `isNamedByOperator`: whether the address it goes to is open whatever the policy says.
+    /// Sets the options of one request.
+    /// * `isNamedByOperator`: whether the address is allowed regardless of the policy.
     func begin(
         _ operation: DownloadOperation, headers: CurlList, credential: Credential?, isNamedByOperator: Bool, now: Double
     ) {
@@ -160,8 +157,8 @@ final class CurlHandle {
         let hasTLS = url.scheme == "https"
         if usesTLS != hasTLS {
             usesTLS = hasTLS
-            // Waiting for a connection that may be shared is for those that can turn out to be HTTP/2 (by ALPN): a plain one
-            // that does not answer would hold up every other transfer to its host.
+            // Only transfers that may become HTTP/2 (by ALPN) wait for a connection to share: an unresponsive plain one would block every
+            // other transfer to its host.
             let mayShare = hasTLS && usesHTTP2
             ccurl_set_long(pointer, CURLOPT_PIPEWAIT, mayShare ? 1 : 0)
             ccurl_set_long(
@@ -198,15 +195,15 @@ final class CurlHandle {
         ccurl_set_long(pointer, CURLOPT_HTTPAUTH, scheme)
     }
 
-    /// curl has ended the transfer, with that code.
+    /// Handles the end of the transfer with curl's result code.
     func finish(_ operation: DownloadOperation, code: Int32) -> TransferEnd {
         TransferEnd(
             &response, info, of: operation, connecting, code: code,
             text: errorText[0] == 0 ? nil : String(cString: errorText))
     }
 
-    /// The transfer passed a limit of time. Its end where the status is known and no body is wanted: the status counts, not the body
-    /// that does not come.
+    /// The result of a transfer that exceeded a time limit although its status is known and its body is not wanted: the status counts, not
+    /// the missing body.
     func finishWithoutBody(_ operation: DownloadOperation) -> TransferEnd? {
         guard response.headerIsComplete else { return nil }
         response.judge(info, of: operation)
@@ -214,29 +211,29 @@ final class CurlHandle {
         return finish(operation, code: TransferEnd.timedOut)
     }
 
-    /// The error where the transfer has passed a limit of time or speed.
+    /// The error if the transfer has exceeded a time or speed limit.
     func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
         response.check(now: now, limits: limits)
     }
 
-    /// Nothing came because the downloader or its machine kept it from coming: that counts neither as silence nor as slowness.
+    /// The downloader or its machine held the transfer back: the time counts neither as silence nor as slowness.
     func wasHeldBack(now: Double) { response.wasHeldBack(now: now) }
 
-    /// The handle is free for another operation.
+    /// Releases the handle for another operation.
     func end() {
         operation = nil
         isPaused = false
-        // Its body is the result's, or a partial one's.
+        // The result owns the body now, or a partial body does.
         response.dropBody()
     }
 
-    /// Lets a transfer that stands still go on; what has come is handed out at once.
+    /// Resumes a paused transfer; held-back bytes are delivered immediately.
     func goOn() {
         isPaused = false
         curl_easy_pause(pointer, CURLPAUSE_CONT)
     }
 
-    /// The number of bytes taken; anything but all of them ends the transfer.
+    /// Returns the number of bytes accepted; anything less aborts the transfer.
     private func didReceive(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard let operation else { return 0 }
         if !bytes.isEmpty, spooling.holds(self) || bandwidth?.take(bytes.count, on: self) == false {
@@ -245,7 +242,7 @@ final class CurlHandle {
         }
         if response.received == 0 {
             response.beginBody(info, of: operation)
-            // Without a place to put them the first bytes are refused, as any others.
+            // If the body has no place, its first bytes are refused like any others.
             if case .failure = response.abort { return 0 }
             if operation.profile.configuration.respectsRobotsTag, (200..<300).contains(info.status),
                 let directive = RobotsTag.refusal(
@@ -259,7 +256,7 @@ final class CurlHandle {
         return isBlownUp ? 0 : bytes.count
     }
 
-    /// Ends a body that is more than 20 times what came over the wire, and more than a mebibyte: no image packs so well.
+    /// Aborts a body that is more than 20 times its size on the wire and larger than 1 MiB: no image compresses that well.
     private var isBlownUp: Bool {
         let unpacked = response.received - response.resumedFrom
         guard unpacked > 1 << 20 else { return false }
@@ -270,9 +267,8 @@ final class CurlHandle {
         return true
     }
 
-    /// The one place where a connection begins: the address is judged here, after name resolution, and no packet leaves for a
-    /// refused one. A connection that is used again was judged here when it was made, by the same policy;
-    /// ``maySend(to:port:)`` judges it by what was closed since.
+    /// The only place where connections are opened. The address is checked after name resolution, and no packet is sent to a refused one.
+    /// Reused connections were checked by the same policy when they were opened; ``maySend(to:port:)`` checks for places closed since.
     private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t {
         guard let address, operation != nil else { return CURL_SOCKET_BAD }
         let place = UnsafeRawPointer(address) + MemoryLayout<curl_sockaddr>.offset(of: \.addr)!
@@ -296,7 +292,7 @@ final class CurlHandle {
         return descriptor
     }
 
-    /// Before each request, over a new connection or one that is used again.
+    /// Called before each request, over a new or a reused connection.
     private func maySend(to address: UnsafePointer<CChar>?, port: Int) -> Bool {
         guard operation != nil else { return false }
         if !usesProxy, !closed.isEmpty, let address, let target = IPAddress(String(cString: address)),
@@ -309,7 +305,7 @@ final class CurlHandle {
         return true
     }
 
-    /// Why the address is closed whatever else opens it.
+    /// Why the address is closed regardless of what allows it.
     private func denial(of address: IPAddress, port: Int) -> String? {
         guard !usesProxy else { return nil }
         return policy.denial(of: address, port: port) ?? closed.refusal(of: address, port: port)

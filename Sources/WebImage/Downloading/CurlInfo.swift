@@ -1,27 +1,27 @@
 internal import CCurl
 
-/// What curl says of the last response on an easy handle.
+/// Accessors for the last response of an easy handle.
 struct CurlInfo {
     private let easy: UnsafeMutableRawPointer
 
     init(_ easy: UnsafeMutableRawPointer) { self.easy = easy }
 
-    /// The status code; 0 where no response came.
+    /// The status code; 0 without a response.
     var status: Int { ccurl_get_long(easy, CURLINFO_RESPONSE_CODE) }
 
-    /// Bytes of the body that the header announces.
+    /// Announced length of the body.
     var contentLength: Int? {
         let length = ccurl_get_off(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
         return length >= 0 ? Int(length) : nil
     }
 
-    /// Bytes of the body that came over the wire.
+    /// Bytes of the body on the wire.
     var wireBytes: Int { Int(ccurl_get_off(easy, CURLINFO_SIZE_DOWNLOAD_T)) }
 
-    /// Seconds from the transfer's begin to the first byte of the answer.
+    /// Seconds from the start of the transfer to the first byte of the response.
     var firstByte: Double { seconds(CURLINFO_STARTTRANSFER_TIME_T) }
 
-    /// Where the time of the last request went.
+    /// Timing of the last request.
     var timing: DownloadedImage.Timing {
         var timing = DownloadedImage.Timing()
         timing.nameLookup = seconds(CURLINFO_NAMELOOKUP_TIME_T)
@@ -35,7 +35,6 @@ struct CurlInfo {
 
     private func seconds(_ info: CURLINFO) -> Double { Double(ccurl_get_off(easy, info)) / 1e6 }
 
-    /// The address it came from.
     var remoteAddress: String {
         ccurl_get_pointer(easy, CURLINFO_PRIMARY_IP).map {
             String(cString: $0.assumingMemoryBound(to: CChar.self))
@@ -52,7 +51,6 @@ struct CurlInfo {
         }
     }
 
-    /// Whether it leads elsewhere.
     var isRedirect: Bool {
         switch status {
         case 301, 302, 303, 307, 308: header("Location")?.isEmpty == false
@@ -60,13 +58,12 @@ struct CurlInfo {
         }
     }
 
-    /// Seconds of `Retry-After`, as a number or a date (RFC 9110, section 10.2.3).
+    /// Seconds of `Retry-After`, from a number or a date (RFC 9110, section 10.2.3).
     var retryAfter: Double? {
         let seconds = ccurl_get_off(easy, CURLINFO_RETRY_AFTER)
         return seconds > 0 ? Double(seconds) : nil
     }
 
-    /// All headers, in order.
     var responseHeaders: [HTTPHeader] {
         var headers: [HTTPHeader] = []
         var last: UnsafeMutablePointer<curl_header>?
@@ -77,7 +74,6 @@ struct CurlInfo {
         return headers
     }
 
-    /// All values of a header.
     func headers(_ name: String) -> [String] {
         var values: [String] = []
         var header: UnsafeMutablePointer<curl_header>?
@@ -87,7 +83,6 @@ struct CurlInfo {
         return values
     }
 
-    /// The first value of a header.
     func header(_ name: String) -> String? {
         var header: UnsafeMutablePointer<curl_header>?
         guard curl_easy_header(easy, name, 0, UInt32(CURLH_HEADER), -1, &header) == CURLHE_OK, let header else {

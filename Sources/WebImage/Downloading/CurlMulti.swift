@@ -3,13 +3,13 @@ internal import CCurl
 internal import Glibc
 internal import Threading
 
-/// curl's multi handle and the sockets it waits for; cleaned up with its last owner.
+/// curl's multi handle and the sockets it waits for; cleaned up when the last reference is released.
 ///
-/// By curl_multi_socket_action(3) and epoll(7): the cost of a round is that of the sockets that are ready. curl_multi_perform(3) looks
-/// at every transfer each time, and curl_multi_poll(3) asks the kernel about each.
+/// Uses curl_multi_socket_action(3) and epoll(7), so that a round costs only the ready sockets. curl_multi_perform(3) visits every transfer
+/// each time, and curl_multi_poll(3) asks the kernel about each.
 ///
-/// The loop's thread owns it together with the downloader, since it may sleep in the poll while the downloader is released.
-/// Only that thread uses it, except for ``wake()``.
+/// The loop's thread holds a reference of its own, because it may sleep in the poll while the downloader is released. Only that thread uses
+/// it, except for ``wake()``.
 final class CurlMulti: Sendable {
     private struct Ready {
         var socket: Int32
@@ -18,14 +18,13 @@ final class CurlMulti: Sendable {
 
     private let handle: Locked<SendablePointer>
     private let epoll: Epoll
-    /// Those it waits for.
     let sockets: CurlSockets
-    /// When curl wants to be called without an event, CLOCK_MONOTONIC in seconds; infinity: never.
+    /// When curl wants to be called without an event, in seconds of CLOCK_MONOTONIC; infinity: never.
     private let due = Locked(Double.infinity)
     /// Sockets with an event since the last round.
     private let ready = Locked<[Ready]>([])
 
-    /// - Throws: `localFault` where curl has no memory or descriptors left.
+    /// - Throws: `localFault` if curl is out of memory or descriptors.
     init() throws(WebImageError) {
         Self.prepareProcess
         guard let epoll = Epoll() else { throw WebImageError(.localFault, "no file descriptors are left") }
@@ -45,7 +44,7 @@ final class CurlMulti: Sendable {
 
     private var pointer: UnsafeMutableRawPointer { handle.withLock { $0 }.pointer }
 
-    /// Has curl say which sockets it waits for, and when it wants to be called.
+    /// Registers the socket and timer callbacks.
     private func listen() {
         ccurl_multi_set_callbacks(
             pointer,
@@ -65,7 +64,7 @@ final class CurlMulti: Sendable {
         Unmanaged<CurlMulti>.fromOpaque(context!).takeUnretainedValue()
     }
 
-    /// Closes every connection; no transfer may run. The thread goes on to sleep in a new multi handle without any.
+    /// Closes every connection; no transfer may be running. The thread then polls a new multi handle.
     func closeConnections() {
         do throws(WebImageError) {
             let new = try Self.make()
@@ -76,18 +75,18 @@ final class CurlMulti: Sendable {
             curl_multi_cleanup(old.pointer)
             due.withLock { $0 = .infinity }
             listen()
-            // What TLS keeps per thread is freed when the thread ends, but not where the process ends first: LeakSanitizer
-            // reports it then (OPENSSL_thread_stop(3)).
+            // TLS keeps per-thread data that is freed at the end of the thread, but not if the process ends first: LeakSanitizer would
+            // report it (OPENSSL_thread_stop(3)).
             OPENSSL_thread_stop()
         } catch {
-            // Without memory for a new one the connections stay until the downloader is released.
+            // Without memory for a new one, the connections stay open until the downloader is released.
         }
     }
 
-    /// Interrupts the poll; callable from any thread. Remembered until the next one where there is none.
+    /// Interrupts the poll, from any thread; remembered until the next poll.
     func wake() { epoll.wake() }
 
-    /// Sleeps until a transfer can go on, at most that long.
+    /// Sleeps until a transfer can continue, for at most `milliseconds`.
     func poll(milliseconds: Int32) {
         let untilDue = (due.withLock { $0 } - MonotonicClock.now) * 1000
         let most = untilDue < Double(milliseconds) ? Int32(max(0, untilDue.rounded(.up))) : milliseconds
@@ -105,7 +104,7 @@ final class CurlMulti: Sendable {
         }
     }
 
-    /// Starts the transfer that the handle is set up for.
+    /// Starts the transfer for which the handle is configured.
     func add(_ easy: CurlHandle) throws(WebImageError) {
         let status = curl_multi_add_handle(pointer, easy.pointer)
         guard status == CURLM_OK else {
@@ -114,26 +113,26 @@ final class CurlMulti: Sendable {
         }
     }
 
-    /// Ends the transfer, finished or not. Never in one of curl's callbacks.
+    /// Removes the transfer, finished or not. Never call it in one of curl's callbacks.
     func remove(_ easy: CurlHandle) { curl_multi_remove_handle(pointer, easy.pointer) }
 
-    /// Goes on with every transfer that can.
+    /// Advances every transfer that is ready.
     func perform() {
         var running: Int32 = 0
         let events = ready.withLock { ready in
             defer { ready.removeAll(keepingCapacity: true) }
             return ready
         }
-        // A socket that an earlier event's transfer closed is one curl does not know any more: that call does nothing.
+        // curl ignores a socket that the transfer of an earlier event has closed.
         for event in events { curl_multi_socket_action(pointer, event.socket, event.mask, &running) }
-        // New transfers begin in such a call, and may want another one at once.
+        // Such a call starts new transfers, which may require another one immediately.
         for _ in 0..<16 where due.withLock({ $0 }) <= MonotonicClock.now {
             due.withLock { $0 = .infinity }
             curl_multi_socket_action(pointer, CURL_SOCKET_TIMEOUT, 0, &running)
         }
     }
 
-    /// A transfer that has ended since the last look, with its CURLcode.
+    /// The next finished transfer with its CURLcode.
     func nextFinished() -> (handle: CurlHandle, code: Int32)? {
         var rest: Int32 = 0
         while let message = curl_multi_info_read(pointer, &rest) {
@@ -146,12 +145,12 @@ final class CurlMulti: Sendable {
         return nil
     }
 
-    /// How many connections are kept, used ones included.
+    /// Sets how many connections are kept open, including those in use.
     func setConnectionLimit(_ count: Int) {
         _ = ccurl_multi_set_long(pointer, CURLMOPT_MAXCONNECTS, count)
     }
 
-    /// libcurl's own start, once in a process. SSLKEYLOGFILE is hidden from it: who can set a variable must not get the keys.
+    /// Initialises libcurl once per process. SSLKEYLOGFILE is hidden from it: setting a variable must not be enough to get the TLS keys.
     private static let prepareProcess: Void = {
         let name = "SSLKEYLOGFILE"
         let file = getenv(name).map { String(cString: $0) }
@@ -161,9 +160,9 @@ final class CurlMulti: Sendable {
     }()
 }
 
-/// What the easy handles of a downloader share beside the multi handle's connections: TLS sessions, and cookies where asked for.
+/// State shared by a downloader's easy handles besides the multi handle's connections: TLS sessions, and optionally cookies.
 ///
-/// Without lock functions, since all handles are used on one thread.
+/// No lock functions, because all handles are used on one thread.
 final class CurlShare {
     let pointer: UnsafeMutableRawPointer
 
@@ -177,7 +176,7 @@ final class CurlShare {
     deinit { curl_share_cleanup(pointer) }
 }
 
-/// A list of lines; curl keeps the pointer, so it lives as long as a handle that has it.
+/// A string list; curl keeps the pointer, so it must outlive every handle that uses it.
 final class CurlList {
     let pointer: UnsafeMutablePointer<curl_slist>?
 

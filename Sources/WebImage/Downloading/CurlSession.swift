@@ -1,7 +1,7 @@
-/// What all transfers of a session have in common: the easy handles that no transfer uses now, what they share, and the headers and
-/// credentials they send. Only the downloader's thread uses it.
+/// What the transfers of a session share: idle easy handles and their shared state, headers and credentials. Used only on the downloader's
+/// thread.
 final class CurlSession {
-    /// What there is for one jar, or for the downloads without cookies.
+    /// Handles of one cookie jar, or of the downloads without cookies.
     private struct Pool {
         let share: CurlShare
         var idle: [CurlHandle] = []
@@ -11,13 +11,13 @@ final class CurlSession {
     private let sockets: CurlSockets
     private let closed: ClosedPlaces
     private let spooling: SpoolingTransfers
-    /// Called when a jar goes; on any thread.
+    /// Called on any thread when a jar is released.
     private let jarIsGone: @Sendable (UInt64) -> Void
-    /// By the number of the jar; nil: without cookies.
+    /// By jar number; nil: without cookies.
     private var pools: [UInt64?: Pool] = [:]
     private var connectTo: CurlList?
     private var resolve: CurlList?
-    /// The headers of the profile whose request was the last to begin, at its site and off it.
+    /// Cached headers of the last profile used, for requests to its site and to other sites.
     private var headers: (of: RequestProfile, atOrigin: CurlList, offOrigin: CurlList)?
 
     init(
@@ -35,7 +35,7 @@ final class CurlSession {
 
     private static func list(_ lines: [String]) -> CurlList? { lines.isEmpty ? nil : CurlList(lines) }
 
-    /// Begins with another configuration. Handles of the one before must be gone (``removeAll()``).
+    /// Starts using another configuration. The previous one's handles must be gone (``removeAll()``).
     func apply(_ new: ImageDownloader.Configuration) {
         configuration = new
         connectTo = Self.list(new.connectTo)
@@ -44,8 +44,8 @@ final class CurlSession {
 
     // MARK: Handles
 
-    /// A handle for an operation, of its jar.
-    /// * `bandwidth`: how fast bodies may come.
+    /// Returns a handle of the operation's jar.
+    /// * `bandwidth`: bandwidth limit for bodies.
     func takeHandle(
         for operation: DownloadOperation, bandwidth: BandwidthLimit?
     ) throws(WebImageError) -> CurlHandle {
@@ -57,7 +57,7 @@ final class CurlSession {
         } else {
             share = try CurlShare(cookies: jar != nil)
             pools[jar] = Pool(share: share)
-            // The downloader's own jar stays as long as its session.
+            // The downloader's own jar lives as long as its session.
             if let jar { operation.parameters.cookies?.whenGone { [jarIsGone] in jarIsGone(jar) } }
         }
         return try CurlHandle(
@@ -65,28 +65,28 @@ final class CurlSession {
             bandwidth: bandwidth, spooling: spooling, jar: jar, connectTo: connectTo, resolve: resolve)
     }
 
-    /// Keeps a handle for the next operation of the same jar, where that is still there.
+    /// Keeps a handle for the next operation of the same jar, if that still exists.
     func giveBack(_ handle: CurlHandle) { pools[handle.jar]?.idle.append(handle) }
 
-    /// Forgets all handles, and the cookies and TLS sessions that they share.
+    /// Drops all handles with their cookies and TLS sessions.
     func removeAll() { pools = [:] }
 
-    /// Forgets the cookies of a jar that is gone.
+    /// Drops the cookies of a released jar.
     func forget(_ jar: UInt64) { pools[jar] = nil }
 
-    /// How many jars have cookies here.
+    /// Number of jars with cookies here.
     var jarCount: Int { pools.keys.count { $0 != nil } }
 
     // MARK: Requests
 
-    /// Sets a handle up for the operation's hop.
+    /// Configures a handle for the operation's current hop.
     func begin(_ operation: DownloadOperation, on handle: CurlHandle, isNamedByOperator: Bool, now: Double) {
         handle.begin(
             operation, headers: headers(for: operation), credential: credential(for: operation),
             isNamedByOperator: isNamedByOperator, now: now)
     }
 
-    /// Those of the URL itself, then the first of the configuration's that is for the host of this hop.
+    /// The credential in the URL, otherwise the first configured one for the host of this hop.
     private func credential(for operation: DownloadOperation) -> Credential? {
         if operation.isAtOrigin, let user = operation.start.user {
             return Credential(user: user, password: operation.start.password ?? "")

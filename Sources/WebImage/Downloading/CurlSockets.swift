@@ -1,39 +1,38 @@
 internal import CCurl
 internal import Threading
 
-/// The sockets that curl waits for, as epoll(7) knows them.
+/// The sockets that curl waits for, registered with epoll(7).
 ///
-/// curl lets go of a socket with every response and asks for it again with the next request over it. A socket that ``didOpen(_:)``
-/// was told of therefore stays where it is meanwhile, which saves two calls of the kernel a transfer; it is taken out when something
-/// happens to it that nobody waits for, as when the server closes an idle connection. Of other descriptors, those with which curl
-/// waits for a name, nobody hears when they are closed and their number is used again: they are taken out at once.
+/// curl unregisters a socket after every response and registers it again for the next request over it. Sockets reported by ``didOpen(_:)``
+/// therefore stay registered meanwhile, which saves two system calls per transfer; they are removed if an unwanted event occurs, such as
+/// the server closing an idle connection. The closing of other descriptors (those of curl's resolver) is not reported, and their numbers
+/// may be reused, so they are removed immediately.
 final class CurlSockets: Sendable {
     private struct Entry {
-        /// Whether its closing will be told.
+        /// Whether its closing will be reported.
         var isOurs = false
-        /// What curl waits for: CURL_POLL_IN, CURL_POLL_OUT; 0: nothing.
+        /// The events curl waits for: CURL_POLL_IN, CURL_POLL_OUT; 0: none.
         var wanted: Int32 = 0
-        /// What epoll looks for; 0: it does not know the socket.
+        /// The events registered with epoll; 0: not registered.
         var watched: Int32 = 0
     }
 
     private let epoll: Epoll
-    /// By descriptor.
+    /// Indexed by descriptor.
     private let entries = Locked<[Entry]>([])
 
     init(_ epoll: Epoll) { self.epoll = epoll }
 
-    /// A connection begins.
     func didOpen(_ socket: Int32) {
         change(socket) { $0 = Entry(isOurs: true) }
     }
 
-    /// Its number may stand for another one from now on. epoll forgets by itself what is closed.
+    /// The number may be reused from now on. epoll drops closed descriptors by itself.
     func didClose(_ socket: Int32) {
         change(socket) { $0 = Entry() }
     }
 
-    /// What curl waits for from now on, in its own words (CURLMOPT_SOCKETFUNCTION).
+    /// Sets the events that curl waits for (CURLMOPT_SOCKETFUNCTION).
     func watch(_ socket: Int32, what: Int32) {
         let wanted = what == CURL_POLL_REMOVE ? 0 : what & (CURL_POLL_IN | CURL_POLL_OUT)
         change(socket) { entry in
@@ -50,7 +49,7 @@ final class CurlSockets: Sendable {
         }
     }
 
-    /// Whether an event of the socket is for curl; if not, there will be no other one.
+    /// Whether curl wants the socket's event; otherwise the socket is unregistered.
     func isWanted(_ socket: Int32) -> Bool {
         change(socket) { entry in
             guard entry.wanted == 0 else { return true }

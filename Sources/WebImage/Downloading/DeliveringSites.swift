@@ -1,8 +1,8 @@
-/// The sites (scheme, host, port) that have completed a body, for the two rules that trust those more: a URL that was too slow is tried again there
-/// (`DownloadLoop.mayTryAgain`), and one refused certificate does not speak for all of their URLs (``UntrustedSites``).
+/// Sites (scheme, host, port) that have completed a body. Two rules trust them more: a URL that was too slow is retried there
+/// (`DownloadLoop.mayTryAgain`), and one refused certificate does not fail all of their URLs (``UntrustedSites``).
 struct DeliveringSites {
     private var sites: Set<String> = []
-    /// Beyond this all are forgotten: a site is then trusted again with its next body.
+    /// Beyond this number all are dropped: a site is trusted again with its next body.
     private static let most = 16_384
 
     func contains(_ site: String) -> Bool { sites.contains(site) }

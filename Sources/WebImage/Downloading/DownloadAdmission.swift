@@ -1,22 +1,20 @@
 internal import Threading
 
-/// Whether an operation may begin now: what its site asks of programs, its turn among those of its host, and how fast bodies may come.
-/// Other processes have a say in all three. Only the downloader's thread uses it.
+/// Decides whether an operation may start: robots.txt of its site, its turn among those of its host, and bandwidth, all three coordinated
+/// with other processes. Used only on the downloader's thread.
 final class DownloadAdmission {
-    /// Whose turn it is.
     let hosts: HostSchedule
-    /// What sites ask of programs.
     private var robots = RobotsBook(isShared: false)
-    /// How fast bodies may come; nil: as fast as they do.
+    /// Bandwidth limit for bodies; nil: none.
     private(set) var bandwidth: BandwidthLimit?
     private var configuration: ImageDownloader.Configuration
-    /// What this process may have of the hosts that other processes ask too, and agree with it on; nil: it is alone.
+    /// Shares of hosts negotiated with other processes; nil: not shared.
     private var shares: HostShares?
-    /// Bytes a second that all these processes have together.
+    /// Bytes per second for all these processes together.
     private var sharedRate: Int?
-    /// Who waits for questions to others.
+    /// Waits for the next requests to other processes.
     private var caller: Waiter<HostCalls?>?
-    /// Has a site's robots.txt read, and ``didReadRobots(of:_:)`` called.
+    /// Starts reading a site's robots.txt; ``didReadRobots(of:_:)`` receives the result.
     private let readRobots: @Sendable (_ site: RobotsSite, _ profile: RequestProfile) -> Void
 
     init(
@@ -29,7 +27,7 @@ final class DownloadAdmission {
         bandwidth = configuration.bandwidth(shared: nil)
     }
 
-    /// A new session begins; nothing waits any more.
+    /// Starts a new session; nothing may be waiting.
     func beginSession(_ new: ImageDownloader.Configuration) {
         configuration = new
         hosts.apply(new)
@@ -39,8 +37,8 @@ final class DownloadAdmission {
 
     // MARK: The way of an operation
 
-    /// Lets an operation in at its next hop: it waits for its turn, once the site's robots.txt allows it where that is to be asked.
-    /// - Returns: the error it ends with instead.
+    /// Admits an operation at its next hop: it waits for its turn, after a check of the site's robots.txt if required.
+    /// - Returns: the error if it is refused.
     func enter(_ operation: DownloadOperation, at place: QueuePlace) -> WebImageError? {
         guard operation.profile.configuration.asksRobots, !operation.key.options.contains(.unasked) else {
             hosts.enqueue(operation, at: place)
@@ -60,14 +58,14 @@ final class DownloadAdmission {
         return nil
     }
 
-    /// Of a first hop no request of this try was made.
+    /// On the first hop no request was made in this attempt.
     private static func refused(_ operation: DownloadOperation, _ error: WebImageError) -> WebImageError {
         var error = error
         error.attempts = operation.redirects > 0 ? operation.attempts : operation.attempts - 1
         return error
     }
 
-    /// What an operation waits for that has no transfer.
+    /// What an operation without a transfer waits for.
     func state(of operation: DownloadOperation, at time: Double) -> DownloadState {
         guard robots.isWaiting(operation) else { return hosts.state(of: operation, at: time) }
         var waiting = DownloadState(operation, .waitingForHost, at: time)
@@ -75,29 +73,29 @@ final class DownloadAdmission {
         return waiting
     }
 
-    /// Lets those go on whose time has come.
+    /// Resumes operations that are due.
     func wake(now: Double) {
         hosts.wake(now: now)
         robots.lookAgain(now: now)
         bandwidth?.goOn()
     }
 
-    /// When ``wake(now:)`` has something to do; infinity: never by itself.
+    /// When ``wake(now:)`` is due; infinity: never by itself.
     var nextWake: Double {
         min(hosts.nextWake, robots.nextLook, bandwidth?.nextTime ?? .infinity)
     }
 
     // MARK: robots.txt
 
-    /// Those that waited for a site's robots.txt and end with it, each with its error.
+    /// Operations refused by a site's robots.txt, each with its error.
     typealias Refused = [(operation: DownloadOperation, error: WebImageError)]
 
-    /// A site's robots.txt came, or did not.
+    /// Handles the result of reading a robots.txt.
     func didReadRobots(of site: RobotsSite, _ result: Result<DownloadedImage, WebImageError>) -> Refused {
         letIn(robots.didRead(site, result, now: MonotonicClock.now))
     }
 
-    /// What the other processes say of sites' files.
+    /// Handles the other processes' replies about robots.txt.
     func grantRobots(_ answers: [(site: RobotsSite, answer: RobotsAnswer)]) -> Refused {
         var refused: Refused = []
         for (site, answer) in answers {
@@ -125,8 +123,8 @@ final class DownloadAdmission {
 
     // MARK: Other processes
 
-    /// Other processes ask the same hosts and sites from now on, and agree with this one on it. Before anything enters.
-    /// * `rate`: bytes of bodies a second that all of them have together; nil: no such limit.
+    /// Starts coordinating with other processes that use the same hosts and sites. Call it before anything enters.
+    /// * `rate`: bytes of bodies per second for all of them together; nil: no limit.
     func share(limitRate rate: Int?) {
         let shares = HostShares()
         self.shares = shares
@@ -136,19 +134,19 @@ final class DownloadAdmission {
         if rate != nil { bandwidth = configuration.bandwidth(shared: rate) }
     }
 
-    /// Says of every host again how many transfers it has: others may have taken it for dead.
+    /// Announces the running transfers of every host again: the other processes may have dropped this one as dead.
     func sayAgain() { shares?.sayAgain() }
 
-    /// Answers the caller as soon as something is to be asked or told; the one before it with nil.
+    /// Answers the caller as soon as there are requests or reports for others; the previous caller gets nil.
     func call(_ waiter: Waiter<HostCalls?>) {
         caller?.answer(nil)
         caller = waiter
         makeCalls()
     }
 
-    /// Hands out what has come together.
+    /// Hands out the accumulated requests.
     func makeCalls() {
-        // One that was cancelled takes nothing.
+        // A cancelled waiter must not take any.
         guard shares != nil, let caller, !caller.isAnswered else { return }
         let calls = takeCalls()
         guard !calls.isEmpty else { return }
@@ -166,7 +164,7 @@ final class DownloadAdmission {
             rules: pages?.notes ?? [])
     }
 
-    /// The answers to wishes, in their order; nil: none now. Times are those of `MonotonicClock`.
+    /// Handles replies to requests, in their order; nil: not granted now. Times are those of `MonotonicClock`.
     func grant(_ answers: [(host: String, reservation: HostReservation?)]) {
         let now = MonotonicClock.now
         for answer in answers {

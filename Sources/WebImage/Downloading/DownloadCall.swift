@@ -1,7 +1,7 @@
 internal import Threading
 
-/// One caller of `download`, known by its identity. Its result comes through the lock, which ThreadSanitizer understands: of a
-/// continuation that is resumed before its task has suspended it does not see that the one comes before the other.
+/// One caller of `download`, identified by reference. Its result is passed through the lock, which ThreadSanitizer understands: it does not
+/// see the ordering of a continuation that is resumed before its task has suspended.
 final class DownloadCall: Sendable {
     private struct State {
         var isCancelled = false
@@ -10,9 +10,8 @@ final class DownloadCall: Sendable {
     }
 
     private let state = Locked(State())
-    /// Its leave to begin anything; nil where nobody takes that back.
+    /// Permission to start requests; nil if it cannot be revoked.
     let permit: DownloadPermit?
-    /// Hears of its bytes.
     let progress: (@Sendable (Int, Int) -> Void)?
 
     init(permit: DownloadPermit? = nil, progress: (@Sendable (Int, Int) -> Void)? = nil) {
@@ -21,7 +20,7 @@ final class DownloadCall: Sendable {
     }
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
-    /// How it ended; for its caller, once.
+    /// Returns the result to the caller; once.
     func takeResult() -> Result<DownloadedImage, WebImageError> {
         state.withLock { state in
             var result: Result<DownloadedImage, WebImageError> = .failure(.downloadCancelled)
@@ -33,7 +32,7 @@ final class DownloadCall: Sendable {
     func cancel() { state.withLock { $0.isCancelled = true } }
     func begin(_ continuation: UnsafeContinuation<Void, Never>) { state.withLock { $0.continuation = continuation } }
 
-    /// Wakes the caller; once.
+    /// Sets the result and wakes the caller; once.
     func end(_ result: Result<DownloadedImage, WebImageError>) {
         let continuation = state.withLock { state in
             state.result = result

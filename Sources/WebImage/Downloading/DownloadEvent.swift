@@ -1,37 +1,37 @@
-/// What happens to a download (SDWebImageDownloader's notifications), for whoever reads ``ImageDownloader/events()``.
+/// An event of a download (SDWebImageDownloader's notifications), read from ``ImageDownloader/events()``.
 public struct DownloadEvent: Sendable {
-    /// Which of the notifications it is.
+    /// The kinds of events.
     public enum Name: String, Sendable {
-        /// The first transfer of a URL begins (SDWebImageDownloadStartNotification).
+        /// The first transfer of a URL starts (SDWebImageDownloadStartNotification).
         case start
-        /// The header of a response came, redirects left out (SDWebImageDownloadReceiveResponseNotification).
+        /// The header of a response arrived, except for redirects (SDWebImageDownloadReceiveResponseNotification).
         case response
-        /// Bytes of a body came; only of downloads with `progressive`, and not more often than `minimumProgressInterval` says.
+        /// Bytes of a body arrived; only for downloads with `progressive`, limited by `minimumProgressInterval`.
         case progress
-        /// A download that was started has ended, well or badly (SDWebImageDownloadStopNotification).
+        /// A started download has ended, successfully or not (SDWebImageDownloadStopNotification).
         case stop
-        /// It has ended with a body, after its `stop` (SDWebImageDownloadFinishNotification).
+        /// It ended with a body; follows `stop` (SDWebImageDownloadFinishNotification).
         case finish
     }
 
-    /// Which it is.
+    /// The kind of event.
     public var name: Name
-    /// As it was asked for.
+    /// The URL as requested.
     public var url: String
     /// Seconds since 1970.
     public var time: Double
-    /// Tries begun.
+    /// Attempts started.
     public var attempts: Int
-    /// Of `response` and `finish`, and of a `stop` by a status.
+    /// For `response` and `finish`, and for a `stop` due to a status.
     public var statusCode: Int?
     /// Bytes of the body so far.
     public var receivedBytes: Int
-    /// Bytes of the whole body, where the server has announced them.
+    /// Length of the body, if announced.
     public var expectedBytes: Int?
-    /// Where the time of the last hop went, of `stop` and `finish`; nil where there was no transfer at the end.
+    /// Timing of the last hop, for `stop` and `finish`; nil if it ended without a transfer.
     public var timing: DownloadedImage.Timing?
-    /// `1.1`, `2`; nil where there is no response.
+    /// `1.1`, `2`; nil without a response.
     public var httpVersion: String?
-    /// Why there is no body, of a `stop`.
+    /// For `stop`: why there is no body.
     public var error: WebImageError?
 }

@@ -1,4 +1,4 @@
-/// Which of the waiting downloads is started next (SDWebImageDownloaderExecutionOrder).
+/// The order in which waiting downloads start (SDWebImageDownloaderExecutionOrder).
 public enum DownloadExecutionOrder: String, Sendable, CaseIterable {
     /// First in, first out. The default.
     case fifo

@@ -1,6 +1,6 @@
 internal import Threading
 
-/// Who reads a downloader's events. Telling costs a transfer nothing but a look while nobody does.
+/// The readers of a downloader's events. Without readers an event costs one check.
 final class DownloadListeners: Sendable {
     private struct State {
         var next = 0
@@ -9,10 +9,9 @@ final class DownloadListeners: Sendable {
 
     private let state = Locked(State())
 
-    /// Whether there is nobody.
     var isEmpty: Bool { state.withLock { $0.streams.isEmpty } }
 
-    /// A stream of all events from now on.
+    /// A stream of all later events.
     func add() -> AsyncStream<DownloadEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: DownloadEvent.self, bufferingPolicy: .bufferingNewest(65_536))
@@ -27,15 +26,14 @@ final class DownloadListeners: Sendable {
         return stream
     }
 
-    /// Ends every stream.
     func finish() {
-        // Outside of the lock: the end of a stream takes it.
+        // Outside the lock: the termination handler takes it.
         let streams = state.withLock { Array($0.streams.values) }
         for stream in streams { stream.finish() }
     }
 
-    /// Tells everybody what happened to a download.
-    /// * `received`: bytes of the body of its transfer, of those that are expected.
+    /// Publishes an event of a download.
+    /// * `received`: bytes of the current body, out of `expected`.
     func tell(
         _ name: DownloadEvent.Name, of operation: DownloadOperation, received: Int, expected: Int?,
         _ change: (inout DownloadEvent) -> Void = { _ in }
@@ -49,7 +47,7 @@ final class DownloadListeners: Sendable {
         for stream in streams { stream.yield(event) }
     }
 
-    /// Tells everybody how a download ended that had begun.
+    /// Publishes the end of a download that had begun.
     func tellEnd(of operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {
         guard operation.hasBegun, !isEmpty else { return }
         func fill(_ event: inout DownloadEvent) {

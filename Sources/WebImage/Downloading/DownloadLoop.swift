@@ -2,13 +2,13 @@ internal import Glibc
 internal import HeapModule
 internal import Threading
 
-/// What a downloader's thread does: the life of each download from its first caller to its result.
+/// The logic of a downloader's thread: the life of each download from its first caller to its result.
 ///
-/// ``download(_:request:parameters:for:)`` makes an operation and has ``DownloadAdmission`` let it in. Each ``turn()`` of the thread
-/// takes those out whose turn has come and starts their transfers, then lets curl go on; what curl has finished becomes a
-/// ``TransferEnd``, and with that the operation is completed, goes on to its next hop, or waits for its next try.
+/// ``download(_:request:parameters:for:)`` creates an operation and passes it to ``DownloadAdmission``. Each ``turn()`` of the thread
+/// starts the transfers whose turn has come and then runs curl. A finished transfer becomes a ``TransferEnd``, after which the operation is
+/// completed, continues with its next hop, or waits for a retry.
 final class DownloadLoop {
-    /// An operation that waits for its next try.
+    /// An operation waiting for a retry.
     private struct Retry: Comparable {
         let due: Double
         let number: Int
@@ -18,7 +18,7 @@ final class DownloadLoop {
         static func == (lhs: Self, rhs: Self) -> Bool { lhs.number == rhs.number }
     }
 
-    /// How requests are made whose callers ask for nothing else.
+    /// The default profile of requests.
     private(set) var profile: RequestProfile
     private let admission: DownloadAdmission
     private let session: CurlSession
@@ -26,20 +26,18 @@ final class DownloadLoop {
     private let listeners: DownloadListeners
     private let closed: ClosedPlaces
     private var addresses: AddressGate
-    /// Transfers that may hold a slot at once.
+    /// Maximum number of transfers holding a slot.
     private var limit: Int
-    /// Connections that are kept, used ones included.
+    /// Connections kept open, including those in use.
     private var connectionLimit: Int
     private var isThreadPrepared = false
     private var operations: [DownloadOperation.Key: DownloadOperation] = [:]
     private var retries = Heap<Retry>()
     private var nextRetry = 0
     private var now = 0.0
-    /// Sites that have completed a body.
     private var delivering = DeliveringSites()
-    /// Sites whose certificate was refused.
     private var untrusted = UntrustedSites()
-    /// Who waits until no download is left.
+    /// Wait until no download is left.
     private var idleWaiters: [UnsafeContinuation<Void, Never>] = []
 
     init(
@@ -58,14 +56,13 @@ final class DownloadLoop {
         transfers.setConnectionLimit(connectionLimit)
     }
 
-    /// How it works.
     var configuration: ImageDownloader.Configuration { profile.configuration }
 
     // MARK: A download begins
 
-    /// Has a caller wait for the operation of the same key, or for a new one.
-    /// * `own`: how its requests are made; nil: as those of all.
-    /// - Throws: what the request's modifier makes of it.
+    /// Adds a caller to the operation with the same key, or to a new one.
+    /// * `own`: profile of its requests; nil: the default.
+    /// - Throws: errors of the request modifier.
     func download(
         _ key: DownloadOperation.Key, profile own: RequestProfile?, request: RequestURL,
         parameters: DownloadOperation.Parameters, for call: DownloadCall
@@ -76,13 +73,13 @@ final class DownloadLoop {
         let operation = DownloadOperation(
             key: key, profile: profile, start: request, requestHeaders: headers, parameters: parameters)
         operations[key] = operation
-        // Before it is let in: where the site forbids it, it ends at once.
+        // Before admission, which may end it immediately.
         operation.add(call, listeners: listeners)
         operation.beginAttempt()
         enter(operation, at: .inOrder)
     }
 
-    /// Every hop of every try enters here.
+    /// Entry point of every hop of every attempt.
     private func enter(_ operation: DownloadOperation, at place: QueuePlace) {
         if let error = admission.enter(operation, at: place) { complete(operation, .failure(error)) }
     }
@@ -115,7 +112,7 @@ final class DownloadLoop {
         return Int32(max(1, min(3_600_000, ((next - MonotonicClock.now) * 1000).rounded(.up))))
     }
 
-    /// For every downloader's thread, so never freed.
+    /// Shared by all downloader threads, so never freed.
     private static let hostNameLocale = newlocale(Int32(LC_CTYPE_MASK), "C.UTF-8", nil).map {
         SendablePointer(UnsafeMutableRawPointer($0))
     }
@@ -126,7 +123,7 @@ final class DownloadLoop {
         sigemptyset(&signals)
         sigaddset(&signals, SIGPIPE)
         pthread_sigmask(SIG_BLOCK, &signals, nil)
-        // libidn2 reads international host names in the thread's locale; the process's stays as it is.
+        // libidn2 reads international host names in the thread's locale; that of the process stays unchanged.
         if let locale = Self.hostNameLocale { uselocale(locale_t(OpaquePointer(locale.pointer))) }
     }
 
@@ -135,18 +132,18 @@ final class DownloadLoop {
             retries.removeMin()
             if !retry.operation.waiters.isEmpty {
                 retry.operation.beginAttempt()
-                // Whether a host is there is tried with another URL next: this one may be what it never answers.
+                // Another URL probes the host first: this one may be the cause of the silence.
                 enter(retry.operation, at: retry.operation.metSilence ? .last : .first)
             }
         }
     }
 
-    /// Starts what waits while there are slots; returns how many were started.
+    /// Starts waiting operations while slots are free; returns their number.
     private func admit() -> Int {
         var started = 0
         while transfers.activeCount < limit, let (operation, refusal) = admission.hosts.next() {
             if operation.isRevoked {
-                // Nobody waits for it any more, or none of those who do may begin anything.
+                // It has no callers left, or only callers with revoked permits.
                 admission.hosts.release(operation)
                 complete(operation, .failure(.downloadCancelled))
             } else if var error = certificateRefusal(of: operation) ?? refusal {
@@ -160,7 +157,7 @@ final class DownloadLoop {
         return started
     }
 
-    /// Why an operation ends without a request: its site's certificate was refused.
+    /// The error if the site's certificate was refused.
     private func certificateRefusal(of operation: DownloadOperation) -> WebImageError? {
         guard asksForTrust(operation) else { return nil }
         return untrusted.refusal(of: operation.request.origin, now: MonotonicClock.now)
@@ -206,7 +203,7 @@ final class DownloadLoop {
         fail(operation, error)
     }
 
-    /// Keeps what a `stop` says of the last transfer.
+    /// Keeps the data of the last transfer for `stop` events.
     private func noteEnd(of operation: DownloadOperation, on handle: CurlHandle) {
         if !listeners.isEmpty { operation.noteEnd(handle.info) }
     }
@@ -224,7 +221,7 @@ final class DownloadLoop {
             follow(location, of: operation)
         case .failure(let error):
             handle.response.keepPartial(handle.info, of: operation, error: error)
-            // Who sends a part of an answer is there.
+            // A partial response proves that the host is reachable.
             if error.httpStatus != nil || handle.response.progress.bytes > 0 {
                 didAnswer(operation, error, firstByte: nil)
             }
@@ -234,7 +231,7 @@ final class DownloadLoop {
         }
     }
 
-    /// A response came. Before its transfer gives back its slots.
+    /// Records a response. Call it before the transfer's slots are released.
     private func didAnswer(
         _ operation: DownloadOperation, _ error: WebImageError?, firstByte: @autoclosure () -> Double?
     ) {
@@ -242,14 +239,14 @@ final class DownloadLoop {
         admission.hosts.didAnswer(operation, error, firstByte: firstByte())
     }
 
-    /// Ends the operation's transfer and gives its slots back; nothing where there is none.
+    /// Stops the operation's transfer, if any, and releases its slots.
     private func stop(_ operation: DownloadOperation) {
         transfers.stop(operation, now: MonotonicClock.now)
         admission.hosts.release(operation)
     }
 
-    /// A transfer ended: with a certificate that curl did not verify the site's other URLs end, too, those that wait for a connection
-    /// to it at once. curl's codes for that: PEER_FAILED_VERIFICATION, SSL_ISSUER_ERROR, SSL_INVALIDCERTSTATUS.
+    /// If the certificate could not be verified, the site's other URLs end too, those that wait for a connection immediately. curl's codes:
+    /// PEER_FAILED_VERIFICATION, SSL_ISSUER_ERROR, SSL_INVALIDCERTSTATUS.
     private func noteCertificate(of operation: DownloadOperation, _ error: WebImageError) {
         let site = operation.request.origin
         guard error.code == .secureConnectionFailed, [60, 83, 91].contains(error.underlyingCode),
@@ -265,7 +262,7 @@ final class DownloadLoop {
         }
     }
 
-    /// Every hop goes through the queue and the checks of a first one.
+    /// Every hop goes through the queue and the checks of the first one.
     private func follow(_ location: String, of operation: DownloadOperation) {
         let most = operation.profile.configuration.maxRedirects
         guard operation.redirects < most else {
@@ -279,7 +276,7 @@ final class DownloadLoop {
         enter(operation, at: .first)
     }
 
-    /// A try has failed: the next one comes after a pause, or the download ends.
+    /// Handles a failed attempt: schedules a retry or ends the download.
     private func fail(_ operation: DownloadOperation, _ error: WebImageError) {
         admission.hosts.didFail(operation, error)
         let pause = operation.profile.retryPolicy.delay(
@@ -294,8 +291,8 @@ final class DownloadLoop {
         retries.insert(Retry(due: now + pause, number: nextRetry, operation: operation))
     }
 
-    /// Whether another try may begin: the URL has time left, and was not too slow on a host that has completed no body. There a further
-    /// try would give a server that drips its bytes as long again; a merely silent one is asked again while its URL has taken less than
+    /// Whether a retry is allowed: the URL has time left, and was not too slow on a host that has never completed a body. A retry would
+    /// give a server that drips bytes the same time again; a merely silent one is retried while its URL has taken less than
     /// ``ImageDownloader/Configuration/lowSpeedTime``, so that with the defaults such URLs end within 35 s.
     private func mayTryAgain(_ operation: DownloadOperation, _ error: WebImageError) -> Bool {
         let limits = operation.profile.configuration
@@ -311,7 +308,7 @@ final class DownloadLoop {
 
     private func complete(_ operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {
         admission.hosts.endProbe(of: operation)
-        // One that ended while it was in the backlog is taken out of that later.
+        // If it is still in the backlog, it is removed from there later.
         guard let index = operations.index(forKey: operation.key), operations[index].value === operation else { return }
         operations.remove(at: index)
         listeners.tellEnd(of: operation, result)
@@ -319,10 +316,10 @@ final class DownloadLoop {
         wakeIdleWaiters()
     }
 
-    /// A caller waits no longer; the transfer ends with the last one.
+    /// Removes a caller; the transfer stops with the last one.
     func cancel(_ call: DownloadCall, of key: DownloadOperation.Key) {
         guard let operation = operations[key], operation.cancel(call), operation.waiters.isEmpty else { return }
-        // What is in the backlog or waits for its next try is skipped when its turn comes.
+        // In the backlog or before a retry it is skipped when its turn comes.
         stop(operation)
         complete(operation, .failure(.downloadCancelled))
     }
@@ -337,19 +334,19 @@ final class DownloadLoop {
         retries = Heap()
     }
 
-    /// Ends every download that has no transfer under way and whose callers have all lost their permit.
+    /// Ends every download without a running transfer whose callers have all lost their permit.
     func endRevoked() {
         for operation in Array(operations.values) where operation.handle == nil && operation.isRevoked {
             complete(operation, .failure(.downloadCancelled))
         }
     }
 
-    /// Ends those that a robots.txt has refused.
+    /// Ends operations refused by robots.txt.
     func end(_ refused: DownloadAdmission.Refused) {
         for (operation, error) in refused { complete(operation, .failure(error)) }
     }
 
-    /// Resumes it when no download is left; there must be one.
+    /// Resumes `waiter` when no download is left; there must be one now.
     func whenIdle(_ waiter: UnsafeContinuation<Void, Never>) { idleWaiters.append(waiter) }
 
     private func wakeIdleWaiters() {
@@ -360,7 +357,7 @@ final class DownloadLoop {
 
     // MARK: What it does now
 
-    /// What the downloads are doing at one moment.
+    /// The current state of all downloads.
     var activity: ImageDownloader.Activity {
         let active = transfers.activeCount
         let waiting = max(0, operations.count - transfers.operations.count - retries.count)
@@ -369,7 +366,7 @@ final class DownloadLoop {
             waitingForHost: active < limit ? waiting : 0, operations: operations.count)
     }
 
-    /// What downloads of these URLs wait for; of those that are not under way nothing.
+    /// What the downloads of these URLs wait for; inactive URLs are omitted.
     func states(of urls: Set<String>) -> [String: DownloadState] {
         let time = MonotonicClock.now
         var states: [String: DownloadState] = [:]
@@ -402,22 +399,22 @@ final class DownloadLoop {
 
     // MARK: How it works
 
-    /// Changes the number of transfers at once; those beyond a lower number end by themselves.
-    /// * `isSuspended`: nothing begins, whatever the number.
+    /// Changes the number of concurrent transfers; those above a lower limit finish normally.
+    /// * `isSuspended`: start nothing, whatever the limit.
     func setLimit(_ count: Int, isSuspended: Bool) {
         limit = isSuspended ? 0 : count
         connectionLimit = configuration.connectionLimit(count)
         transfers.setConnectionLimit(connectionLimit)
     }
 
-    /// Changes the headers and the order of requests that begin from now on.
+    /// Changes the headers and the order of later requests.
     func apply(_ new: ImageDownloader.Configuration) {
         profile = RequestProfile(new)
         admission.hosts.apply(new)
     }
 
-    /// Begins anew: every download ends with `cancelled`, every connection is closed.
-    /// * `new`: nil: as it was. Its number of transfers is for ``setLimit(_:isSuspended:)``.
+    /// Starts over: every download ends with `cancelled`, every connection is closed.
+    /// * `new`: nil keeps the configuration. Its number of transfers is set by ``setLimit(_:isSuspended:)``.
     func beginSession(_ new: ImageDownloader.Configuration?) {
         cancelAll()
         closeConnections()
@@ -428,7 +425,7 @@ final class DownloadLoop {
         admission.beginSession(new)
     }
 
-    /// Closes the connections that are kept for later transfers, where none is under way.
+    /// Closes kept connections if no transfer is running.
     func closeIdleConnections() {
         if transfers.operations.isEmpty { closeConnections() }
     }

@@ -1,10 +1,10 @@
-/// Tells of a download while it is under way; made only where somebody wants to hear of it. The downloader's thread alone uses it.
+/// Reports a running download to its callers and listeners; only created if there are any. Used only on the downloader's thread.
 final class DownloadObserver {
     private let interval: Double
     private let listeners: DownloadListeners
     private var lastTold = 0
 
-    /// * `interval`: the share of the body that has to come until it is told of again.
+    /// * `interval`: fraction of the body between two reports.
     init(interval: Double, listeners: DownloadListeners) {
         self.interval = interval
         self.listeners = listeners
@@ -16,7 +16,7 @@ final class DownloadObserver {
         listeners.tell(.response, of: operation, received: received, expected: expected) { $0.statusCode = status }
     }
 
-    /// * `received`: bytes of the body so far, of all that are expected.
+    /// * `received`: bytes of the body so far.
     func didReceiveBytes(_ operation: DownloadOperation, _ received: Int, of expected: Int?) {
         if interval > 0, let expected, received < expected,
             Double(received - lastTold) < interval * Double(expected)

@@ -1,29 +1,28 @@
-/// One URL on its way: its waiters, its tries and redirects, where it waits, and the transfer it has now
-/// (SDWebImageDownloaderOperation).
+/// The download of one URL: callers, attempts, redirects, place in the queue, and current transfer (SDWebImageDownloaderOperation).
 ///
-/// Only the downloader's thread uses it. Each group of its variables is changed by one owner, which the mark above it names.
+/// Used only on the downloader's thread. Each group of variables is changed only by the owner named in the mark above it.
 final class DownloadOperation {
-    /// What makes two downloads the same transfer.
+    /// Downloads with equal keys share one transfer.
     struct Key: Hashable {
         let url: String
         let options: DownloadOptions
         let headers: [HTTPHeader]
-        /// The number of its jar; nil where it neither sends nor keeps cookies.
+        /// Number of its cookie jar; nil: without cookies.
         let jar: UInt64?
-        /// Its profile, where that is not the downloader's own.
+        /// Its profile, unless it is the downloader's default.
         let profile: ObjectIdentifier?
     }
 
-    /// What its first caller asks for.
+    /// The parameters of its first caller.
     struct Parameters {
         let priority: Int
-        /// Tries that the caller has made.
+        /// Attempts already made by the caller.
         let attemptsUsed: Int
-        /// Its jar, which lasts at least as long as it does.
+        /// Keeps the jar alive.
         let cookies: CookieJar?
     }
 
-    /// What is told of the last transfer when the download has ended.
+    /// Data of the last transfer for the final event.
     struct Ending {
         let timing: DownloadedImage.Timing
         let status: Int
@@ -32,11 +31,10 @@ final class DownloadOperation {
 
     let key: Key
     let parameters: Parameters
-    /// How its requests are made.
     let profile: RequestProfile
-    /// The URL of the first hop of every try.
+    /// The URL of the first hop of every attempt.
     let start: RequestURL
-    /// All headers, where a filter or a modifier made them.
+    /// All headers, if made by a filter or modifier.
     let requestHeaders: [HTTPHeader]?
 
     init(
@@ -54,38 +52,38 @@ final class DownloadOperation {
 
     // MARK: Its callers, of the loop
 
-    /// Who gets the result. Empty: nobody any more.
+    /// The callers that get the result; may become empty.
     private(set) var waiters: [DownloadCall] = []
-    /// Hears of a response's header and of bytes; nil where nobody wants to.
+    /// Reports the response header and bytes; nil without listeners.
     private(set) var observer: DownloadObserver?
-    /// How its last transfer ended, where somebody listens.
+    /// How its last transfer ended, if there are listeners.
     private(set) var ending: Ending?
 
-    /// Whether nobody who waits for it may begin anything any more.
+    /// Whether the permits of all callers have been revoked.
     var isRevoked: Bool { waiters.allSatisfy { $0.permit?.isRevoked == true } }
 
-    /// One more caller waits for it, and hears of it where it or the listeners want to.
+    /// Adds a caller, and an observer if the caller or the listeners need it.
     func add(_ call: DownloadCall, listeners: DownloadListeners) {
         waiters.append(call)
         guard observer == nil, waiters.contains(where: { $0.progress != nil }) || !listeners.isEmpty else { return }
         observer = DownloadObserver(interval: profile.configuration.minimumProgressInterval, listeners: listeners)
     }
 
-    /// A caller has cancelled; false where it does not wait here.
+    /// Removes a cancelled caller; false if it was not waiting here.
     func cancel(_ call: DownloadCall) -> Bool {
         guard let index = waiters.firstIndex(where: { $0 === call }) else { return false }
         waiters.remove(at: index).end(.failure(.downloadCancelled))
         return true
     }
 
-    /// Ends all its callers' waiting.
+    /// Ends the wait of all callers.
     func end(_ result: Result<DownloadedImage, WebImageError>) {
         let all = waiters
         waiters = []
         for waiter in all { waiter.end(result) }
     }
 
-    /// Keeps what a `stop` says of the transfer, before its handle serves another.
+    /// Keeps the data for the `stop` event before the handle is reused.
     func noteEnd(_ info: CurlInfo) {
         let status = info.status
         ending = Ending(timing: info.timing, status: status, httpVersion: status > 0 ? info.httpVersion : nil)
@@ -93,28 +91,28 @@ final class DownloadOperation {
 
     // MARK: Its tries, of the loop
 
-    /// The URL of the hop now.
+    /// The URL of the current hop.
     private(set) var request: RequestURL
     private(set) var redirects = 0
-    /// Tries begun, those of the caller included.
+    /// Attempts started, including those of the caller.
     private(set) var attempts: Int
-    /// Those of them that only found out that nobody is there: they do not use up the URL's tries.
+    /// Attempts that only found the host unreachable: they do not count against the URL.
     private var excused = 0
-    /// Whether its last try found nobody there.
+    /// Whether the host did not respond to the last attempt.
     private(set) var metSilence = false
-    /// When its next try is due, and why the last one failed, while it pauses between the two.
+    /// Due time of the retry and the last error, while it waits for a retry.
     private(set) var pause: (due: Double, error: WebImageError)?
-    /// What the try before has left to go on with.
+    /// The partial body of the previous attempt.
     private(set) var partial: PartialBody?
 
-    /// Whether the hop is still at the site the user's credentials are for.
+    /// Whether the hop is still at the site to which the user's credentials apply.
     var isAtOrigin: Bool { redirects == 0 || request.origin == start.origin }
-    /// Tries that count against those it has.
+    /// Attempts that count against the limit.
     var countedAttempts: Int { attempts - excused }
-    /// What the hop can go on with.
+    /// The partial body, if the hop can resume it.
     var rest: PartialBody? { partial.flatMap { $0.url == request.text ? $0 : nil } }
 
-    /// Begins a try at its first hop.
+    /// Starts an attempt at the first hop.
     func beginAttempt() {
         attempts += 1
         pause = nil
@@ -123,40 +121,40 @@ final class DownloadOperation {
         lastProgress = TransferProgress()
     }
 
-    /// Goes on at the next hop of the same try.
+    /// Continues with the next hop of the same attempt.
     func follow(_ next: RequestURL) {
         redirects += 1
         request = next
     }
 
-    /// A try failed.
-    /// * `isExcused`: nobody was there to answer, which is not the URL's fault.
+    /// Records a failed attempt.
+    /// * `isExcused`: the host was unreachable, which is not the URL's fault.
     func didFail(metSilence: Bool, isExcused: Bool) {
         self.metSilence = metSilence
         if isExcused { excused += 1 }
     }
 
-    /// Its next try is due then.
+    /// Schedules the retry.
     func pause(until due: Double, after error: WebImageError, now: Double) {
         since = now
         pause = (due, error)
     }
 
-    /// Keeps what its next try can go on with; nil: nothing.
+    /// Sets what the next attempt can resume; nil: nothing.
     func keep(_ partial: PartialBody?) { self.partial = partial }
 
     // MARK: Where it waits, of the host schedule
 
-    /// When it began to wait, for a slot or for its next try.
+    /// Start of the wait for a slot or a retry.
     private(set) var since = 0.0
-    /// What counts as its hop's host, since it was put into the queue.
+    /// The host of its hop, as counted by the queue.
     private(set) var host = ""
-    /// The host that lent it a slot.
+    /// The host whose slot it holds.
     private(set) var slotHost: String?
-    /// Whether its transfer finds out whether a silent host is there.
+    /// Whether its transfer probes a silent host.
     private(set) var isProbe = false
 
-    /// It waits from now on, for a slot of a host; nil: for its site's robots.txt.
+    /// Starts waiting for a slot of `host`, or (nil) for the site's robots.txt.
     func wait(for host: String?, now: Double) {
         since = now
         if let host { self.host = host }
@@ -167,13 +165,13 @@ final class DownloadOperation {
         self.isProbe = isProbe
     }
 
-    /// The host whose slot it had; nil where it had none.
+    /// Returns the host whose slot it held, if any.
     func giveSlotBack() -> String? {
         defer { slotHost = nil }
         return slotHost
     }
 
-    /// Whether it was a probe, which has ended.
+    /// Whether it was a probe; clears the flag.
     func endProbe() -> Bool {
         defer { isProbe = false }
         return isProbe
@@ -181,24 +179,23 @@ final class DownloadOperation {
 
     // MARK: Its transfer, of the running transfers
 
-    /// What its transfer runs on; nil where it has none.
+    /// The handle of its transfer; nil without one.
     private(set) var handle: CurlHandle?
-    /// Its place among the running.
+    /// Index among the running operations.
     private(set) var index = 0
     private(set) var isParked = false
-    /// Whether a transfer of it has begun.
+    /// Whether it has had a transfer.
     private(set) var hasBegun = false
-    /// What all of its transfers have taken.
+    /// Total time of its transfers.
     private(set) var spent = TransferTime()
-    /// Bytes of the last transfer's body, and how many it should have had.
+    /// Received and expected bytes of the last transfer's body.
     private(set) var received = 0
     private(set) var expected: Int?
     private var lastProgress = TransferProgress()
 
-    /// How far its transfer has come, or came.
+    /// Progress of its current or last transfer.
     var progress: TransferProgress { handle?.response.progress ?? lastProgress }
 
-    /// A transfer of it runs.
     func beginTransfer(on handle: CurlHandle) {
         self.handle = handle
         hasBegun = true
@@ -206,7 +203,7 @@ final class DownloadOperation {
         spent.beginHop()
     }
 
-    /// Its transfer has ended, or did not begin after all.
+    /// Records that its transfer has ended or failed to start.
     func endTransfer() {
         guard let ended = handle else { return }
         lastProgress = ended.response.progress
@@ -220,6 +217,6 @@ final class DownloadOperation {
 
     func setParked(_ parked: Bool) { isParked = parked }
 
-    /// Counts what the transfer took since the last look.
+    /// Accounts for the time of the transfer since the last call.
     func count(isHeldBack: Bool, now: Double) { spent.count(progress, isHeldBack: isHeldBack, now: now) }
 }

@@ -1,35 +1,34 @@
 internal import DequeModule
 internal import HeapModule
 
-/// Where an element goes among the others of its host and priority.
+/// Position of an element among those of its host and priority.
 enum QueuePlace {
-    /// Before them: a redirect, or another try.
+    /// In front: a redirect, or a retry.
     case first
     case inOrder
-    /// Behind them: another try of what its host gave no answer to.
+    /// At the end: a retry after the host did not respond.
     case last
 }
 
-/// Whether a host may have one more out.
+/// Which element of a host may start.
 enum HostAdmission<Element> {
     case no
-    /// Its next element.
     case next
-    /// Any of its elements, of these if there are such: whether the host is there is to be found out, and what is next may be what it
-    /// never answers.
+    /// A random element, preferably one of these: a probe of a silent host should not always use the next element, which may be the one
+    /// that the host never answers.
     case any(of: (Element) -> Bool)
-    /// The first of which this is true; none is as ``no``.
+    /// The first match; ``no`` if there is none.
     case first(where: (Element) -> Bool)
 }
 
-/// What those who wait for a host ask for it.
+/// Limits for a host, from the waiting elements.
 struct HostLimits {
-    /// Transfers at once.
+    /// Concurrent transfers.
     var transfers: Int
-    /// Requests a second; nil: as many as there are.
+    /// Requests per second; nil: unlimited.
     var rate: Double?
 
-    /// Keeps to the lower of both.
+    /// Takes the lower of both limits.
     mutating func tighten(_ other: HostLimits) {
         transfers = min(transfers, other.transfers)
         if let rate = other.rate { self.rate = min(self.rate ?? rate, rate) }
@@ -38,13 +37,11 @@ struct HostLimits {
 
 /// The backlog: one queue per host, and the order in which hosts get the next slot.
 ///
-/// Exact order (first or last in, by priority) over all hosts that have a slot free; a host at its limit delays only itself. An
-/// element is looked at once however long the queues of other hosts are.
-///
-/// What waits for a host stays where it is: an element costs a look for its host when it comes and when its slot is given back, none
-/// in between.
+/// Serves elements in exact order (first or last in, by priority) over all hosts with a free slot; a host at its limit delays only itself.
+/// The cost of an element does not depend on the length of other hosts' queues: its host is examined when it arrives and when its slot is
+/// released, not in between.
 struct DownloadQueue<Element>: ~Copyable {
-    /// Which element of a host, and of all hosts, is next.
+    /// Order within a host and across hosts.
     private(set) var order: DownloadExecutionOrder
 
     private final class Host {
@@ -52,7 +49,7 @@ struct DownloadQueue<Element>: ~Copyable {
         var waiting: [Deque<(sequence: Int, element: Element)>] = [[], [], []]
         var running = 0
         var limits: HostLimits
-        /// Whether it may have none now, although it has fewer out than its limit.
+        /// Whether it was declined although it is below its limit.
         var isHeld = false
 
         init(_ name: String, limits: HostLimits) {
@@ -60,7 +57,7 @@ struct DownloadQueue<Element>: ~Copyable {
             self.limits = limits
         }
 
-        /// The priority whose queue is next; 0 is the highest.
+        /// The highest priority with waiting elements; 0 is the highest.
         var nextPriority: Int? { waiting.firstIndex { !$0.isEmpty } }
         var count: Int { waiting.reduce(0) { $0 + $1.count } }
     }
@@ -79,8 +76,8 @@ struct DownloadQueue<Element>: ~Copyable {
     }
 
     private var hosts: [String: Host] = [:]
-    /// Hosts with a free slot by their next element. One may be out of date: it counts only if it names the host's next
-    /// element at the time it is taken out.
+    /// Hosts with a free slot, by their next element. Entries may be stale: one counts only if it still names the host's next element when
+    /// it is removed.
     private var ready = Heap<Candidate>()
     private var sequence = 0
 
@@ -88,8 +85,8 @@ struct DownloadQueue<Element>: ~Copyable {
         self.order = order
     }
 
-    /// Adds an element. `priority` is 0 for high, 1 for normal, 2 for low; `limits` are those of its host: the lowest of all its elements
-    /// hold while the host has any. `place`: where among those of its host and priority.
+    /// Adds an element. `priority` is 0 for high, 1 for normal, 2 for low. Of the `limits` of a host's elements the lowest apply while the
+    /// host has any.
     mutating func enqueue(
         _ element: Element, host: String, priority: Int, limits: HostLimits, at place: QueuePlace = .inOrder
     ) {
@@ -112,9 +109,10 @@ struct DownloadQueue<Element>: ~Copyable {
         announce(entry)
     }
 
-    /// Takes the next element out and occupies a slot of its host until ``release(host:)``.
-    /// * `admits`: asked with a host, its limits, what it has out and what waits; one it says no to is passed over until it is let go
-    ///   or gets a slot back.
+    /// Removes the next element and occupies a slot of its host until ``release(host:)``.
+    /// * `admits`: decides for a host, its limits, and its running and waiting elements; a declined host is skipped until ``letGo(host:)``
+    ///   or a
+    ///   released slot.
     mutating func next(
         admits: ((_ host: String, _ limits: HostLimits, _ running: Int, _ waiting: Int) -> HostAdmission<Element>)? =
             nil
@@ -137,7 +135,7 @@ struct DownloadQueue<Element>: ~Copyable {
         return nil
     }
 
-    /// Where the element is that an admission means; nil: none of them.
+    /// Index of the admitted element; nil: none.
     private func place(
         _ waiting: borrowing Deque<(sequence: Int, element: Element)>, _ admission: HostAdmission<Element>
     ) -> Int? {
@@ -151,23 +149,19 @@ struct DownloadQueue<Element>: ~Copyable {
         }
     }
 
-    /// Whether a host has as many out as it may.
     func isAtLimit(host: String) -> Bool { hosts[host].map { !hasRoom($0) } ?? false }
 
-    /// How many of a host wait.
     func waitingCount(host: String) -> Int { hosts[host]?.count ?? 0 }
 
-    /// How many of a host are out.
     func runningCount(host: String) -> Int { hosts[host]?.running ?? 0 }
 
-    /// A host that was passed over is asked for again.
+    /// Makes a declined host eligible again.
     mutating func letGo(host: String) {
         guard let entry = hosts[host], entry.isHeld else { return }
         entry.isHeld = false
         announce(entry)
     }
 
-    /// Gives a slot of the host back.
     mutating func release(host: String) {
         guard let entry = hosts[host] else { return }
         entry.running -= 1
@@ -179,14 +173,14 @@ struct DownloadQueue<Element>: ~Copyable {
         entry.running < max(1, entry.limits.transfers) && !entry.isHeld
     }
 
-    /// Serves what waits in another order.
+    /// Changes the order of waiting elements.
     mutating func reorder(_ order: DownloadExecutionOrder) {
         self.order = order
         ready = Heap()
         for entry in hosts.values { announce(entry) }
     }
 
-    /// Forgets everything that waits.
+    /// Drops all waiting elements.
     mutating func removeAll() {
         ready = Heap()
         for (host, entry) in hosts {

@@ -1,11 +1,11 @@
-/// A request as a modifier gets it (SDWebImageDownloaderRequestModifier).
+/// The request passed to a request modifier (SDWebImageDownloaderRequestModifier).
 public struct DownloadRequest: Sendable, Equatable {
-    /// Where it goes; the image keeps the URL it was asked for by.
+    /// Target of the request; the image keeps its original URL as identity.
     public var url: String
-    /// All its headers. Where a redirect leaves the site, only harmless ones go along.
+    /// All headers. After a redirect to another site only harmless ones are sent.
     public var headers: [HTTPHeader]
 
-    /// The value of a header, whatever the case of its name.
+    /// The value of a header; the name is case-insensitive.
     public func value(forHTTPHeaderField name: String) -> String? { headers.value(of: name) }
 
     /// Sets a header; nil removes it.
@@ -14,16 +14,16 @@ public struct DownloadRequest: Sendable, Equatable {
     }
 }
 
-/// A response's header as a modifier gets it (SDWebImageDownloaderResponseModifier).
+/// The response header passed to a response modifier (SDWebImageDownloaderResponseModifier).
 public struct DownloadResponse: Sendable, Equatable {
-    /// Where it came from, the last hop.
+    /// The URL of the last hop.
     public var url: String
-    /// The status code, which decides whether the body is wanted.
+    /// The status code, which determines whether the body is accepted.
     public var statusCode: Int
-    /// Its headers, in order.
+    /// Headers in order.
     public var headers: [HTTPHeader]
 
-    /// The value of a header, whatever the case of its name.
+    /// The value of a header; the name is case-insensitive.
     public func value(forHTTPHeaderField name: String) -> String? { headers.value(of: name) }
 
     /// Sets a header; nil removes it.

@@ -1,35 +1,32 @@
-/// What a download waits for at one moment.
+/// What a download is waiting for.
 package struct DownloadState: Sendable, Equatable {
-    /// What it does.
     package enum Phase: Sendable, Equatable {
-        /// It could begin but for the limit of transfers to its host.
+        /// Waits only for the limit of transfers to its host.
         case waitingForHost
-        /// It could begin but for the limit of transfers at once.
+        /// Waits only for the limit of concurrent transfers.
         case waitingForSlot
-        /// Its bytes come.
         case transferring
-        /// Its connection is there, but silent; it holds no slot of the downloader.
+        /// Connected but stalled; holds no slot of the downloader.
         case parked
-        /// It pauses before its next try.
+        /// Waits before a retry.
         case retrying
     }
 
-    /// What it does.
     package var phase: Phase
-    /// Seconds it has done so; for a parked one, seconds without a byte.
+    /// Seconds in this phase; for a parked download, seconds without a byte.
     package var elapsed: Double
-    /// Seconds until its next try, until its host may be asked again, or until its transfer times out.
+    /// Seconds until its retry, until its host may be requested again, or until its transfer times out.
     package var remaining: Double?
-    /// The host of the hop it is at.
+    /// Host of the current hop.
     package var host: String
-    /// Tries begun.
+    /// Attempts started.
     package var attempts: Int
-    /// Calls that wait for its result.
+    /// Number of callers.
     package var callers: Int
-    /// Why the last try failed, or why its host is not asked; empty where neither keeps it.
+    /// Why the last attempt failed or the host is on hold; empty if neither applies.
     package var reason = ""
 
-    /// * `since`: when it began to do so; nil: when it began to wait.
+    /// * `since`: start of the phase; nil: start of its wait.
     init(_ operation: DownloadOperation, _ phase: Phase, since: Double? = nil, at time: Double) {
         self.phase = phase
         elapsed = max(0, time - (since ?? operation.since))

@@ -1,39 +1,39 @@
 /// A response with its complete body, not yet verified.
 public struct DownloadedImage: Sendable {
-    /// Where the time of the last hop went.
+    /// Timing of the last hop.
     public typealias Timing = DownloadTiming
 
-    /// The bytes.
+    /// The body.
     public var body: ImageBody
-    /// 200 to 299, or another that is accepted; 206 where an earlier try was gone on with.
+    /// 200 to 299 or another accepted code; 206 if a partial body was resumed.
     public var statusCode: Int
     /// `ETag`.
     public var eTag: String?
-    /// `Last-Modified`, as the server wrote it.
+    /// `Last-Modified` as sent by the server.
     public var lastModified: String?
-    /// `Content-Type`; a hint only, the bytes tell the format.
+    /// `Content-Type`; only a hint, the bytes determine the format.
     public var contentType: String?
-    /// `Content-Encoding`, which was not asked for; the body is without it.
+    /// An unsolicited `Content-Encoding`; the body is already decoded.
     public var contentEncoding: String?
     /// `X-Robots-Tag`.
     public var robotsTag: String?
-    /// Where the last redirect led, without credentials.
+    /// The final URL after redirects, without credentials.
     public var effectiveURL: String
-    /// How many redirects were followed.
+    /// Number of redirects followed.
     public var redirectCount: Int
-    /// How often the URL was requested, redirects not counted.
+    /// How often the URL was requested, not counting redirects.
     public var attempts: Int
-    /// The address the bytes came from.
+    /// Address of the peer.
     public var remoteAddress: String
-    /// The phases of the last hop.
+    /// Timing of the last hop.
     public var timing: Timing
     /// `1.0`, `1.1`, `2` or `3`.
     public var httpVersion: String
-    /// Whether the end of the body was told by a length, a last chunk or the end of an HTTP/2 stream. Without it the end of the
-    /// connection ended the body, and only the image's own structure tells whether it is whole.
+    /// Whether a length, a last chunk or the end of an HTTP/2 stream marked the end of the body. Otherwise the connection's end did, and
+    /// only the image's structure shows whether it is complete.
     public var lengthWasAnnounced: Bool
-    /// Seconds for which the server does not want to be asked again (RFC 9111, RFC 8246); nil where it says nothing.
+    /// Freshness lifetime in seconds (RFC 9111, RFC 8246); nil if unspecified.
     public var freshFor: Int?
-    /// Bytes that an earlier try had brought, and this one did not.
+    /// Bytes taken over from an earlier attempt.
     public var resumedFrom = 0
 }

@@ -1,24 +1,23 @@
 internal import CCurl
 
-/// How long a response may be used without asking again (RFC 9111, section 4.2; RFC 8246 for `immutable`), by a cache of one user:
-/// `s-maxage` is for shared ones.
+/// Freshness of a response (RFC 9111, section 4.2; RFC 8246 for `immutable`) in a private cache: `s-maxage` is for shared ones.
 enum Freshness {
-    /// What `immutable` means where nothing says how long.
+    /// Lifetime for `immutable` without an explicit one.
     static let year = 31_536_000
 
-    /// Seconds from now on, 0 for a response that is to be asked for each time; nil where the server says nothing.
+    /// Remaining lifetime in seconds, 0 if it has to be revalidated each time; nil if unspecified.
     ///
     /// * `control`: every `Cache-Control` line.
-    /// * `now`: seconds since 1970, where there is no `Date`.
+    /// * `now`: seconds since 1970, used without a `Date`.
     static func seconds(control: [String], expires: String?, date: String?, age: String?, now: Int) -> Int? {
         let directives = control.flatMap { $0.split(separator: ",") }.map { directive in
             directive.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }.lowercased()
         }
-        // `no-cache="field"` is about that field alone.
+        // `no-cache="field"` concerns only that field.
         if directives.contains("no-store") || directives.contains("no-cache") { return 0 }
         let spent = max(0, age.flatMap { Int($0) } ?? 0)
         if let value = directives.first(where: { $0.hasPrefix("max-age=") })?.dropFirst(8) {
-            // What is no number is stale (section 4.2.1).
+            // Invalid values mean stale (section 4.2.1).
             let digits = value.filter { $0 != "\"" }
             guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return 0 }
             return max(0, min(Int(digits) ?? .max, 10 * year) - spent)
@@ -30,7 +29,7 @@ enum Freshness {
         return directives.contains("immutable") ? max(0, year - spent) : nil
     }
 
-    /// A date of HTTP, in any of its three forms, as seconds since 1970.
+    /// Parses an HTTP date in any of its three forms into seconds since 1970.
     static func time(of text: String) -> Int? {
         let time = curl_getdate(text, nil)
         return time < 0 ? nil : Int(time)

@@ -1,14 +1,14 @@
-/// What a downloader wants to know of others, and has to tell them.
+/// Requests and reports of a downloader to other processes.
 package struct HostCalls: Sendable {
-    /// Instants it wants to reserve.
+    /// Instants to reserve.
     package var wishes: [HostWish]
-    /// Hosts of whose transfers it wants a part, or another one.
+    /// Host shares to request or change.
     package var shares: [HostShareWish]
-    /// What it found out.
+    /// Host states to publish.
     package var news: [HostNews]
-    /// Sites whose robots.txt it wants to know.
+    /// Sites whose robots.txt is needed.
     package var sites: [RobotsSite]
-    /// What it has read of such files.
+    /// Rules read from robots.txt files.
     package var rules: [RobotsNote]
 
     var isEmpty: Bool { wishes.isEmpty && shares.isEmpty && news.isEmpty && sites.isEmpty && rules.isEmpty }

@@ -1,17 +1,17 @@
 internal import HeapModule
 
-/// Says when a request to a host may begin: by its rate, by whether it answers, and by what it asked for.
+/// Decides when a request to a host may start: by its rate, its responsiveness and its own back-off requests.
 ///
-/// Nobody asks it where ``HostPolicy`` is at its defaults. Only the downloader's thread uses it; time comes from outside.
+/// Not used if ``HostPolicy`` has its defaults. Used only on the downloader's thread; the caller passes the time.
 final class HostGovernor {
     private final class Record {
         var health = HostHealth()
         var slots = HostSlots()
-        /// Requests a second that ``slots`` are of; nil: as many as there are.
+        /// The rate of the reserved ``slots``; nil: unlimited.
         var rate: Double?
-        /// When this host is looked at again; infinity: never by itself.
+        /// Next time to examine this host; infinity: never by itself.
         var wake = Double.infinity
-        /// What was told or heard last of its being slow: transfers at once, and until when that holds.
+        /// The last published or received slowness: concurrent transfers, and end of validity.
         var slow = (window: Int.max, until: -Double.infinity)
     }
 
@@ -23,7 +23,7 @@ final class HostGovernor {
     }
 
     private var policy: HostPolicy
-    /// Whether others send requests to the same hosts: instants are then reserved where all reserve theirs.
+    /// Whether other processes use the same hosts: instants are then reserved centrally.
     private let isShared: Bool
     private var records: [String: Record] = [:]
     private var schedules: [String: RateSchedule] = [:]
@@ -32,7 +32,7 @@ final class HostGovernor {
     private var news: [String: HostNews] = [:]
     private let random: () -> Double
 
-    /// Hosts that are remembered; beyond that, those of which there is nothing to say are forgotten.
+    /// Maximum number of remembered hosts; beyond it, healthy ones are dropped.
     private static let mostHosts = 16_384
 
     init(
@@ -44,10 +44,10 @@ final class HostGovernor {
         self.random = random
     }
 
-    /// Whether a request may begin now; if so, it counts.
-    /// * `rate`: requests a second that those who wait ask for; nil: as many as there are. Instants of another rate are given up.
-    /// * `running`: transfers under way to the host.
-    /// * `waiting`: those that wait, this one included.
+    /// Whether a request may start now; if so, it is counted.
+    /// * `rate`: requests per second for the waiting operations; nil: unlimited. A change discards reserved instants.
+    /// * `running`: running transfers to the host.
+    /// * `waiting`: waiting operations, including this one.
     func mayBegin(_ host: String, rate: Double?, running: Int, waiting: Int, now: Double) -> Bool {
         let known = records[host]
         isProbe = false
@@ -58,7 +58,7 @@ final class HostGovernor {
             record.slots = HostSlots()
         }
         guard record.health.mayBegin(running: running, now: now) else {
-            // It is looked at again at the end of its pause or of its URLs' patience, and with the end of each of its transfers.
+            // Examine it again at the end of its hold or of the URLs' waiting time, and after each of its transfers.
             var wake = record.health.holdUntil > now ? record.health.holdUntil : .infinity
             if let since = record.health.silentSince, since + policy.patience > now {
                 wake = min(wake, since + policy.patience)
@@ -97,13 +97,12 @@ final class HostGovernor {
         return true
     }
 
-    /// Whether what ``mayBegin(_:running:waiting:now:)`` let begin last asks whether a silent host is there.
+    /// Whether the request last admitted by ``mayBegin(_:rate:running:waiting:now:)`` probes a silent host.
     private(set) var isProbe = false
 
-    /// A probe ended, whatever with: the next one may begin when its time comes.
+    /// Records the end of a probe: the next one may start when it is due.
     func probeEnded(_ host: String) { records[host]?.health.isProbing = false }
 
-    /// What is known of a host, nothing at first.
     private func record(of host: String) -> Record {
         if let known = records[host] { return known }
         let new = Record()
@@ -122,7 +121,7 @@ final class HostGovernor {
         wakes.insert(Wake(time: time, host: host))
     }
 
-    /// Whether URLs of a host are to end instead of waiting for it: until its next probe is due. It is looked at again then.
+    /// Whether waiting URLs of a host should fail until its next probe is due, when it is examined again.
     func isGivenUp(_ host: String, now: Double) -> Bool {
         guard let record = records[host], record.health.isGivenUp(patience: policy.patience, now: now) else {
             return false
@@ -131,9 +130,9 @@ final class HostGovernor {
         return true
     }
 
-    /// The error of a URL of a host that was given up; nil where it may be asked, or waits for further probes.
-    /// * `cameAt`: when it began to wait.
-    /// * `wasAsked`: whether its own last try had no answer.
+    /// The error for a URL of a host that was given up; nil if it may be requested or still waits for probes.
+    /// * `cameAt`: start of its wait.
+    /// * `wasAsked`: whether its own last attempt got no response.
     func refusal(of host: String, cameAt: Double, wasAsked: Bool, now: Double) -> WebImageError? {
         guard let health = records[host]?.health, health.isGivenUp(patience: policy.patience, now: now),
             health.isGivenUp(since: cameAt, wasAsked: wasAsked),
@@ -146,7 +145,7 @@ final class HostGovernor {
 
     // MARK: What comes back
 
-    /// The host gave no answer. True where the URL is not to be blamed: it waits for the host with others.
+    /// Records that the host did not respond. True if the URL is not to blame: it waits for the host with others.
     /// * `wasReached`: whether the request was sent.
     func didFail(_ host: String, _ error: WebImageError, wasReached: Bool, began: Double, now: Double) -> Bool {
         guard policy.failuresInARow != nil else { return false }
@@ -162,10 +161,10 @@ final class HostGovernor {
         return now < since + policy.patience
     }
 
-    /// The host answered.
-    /// * `error`: of a status that is no success.
-    /// * `running`: transfers under way to it, this one included.
-    /// * `longestWait`: seconds of a `Retry-After` that are honoured.
+    /// Records a response.
+    /// * `error`: for an unsuccessful status.
+    /// * `running`: running transfers to the host, including this one.
+    /// * `longestWait`: maximum `Retry-After` to honour, in seconds.
     func didAnswer(
         _ host: String, _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, longestWait: Double,
         now: Double
@@ -180,7 +179,7 @@ final class HostGovernor {
         if isNews {
             let isHeld = record.health.holdUntil > now
             tell(record.health, host, isHeld ? .busy : .good, now)
-            // What waited for its answer goes on.
+            // Resumes the URLs that waited for its response.
             look(record, host, at: isHeld ? record.health.holdUntil : now)
         } else if hadWindow && record.health.window == nil {
             look(record, host, at: now)
@@ -196,7 +195,7 @@ final class HostGovernor {
         if records.count > Self.mostHosts { forgetGood() }
     }
 
-    /// How long others keep to what one found out of a slow host.
+    /// How long other processes apply a published slowness, in seconds.
     private static let slowFor = 30.0
 
     private func forgetGood() {
@@ -216,11 +215,11 @@ final class HostGovernor {
 
     // MARK: What others have to say
 
-    /// Whether somebody has to be asked or told.
+    /// Whether there are requests or reports for others.
     var hasCalls: Bool { !wanting.isEmpty || !news.isEmpty }
 
-    /// What to ask and to tell; it is on its way from here on.
-    /// * `waiting`: how many wait for a host.
+    /// Returns requests and reports, and marks them as sent.
+    /// * `waiting`: number of waiting operations of a host.
     func takeCalls(waiting: (String) -> Int) -> (wishes: [HostWish], news: [HostNews]) {
         var wishes: [HostWish] = []
         for host in wanting {
@@ -236,28 +235,28 @@ final class HostGovernor {
         return (wishes, Array(news.values))
     }
 
-    /// The answer to a wish; nil where there are none now.
+    /// Handles the reply to a reservation request; nil: not granted now.
     func grant(_ host: String, _ reservation: HostReservation?, now: Double) {
         let record = self.record(of: host)
         record.slots.isAsking = false
         if let reservation {
             record.slots.add(reservation)
         } else {
-            // All instants up to the horizon are others'. Not all who are told so come back together.
+            // All instants up to the horizon are taken. The random delay keeps processes from retrying in step.
             record.slots.askAfter = now + (0.25 + 0.5 * random()) * RateSchedule.horizon(record.rate ?? 1) / 2
         }
         record.wake = .infinity
         look(record, host, at: now)
     }
 
-    /// What all others know, as a whole: a host that is not in it has given somebody an answer.
+    /// Adopts the complete shared state: a host missing from it has responded to some process.
     func adopt(_ all: [HostNews], now: Double) {
         var known: Set<String> = []
         for item in all where item.state == .silent || item.state == .busy {
             known.insert(item.host)
             let record = self.record(of: item.host)
             if item.state == .silent, record.health.silentSince == nil, record.health.answeredAt > item.since {
-                // What others could not have, this process had.
+                // This process got a response that the others did not.
                 tell(record.health, item.host, .good, now)
             } else if item.state == .silent ? policy.failuresInARow != nil : policy.backsOff {
                 record.health.adopt(item)
@@ -273,7 +272,7 @@ final class HostGovernor {
         for item in all where item.state == .slow && policy.backsOff { adoptSlow(item, now: now) }
     }
 
-    /// Once for each time somebody says so; what this process has said itself comes back, too.
+    /// Applies each publication once; this process also receives its own.
     private func adoptSlow(_ item: HostNews, now: Double) {
         guard item.until > now, let latency = HostNews.Latency(item.error.message) else { return }
         let record = self.record(of: item.host)
@@ -283,20 +282,20 @@ final class HostGovernor {
         }
     }
 
-    /// Treats hosts otherwise from now on. What is known of them stays: one that asked to be left alone is left alone.
+    /// Changes the policy. The state of hosts is kept, including back-off.
     func renew(_ policy: HostPolicy) {
         self.policy = policy
-        // Nothing waits any more.
+        // No operation is waiting any more.
         wakes = Heap()
         for record in records.values { record.wake = .infinity }
     }
 
     // MARK: Time
 
-    /// When a host is to be looked at again; infinity: none.
+    /// Next time to examine a host; infinity: none.
     var nextWake: Double { wakes.min?.time ?? .infinity }
 
-    /// The next host whose time has come.
+    /// The next host that is due.
     func nextDue(now: Double) -> String? {
         while let wake = wakes.min, wake.time <= now {
             wakes.removeMin()
@@ -307,7 +306,7 @@ final class HostGovernor {
         return nil
     }
 
-    /// Why requests to a host wait, and for how many seconds more; nil where nothing of this keeps them.
+    /// Why requests to a host wait, and for how many more seconds; nil if not for a reason known here.
     func reason(for host: String, now: Double) -> (text: String, remaining: Double?)? {
         guard let record = records[host] else { return nil }
         let health = record.health

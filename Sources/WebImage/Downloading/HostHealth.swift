@@ -1,26 +1,26 @@
-/// What a host has shown of itself: whether it answers, whether it asked to be left alone, and how fast it is.
+/// Observed state of a host: responsiveness, back-off requests, and speed.
 struct HostHealth {
-    /// Failures in a row: no name, no connection, no answer.
+    /// Consecutive failures: no name, no connection, no response.
     private(set) var failures = 0
-    /// Since when it is left alone because of them.
+    /// Start of the hold because of failures.
     private(set) var silentSince: Double?
-    /// Nothing begins before.
+    /// Nothing starts before this time.
     private(set) var holdUntil = -Double.infinity
-    /// Times in a row that it asked to be left alone.
+    /// Consecutive back-off requests.
     private(set) var refusals = 0
-    /// What it said or did last, where that was no good.
+    /// The last error, if the last response was one.
     private(set) var lastError: WebImageError?
-    /// Why it is left alone: the failure that made it so, whatever its probes end with.
+    /// The failure that started the hold, whatever the probes end with.
     private(set) var cause: WebImageError?
-    /// Whether the one request to a silent host is on its way.
+    /// Whether a probe of the silent host is running.
     var isProbing = false
-    /// Whether what was silent had a connection and a request: some servers never answer some URLs.
+    /// Whether the unanswered request had been sent: some servers never answer some URLs.
     private var wasReached = false
-    /// When the last probes that nobody answered began, ``evidence`` of them at most.
+    /// Start times of the last unanswered probes, at most ``evidence``.
     private var inVain: [Double] = []
-    /// When it answered last.
+    /// Time of the last response.
     private(set) var answeredAt = -Double.infinity
-    /// Transfers at once, where it is to have fewer than allowed.
+    /// Reduced limit of concurrent transfers, if any.
     private(set) var window: Double?
     private var probes = 0
     private var unavailable = 0
@@ -29,30 +29,30 @@ struct HostHealth {
     private var smoothed = 0.0
     private var answersSinceChange = 0
 
-    /// The longest pause that is not asked for by the host, in seconds.
+    /// The longest pause not requested by the host, in seconds.
     static let longestPause = 60.0
-    /// The longest pause in seconds after 503 without Retry-After, and between probes that are connected and get no answer: where nothing
-    /// is left of a host but URLs that always end so, each of their tries waits for it.
+    /// The longest pause in seconds after 503 without Retry-After, and between probes that connect but get no response: if only URLs are
+    /// left that always end so, each of their attempts waits for it.
     static let longestPauseOfReached = 8.0
-    /// Probes in vain that end a URL which was never asked for itself, where the host takes connections.
+    /// Failed probes after which a URL ends without its own request, if the host accepts connections.
     private static let evidence = 3
-    /// A host that has been quiet for so long begins with the shortest pause again.
+    /// Seconds without a back-off request after which pauses start with the shortest again.
     static let forgivenAfter = 30.0
-    /// First bytes that come sooner are never too slow.
+    /// Shorter times to the first byte never count as slow.
     private static let slow = 1.0
-    /// More at once are no limit.
+    /// A wider window means no limit.
     private static let wide = 64.0
 
-    /// What it is like while it answers slowly, and is asked by fewer at once for that.
+    /// The measured latency while concurrency is reduced because of it.
     var slowness: HostNews.Latency? {
         guard isSlow, window != nil else { return nil }
         return HostNews.Latency(now: smoothed, best: fastest)
     }
 
-    /// Whether nothing is to be remembered of it.
+    /// Whether there is nothing to remember.
     var isGood: Bool { failures == 0 && silentSince == nil && refusals == 0 && window == nil }
 
-    /// Whether more begins than a probe.
+    /// Whether regular requests (not only a probe) may start now.
     func mayBegin(running: Int, now: Double) -> Bool {
         if now < holdUntil { return false }
         if silentSince != nil { return !isProbing }
@@ -65,17 +65,18 @@ struct HostHealth {
         return now < holdUntil || isProbing
     }
 
-    /// Whether a URL ends with the host that is given up. Where nobody can connect, all do. Where only answers are missing, those that it
-    /// did not answer, and those that have waited for several probes since they came: others' silence is no proof against them.
-    /// * `since`: when the URL came.
-    /// * `wasAsked`: whether its own last try had no answer.
+    /// Whether a URL fails together with a host that is given up. If no connection is possible, all do. If only responses are missing, a
+    /// URL fails that was itself not answered, or that has waited for several probes: the silence towards other URLs proves nothing about
+    /// it.
+    /// * `since`: arrival of the URL.
+    /// * `wasAsked`: whether its own last attempt got no response.
     func isGivenUp(since: Double, wasAsked: Bool) -> Bool {
         guard wasReached, !wasAsked else { return true }
         return inVain.count == Self.evidence && inVain[0] >= since
     }
 
-    /// Whether a failure says that nobody is there.
-    /// * `bytes`: what came before it.
+    /// Whether a failure means that the host is not responding.
+    /// * `bytes`: bytes received before it.
     static func isSilence(_ error: WebImageError, bytes: Int) -> Bool {
         switch error.code {
         case .cannotFindHost, .cannotConnectToHost: true
@@ -84,7 +85,7 @@ struct HostHealth {
         }
     }
 
-    /// It gave no answer; true where that changes what others should know.
+    /// Records a missing response; true if other processes should know.
     /// * `wasReached`: whether the request was sent.
     mutating func didFail(
         _ error: WebImageError, wasReached: Bool, began: Double, limit: Int?, now: Double, jitter: Double
@@ -92,7 +93,7 @@ struct HostHealth {
         guard let limit else { return false }
         failures += 1
         if silentSince != nil {
-            // What had begun before it was left alone says nothing new.
+            // Requests started before the hold say nothing new.
             guard isProbing else { return false }
             isProbing = false
             probes += 1
@@ -114,10 +115,10 @@ struct HostHealth {
         return true
     }
 
-    /// It answered; true where that changes what others should know.
-    /// * `error`: of a status that is no success.
-    /// * `firstByte`: seconds from the request's begin; nil where nobody measured.
-    /// * `running`: transfers that are under way to it, this one included.
+    /// Records a response; true if other processes should know.
+    /// * `error`: for an unsuccessful status.
+    /// * `firstByte`: seconds from the start of the request; nil if not measured.
+    /// * `running`: running transfers to it, including this one.
     mutating func didAnswer(
         _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, backsOff: Bool, longestWait: Double,
         now: Double, jitter: @autoclosure () -> Double
@@ -131,7 +132,7 @@ struct HostHealth {
             holdUntil = -.infinity
             lastError = nil
             cause = nil
-            // Whoever waited comes back gently: a host that has just started may not bear all at once.
+            // Resume gently: a host that has just restarted may not bear the full load at once.
             window = 2
             isNews = true
         }
@@ -142,7 +143,7 @@ struct HostHealth {
         let status = error?.httpStatus
         unavailable = status == 503 ? unavailable + 1 : 0
         if let error, status == 429 || error.retryAfter != nil || unavailable >= 3 {
-            // Those that were on their way when it first said so say the same.
+            // Requests already running when it first asked for back-off count as one.
             guard began >= refusedAt else { return isNews }
             refusals += 1
             refusedAt = now
@@ -172,17 +173,17 @@ struct HostHealth {
         answersSinceChange = 0
     }
 
-    /// Four times as slow as it can be, and slow.
+    /// Slow, and four times slower than its best.
     private var isSlow: Bool { smoothed > Self.slow && smoothed > 4 * fastest }
 
     private mutating func widen() {
         guard let now = window, !isSlow else { return }
-        // As TCP does: by one for each answer, and by one for each round where it has complained.
+        // As in TCP: plus one per response, or plus one per round after a back-off request.
         let wider = now + (refusals > 0 || smoothed > Self.slow ? 1 / now : 1)
         window = wider > Self.wide ? nil : wider
     }
 
-    /// What another process knows of it.
+    /// Adopts the state published by another process.
     mutating func adopt(_ news: HostNews) {
         lastError = news.error
         holdUntil = max(holdUntil, news.until)
@@ -201,7 +202,7 @@ struct HostHealth {
         }
     }
 
-    /// Another process found it slow: as few at once as there, until its own answers say otherwise.
+    /// Another process found it slow: use the same window until its own responses say otherwise.
     mutating func adopt(_ latency: HostNews.Latency, window others: Int) {
         fastest = min(fastest, latency.best)
         if smoothed == 0 { smoothed = latency.now }
@@ -209,13 +210,13 @@ struct HostHealth {
         answersSinceChange = 0
     }
 
-    /// Another process had an answer.
+    /// Another process got a response.
     mutating func forgive() {
         self = HostHealth()
         window = 2
     }
 
-    /// 1 s, doubled each time, with up to a tenth more so that processes do not come together.
+    /// 1 s, doubled each time, plus up to 10 % so that processes do not retry in step.
     private static func pause(_ times: Int, _ jitter: Double, atMost longest: Double = longestPause) -> Double {
         var pause = 1.0
         for _ in 0..<max(0, times) where pause < longest { pause *= 2 }

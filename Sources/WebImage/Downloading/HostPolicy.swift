@@ -1,30 +1,30 @@
-/// How a downloader treats the hosts it asks. All durations are seconds.
+/// How a downloader treats hosts. All durations are in seconds.
 ///
-/// A host is the name or address of a URL, with its port where that is neither 80 nor 443, or one of ``groups``. Redirects and further
-/// tries are requests as any other.
+/// A host is the name or address in a URL, with its port unless that is 80 or 443, or one of ``groups``. Redirects and retries count as
+/// requests.
 public struct HostPolicy: Sendable, Equatable {
-    /// Requests a second to one host, begun at even distances and never saved up; nil (no limit) by default. A little fewer are made
-    /// (2.5 %), so that also those that are late by some milliseconds never make one more in any second.
+    /// Requests per second to one host, evenly spaced and not accumulated; default nil (no limit). The actual rate is 2.5 % lower, so that
+    /// requests that are late by milliseconds never exceed the limit in any second.
     public var requestsPerSecond: Double?
-    /// Whether 429, 503 and `Retry-After` hold back all requests to the host, and growing latency makes them fewer at once; false by
-    /// default: they delay the URL alone.
+    /// Whether 429, 503 and `Retry-After` hold back all requests to the host, and growing latency reduces concurrency; default false: they
+    /// delay only the URL.
     public var backsOff = false
-    /// Failures in a row (no name, no connection, no answer) after which a host is left alone but for single probes; nil (never) by
-    /// default.
+    /// Consecutive failures (no name, no connection, no response) after which a host is put on hold except for single probes; default nil
+    /// (never).
     public var failuresInARow: Int?
-    /// How long URLs wait for a host that is left alone until they end as its last request did, 30 by default. Later ones end at once,
-    /// but for the probes, until it answers.
+    /// How long URLs wait for a host on hold before they fail like its last request; default 30. Later URLs, except for probes, fail
+    /// immediately until it responds.
     public var patience = 30.0
-    /// Domains each of which counts as one host, together with all names below it. None by default.
+    /// Domains that each count as one host, including all subdomains. Default: none.
     public var groups: [String] = []
 
-    /// The defaults: every host is asked as often as there are URLs.
+    /// Default policy: no limits.
     public init() {}
 
-    /// Whether there is anything to be kept to.
+    /// Whether it imposes no limits.
     var isIdle: Bool { requestsPerSecond == nil && !backsOff && failuresInARow == nil }
 
-    /// - Throws: `invalidConfiguration`, naming the member and its range.
+    /// - Throws: `invalidConfiguration` with the member and its range.
     func validate() throws(WebImageError) {
         if let rate = requestsPerSecond, !(rate >= 0.001 && rate <= 100_000) {
             throw WebImageError(.invalidConfiguration, "requestsPerSecond must be 0.001 to 100,000")
@@ -37,7 +37,7 @@ public struct HostPolicy: Sendable, Equatable {
         }
     }
 
-    /// What counts as one host.
+    /// The host, or the group, of a request.
     func host(of request: RequestURL) -> String {
         if !groups.isEmpty, let group = groups.first(where: { Self.contains($0, request.host) }) { return group }
         return request.port == 80 || request.port == 443 ? request.host : "\(request.host):\(request.port)"

@@ -1,13 +1,13 @@
 internal import Threading
 
-/// Which of the waiting operations may begin: the queue of each host, what the governor says of it, and what this process may have
-/// of the transfers to it. Only the downloader's thread uses it.
+/// Selects the next operation: by the queue of each host, the governor, and this process's share of the transfers to a host. Used only on
+/// the downloader's thread.
 final class HostSchedule {
     private var configuration: ImageDownloader.Configuration
     private var queue: DownloadQueue<DownloadOperation>
-    /// When hosts may be asked; nil: whenever there is a slot.
+    /// Decides when hosts may be requested; nil: as soon as there is a slot.
     private(set) var governor: HostGovernor?
-    /// What it may have of the transfers to one host that all processes have together; nil: it is alone.
+    /// Its share of the transfers that all processes together may have to a host; nil: not shared.
     private var shares: HostShares?
 
     init(_ configuration: ImageDownloader.Configuration) {
@@ -16,7 +16,7 @@ final class HostSchedule {
         governor = configuration.governor(isShared: false)
     }
 
-    /// Changes the order of the queue, and how hosts are treated; what is known of them stays.
+    /// Applies order and host policy; the state of hosts is kept.
     func apply(_ new: ImageDownloader.Configuration) {
         if new.executionOrder != configuration.executionOrder { queue.reorder(new.executionOrder) }
         if new.hosts != configuration.hosts {
@@ -29,7 +29,7 @@ final class HostSchedule {
         configuration = new
     }
 
-    /// Other processes ask the same hosts from now on, and agree with this one on it. Before anything is enqueued.
+    /// Starts coordinating with other processes that use the same hosts. Call it before anything is enqueued.
     func share(_ shares: HostShares) {
         self.shares = shares
         governor = configuration.governor(isShared: true)
@@ -37,10 +37,9 @@ final class HostSchedule {
 
     // MARK: The way of an operation
 
-    /// Puts an operation into the queue of its hop's host.
     func enqueue(_ operation: DownloadOperation, at place: QueuePlace) {
         let rate = operation.profile.configuration.hosts.requestsPerSecond
-        // A rate of its own where hosts are not governed otherwise.
+        // A profile with its own rate needs a governor even if the configuration does not.
         if governor == nil, rate != nil { governor = HostGovernor(configuration.hosts, isShared: shares != nil) }
         operation.wait(for: host(of: operation.request), now: MonotonicClock.now)
         queue.enqueue(
@@ -50,14 +49,13 @@ final class HostSchedule {
             at: place)
     }
 
-    /// What counts as the host of a request.
     private func host(of request: RequestURL) -> String {
         let policy = configuration.hosts
         return governor == nil && policy.groups.isEmpty ? request.host : policy.host(of: request)
     }
 
-    /// Takes the next operation out whose host may be asked now. It has a slot of its host until ``release(_:)``. `refusal`: why it ends
-    /// without a request, its host being given up.
+    /// Removes the next operation whose host may be requested now. It holds a slot of its host until ``release(_:)``. `refusal`: its error
+    /// if the host was given up.
     func next() -> (operation: DownloadOperation, refusal: WebImageError?)? {
         guard governor != nil || shares != nil else {
             guard let next = queue.next() else { return nil }
@@ -83,7 +81,7 @@ final class HostSchedule {
         }
         guard let next else { return nil }
         next.takeSlot(isProbe: isProbe)
-        // A probe finds out whether the host is there, however long it was not.
+        // A probe is sent however long the host has been silent.
         return (next, isProbe ? nil : governor.flatMap { Self.refusal(of: next, by: $0, now: now) })
     }
 
@@ -93,7 +91,7 @@ final class HostSchedule {
         governor.refusal(of: operation.host, cameAt: operation.since, wasAsked: operation.metSilence, now: now)
     }
 
-    /// Gives the slot of an operation's host back, where it has one.
+    /// Releases the operation's host slot, if any.
     func release(_ operation: DownloadOperation) {
         guard let host = operation.giveSlotBack() else { return }
         queue.release(host: host)
@@ -104,13 +102,13 @@ final class HostSchedule {
         (queue.runningCount(host: host), queue.waitingCount(host: host))
     }
 
-    /// Forgets everything that waits.
+    /// Drops all waiting operations.
     func removeAll() { queue.removeAll() }
 
     // MARK: What hosts do
 
-    /// A response came. Before its transfer gives its slot back.
-    /// * `firstByte`: seconds to its first byte; nil where that says nothing.
+    /// Records a response. Call it before the transfer's slot is released.
+    /// * `firstByte`: seconds to its first byte; nil if not meaningful.
     func didAnswer(
         _ operation: DownloadOperation, _ error: WebImageError?, firstByte: @autoclosure () -> Double?
     ) {
@@ -121,7 +119,7 @@ final class HostSchedule {
             now: MonotonicClock.now)
     }
 
-    /// A try failed. Where nobody was there to answer, the URL is not to blame, and waits with the others.
+    /// Records a failed attempt. If the host did not respond, the URL is excused and waits with the others.
     func didFail(_ operation: DownloadOperation, _ error: WebImageError) {
         let progress = operation.progress
         guard let governor, HostHealth.isSilence(error, bytes: progress.bytes) else {
@@ -135,22 +133,22 @@ final class HostSchedule {
         endProbe(of: operation)
     }
 
-    /// What may have been a probe has ended, and what it found out is noted.
+    /// Ends the operation's probe, if it was one, after its result was recorded.
     func endProbe(of operation: DownloadOperation) {
         if operation.endProbe() { governor?.probeEnded(operation.host) }
     }
 
-    /// Hosts whose time has come are asked for again.
+    /// Makes hosts that are due eligible again.
     func wake(now: Double) {
         shares?.wake(now: now)
         guard let governor else { return }
         while let host = governor.nextDue(now: now) { queue.letGo(host: host) }
     }
 
-    /// When ``wake(now:)`` has something to do; infinity: never by itself.
+    /// When ``wake(now:)`` is due; infinity: never by itself.
     var nextWake: Double { min(governor?.nextWake ?? .infinity, shares?.nextWake ?? .infinity) }
 
-    /// What an operation in the queue waits for.
+    /// What a queued operation waits for.
     func state(of operation: DownloadOperation, at time: Double) -> DownloadState {
         let host = operation.host
         let isAtLimit = queue.isAtLimit(host: host)
@@ -164,14 +162,14 @@ final class HostSchedule {
 
     // MARK: Other processes
 
-    /// What to ask and to tell others; it is on its way from here on.
+    /// Returns requests and reports for others, and marks them as sent.
     func takeCalls() -> (wishes: [HostWish], shares: [HostShareWish], news: [HostNews]) {
         guard governor?.hasCalls == true || shares?.hasWishes == true else { return ([], [], []) }
         let calls = governor?.takeCalls { queue.waitingCount(host: $0) }
         return (calls?.wishes ?? [], shares?.takeWishes { load(of: $0) } ?? [], calls?.news ?? [])
     }
 
-    /// How many transfers to a host it may have now; nil: as before.
+    /// Sets the number of transfers to a host that are granted now; nil: unchanged.
     func grantShare(of host: String, _ granted: Int?, now: Double) {
         shares?.grant(host, granted, load: load(of: host), now: now, random: Double.random(in: 0...1))
         queue.letGo(host: host)

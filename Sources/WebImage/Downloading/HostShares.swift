@@ -1,22 +1,22 @@
 internal import HeapModule
 
-/// The part of one downloader in the transfers that all processes of a queue together may have to one host.
+/// One downloader's share of the transfers that all processes of a queue together may have to a host.
 ///
-/// It says of each host how many transfers it has and how many it could have, and is told how many it may have; a part that it does not
-/// need goes back a tenth of a second later. Only the downloader's thread uses it; time comes from outside.
+/// For each host it reports how many transfers it has and could have, and is granted a number; an unneeded share is returned a tenth of a
+/// second later. Used only on the downloader's thread; the caller passes the time.
 final class HostShares {
     private final class Record {
-        /// Transfers at once that all processes together may have.
+        /// Maximum concurrent transfers of all processes together.
         var limit: Int
-        /// Those that are this one's.
+        /// This downloader's share.
         var granted = 0
-        /// How many it said it could have.
+        /// The demand last reported.
         var told = 0
-        /// A call about it is on its way, and whether that says too much by now.
+        /// Whether a request is pending, and whether it is outdated by now.
         var isAsking = false, isOutdated = false
-        /// Seconds until it is asked for more again, doubled while there is no more.
+        /// Seconds until the next request for more, doubled while nothing is granted.
         var pause = leastPause
-        /// When it is looked at again.
+        /// Next time to examine it.
         var wake = Double.infinity
 
         init(limit: Int) { self.limit = limit }
@@ -29,21 +29,21 @@ final class HostShares {
         static func == (lhs: Self, rhs: Self) -> Bool { lhs.time == rhs.time }
     }
 
-    /// Seconds a part is kept that nothing needs, or most lists would ask for it again with each URL.
+    /// Seconds before an unneeded share is returned; otherwise most lists would request it again with each URL.
     private static let linger = 0.1
     private static let leastPause = 0.1
     private static let mostPause = 1.0
-    /// Seconds after which what it has is said again, for a Redis that has forgotten it.
+    /// Seconds after which the share is reported again, in case Redis has lost it.
     private static let refresh = 5.0
 
     private var records: [String: Record] = [:]
     private var wakes = Heap<Wake>()
     private var wanting: Set<String> = []
 
-    /// How many transfers to a host there are and how many wait for it.
+    /// Running and waiting transfers of a host.
     typealias Load = (running: Int, waiting: Int)
 
-    /// Whether one more transfer to a host may begin now; where not, its turn comes with ``grant(_:_:load:now:random:)``.
+    /// Whether one more transfer to a host may start now; if not, ``grant(_:_:load:now:random:)`` follows.
     func mayBegin(_ host: String, limit: Int, running: Int, now: Double) -> Bool {
         guard limit < .max else { return true }
         let record: Record
@@ -60,21 +60,19 @@ final class HostShares {
         return false
     }
 
-    /// A transfer to a host has ended.
     func didEnd(_ host: String, load: Load, now: Double) {
         guard let record = records[host] else { return }
         if load.running >= record.granted {
-            // Others wait for what was more than its part.
+            // It exceeded its share, and others wait for the excess.
             ask(host, record)
         } else if load.running + load.waiting < max(record.granted, record.told) {
             look(record, host, at: now + Self.linger)
         }
     }
 
-    /// Whether anything is to be asked.
     var hasWishes: Bool { !wanting.isEmpty }
 
-    /// What to ask; it is on its way from here on.
+    /// Returns the pending requests, and marks them as sent.
     func takeWishes(_ load: (String) -> Load) -> [HostShareWish] {
         defer { wanting = [] }
         return wanting.compactMap { host in
@@ -85,7 +83,7 @@ final class HostShares {
         }
     }
 
-    /// The answer to a wish; nil: there is none, and what was granted before holds.
+    /// Handles the reply to a request; nil: no reply, the previous grant stays valid.
     /// * `random`: from 0 to 1.
     func grant(_ host: String, _ granted: Int?, load: Load, now: Double, random: Double) {
         guard let record = records[host] else { return }
@@ -108,7 +106,7 @@ final class HostShares {
         }
     }
 
-    /// Asks for the hosts whose time has come.
+    /// Sends requests for the hosts that are due.
     func wake(now: Double) {
         while let wake = wakes.min, wake.time <= now {
             wakes.removeMin()
@@ -118,10 +116,10 @@ final class HostShares {
         }
     }
 
-    /// When ``wake(now:)`` has something to do; infinity: never by itself.
+    /// When ``wake(now:)`` is due; infinity: never by itself.
     var nextWake: Double { wakes.min?.time ?? .infinity }
 
-    /// Says of every host again what it has: it was taken for dead, and goes on under another name.
+    /// Reports all hosts again: this process was dropped as dead and continues under a new name.
     func sayAgain() {
         for (host, record) in records { ask(host, record) }
     }

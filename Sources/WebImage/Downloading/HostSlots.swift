@@ -1,17 +1,16 @@
 internal import DequeModule
 
-/// The instants a downloader has reserved of one host.
+/// The reserved instants of one host.
 struct HostSlots {
     private var reserved: Deque<HostReservation> = []
-    /// Whether more were asked for, and no answer has come yet.
+    /// Whether a request for more is pending.
     var isAsking = false
-    /// Before that there is no use in asking again.
+    /// Earliest time of the next request.
     var askAfter = -Double.infinity
 
-    /// How many there are.
     private(set) var count = 0
 
-    /// The first one; nil where there is none.
+    /// The first instant; nil if there is none.
     var next: Double? { reserved.first?.first }
 
     mutating func add(_ reservation: HostReservation) {
@@ -19,7 +18,7 @@ struct HostSlots {
         count += reservation.count
     }
 
-    /// Takes an instant that has come; the next one where none has. Those that passed unused are gone.
+    /// Consumes an instant that has come; otherwise returns the next one. Expired instants are dropped.
     mutating func take(now: Double, lateness: Double) -> (isTaken: Bool, next: Double?) {
         while var first = reserved.first {
             let isLate = first.first + lateness < now

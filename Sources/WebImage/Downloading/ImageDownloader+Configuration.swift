@@ -1,137 +1,137 @@
 package import Threading
 
 extension ImageDownloader {
-    /// How a downloader works. All durations are seconds.
+    /// Settings of a downloader. All durations are in seconds.
     public struct Configuration: Sendable {
-        /// Transfers at once, 6 by default (SDWebImage's), 1 to 100,000.
+        /// Maximum concurrent transfers, 1 to 100,000; default 6 (SDWebImage's).
         public var maxConcurrentDownloads = 6
-        /// Transfers that are alive but got no byte for ``parkAfter``, and so do not count as concurrent, 64 by default. Further
-        /// ones keep their slot. A parked transfer keeps its host's slot: the host sees no more connections than allowed.
+        /// Maximum number of parked transfers, which got no byte for ``parkAfter`` and do not count as concurrent; default 64. Further ones
+        /// keep their slot. A parked transfer keeps its host's slot: the host sees no more connections than allowed.
         public var maxParkedDownloads = 64
-        /// Silence after which a transfer is parked, 1 by default; a quarter of that while it has no connection.
+        /// Silence after which a transfer is parked; default 1, or a quarter while it is not connected.
         public var parkAfter = 1.0
-        /// Transfers at once to one host, nil (no limit) by default. Where several processes share their hosts
-        /// (``ImageDownloader/shareHosts(limitRate:)``), that of all of them together.
+        /// Maximum concurrent transfers to one host; default nil (no limit). Applies to all processes together if they share hosts
+        /// (``ImageDownloader/shareHosts(limitRate:)``).
         public var maxConnectionsPerHost: Int?
-        /// Whether ``maxConnectionsPerHost`` also holds for literal addresses that ``AddressPolicy/allow`` opens, true by default. Names
-        /// always have it.
+        /// Whether ``maxConnectionsPerHost`` also applies to literal addresses allowed by ``AddressPolicy/allow``; default true. It always
+        /// applies to names.
         package var limitsOpenedAddresses = true
-        /// How hosts are treated: asked as often as there are URLs by default.
+        /// Host policy; default: no limits.
         public var hosts = HostPolicy()
-        /// Whether a site's robots.txt is read first (RFC 9309), and what it forbids ends as `refused`; false by default. Read once an hour
-        /// and site; one that the server cannot give forbids everything, one that is not there nothing.
+        /// Whether robots.txt is respected (RFC 9309); default false. Disallowed URLs end as `refused`. It is read once per hour and site;
+        /// a missing one allows everything, one that the server fails to deliver nothing.
         public var asksRobots = false
-        /// Whether images whose `X-Robots-Tag` says noai, noimageai, noindex, noimageindex, noml or none end as `refused`; false by
-        /// default.
+        /// Whether images with noai, noimageai, noindex, noimageindex, noml or none in `X-Robots-Tag` end as `refused`; default false.
         public var respectsRobotsTag = false
-        /// Bytes of bodies a second, all transfers together; nil (no limit) by default.
+        /// Maximum body bytes per second of all transfers together; default nil (no limit).
         public var limitRate: Int?
-        /// Which waiting download is next, first in first out by default.
+        /// Order in which waiting downloads start; default first in, first out.
         public var executionOrder = DownloadExecutionOrder.fifo
-        /// Until the request can be sent: name, connection and TLS, 10 by default.
+        /// Time limit until the request can be sent (DNS, connection, TLS); default 10.
         public var connectTimeout = 10.0
-        /// Silence of a server that ends the try, first byte included, 15 by default (SDWebImage's).
+        /// Idle timeout of an attempt, also for the first byte; default 15 (SDWebImage's).
         public var downloadTimeout = 15.0
-        /// Bytes a second; a slower transfer ends, 1,000 by default, 0 for no limit.
+        /// Minimum bytes per second; slower transfers are aborted. Default 1,000; 0 means no limit.
         public var lowSpeedLimit = 1000
-        /// How long it must be slower, 20 by default.
+        /// How long a transfer may stay below ``lowSpeedLimit``; default 20.
         public var lowSpeedTime = 20.0
-        /// The whole of one try, redirects included; nil (no limit) by default.
+        /// Time limit of one attempt including redirects; default nil (no limit).
         public var maxTime: Double?
-        /// Time a URL may spend with a connection, over all of its tries; nil (no limit) by default. Waiting for a slot, a connection, the
-        /// next try or ``limitRate`` does not count. The try under way ends with it.
+        /// Time limit of a URL while connected, over all attempts; default nil (no limit). Waiting for a slot, a connection, a retry or
+        /// ``limitRate`` does not count. It also ends the current attempt.
         public var maxTotalTime: Double?
-        /// The same for a URL whose bytes come more slowly than ``slowSpeed`` on the average, 60 by default; nil: no limit.
+        /// Like ``maxTotalTime``, for a URL that is slower than ``slowSpeed`` on average; default 60; nil: no limit.
         public var maxSlowTime: Double? = 60
-        /// Bytes a second from which on ``maxSlowTime`` is no limit, 65,536 by default: 64 MiB at 1 MB/s take 67 s.
+        /// Bytes per second above which ``maxSlowTime`` does not apply; default 65,536: 64 MiB at 1 MB/s take 67 s.
         public var slowSpeed = 64 << 10
-        /// Tries of a URL where failures are transient, 3 by default, the first included.
+        /// Maximum attempts for transient failures, including the first; default 3.
         public var maxAttempts = 3
-        /// Which failures are tried again, all kinds of ``RetriedError`` by default.
+        /// Failures that are retried; default all kinds of ``RetriedError``.
         public var retriedErrors = Set(RetriedError.allCases)
-        /// Status codes that are tried again beside 408, 425, 429 and 5xx; none by default.
+        /// Status codes retried in addition to 408, 425, 429 and 5xx; default none.
         public var retriedStatusCodes: Set<Int> = []
-        /// Bytes from which on a body that broke off is gone on with at the next try, by Range and If-Range, 64 KiB by default; nil:
-        /// never. Only where the response had a strong ETag or date.
+        /// Minimum size of an interrupted body to resume in the next attempt (Range, If-Range), if the response had a strong ETag or a
+        /// date; default 64 KiB; nil: never.
         public var resumeFrom: Int? = 64 << 10
-        /// The longest first pause between tries, 0.5 by default; it doubles with each, and a random part of it is taken.
+        /// Base of the randomised exponential back-off between attempts; default 0.5.
         public var retryBaseDelay = 0.5
-        /// The longest of these pauses, 30 by default.
+        /// Maximum of this back-off; default 30.
         public var retryMaxDelay = 30.0
-        /// The longest `Retry-After` that is honoured, 60 by default; what asks for more is tried again then.
+        /// Maximum `Retry-After` to honour; default 60. For longer ones the retry comes after this time.
         public var maxRetryAfter = 60.0
-        /// Redirects followed, 5 by default.
+        /// Maximum redirects to follow; default 5.
         public var maxRedirects = 5
-        /// Bytes of a body, 64 MiB by default; counted as they come.
+        /// Maximum body size in bytes, checked during the transfer; default 64 MiB.
         public var maxBodyBytes = 64 << 20
-        /// Bytes of all header lines of a response, those of 1xx responses before it included, 64 KiB by default.
+        /// Maximum bytes of all header lines of a response, including preceding 1xx responses; default 64 KiB.
         public var maxHeaderBytes = 64 << 10
-        /// Header lines of a response, 200 by default.
+        /// Maximum header lines of a response; default 200.
         public var maxHeaderLines = 200
-        /// What is sent with every request: `User-Agent` and `Accept: image/*;q=0.8` by default.
+        /// Headers sent with every request; default `User-Agent` and `Accept: image/*;q=0.8`.
         public var headers = [
             HTTPHeader("User-Agent", userAgent(contact: nil)),
             HTTPHeader("Accept", "image/*;q=0.8"),
         ]
-        /// Status codes of a response that is taken; nil (200 to 299) by default. Redirects are followed all the same.
+        /// Accepted status codes; default nil (200 to 299). Redirects are followed regardless.
         public var acceptableStatusCodes: [ClosedRange<Int>]?
-        /// Media types of a response that is taken, as `image/png` or `image/*`; nil (any: the bytes decide) by default.
+        /// Accepted media types, such as `image/png` or `image/*`; default nil (any: the bytes decide).
         public var acceptableContentTypes: [String]?
-        /// For servers that ask who it is; the first that fits. Those of the URL itself come before.
+        /// Credentials for servers; the first match is used. Credentials in a URL take precedence.
         public var credentials: [Credential] = []
-        /// A file with the certificate this client shows where a server asks for one (PEM); nil by default.
+        /// PEM file of the client certificate; default nil.
         public var clientCertificateFile: String?
-        /// A file with that certificate's key; nil: it is in the same file.
+        /// File of the certificate's key; nil: in the certificate's file.
         public var clientKeyFile: String?
-        /// The key's password.
+        /// Password of the key.
         public var clientKeyPassword: String?
-        /// Which addresses of a name are used, `any` by default.
+        /// IP versions to connect with; default `any`.
         public var ipVersion = IPVersion.any
-        /// Whether HTTP/2 is used where a server offers it by TLS, many downloads then sharing a connection; true by default.
+        /// Whether HTTP/2 is used if a server offers it over TLS, so that downloads share a connection; default true.
         public var usesHTTP2 = true
-        /// The share of a body that has to come until progress is told again, 0 (always) to 1; 0 by default.
+        /// Minimum fraction of a body between two progress reports, 0 (every time) to 1; default 0.
         public var minimumProgressInterval = 0.0
-        /// Makes the headers of each URL's requests of those that are configured (`headersFilter`); nil by default. On the
-        /// downloader's thread, so it has to be quick.
+        /// Changes the configured headers for a URL (`headersFilter`); default nil. Called on the downloader's thread, so it must be quick.
         public var headersFilter: (@Sendable (_ url: String, _ headers: [HTTPHeader]) -> [HTTPHeader])?
-        /// Changes each URL's request, after ``headersFilter``; nil ends it with `invalidDownloadOperation`. On the downloader's thread.
+        /// Changes a URL's request, after ``headersFilter``; returning nil ends it with `invalidDownloadOperation`. Called on the
+        /// downloader's thread.
         public var requestModifier: (@Sendable (DownloadRequest) -> DownloadRequest?)?
-        /// Changes each response before it is judged; nil ends it with `invalidDownloadResponse`. On the downloader's thread.
+        /// Changes a response before it is evaluated; returning nil ends it with `invalidDownloadResponse`. Called on the downloader's
+        /// thread.
         public var responseModifier: (@Sendable (DownloadResponse) -> DownloadResponse?)?
-        /// A proxy's URL; nil (none) by default. `socks5h://` has the proxy resolve names, `socks5://` does it here. The environment's
-        /// proxy variables are never asked.
+        /// URL of a proxy; default nil (none). With `socks5h://` the proxy resolves names, with `socks5://` they are resolved here. Proxy
+        /// variables of the environment are ignored.
         public var proxy: String?
-        /// curl's `--connect-to` lines, `HOST:PORT:HOST:PORT`. What they name is open to connect to.
+        /// Lines of curl's `--connect-to`, `HOST:PORT:HOST:PORT`. Their targets are allowed by the address policy.
         public var connectTo: [String] = []
-        /// curl's `--resolve` lines, `HOST:PORT:ADDRESS`. What they name is open to connect to.
+        /// Lines of curl's `--resolve`, `HOST:PORT:ADDRESS`. Their targets are allowed by the address policy.
         public var resolve: [String] = []
-        /// A file of certificates to trust instead of the system's; nil by default.
+        /// File of certificate authorities that replaces the system's; default nil.
         public var caFile: String?
-        /// What may be connected to: the public Internet by default.
+        /// Addresses that may be connected to; default: the public Internet.
         public var addressPolicy = AddressPolicy()
-        /// Bytes of a body kept in memory, 1 MiB by default; larger ones move to a file where ``openTemporaryFile`` is set.
+        /// Body bytes kept in memory; default 1 MiB. Larger bodies move to a file if ``openTemporaryFile`` is set.
         public var memoryLimit = 1 << 20
-        /// Opens an unnamed file for a large body; nil (all stays in memory) by default. The body closes it.
+        /// Opens an unnamed file for a large body, which closes it; default nil (bodies stay in memory).
         package var openTemporaryFile: (@Sendable () throws(WebImageError) -> Int32)?
-        /// The threads that make and write such files; nil (the default): one of the downloader's own.
+        /// Threads that create and write such files; default nil: one of the downloader's own.
         package var filePool: ThreadPool?
-        /// Where their calls are noted; nil by default.
+        /// Tracks their file calls; default nil.
         package var fileCalls: FileCalls?
-        /// Looks at the first bytes, again with more of them until it returns true; its error ends the transfer at once. Called on
-        /// the downloader's thread, each time with at least twice the bytes. nil by default.
+        /// Inspects the first bytes, repeatedly with at least twice as many, until it returns true; its error aborts the transfer. Called
+        /// on the downloader's thread. Default nil.
         package var inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> Bool)?
 
-        /// Which addresses of a name are used.
+        /// The IP versions to connect with.
         public enum IPVersion: String, Sendable, CaseIterable {
-            /// Whichever answers first.
+            /// Whichever connects first.
             case any
-            /// IPv4 alone.
+            /// IPv4 only.
             case v4
-            /// IPv6 alone.
+            /// IPv6 only.
             case v6
         }
 
-        /// The defaults.
+        /// Default settings.
         public init() {}
 
         /// Sets a header of every request; nil removes it.
@@ -142,8 +142,8 @@ extension ImageDownloader {
         /// The value of a header of every request.
         public func value(forHTTPHeaderField name: String) -> String? { headers.value(of: name) }
 
-        /// Checks every bound.
-        /// - Throws: `invalidConfiguration`, naming the member and its range.
+        /// Checks all ranges.
+        /// - Throws: `invalidConfiguration` with the member and its range.
         public func validate() throws(WebImageError) {
             func check(_ holds: Bool, _ rule: String) throws(WebImageError) {
                 guard holds else { throw WebImageError(.invalidConfiguration, rule) }
@@ -195,7 +195,7 @@ extension ImageDownloader {
                 maxRetryAfter: maxRetryAfter, errors: retriedErrors, statusCodes: retriedStatusCodes)
         }
 
-        /// Where large bodies are written, by other threads than the downloader's; nil: nowhere.
+        /// Where other threads write large bodies; nil: nowhere.
         var spool: BodySpool.Place? {
             openTemporaryFile.map { open in
                 let pool = filePool ?? ThreadPool(threads: 1, name: "spool")
@@ -203,31 +203,31 @@ extension ImageDownloader {
             }
         }
 
-        /// What robots.txt and X-Robots-Tag call this program: the first word of its User-Agent.
+        /// The name of this program in robots.txt and X-Robots-Tag: the first word of its User-Agent.
         var productToken: String {
             let agent = headers.first { $0.name.lowercased() == "user-agent" }?.value ?? ""
             return String(agent.prefix { $0.isLetter || $0 == "-" || $0 == "_" })
         }
 
-        /// What keeps to ``limitRate``, and to what is shared with others.
+        /// Limiter for ``limitRate`` and the shared rate.
         func bandwidth(shared rate: Int?) -> BandwidthLimit? {
             guard limitRate != nil || rate != nil else { return nil }
             return BandwidthLimit(
                 bytesPerSecond: limitRate, shared: rate.map { BandwidthLease(bytesPerSecond: $0) })
         }
 
-        /// What keeps to ``hosts``, where there is anything to be kept to.
+        /// Governor for ``hosts``, unless it imposes no limits.
         func governor(isShared: Bool) -> HostGovernor? {
             hosts.isIdle ? nil : HostGovernor(hosts, isShared: isShared)
         }
 
-        /// The configured headers and a download's own, which come first where both have one.
+        /// Merges the configured headers with a download's own, which take precedence.
         func headers(with own: [HTTPHeader]) -> [HTTPHeader] {
             let names = Set(own.map { $0.name.lowercased() })
             return headers.filter { !names.contains($0.name.lowercased()) } + own
         }
 
-        /// What the filter and the modifier make of a download's request; no headers where there is neither.
+        /// Applies filter and modifier to a request; nil headers if there is neither.
         func modifiedRequest(
             _ key: DownloadOperation.Key, _ request: RequestURL
         ) throws(WebImageError) -> (request: RequestURL, headers: [HTTPHeader]?) {
@@ -246,7 +246,7 @@ extension ImageDownloader {
             return (wanted.url == key.url ? request : try RequestURL(wanted.url), wanted.headers)
         }
 
-        /// How often running transfers are looked at: at least eight times within the shortest limit.
+        /// Interval of transfer checks: at least eight per shortest limit.
         var checkInterval: Double {
             let shortest = min(
                 parkAfter, downloadTimeout, lowSpeedTime, maxTime ?? .infinity, maxTotalTime ?? .infinity,
@@ -254,7 +254,7 @@ extension ImageDownloader {
             return max(0.002, min(0.25, shortest / 8))
         }
 
-        /// Transfers at once to the host of a request.
+        /// Maximum concurrent transfers to the host of a request.
         func connectionLimit(to request: RequestURL) -> Int {
             guard let limit = maxConnectionsPerHost else { return .max }
             if !limitsOpenedAddresses, let address = request.literalAddress,
@@ -265,7 +265,7 @@ extension ImageDownloader {
             return limit
         }
 
-        /// Connections kept, used ones included: with fewer, those of finished transfers would be closed while others are parked.
+        /// Connections kept, including those in use: with fewer, idle ones would be closed while others are parked.
         func connectionLimit(_ concurrent: Int) -> Int { 2 * concurrent + maxParkedDownloads }
     }
 }

@@ -1,40 +1,39 @@
 internal import Threading
 
-/// Downloads many URLs at once, over connections that are kept and shared, and tries again what may heal.
+/// Downloads many URLs concurrently over shared persistent connections, with retries.
 ///
-/// The actor runs on a thread of its own, which sleeps in curl's poll: all of curl's handles are its plain state. A URL is the
-/// text as given, byte for byte; only what is sent is normalised. Two downloads of one URL with the same options and headers share
-/// one transfer. Nothing of the environment is asked: no proxy variables, no netrc, no cookies unless wanted.
+/// The actor runs on its own thread, which sleeps in curl's poll; all curl handles are its plain state. A URL is identified by its text,
+/// byte for byte; only what is sent is normalised. Downloads of one URL with the same options and headers share a transfer. The environment
+/// is ignored: no proxy variables, no netrc, no cookies unless requested.
 ///
-/// Writing to a connection that the peer has closed raises SIGPIPE inside TLS libraries; the signal is blocked on the downloader's
-/// thread, so the process need not ignore it for the downloader's sake.
+/// Writing to a connection closed by the peer raises SIGPIPE inside TLS libraries; the signal is blocked on the downloader's thread, so the
+/// process need not ignore it.
 public actor ImageDownloader {
     private nonisolated let executor: ThreadExecutor
-    /// What is not connected to whatever the configuration opens: the Redis of a worker.
+    /// Never connected to, whatever the configuration allows: the Redis of a worker.
     package nonisolated let closedPlaces = ClosedPlaces()
     private let loop: DownloadLoop
     private let admission: DownloadAdmission
     private let session: CurlSession
     private nonisolated let listeners = DownloadListeners()
-    /// Where cookies go that were given no jar; it lasts as long as the session.
+    /// Default jar for cookies, for the lifetime of the session.
     private nonisolated let ownJar = CookieJar()
-    /// What shows that the thread goes round.
     private nonisolated let pulse = LoopPulse()
     private var isSuspended = false
-    /// Whether its session has ended, or ends with what is under way.
+    /// Whether its session has ended, or ends after the running downloads.
     private(set) var isInvalidated = false
 
-    /// Transfers at once; ``setMaxConcurrentDownloads(_:)`` changes it.
+    /// Maximum concurrent transfers; change it with ``setMaxConcurrentDownloads(_:)``.
     public private(set) var maxConcurrentDownloads: Int
 
-    /// How it works; ``createNewSession(configuration:)`` changes it.
+    /// The configuration; change it with ``createNewSession(configuration:)``.
     public var configuration: Configuration { loop.configuration }
 
-    /// The thread that runs the downloader.
+    /// The downloader's thread.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// Starts the thread. It ends when the downloader is released.
-    /// - Throws: `invalidConfiguration`; `localFault` where curl has no memory or descriptors left.
+    /// Starts the thread, which ends when the downloader is released.
+    /// - Throws: `invalidConfiguration`; `localFault` if curl is out of memory or descriptors.
     public init(configuration: Configuration = Configuration()) throws(WebImageError) {
         try configuration.validate()
         let multi = try CurlMulti()
@@ -62,7 +61,7 @@ public actor ImageDownloader {
 
     deinit { executor.stop() }
 
-    /// Runs something on the thread, at its next round.
+    /// Runs a closure on the thread, in its next round.
     private nonisolated func perform(_ body: @escaping @Sendable (isolated ImageDownloader) -> Void) {
         executor.perform { self.assumeIsolated { body($0) } }
     }
@@ -71,20 +70,22 @@ public actor ImageDownloader {
 
     /// Downloads a URL and returns its complete, not yet verified body.
     ///
-    /// Transient failures (timeouts, names, connections, short bodies, 408, 425, 429, 5xx) are tried again with growing, random
-    /// pauses, and not before `Retry-After`; meanwhile the download holds no slot. Cancelling the task ends this call alone; the
-    /// transfer ends when nobody waits for it any more.
+    /// Transient failures (timeouts, DNS, connections, short bodies, 408, 425, 429, 5xx) are retried with exponential random back-off, and
+    /// not before `Retry-After`; meanwhile the download holds no slot. Cancelling the task ends only this call; the transfer ends with its
+    /// last caller.
     /// - Parameters:
     ///   - url: http or https, with or without credentials.
-    ///   - options: what is done differently.
-    ///   - headers: sent beside the configured ones: `If-None-Match`. Where a redirect leaves the site, only those go along whose
-    ///     names are known to be harmless (`Accept`, `User-Agent`, `Referer`, `Range`, `If-…` and the like).
-    ///   - attemptsUsed: tries already made, which count against `maxAttempts`: for a body that only its reader found cut.
-    ///   - cookies: the jar of ``DownloadOptions/handleCookies``; nil: the downloader's own.
-    ///   - progress: called on the downloader's thread, so it has to be quick: with (0, -1) at the start, (0, expected) for each
-    ///     response, then with the bytes that have come; -1 where the server announces no length.
+    ///   - options: options of this download.
+    ///   - headers: sent in addition to the configured ones, such as `If-None-Match`. After a redirect to another site only harmless ones
+    ///     are sent
+    ///     (`Accept`, `User-Agent`, `Referer`, `Range`, `If-…` and the like).
+    ///   - attemptsUsed: earlier attempts that count against `maxAttempts`, for a body whose reader found it truncated.
+    ///   - cookies: the jar for ``DownloadOptions/handleCookies``; nil: the downloader's own.
+    ///   - progress: called on the downloader's thread, so it must be quick: with (0, -1) at the start, (0, expected) for each response,
+    ///     then with
+    ///     the bytes received; expected is -1 if the server announces no length.
     /// - Returns: the response of the last hop.
-    /// - Throws: a `WebImageError`, with `attempts` set; `cancelled`; `cacheNotModified` for a 304.
+    /// - Throws: a `WebImageError` with `attempts` set; `cancelled`; `cacheNotModified` for a 304.
     public nonisolated func download(
         _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
         cookies: CookieJar? = nil,
@@ -95,8 +96,8 @@ public actor ImageDownloader {
             progress: progress)
     }
 
-    /// The same under a permit that can be taken back.
-    /// * `profile`: how its requests are made; nil: as ``configuration`` says.
+    /// With a revocable permit.
+    /// * `profile`: profile of its requests; nil: ``configuration``.
     package nonisolated(nonsending) func download(
         _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
         cookies: CookieJar? = nil, profile: RequestProfile? = nil, permit: DownloadPermit?,
@@ -118,7 +119,7 @@ public actor ImageDownloader {
                 call.begin(continuation)
                 executor.perform {
                     self.assumeIsolated { downloader in
-                        // A cancellation before this point found no waiter, but is seen here.
+                        // A cancellation before this point found no caller to remove, but is seen here.
                         guard !call.isCancelled, permit?.isRevoked != true, !downloader.isInvalidated else {
                             return call.end(.failure(.downloadCancelled))
                         }
@@ -137,7 +138,7 @@ public actor ImageDownloader {
             executor.perform { self.assumeIsolated { $0.loop.cancel(call, of: key) } }
         }
         let image = try call.takeResult().get()
-        // What has gone to a file is written by the pool, and may still be.
+        // Bytes spooled to a file may still be in the pool's queue.
         do throws(WebImageError) { try await image.body.finish() } catch {
             var error = error
             error.attempts = image.attempts
@@ -146,73 +147,70 @@ public actor ImageDownloader {
         return image
     }
 
-    /// For how long the thread has not come round to a question that was put to it; zero while it does. Puts the question, and does not
-    /// wait: a caller looks again and again.
+    /// How long the thread has left a ping unanswered; zero while it responds. Sends a ping and does not wait: poll it.
     package nonisolated var silence: Duration { pulse.look { answer in executor.perform(answer) } }
 
     /// Ends every download with `cancelled`.
     public func cancelAllDownloads() { loop.cancelAll() }
 
-    /// Ends every download that has no transfer under way and whose callers have all lost their permit.
+    /// Ends every download without a running transfer whose callers have all lost their permit.
     package func endRevoked() { loop.endRevoked() }
 
     // MARK: What it does now
 
-    /// Downloads running and waiting, pauses between tries included.
+    /// Number of running and waiting downloads, including those waiting for a retry.
     public var currentDownloadCount: Int { activity.operations }
 
-    /// Transfers that hold a slot now.
+    /// Number of transfers that hold a slot.
     public var activeDownloadCount: Int { activity.running }
 
-    /// What the downloads are doing at one moment.
+    /// A snapshot of the downloads.
     package struct Activity: Sendable {
-        /// Transfers that hold a slot, and those that are alive but silent.
+        /// Transfers that hold a slot, and stalled ones without.
         package var running = 0, parked = 0
-        /// Pauses between tries.
+        /// Downloads waiting for a retry.
         package var retrying = 0
-        /// Downloads that could begin but for the limit of their host.
+        /// Downloads waiting only for the limit of their host.
         package var waitingForHost = 0
-        /// All downloads that have not ended.
         package var operations = 0
     }
 
-    /// What the downloads are doing now.
     package var activity: Activity { loop.activity }
 
-    /// What downloads of these URLs wait for now; of those that are not under way nothing. Looks at every download under way.
+    /// What the downloads of these URLs wait for; inactive URLs are omitted. Iterates over all active downloads.
     package func states(of urls: Set<String>) -> [String: DownloadState] { loop.states(of: urls) }
 
-    /// How many jars have cookies here.
+    /// Number of jars with cookies here.
     package var jarCount: Int { session.jarCount }
 
-    /// What happens to all downloads from now on: SDWebImageDownloader's notifications, as a stream of its own for each caller.
+    /// The events of all downloads from now on (SDWebImageDownloader's notifications); each caller gets its own stream.
     ///
-    /// It ends with the downloader's session. Who reads too slowly loses the oldest of more than 65,536 events.
+    /// Ends with the downloader's session. Buffers 65,536 events; a slow reader loses the oldest.
     public nonisolated func events() -> AsyncStream<DownloadEvent> { listeners.add() }
 
     // MARK: How it works
 
-    /// Changes the number of transfers at once; those beyond a lower number end by themselves.
+    /// Changes the number of concurrent transfers; those above a lower limit finish normally.
     public func setMaxConcurrentDownloads(_ count: Int) {
         maxConcurrentDownloads = min(max(1, count), 100_000)
         loop.setLimit(maxConcurrentDownloads, isSuspended: isSuspended)
     }
 
-    /// Holds back what has not begun yet, or lets it begin.
+    /// Suspends or resumes the start of waiting downloads.
     public func setSuspended(_ suspended: Bool) {
         isSuspended = suspended
         loop.setLimit(maxConcurrentDownloads, isSuspended: isSuspended)
     }
 
-    /// Which waiting download is started next, from now on.
+    /// Sets the order in which waiting downloads start.
     public func setExecutionOrder(_ order: DownloadExecutionOrder) {
         var new = configuration
         new.executionOrder = order
         loop.apply(new)
     }
 
-    /// Sets a header of every request that begins from now on; nil removes it.
-    /// - Throws: `invalidConfiguration` where it cannot be sent.
+    /// Sets a header of all later requests; nil removes it.
+    /// - Throws: `invalidConfiguration` if it cannot be sent.
     public func setValue(_ value: String?, forHTTPHeaderField name: String) throws(WebImageError) {
         guard HTTPHeader(name, value ?? "").isValid else {
             throw WebImageError(.invalidConfiguration, "the header \(name) has a character that cannot be sent")
@@ -227,23 +225,23 @@ public actor ImageDownloader {
         configuration.value(forHTTPHeaderField: name)
     }
 
-    /// How the requests of downloads are made that are not to be made as ``configuration`` says in all.
-    /// - Throws: `invalidConfiguration`, naming the member and its range.
+    /// Creates a variation of ``configuration`` for some downloads.
+    /// - Throws: `invalidConfiguration` with the member and its range.
     package func profile(
         _ change: (inout Configuration) -> Void
     ) throws(WebImageError) -> RequestProfile { try loop.profile.varied(change) }
 
     // MARK: The session
 
-    /// Ends every download with `cancelled`, closes every connection, forgets TLS sessions and cookies, and goes on with a new
-    /// configuration (`createNewSessionWithConfiguration:`). What is known of hosts stays,
-    /// so that one which asked to be left alone is left alone; how they are treated is the new configuration's.
-    /// - Parameter new: nil: as it was, with the headers and numbers that were set since.
+    /// Ends every download with `cancelled`, closes every connection, drops TLS sessions and cookies, and continues with a new
+    /// configuration (`createNewSessionWithConfiguration:`). The state of hosts is kept, including back-off; the host policy is the new
+    /// configuration's.
+    /// - Parameter new: nil: unchanged, including headers and limits set since.
     /// - Throws: `invalidConfiguration`; then nothing has changed.
     public func createNewSession(configuration new: Configuration? = nil) throws(WebImageError) {
         try new?.validate()
         guard var new else { return loop.beginSession(nil) }
-        // What a manager has added for its own sake stays.
+        // Keep what a manager has added for its own purposes.
         new.openTemporaryFile = new.openTemporaryFile ?? configuration.openTemporaryFile
         new.filePool = new.filePool ?? configuration.filePool
         new.fileCalls = new.fileCalls ?? configuration.fileCalls
@@ -252,18 +250,18 @@ public actor ImageDownloader {
         setMaxConcurrentDownloads(new.maxConcurrentDownloads)
     }
 
-    /// Ends every download, and every later one at once, with `cancelled`, and closes every connection before it returns. The
-    /// thread ends when the downloader is released: a call that is on its way to the actor still needs it.
+    /// Ends every download with `cancelled`, rejects later ones, and closes every connection before it returns. The thread ends when the
+    /// downloader is released, because calls already queued still need it.
     ///
-    /// Call it before the process exits: OpenSSL frees what all connections need at exit, whether or not threads still use it.
+    /// Call it before the process exits: OpenSSL frees its global state at exit, even if threads still use it.
     public func invalidateSessionAndCancel() {
         isInvalidated = true
         loop.beginSession(nil)
         listeners.finish()
     }
 
-    /// Ends every later download at once with `cancelled`, waits for those under way, and closes every connection
-    /// (`invalidateSessionAndCancel:` with NO).
+    /// Rejects later downloads with `cancelled`, waits for the running ones, and closes every connection (`invalidateSessionAndCancel:`
+    /// with NO).
     public func finishDownloadsAndInvalidateSession() async {
         isInvalidated = true
         while currentDownloadCount > 0 {
@@ -272,20 +270,20 @@ public actor ImageDownloader {
         invalidateSessionAndCancel()
     }
 
-    /// Closes the connections that are kept for later transfers, where none is under way: somebody lacks descriptors.
+    /// Closes kept connections if no transfer is running, to free descriptors.
     package func closeIdleConnections() { loop.closeIdleConnections() }
 
     // MARK: Other processes that ask the same hosts
 
-    /// From now on instants are reserved where all processes reserve theirs, a limit of a host's transfers is that of all of them together,
-    /// and what is learnt of hosts and sites is told to them, by whoever takes ``nextHostCalls()``. Before the first download.
-    /// * `rate`: bytes of bodies a second that all of them have together; nil: no such limit.
+    /// Starts coordinating with other processes through the caller of ``nextHostCalls()``: instants are reserved centrally, the transfer
+    /// limit of a host applies to all processes together, and the state of hosts and sites is shared. Call it before the first download.
+    /// * `rate`: body bytes per second for all of them together; nil: no limit.
     package func shareHosts(limitRate rate: Int? = nil) { admission.share(limitRate: rate) }
 
-    /// Whether news of hosts concern it.
+    /// Whether it uses shared host states.
     package var governsHosts: Bool { admission.hosts.governor != nil }
 
-    /// Waits until something is to be asked or told; nil where the task is cancelled. One call at a time.
+    /// Waits for requests or reports to other processes; nil if the task is cancelled. One call at a time.
     package func nextHostCalls() async -> HostCalls? {
         guard !isInvalidated else { return nil }
         let waiter = Waiter<HostCalls?>()
@@ -293,22 +291,22 @@ public actor ImageDownloader {
         return await waiter.wait(ifCancelled: nil)
     }
 
-    /// The answers to wishes, in their order; nil: none now. Times are those of `MonotonicClock`.
+    /// Handles the replies to requests, in their order; nil: not granted now. Times are those of `MonotonicClock`.
     package func grant(_ answers: [(host: String, reservation: HostReservation?)]) { admission.grant(answers) }
 
-    /// How many transfers to each host it may have now, in answer to its wishes; nil: no answer, as it was.
+    /// Sets the granted number of transfers to each host; nil: no reply, unchanged.
     package func grantShares(_ answers: [(host: String, granted: Int?)]) {
         let now = MonotonicClock.now
         for (host, granted) in answers { admission.hosts.grantShare(of: host, granted, now: now) }
     }
 
-    /// Says of every host again how many transfers it has: others may have taken it for dead.
+    /// Reports the transfers of every host again: the other processes may have dropped this one as dead.
     package func sayHostSharesAgain() { admission.sayAgain() }
 
-    /// What is known of all hosts by all processes.
+    /// Adopts the complete shared state of hosts.
     package func adoptHosts(_ all: [HostNews]) { admission.hosts.governor?.adopt(all, now: MonotonicClock.now) }
 
-    /// What the other processes say of sites' files.
+    /// Handles the other processes' replies about robots.txt.
     package func grantRobots(_ answers: [(site: RobotsSite, answer: RobotsAnswer)]) {
         loop.end(admission.grantRobots(answers))
     }
@@ -332,7 +330,7 @@ public actor ImageDownloader {
     }
 }
 
-/// The way from the thread to its downloader, which it must not keep alive.
+/// A weak reference from the thread to its downloader.
 private final class DownloaderReference: Sendable {
     private struct Weak: Sendable { weak var downloader: ImageDownloader? }
     private let weak = Locked(Weak())

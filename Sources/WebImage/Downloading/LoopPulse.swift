@@ -1,12 +1,12 @@
 internal import Threading
 
-/// Whether a thread comes round to its work, for those who must not wait for it.
+/// Detects whether a thread responds, without waiting for it.
 final class LoopPulse: Sendable {
     private let asked = Locked<ContinuousClock.Instant?>(nil)
 
-    /// For how long the last question has had no answer; puts one where there is none.
+    /// How long the last ping has been unanswered; sends one if none is pending.
     ///
-    /// * `perform`: runs a closure on the thread, without a wait.
+    /// * `perform`: runs a closure on the thread without waiting.
     func look(_ perform: (@escaping @Sendable () -> Void) -> Void) -> Duration {
         let now = ContinuousClock.now
         let since = asked.withLock { asked in

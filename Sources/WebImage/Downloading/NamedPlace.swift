@@ -1,11 +1,11 @@
-/// A host and port that the operator gave an address to, by a line of `connectTo` or `resolve`.
+/// A host and port for which a line of `connectTo` or `resolve` sets the address.
 struct NamedPlace: Sendable, Equatable {
-    /// nil for every host.
+    /// Nil: every host.
     let host: String?
-    /// nil for every port.
+    /// Nil: every port.
     let port: Int?
 
-    /// nil for a line that names no address: `-HOST:PORT` of `--resolve` takes one away.
+    /// Nil for a line without an address: `-HOST:PORT` of `--resolve` removes one.
     init?(_ line: String) {
         guard !line.hasPrefix("-") else { return nil }
         let line = line.hasPrefix("+") ? line.dropFirst() : line[...]

@@ -1,8 +1,8 @@
-/// The names and passwords of a netrc file, as ftp(1) and curl read it: `machine HOST login NAME password PASSWORD`.
+/// Parses netrc files like ftp(1) and curl: `machine HOST login NAME password PASSWORD`.
 ///
-/// `default`, which would give a password to every host there is, and `macdef` are passed over.
+/// `default`, which would send a password to every host, and `macdef` are ignored.
 public enum Netrc {
-    /// The credentials of a file's text, one for each host; of a host that is there twice the first.
+    /// The credentials in a file's text, one per host; the first entry of a host wins.
     public static func credentials(in text: String, scheme: Credential.Scheme = .basic) -> [Credential] {
         var credentials: [Credential] = []
         var host: String?
@@ -30,7 +30,7 @@ public enum Netrc {
         return credentials
     }
 
-    /// Words between blanks, or in double quotes with `\\` before what would end them; without comments and macros.
+    /// Words separated by blanks, or in double quotes with `\\` as escape; without comments and macros.
     private static func words(in text: String) -> [String] {
         var words: [String] = []
         var isInMacro = false

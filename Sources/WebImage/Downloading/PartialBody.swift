@@ -1,21 +1,21 @@
-/// The beginning of a body whose transfer broke off, kept to go on from there (RFC 9110, section 14).
+/// The beginning of an interrupted body, kept to be resumed (RFC 9110, section 14).
 struct PartialBody {
-    /// Only there the rest is asked for.
+    /// Resumed only at this URL.
     let url: String
     let body: ImageBody
-    /// What says that the rest is of the same bytes: a strong ETag, or a date that is strong (section 13.1.5).
+    /// Strong ETag, or strong date (section 13.1.5), which guarantees that the rest belongs to the same bytes.
     let validator: String
-    /// Where the header has to be looked at next.
+    /// Size at which to inspect the header next.
     let nextInspection: Int
 
     var count: Int { body.count }
 
-    /// The headers that ask for the rest, or for the whole where the bytes have changed.
+    /// Requests the rest, or the whole if the bytes have changed.
     var headers: [HTTPHeader] {
         [HTTPHeader("Range", "bytes=\(count)-"), HTTPHeader("If-Range", validator)]
     }
 
-    /// Whether a `Content-Range` is that of the rest; `total` where it says one.
+    /// Whether a `Content-Range` is the requested rest; `total` if specified.
     func continues(with contentRange: String?) -> (isRest: Bool, total: Int?) {
         guard let text = contentRange?.lowercased(), text.hasPrefix("bytes ") else { return (false, nil) }
         let parts = text.dropFirst(6).split(separator: "/")
@@ -25,10 +25,10 @@ struct PartialBody {
         return (true, Int(parts[1]))
     }
 
-    /// The validator of a response that makes its body one to go on with; nil where nothing vouches for it.
+    /// The validator that makes a body resumable; nil if there is none.
     static func validator(eTag: String?, lastModified: String?, date: String?) -> String? {
         if let eTag { return eTag.hasPrefix("\"") ? eTag : nil }
-        // A date can stand for the bytes only where they were not changed twice within its second.
+        // A date identifies the bytes only if they cannot have changed twice within its second.
         guard let lastModified, let changed = Freshness.time(of: lastModified),
             let sent = date.flatMap(Freshness.time(of:)), changed < sent
         else { return nil }

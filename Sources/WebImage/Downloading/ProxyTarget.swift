@@ -1,26 +1,27 @@
 internal import CCurl
 
-/// The host of a URL as a proxy is asked for it, as far as that can be judged here.
+/// The host of a URL as a proxy would interpret it, as far as it can be checked here.
 ///
-/// Without a proxy the address that is dialled is judged. Behind one nothing is dialled, and the text decides: curl turns `2130706433`,
-/// `0x7f.1` and full-width digits into `127.0.0.1` before it asks. So the host is judged as curl's own parser gives it.
+/// Without a proxy the dialled address is checked. With one the text decides: curl converts `2130706433`, `0x7f.1` and full-width digits to
+/// `127.0.0.1` in the request. Therefore the host is checked in the form returned by curl's own parser.
 enum ProxyTarget: Equatable {
-    /// An address, in whatever spelling.
+    /// An address in any spelling.
     case address(IPAddress)
-    /// A name that means the machine that resolves it: the proxy itself.
+    /// A name for the machine that resolves it: the proxy itself.
     case loopbackName
     /// A name that only the proxy can resolve.
     case name
 
-    /// Names of loopback addresses beside `localhost` and what ends in it (RFC 6761), as systems have them in their hosts file.
+    /// Loopback names in common hosts files, besides `localhost` and its subdomains (RFC 6761).
     private static let loopbackNames: Set<String> = [
         "localhost", "localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6",
         "localhost6.localdomain6", "ip6-localhost", "ip6-loopback", "loopback",
     ]
 
     /// Only on the downloader's thread, whose locale lets curl read international names.
-    /// - Throws: `invalidURL` where curl takes the host for none, or it ends in a number but is not an address as curl writes them (WHATWG URL,
-    ///   section 3.5): a proxy might read it as another one than inet_aton(3).
+    /// - Throws: `invalidURL` if curl rejects the host, or it ends in a number without being an address in curl's form (WHATWG URL, section
+    ///   3.5): a
+    ///   proxy might interpret it differently from inet_aton(3).
     init(_ request: RequestURL) throws(WebImageError) {
         var host = try Self.host(of: request.text).lowercased()
         if host.first == "[" {
@@ -42,7 +43,7 @@ enum ProxyTarget: Equatable {
         WebImageError(.invalidURL, "the host \(host) ends in a number but is not an address")
     }
 
-    /// As curl puts it into a request: an IPv4 address in its usual form, percent-decoded, international names in ASCII.
+    /// The host as curl sends it: IPv4 in its usual form, percent-decoded, international names in ASCII.
     private static func host(of url: String) throws(WebImageError) -> String {
         guard let parser = curl_url() else { throw WebImageError(.localFault, "curl has no memory for a URL") }
         defer { curl_url_cleanup(parser) }

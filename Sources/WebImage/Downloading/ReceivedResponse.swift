@@ -1,24 +1,23 @@
-/// What has come of one response: how large its header is, its body, and whether that is wanted. The transfer of a ``CurlHandle`` fills
-/// it in as curl calls back.
+/// The state of one response: header size, body, and whether the body is wanted. Filled in by the curl callbacks of a ``CurlHandle``.
 struct ReceivedResponse {
-    /// Why curl was told to end a transfer.
+    /// Why the transfer is aborted.
     enum Abort {
-        /// The status decides; the rest of the body is not wanted.
+        /// The status is sufficient; the rest of the body is not needed.
         case unwantedBody
         case failure(WebImageError)
     }
 
-    /// What a response has to keep to, of the configuration.
+    /// Limits of a response, from the configuration.
     struct Limits {
         let maxBodyBytes: Int
         let maxHeaderBytes: Int
         let maxHeaderLines: Int
         let memoryLimit: Int
-        /// Where a large body is written, by other threads than the downloader's.
+        /// Where other threads write large bodies.
         let spool: BodySpool.Place?
         let inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> Bool)?
         let rules: ResponseRules?
-        /// The rest of an error's body that is read, so that the connection can be used again.
+        /// How much of an unwanted body is read so that the connection can be reused.
         let maxUnwantedBytes = 16 << 10
 
         init(_ configuration: ImageDownloader.Configuration, spool: BodySpool.Place?) {
@@ -35,16 +34,15 @@ struct ReceivedResponse {
     private(set) var progress = TransferProgress()
     private(set) var body: ImageBody?
     private(set) var received = 0
-    /// Bytes of the whole body, where the response says it.
+    /// Length of the whole body, if known.
     private(set) var expected: Int?
-    /// Bytes of it that an earlier try brought.
+    /// Bytes taken over from an earlier attempt.
     private(set) var resumedFrom = 0
-    /// Why the transfer is ended from here.
     private(set) var abort: Abort?
     private(set) var isWanted = true
-    /// Why the header ends it, where the rules say so.
+    /// Why the response rules reject the header.
     private(set) var error: WebImageError?
-    /// Whether the last response's header ended: curl is content with one that the end of the connection cut.
+    /// Whether the last response's header is complete: curl accepts one truncated by the end of the connection.
     private(set) var headerIsComplete = false
     private var limits: Limits
     /// Whether the request asks for the rest of the operation's partial body.
@@ -57,7 +55,7 @@ struct ReceivedResponse {
 
     init(limits: Limits) { self.limits = limits }
 
-    /// Forgets the response before: a request of the operation begins.
+    /// Resets the state for a request of the operation.
     mutating func begin(_ operation: DownloadOperation, now: Double) {
         limits = operation.profile.limits
         progress = operation.progress
@@ -82,7 +80,7 @@ struct ReceivedResponse {
 
     mutating func willSendRequest() { progress.requestWasSent = true }
 
-    /// False ends the transfer; ``abort`` says why.
+    /// False aborts the transfer; ``abort`` has the reason.
     mutating func didReceiveHeader(_ line: UnsafeRawBufferPointer) -> Bool {
         headerBytes += line.count
         headerLines += 1
@@ -102,7 +100,7 @@ struct ReceivedResponse {
         return true
     }
 
-    /// The body's first byte is there.
+    /// Called at the body's first byte.
     mutating func beginBody(_ info: CurlInfo, of operation: DownloadOperation) {
         let (status, length) = (info.status, info.contentLength)
         progress.hasHeader = true
@@ -137,7 +135,7 @@ struct ReceivedResponse {
         expected = total
     }
 
-    /// False ends the transfer; ``abort`` says why.
+    /// False aborts the transfer; ``abort`` has the reason.
     mutating func didReceiveBody(_ bytes: UnsafeRawBufferPointer, of operation: DownloadOperation) -> Bool {
         received += bytes.count
         progress.bytes += bytes.count
@@ -161,7 +159,7 @@ struct ReceivedResponse {
     }
 
     private mutating func inspect(_ operation: DownloadOperation) throws(WebImageError) {
-        // Twice as much each time: what is looked at adds up to twice the header. Never in a file.
+        // Doubles the size each time, so that inspections add up to twice the header. Never reads a file.
         guard received >= nextInspection, received <= limits.memoryLimit, let inspect = limits.inspectHeader,
             !operation.key.options.contains(.uninspected), let body
         else { return }
@@ -169,15 +167,14 @@ struct ReceivedResponse {
         nextInspection = isDone ? .max : received * 2
     }
 
-    /// Ends a transfer that is forbidden, or whose body was blown up.
     mutating func refuse(_ error: WebImageError) { abort = .failure(error) }
 
     // MARK: Limits of time
 
-    /// Nothing came because the downloader kept it from coming.
+    /// The downloader held the transfer back.
     mutating func wasHeldBack(now: Double) { progress.wasHeldBack(now: now) }
 
-    /// The error where the transfer has passed a limit of time or speed.
+    /// The error if a time or speed limit is exceeded.
     mutating func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
         progress.check(now: now, limits: limits)
     }
@@ -204,7 +201,7 @@ struct ReceivedResponse {
         }
     }
 
-    /// Why a transfer that ended well has not brought the rest that it asked for; the next try begins from the start.
+    /// Evaluates the header once: at the body's first byte, or at the end without a body.
     mutating func restError(_ status: Int, of operation: DownloadOperation) -> WebImageError? {
         guard asksForRest else { return nil }
         if status == 416 {
@@ -219,16 +216,14 @@ struct ReceivedResponse {
         return WebImageError(.connectionLost, "the rest of the body is not what was missing", isTransient: true)
     }
 
-    /// The body belongs to the result from now on.
     mutating func takeBody() -> ImageBody {
         defer { body = nil }
         return body ?? ImageBody([])
     }
 
-    /// The handle serves no operation any more.
     mutating func dropBody() { body = nil }
 
-    /// Has the operation keep what has come, where its next try can go on from there. Without a byte, what was kept before stays.
+    /// Keeps the received bytes in the operation if its next attempt can resume them. Without any, an earlier partial body is kept.
     func keepPartial(_ info: CurlInfo, of operation: DownloadOperation, error: WebImageError) {
         guard let body, body.count > 0 else { return }
         operation.keep(nil)

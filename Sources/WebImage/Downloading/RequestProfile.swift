@@ -1,17 +1,17 @@
-/// How requests are made and which answers are taken: a downloader's configuration, or the variation of it that one batch asks for.
+/// How requests are made and which responses are accepted: a downloader's configuration, or one batch's variation of it.
 ///
-/// What a batch asks for becomes one by `RequestSettings.apply`. Downloads share a transfer only with those of the same profile. What belongs
-/// to the downloader as a whole (its number of transfers, proxy, certificates, addresses, temporary files) a variation cannot change.
+/// `RequestSettings.apply` creates the variation of a batch. Only downloads with the same profile share a transfer. Settings of the
+/// downloader as a whole (number of transfers, proxy, certificates, addresses, temporary files) cannot vary.
 package final class RequestProfile: Sendable {
     let configuration: ImageDownloader.Configuration
     let retryPolicy: RetryPolicy
     let limits: ReceivedResponse.Limits
-    /// What robots.txt and X-Robots-Tag call this program: the first word of its User-Agent.
+    /// The name of this program in robots.txt and X-Robots-Tag: the first word of its User-Agent.
     let productToken: String
-    /// How often its running transfers are looked at, in seconds.
+    /// Interval of transfer checks, in seconds.
     let checkInterval: Double
 
-    /// * `spool`: where large bodies are written, if not to a place of its own.
+    /// * `spool`: where large bodies are written.
     private init(_ configuration: ImageDownloader.Configuration, spool: BodySpool.Place?) {
         self.configuration = configuration
         retryPolicy = configuration.retryPolicy
@@ -24,8 +24,8 @@ package final class RequestProfile: Sendable {
         self.init(configuration, spool: configuration.spool)
     }
 
-    /// A variation of this one.
-    /// - Throws: `invalidConfiguration`, naming the member and its range.
+    /// Creates a variation.
+    /// - Throws: `invalidConfiguration` with the member and its range.
     func varied(
         _ change: (inout ImageDownloader.Configuration) -> Void
     ) throws(WebImageError) -> RequestProfile {

@@ -1,11 +1,11 @@
-/// Which responses are taken, where that is not the usual: a status from 200 to 299 of whatever type.
+/// Which responses are accepted, if different from the default (any type, status 200 to 299).
 struct ResponseRules: Sendable {
     var statusCodes: [ClosedRange<Int>]?
-    /// In lower case; `image/*` is every type of images.
+    /// In lower case; `image/*` matches every image type.
     var contentTypes: [String]?
     var modify: (@Sendable (DownloadResponse) -> DownloadResponse?)?
 
-    /// nil where there is nothing unusual, so that no response is looked at for it.
+    /// Nil if the defaults apply, so that responses need no check.
     init?(_ configuration: ImageDownloader.Configuration) {
         statusCodes = configuration.acceptableStatusCodes
         contentTypes = configuration.acceptableContentTypes?.map { $0.lowercased() }
@@ -13,8 +13,8 @@ struct ResponseRules: Sendable {
         if statusCodes == nil && contentTypes == nil && modify == nil { return nil }
     }
 
-    /// What comes of a response that is neither a redirect nor 304.
-    /// - Returns: the response that counts in its place.
+    /// Evaluates a response that is neither a redirect nor 304.
+    /// - Returns: the response, possibly replaced by the modifier.
     func judge(_ response: DownloadResponse, retryAfter: Double?) throws(WebImageError) -> DownloadResponse {
         var response = response
         if let modify {

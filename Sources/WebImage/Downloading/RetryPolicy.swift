@@ -1,22 +1,22 @@
-/// Whether a failed request is repeated, and after which pause. `DownloadLoop.fail` applies it; the download waits in the loop's heap of
-/// retries meanwhile, without a slot. Defaults are those of ``ImageDownloader/Configuration``.
+/// Whether and when a failed request is retried. Applied by `DownloadLoop.fail`; meanwhile the download waits in the loop's heap of
+/// retries, without a slot. Defaults are those of ``ImageDownloader/Configuration``.
 struct RetryPolicy: Sendable {
-    /// Requests for a URL, the first included: 3.
+    /// Maximum requests for a URL, including the first: 3.
     var maxAttempts: Int
-    /// Seconds: the longest first pause (0.5), which doubles up to the longest of all (30).
+    /// In seconds: the maximum first pause (0.5), doubled up to the overall maximum (30).
     var baseDelay: Double, maxDelay: Double
-    /// Seconds: the longest `Retry-After` that is waited for (60).
+    /// In seconds: the maximum `Retry-After` to wait for (60).
     var maxRetryAfter: Double
-    /// The kinds of transient failure that are retried: all.
+    /// The transient failures that are retried: all.
     var errors = Set(RetriedError.allCases)
-    /// Further status codes that are retried: none.
+    /// Additional status codes to retry: none.
     var statusCodes: Set<Int> = []
 
-    /// Seconds to wait after that many attempts; nil where there is no further one.
+    /// Seconds to wait after that many attempts; nil: no further attempt.
     ///
-    /// Full jitter: anything between nothing and the doubled delay, so that many workers do not come back together
-    /// (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
-    /// `Retry-After` is the least, up to its limit. `random` is between 0 and 1.
+    /// Full jitter: a random part of the doubled delay, so that many workers do not retry in step
+    /// (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). `Retry-After` is the minimum, up to its limit. `random`
+    /// is between 0 and 1.
     func delay(afterAttempts attempts: Int, error: WebImageError, random: Double) -> Double? {
         guard attempts < maxAttempts, retries(error) else { return nil }
         var ceiling = baseDelay

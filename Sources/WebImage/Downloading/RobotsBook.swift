@@ -1,4 +1,5 @@
-/// The robots.txt of the sites a downloader asks: read once for each and each name it gives itself, before anything else of it. Only the downloader's thread uses it.
+/// The robots.txt files of a downloader's sites, read once per site and User-Agent before any other request to the site. Used only on the
+/// downloader's thread.
 final class RobotsBook {
     private struct Page {
         var verdict: Verdict
@@ -17,46 +18,44 @@ final class RobotsBook {
 
     private enum Verdict {
         case rules(RobotsRules)
-        /// It could not be read, with the reason.
         case unreadable(String)
     }
 
-    /// What is to be done with a request.
     enum Answer {
         case allowed
         case refused(WebImageError)
-        /// The file is on its way, and the operation waits here for it.
+        /// The file is being read; the operation waits here.
         case waits
-        /// It waits here, and the file of the site is to be read.
+        /// The operation waits here, and the caller has to read the site's file.
         case read(RobotsSite)
     }
 
-    /// An operation that waited for a file which has come. `refusal`: the file does not allow it.
+    /// An operation whose file has arrived. `refusal`: the file disallows it.
     typealias Released = (operation: DownloadOperation, place: QueuePlace, refusal: WebImageError?)
 
-    /// Seconds a file is kept (RFC 9309, section 2.4: a day at most), and one that could not be read.
+    /// Seconds until a file expires (RFC 9309, section 2.4: at most a day), and one that could not be read.
     private static let kept = 3600.0, keptUnreadable = 60.0
     private static let mostSites = 10_000
-    /// Whether other processes ask the same sites: one of them reads a file for all.
+    /// Whether processes share the files: one of them reads each for all.
     private let isShared: Bool
     private var pages: [RobotsSite: Page] = [:]
-    /// Sites to ask the others about, and those to ask them about again, at which time.
+    /// Sites to request from other processes, and those to request again, by time.
     private var wanted: Set<RobotsSite> = []
     private var later: [RobotsSite: Double] = [:]
-    /// What to tell the others.
+    /// Results to publish.
     private var notes: [RobotsNote] = []
     private var waiting: [RobotsSite: [(operation: DownloadOperation, place: QueuePlace)]] = [:]
 
     init(isShared: Bool) { self.isShared = isShared }
 
-    /// What is to be done with an operation's hop. Where it waits, ``didRead(_:_:now:)`` or ``adopt(_:text:remaining:now:)`` releases it.
+    /// Decides about an operation's hop. If it waits, ``didRead(_:_:now:)`` or ``adopt(_:text:remaining:now:)`` releases it.
     func admit(_ operation: DownloadOperation, at place: QueuePlace, now: Double) -> Answer {
         let site = Self.site(of: operation)
         if waiting[site] == nil {
             guard let page = pages[site], page.expires > now else {
                 waiting[site] = [(operation, place)]
                 guard isShared else { return .read(site) }
-                // The others are asked first.
+                // Ask the other processes first.
                 wanted.insert(site)
                 return .waits
             }
@@ -66,15 +65,14 @@ final class RobotsBook {
         return .waits
     }
 
-    /// Whether an operation waits here.
     func isWaiting(_ operation: DownloadOperation) -> Bool {
         waiting[Self.site(of: operation)]?.contains { $0.operation === operation } ?? false
     }
 
-    /// How the file of a site is to be asked for: as those who wait for it ask; nil: nobody does.
+    /// The request profile for reading a site's file: that of the waiting operations; nil: none wait.
     func profile(of site: RobotsSite) -> RequestProfile? { waiting[site]?.first?.operation.profile }
 
-    /// The file came, or did not; who waited for it.
+    /// Handles the result of reading a file; returns the operations that waited for it.
     func didRead(
         _ site: RobotsSite, _ result: Result<DownloadedImage, WebImageError>, now: Double
     ) -> [Released] {
@@ -86,7 +84,7 @@ final class RobotsBook {
     private func keep(_ page: Page, of site: RobotsSite, now: Double) -> [Released] {
         if pages.count >= Self.mostSites { pages = [:] }
         pages[site] = page
-        // A file that nobody could read for want of a connection says nothing: the request itself will.
+        // A connection failure says nothing about the rules: the request itself will fail.
         let isKnown = page.expires > now
         return (waiting.removeValue(forKey: site) ?? []).map { operation, place in
             (operation, place, isKnown ? page.refusal(of: operation.request) : nil)
@@ -107,7 +105,7 @@ final class RobotsBook {
             switch error.code {
             case .tooManyRedirects, .refused, .invalidURL: return allowed
             case .cannotFindHost, .cannotConnectToHost, .secureConnectionFailed, .localFault, .cancelled:
-                // Whatever else is asked there ends the same way, and says so better.
+                // The other requests fail the same way, with a better message.
                 return Page(verdict: .rules(.none), expires: now)
             default: return Page(verdict: .unreadable(error.message), expires: now + Self.keptUnreadable)
             }
@@ -116,32 +114,32 @@ final class RobotsBook {
 
     // MARK: Other processes
 
-    /// Whether somebody has to be asked or told.
+    /// Whether there are requests or results for others.
     var hasCalls: Bool { !wanted.isEmpty || !notes.isEmpty }
 
-    /// What to ask and to tell; it is on its way from here on.
+    /// Returns requests and results, and marks them as sent.
     func takeCalls() -> (sites: [RobotsSite], notes: [RobotsNote]) {
         defer { (wanted, notes) = ([], []) }
         return (Array(wanted), notes)
     }
 
-    /// Another process reads the file: it is asked about once more.
+    /// Schedules another request, because another process is reading the file.
     func ask(later site: RobotsSite, now: Double) { later[site] = now + 0.2 }
 
-    /// When to ask again; infinity: never.
+    /// Next time to ask again; infinity: never.
     var nextLook: Double { later.values.min() ?? .infinity }
 
-    /// Sites whose time has come are asked about again.
+    /// Asks again about the sites that are due.
     func lookAgain(now: Double) {
         guard !later.isEmpty else { return }
         for (site, time) in later where time <= now {
             later[site] = nil
-            // Nobody waits for it any more where it came otherwise.
+            // None wait for it if it has arrived otherwise.
             if waiting[site] != nil { wanted.insert(site) }
         }
     }
 
-    /// What another process has read; who waited for it.
+    /// Adopts the file read by another process; returns the operations that waited for it.
     func adopt(_ site: RobotsSite, text: String, remaining: Double, now: Double) -> [Released] {
         let verdict: Verdict =
             text.first == "!"
@@ -155,7 +153,7 @@ final class RobotsBook {
             case .rules(let rules): rules.text
             case .unreadable(let reason): "!" + reason
             }
-        // What says nothing, and what is too much, the others find out for themselves.
+        // If it says nothing or is too long, the other processes read it themselves.
         if page.expires <= now || text.utf8.count > RobotsNote.mostBytes { text = "" }
         return RobotsNote(site: site, text: text, lifetime: max(0, page.expires - now))
     }

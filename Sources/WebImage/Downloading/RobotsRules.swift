@@ -1,4 +1,4 @@
-/// What a robots.txt asks of one program (RFC 9309).
+/// The robots.txt rules for one program (RFC 9309).
 struct RobotsRules: Sendable, Equatable {
     private struct Rule: Equatable {
         var allows: Bool
@@ -7,13 +7,12 @@ struct RobotsRules: Sendable, Equatable {
 
     private var rules: [Rule] = []
 
-    /// More of a file is not read (RFC 9309, section 2.5: at least 500 KiB).
+    /// The part of a file that is read (RFC 9309, section 2.5: at least 500 KiB).
     static let mostBytes = 512 << 10
 
-    /// Nothing is forbidden.
     static let none = RobotsRules(text: "", agent: "")
 
-    /// The rules of the groups that name `agent`, in any case; those of `*` where none does.
+    /// The rules of the groups for `agent` (case-insensitive); if there are none, those for `*`.
     init(text: String, agent: String) {
         var own: [Rule] = []
         var others: [Rule] = []
@@ -31,14 +30,14 @@ struct RobotsRules: Sendable, Equatable {
                 if !isInAgents { (appliesToAgent, appliesToAll) = (false, false) }
                 isInAgents = true
                 if value == "*" { appliesToAll = true }
-                // The product token ends at what no token has: `prefetch/1.0`.
+                // The product token ends at the first other character: `prefetch/1.0`.
                 let token = value.prefix { $0.isLetter || $0 == "-" || $0 == "_" }
                 if !token.isEmpty && token.lowercased() == agent.lowercased() {
                     (appliesToAgent, isNamed) = (true, true)
                 }
             case "allow", "disallow":
                 isInAgents = false
-                // An empty rule forbids nothing.
+                // An empty rule disallows nothing.
                 guard !value.isEmpty else { continue }
                 let rule = Rule(allows: key == "allow", pattern: Self.normalised(value.utf8))
                 if appliesToAgent { own.append(rule) }
@@ -49,7 +48,7 @@ struct RobotsRules: Sendable, Equatable {
         rules = isNamed ? own : others
     }
 
-    /// The same rules as a file of their own.
+    /// The rules as a robots.txt.
     var text: String {
         var text = "User-agent: *\n"
         for rule in rules {
@@ -58,7 +57,7 @@ struct RobotsRules: Sendable, Equatable {
         return text
     }
 
-    /// Whether a path with its query may be asked for: the longest rule that fits decides, `Allow` among equals.
+    /// Whether a path with its query is allowed: the longest matching rule decides, `Allow` on a tie.
     func allow(_ target: String) -> Bool {
         guard !rules.isEmpty, target != "/robots.txt" else { return true }
         let path = Self.normalised(target.utf8)
@@ -71,12 +70,12 @@ struct RobotsRules: Sendable, Equatable {
         return best.allows
     }
 
-    /// `*` is any number of bytes, a `$` at the end is the end; otherwise the beginning is enough.
+    /// `*` matches any bytes, a final `$` the end; otherwise a prefix match suffices.
     private static func matches(_ pattern: ArraySlice<UInt8>, _ path: ArraySlice<UInt8>) -> Bool {
         let endsThere = pattern.last == UInt8(ascii: "$")
         let pattern = endsThere ? pattern.dropLast() : pattern
         var (p, t) = (pattern.startIndex, path.startIndex)
-        // Where the last star stood, and how much it had taken: the only place to go back to.
+        // Position of the last star and the length of its match: the only backtracking point needed.
         var star: (pattern: Int, path: Int)?
         while true {
             if p == pattern.endIndex {
@@ -97,7 +96,7 @@ struct RobotsRules: Sendable, Equatable {
         }
     }
 
-    /// One spelling for each path (RFC 9309, section 2.2.2): beyond ASCII percent-encoded, unreserved characters not, hex in capitals.
+    /// Normalises a path (RFC 9309, section 2.2.2): non-ASCII percent-encoded, unreserved characters decoded, hex in capitals.
     private static func normalised(_ text: some Collection<UInt8>) -> [UInt8] {
         let digits = Array("0123456789ABCDEF".utf8)
         var bytes: [UInt8] = []
@@ -134,20 +133,20 @@ struct RobotsRules: Sendable, Equatable {
         var text = bytes
         while let first = text.first, first == 32 || first == 9 { text = text.dropFirst() }
         while let last = text.last, last == 32 || last == 9 { text = text.dropLast() }
-        // A byte order mark before the first line is none of its characters.
+        // Removes the byte order mark before the first line.
         return String(decoding: text, as: UTF8.self).replacing("\u{FEFF}", with: "")
     }
 }
 
-/// What `X-Robots-Tag` forbids programs that collect images.
+/// The prohibitions of `X-Robots-Tag` for programs that collect images.
 enum RobotsTag {
     private static let refused: Set<String> = ["noai", "noimageai", "noindex", "noimageindex", "none", "noml"]
-    /// Directives with a value: what stands before their colon names no program.
+    /// Directives with a value, whose name is not a program.
     private static let valued: Set<String> = [
         "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview",
     ]
 
-    /// The directive that forbids it, of all such lines of a response; nil where none does.
+    /// The first prohibition in the lines of a response; nil if there is none.
     static func refusal(of lines: [String], agent: String) -> String? {
         for line in lines {
             var concernsUs = true

@@ -1,14 +1,13 @@
-/// The transfers under way in curl's multi handle: which they are, and which of them are parked because nothing comes. Only the
-/// downloader's thread uses it.
+/// The running transfers in curl's multi handle, including parked (stalled) ones. Used only on the downloader's thread.
 final class RunningTransfers {
     private let multi: CurlMulti
     private let session: CurlSession
-    /// Those that wait for the disk.
+    /// Transfers that wait for the disk.
     private let spooling: SpoolingTransfers
     private(set) var operations: [DownloadOperation] = []
-    /// Transfers that are alive but silent; they hold no slot of the downloader.
+    /// Stalled transfers; they hold no slot of the downloader.
     private(set) var parkedCount = 0
-    /// When they are looked at next; infinity: none was begun yet.
+    /// Next time to check them; infinity: none has started yet.
     private(set) var nextCheck = Double.infinity
     private var checkInterval = 0.25
 
@@ -18,10 +17,9 @@ final class RunningTransfers {
         self.spooling = spooling
     }
 
-    /// How many hold a slot now.
     var activeCount: Int { operations.count - parkedCount }
 
-    /// Starts the transfer that the handle is set up for.
+    /// Starts the transfer for which the handle is configured.
     func start(_ operation: DownloadOperation, on handle: CurlHandle, now: Double) throws(WebImageError) {
         operation.beginTransfer(on: handle)
         do throws(WebImageError) {
@@ -38,17 +36,17 @@ final class RunningTransfers {
         operations.append(operation)
     }
 
-    /// Takes an operation's transfer out of curl, finished or not; nothing where it has none.
+    /// Removes an operation's transfer, if any, from curl, finished or not.
     func stop(_ operation: DownloadOperation, now: @autoclosure () -> Double) {
         guard let handle = operation.handle else { return }
         operation.count(isHeldBack: handle.isPaused, now: now())
         multi.remove(handle)
         if operation.isParked { parkedCount -= 1 }
         operation.endTransfer()
-        // curl may remember of one that stood still that it does.
+        // curl may keep the paused state of a paused handle.
         let isClean = !handle.isPaused
         handle.end()
-        // Otherwise another one is made where it is needed.
+        // Otherwise a new handle is created when needed.
         if isClean { session.giveBack(handle) }
         let last = operations.removeLast()
         if last !== operation {
@@ -57,10 +55,10 @@ final class RunningTransfers {
         }
     }
 
-    /// Goes on with every transfer that can.
+    /// Advances every transfer that is ready.
     func perform() { multi.perform() }
 
-    /// A transfer that has ended since the last look, with its CURLcode.
+    /// The next finished transfer with its CURLcode.
     func nextFinished() -> (operation: DownloadOperation, handle: CurlHandle, code: Int32)? {
         while let (handle, code) = multi.nextFinished() {
             if let operation = handle.operation { return (operation, handle, code) }
@@ -68,23 +66,23 @@ final class RunningTransfers {
         return nil
     }
 
-    /// Lets those go on for whose bodies the disk has room again.
+    /// Resumes transfers whose bodies fit on the disk again.
     func goOn() { spooling.goOn() }
 
-    /// Looks at all of them where it is time: parks what is silent, and says which have passed a limit.
+    /// Checks all transfers if due: parks stalled ones and reports those over a limit.
     func check(now: Double, didPassLimit: (DownloadOperation, CurlHandle, WebImageError) -> Void) {
         guard now >= nextCheck else { return }
-        // A process that was stopped (SIGSTOP, a suspended machine) finds its transfers silent for as long: that is no server's fault.
+        // After a stop of the process (SIGSTOP, suspend) all transfers appear stalled: not the servers' fault.
         let wasFrozen = now - nextCheck >= max(1, 4 * checkInterval)
         nextCheck = now + checkInterval
         for operation in operations {
-            // A limit that one has passed may end others, too.
+            // Handling one transfer's limit may have ended others.
             guard let handle = operation.handle else { continue }
             if wasFrozen {
                 handle.wasHeldBack(now: now)
                 operation.count(isHeldBack: true, now: now)
             }
-            // It is our own limit that keeps its bytes.
+            // Our own limit holds its bytes back.
             if handle.isPaused { handle.wasHeldBack(now: now) }
             operation.count(isHeldBack: handle.isPaused, now: now)
             let limits = operation.profile.configuration
@@ -101,7 +99,7 @@ final class RunningTransfers {
     private func park(
         _ operation: DownloadOperation, _ progress: TransferProgress, now: Double, limits: ImageDownloader.Configuration
     ) {
-        // A host that is there makes a connection in much less time than some take for an answer.
+        // A reachable host establishes a connection much faster than some respond.
         let patience = limits.parkAfter / (progress.requestWasSent ? 1 : 4)
         let isSilent = now - progress.lastByte >= patience
         if isSilent && !operation.isParked && parkedCount < limits.maxParkedDownloads {
@@ -113,10 +111,10 @@ final class RunningTransfers {
         }
     }
 
-    /// How many connections are kept, used ones included.
+    /// Sets how many connections are kept open, including those in use.
     func setConnectionLimit(_ count: Int) { multi.setConnectionLimit(count) }
 
-    /// Closes every connection; nothing may run.
+    /// Closes every connection; nothing may be running.
     func closeConnections() {
         session.removeAll()
         multi.closeConnections()

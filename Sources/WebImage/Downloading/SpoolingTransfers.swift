@@ -1,19 +1,19 @@
-/// Transfers that stand still because the files of their bodies are not written as fast as bytes come. Only the downloader's thread uses it.
+/// Transfers paused because their body files are written more slowly than bytes arrive. Used only on the downloader's thread.
 final class SpoolingTransfers {
     private var paused: [CurlHandle] = []
-    /// Has the thread look again; callable from any.
+    /// Wakes the downloader's thread, from any thread.
     private let wake: @Sendable () -> Void
 
     init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
 
-    /// Whether a transfer has to stand still until ``goOn()``.
+    /// Whether a transfer has to pause until ``goOn()``.
     func holds(_ handle: CurlHandle) -> Bool {
         guard let body = handle.response.body, body.isFull(wake) else { return false }
         paused.append(handle)
         return true
     }
 
-    /// Lets those go on for which there is room.
+    /// Resumes transfers whose spool has room.
     func goOn() {
         guard !paused.isEmpty else { return }
         let handles = paused

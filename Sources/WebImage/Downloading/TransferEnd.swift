@@ -1,15 +1,15 @@
 internal import CCurl
 
-/// How a transfer ended: what curl said and what the response said, in one.
+/// The result of a transfer, from curl's result and the response.
 enum TransferEnd {
     case image(DownloadedImage)
     case redirect(location: String)
     case failure(WebImageError)
 
-    /// curl's code for a passed limit, for those that it does not keep itself.
+    /// curl's timeout code, for limits enforced here.
     static let timedOut = Int32(bitPattern: CURLE_OPERATION_TIMEDOUT.rawValue)
 
-    /// * `text`: curl's own words about the failure, where it has any.
+    /// * `text`: curl's error text, if any.
     init(
         _ response: inout ReceivedResponse, _ info: CurlInfo, of operation: DownloadOperation,
         _ connecting: ConnectAttempts, code: Int32, text: String?
@@ -20,8 +20,8 @@ enum TransferEnd {
             self = .failure(error)
             return
         }
-        // The body that nobody wants may be cut, late or too large: its status stands. Its size curl judges before it hands out
-        // the blank line that ends the header.
+        // An unwanted body may be truncated, late or too large: the status counts. curl checks the size before it delivers the blank line
+        // that ends the header.
         let headerIsComplete = response.headerIsComplete || code == CURLE_FILESIZE_EXCEEDED
         if headerIsComplete && status >= 200 { response.judge(info, of: operation) }
         let isBodyUnwanted = status >= 200 && !response.isWanted && headerIsComplete
@@ -59,7 +59,7 @@ enum TransferEnd {
 }
 
 extension DownloadedImage {
-    /// Everything about a response that ended well; takes its body.
+    /// The result of a successful response; takes its body.
     fileprivate init(_ response: inout ReceivedResponse, _ info: CurlInfo, of operation: DownloadOperation) {
         let version = info.httpVersion
         let announced =

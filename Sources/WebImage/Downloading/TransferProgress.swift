@@ -1,15 +1,15 @@
-/// How far a transfer has come, and since when it has not.
+/// Progress of a transfer, and the time of its last byte.
 struct TransferProgress {
-    /// Bytes of this hop, header included.
+    /// Bytes of this hop, including the header.
     var bytes = 0
     var requestWasSent = false
-    /// Whether the header of the response is complete. Until then only whole lines count as bytes: curl hands out no others.
+    /// Whether the response header is complete. Until then only whole lines count, because curl delivers no partial ones.
     var hasHeader = false
-    /// When the try began.
+    /// Start of the attempt.
     private(set) var attemptStart: Double?
     private(set) var hopStart = 0.0
     private(set) var lastByte = 0.0
-    /// Whether the speed limit has ended this hop.
+    /// Whether this hop ended because of the speed limit.
     private(set) var wasTooSlow = false
     private var seenBytes = 0
     private var sawRequest = false
@@ -30,14 +30,14 @@ struct TransferProgress {
         wasTooSlow = false
     }
 
-    /// Nothing comes because we do not let it: neither silence nor slowness counts.
+    /// The transfer was held back here: neither silence nor slowness counts.
     mutating func wasHeldBack(now: Double) {
         lastByte = now
         windowStart = now
         windowBytes = bytes
     }
 
-    /// Looks at what came since the last look; the error where a limit is passed.
+    /// Accounts for the bytes since the last check; returns the error if a limit is exceeded.
     mutating func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
         if bytes != seenBytes || requestWasSent != sawRequest {
             seenBytes = bytes

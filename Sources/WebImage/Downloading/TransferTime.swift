@@ -1,24 +1,23 @@
-/// The time one URL has spent with a connection, over all of its tries, and the bytes that came in it.
+/// The connected time of one URL over all of its attempts, and the bytes received in it.
 ///
-/// Waiting for a slot, a name, a connection or the next try costs nothing, and neither does a pause that the downloader itself imposes
-/// (`limitRate`). A value without a clock: the downloader's thread passes the time.
+/// Waiting for a slot, DNS, a connection or a retry does not count, and neither do pauses imposed by the downloader (`limitRate`). A value
+/// without a clock: the downloader's thread passes the time.
 struct TransferTime {
-    /// Seconds with a connection.
     private(set) var seconds = 0.0
-    /// Bytes received in them, headers included.
+    /// Bytes received, including headers.
     private(set) var bytes = 0
     private var countedUntil: Double?
     private var countedBytes = 0
 
-    /// A hop begins; nothing counts before its request is sent.
+    /// Starts a hop; counting starts when its request has been sent.
     mutating func beginHop() {
         countedUntil = nil
         countedBytes = 0
     }
 
     /// Counts up to `now`.
-    /// * `progress`: of the hop under way.
-    /// * `isHeldBack`: the downloader keeps the bytes from coming.
+    /// * `progress`: of the current hop.
+    /// * `isHeldBack`: the downloader is holding the transfer back.
     mutating func count(_ progress: TransferProgress, isHeldBack: Bool, now: Double) {
         guard progress.requestWasSent else { return }
         bytes += progress.bytes - countedBytes
@@ -27,7 +26,7 @@ struct TransferTime {
         countedUntil = now
     }
 
-    /// The error where the URL has used up what it has; nil while it has not.
+    /// The error if the URL has exceeded its time limit.
     func check(_ limits: ImageDownloader.Configuration, attempts: Int) -> WebImageError? {
         func error(_ limit: Double, _ rate: String) -> WebImageError {
             WebImageError(

@@ -1,23 +1,22 @@
-/// Decides what of a URL is a secret, for everything that is printed or written for people: the password of its authority, and the values
-/// of query and fragment parameters that sign a request or stand for a login. Each becomes `***`.
+/// Masks the secrets in URLs for everything that is printed or written for humans: the password, and the values of query and fragment
+/// parameters that sign a request or hold credentials. Each becomes `***`.
 ///
-/// docs/HOSTILE.md has the list of names. A URL inside a parameter, percent-encoded or not, is masked as well.
+/// docs/HOSTILE.md lists the names. A URL inside a parameter, percent-encoded or not, is masked too.
 package enum URLMask {
-    /// What stands in the place of a secret.
     package static let mask = "***"
 
-    /// A whole URL; whatever is no URL is treated as one too.
+    /// Masks a whole URL; invalid URLs are accepted too.
     package static func url(_ url: String) -> String { Self.url(url) { _ in mask } }
 
-    /// A whole URL with something else in the place of each secret.
+    /// Masks a whole URL with other replacements.
     package static func url(_ url: String, substituting substitute: (String) -> String) -> String {
         masked(url, isText: false, depth: 0, substitute) ?? url
     }
 
-    /// A sentence that may have URLs in it: blanks, quotes and angle brackets end them.
+    /// Masks the URLs in a sentence; blanks, quotes and angle brackets end them.
     package static func text(_ text: String) -> String { masked(text, isText: true, depth: 0) { _ in mask } ?? text }
 
-    /// Whether the value of a parameter with this name, percent-encoded or not, is a secret.
+    /// Whether a parameter with this name, percent-encoded or not, is secret.
     package static func isSecret(_ name: String) -> Bool {
         let name = decoded(name).lowercased()
         if names.contains(name) { return true }
@@ -25,7 +24,7 @@ package enum URLMask {
         return endings.contains { bare.hasSuffix($0) }
     }
 
-    /// Lower case; those that ``endings`` do not have.
+    /// In lower case; in addition to ``endings``.
     private static let names: Set<String> = [
         // Storage and content networks: Azure, CloudFront, Alibaba, Tencent, Akamai, Discord, nginx, ImageKit.
         "sig", "policy", "key-pair-id", "googleaccessid", "sign", "q-ak", "auth_key", "hdnts", "hdnea", "hdntl",
@@ -35,13 +34,13 @@ package enum URLMask {
         "key", "pass", "pwd", "auth", "jwt", "sid", "session", "sessionid", "session_id", "ticket", "otp",
     ]
 
-    /// Of a name without `-`, `_`, `.` and brackets: `X-Amz-Signature`, `access_token`, `apiKey`, `client_secret`.
+    /// Endings of names without `-`, `_`, `.` and brackets: `X-Amz-Signature`, `access_token`, `apiKey`, `client_secret`.
     private static let endings = [
         "signature", "token", "secret", "password", "passwd", "passphrase", "apikey", "accesskey", "accesskeyid",
         "secretkey", "privatekey", "subscriptionkey", "credential", "credentials", "authorization",
     ]
 
-    /// nil where nothing was masked, which is the usual case.
+    /// Nil if nothing was masked, the usual case.
     private static func masked(
         _ text: String, isText: Bool, depth: Int, _ substitute: (String) -> String
     ) -> String? {
@@ -102,7 +101,7 @@ package enum URLMask {
     private static func endsAuthority(_ byte: UInt8) -> Bool { "/?#\\".utf8.contains(byte) }
     private static func endsText(_ byte: UInt8) -> Bool { byte <= 0x20 || "\"'<>".utf8.contains(byte) }
 
-    /// Without percent-encoding, up to three times over; what is no escape stays.
+    /// Removes up to three levels of percent-encoding; invalid escapes are kept.
     private static func decoded(_ text: String) -> String {
         var text = text
         for _ in 0..<3 {

@@ -2,15 +2,13 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// How many images a cache has and what they take of the disk, kept by all its processes in `.prefetch/account` without a walk: one
-/// atomic addition for each image that comes or goes.
+/// Number and disk usage of a cache's images, maintained in `.prefetch/account` by all its processes without a walk: one atomic addition
+/// per image added or removed.
 ///
-/// A process that is killed between an image's name and its addition leaves the account wrong by that image; each sweep counts anew.
-/// After a restart of the machine, or where the file is lost, it counts as unknown until somebody has counted.
+/// A process killed between naming an image and the addition leaves the account off by that image; each sweep recounts. After a reboot, or
+/// if the file is lost, the account is unknown until the next count.
 public final class CacheAccount: Sendable {
-    /// What an account says.
     package struct Totals: Sendable, Equatable {
-        /// How many images.
         package var count = 0
         /// Bytes in whole blocks of 4 KiB.
         package var size = 0
@@ -21,8 +19,8 @@ public final class CacheAccount: Sendable {
         }
     }
 
-    // 512 words: "prefetch", the two halves of the boot's id, whether everything was counted, and from the eighth on one word for
-    // each leaf directory: images << 40 | blocks.
+    // 512 words: "prefetch", the two halves of the boot ID, whether everything was counted, and from the eighth on one word per leaf
+    // directory: images << 40 | blocks.
     private static let folder = ".prefetch"
     private static let name = "account"
     private static let path = "\(folder)/\(name)"
@@ -31,7 +29,7 @@ public final class CacheAccount: Sendable {
     private static let counted = 3
     private static let firstLeaf = 8
     private static let image: Int64 = 1 << 40
-    /// What a leaf may have: 4 million images, 64 TiB; some less than nothing, where processes were killed. Another word is damage.
+    /// Plausible contents of a leaf: 4 million images, 64 TiB; slightly negative after killed processes. Other values mean damage.
     private static let plausibleImages = -65_536...(1 << 22)
     private static let plausibleBlocks = -(1 << 24)...(1 << 34)
     static let block = 4096
@@ -44,7 +42,7 @@ public final class CacheAccount: Sendable {
     private let directory: CacheDirectory
     private let mapping: Locked<Mapping?>
 
-    /// The account of a cache; nothing is known or noted before the first ``refresh()``, and never in a cache that is only looked up.
+    /// Creates the account of a cache; nothing is known or recorded before the first ``refresh()``, and never in a read-only cache.
     init(_ directory: CacheDirectory) {
         self.directory = directory
         mapping = Locked(nil)
@@ -52,17 +50,16 @@ public final class CacheAccount: Sendable {
 
     // MARK: Telling
 
-    /// How many images there are and what they take of the disk, in blocks of 4 KiB as `du` counts them: known without a walk, and the
-    /// same for all processes on the cache. Counted anew where nobody knows, as after a restart of the machine.
-    /// - Throws: `localFault` where it has to be counted and cannot be.
+    /// Number and disk usage of the images, in blocks of 4 KiB like `du`: known without a walk, and the same for all processes on the
+    /// cache. Recounts if unknown, as after a reboot.
+    /// - Throws: `localFault` if a needed count fails.
     public func usage() throws(WebImageError) -> (count: Int, size: Int) {
         refresh()
         let totals = if let totals { totals } else { try recount() }
         return (totals.count, totals.size)
     }
 
-    /// The sums as far as they are known without asking the disk; nil where they are not, as where a word is damaged: the next count sets it
-    /// right. Reads memory alone.
+    /// The totals if known without disk access; nil if they are not, or a word is damaged (the next count repairs it). Reads only memory.
     package var totals: Totals? {
         guard let words, words[0] == Self.magic, words[Self.counted] == 1 else { return nil }
         var totals = Totals()
@@ -72,11 +69,11 @@ public final class CacheAccount: Sendable {
             totals.count += images
             totals.size += blocks * Self.block
         }
-        // What a killed process left open may be less than nothing.
+        // Killed processes may leave negative values.
         return Totals(count: max(0, totals.count), size: max(0, totals.size))
     }
 
-    /// Bytes of its file system that this user may still fill; nil where that is not known.
+    /// Bytes of the file system available to this user; nil if unknown.
     package var freeSize: Int? {
         var facts = statvfs()
         guard fstatvfs(directory.descriptor, &facts) == 0 else { return nil }
@@ -86,18 +83,18 @@ public final class CacheAccount: Sendable {
 
     // MARK: Noting
 
-    /// Notes images that came or went.
+    /// Records added or removed images.
     ///
-    /// * `blocks`: what they take in blocks, see ``blocks(_:)``; less than 0 where they went.
+    /// * `blocks`: their size in blocks, see ``blocks(_:)``; negative if removed.
     func add(images: Int, blocks: Int, leaf: Int) {
         words?.add(Int64(images) &* Self.image &+ Int64(blocks), to: Self.firstLeaf + leaf)
     }
 
-    /// Blocks of 4 KiB that a file of this length takes; at most 128 TiB of them, since a file of nothing but holes may be longer.
+    /// Blocks of 4 KiB for a file length, at most 128 TiB, because a sparse file may be longer.
     static func blocks(_ length: Int) -> Int { min(1 << 35, length / block + (length % block > 0 ? 1 : 0)) }
 
-    /// Maps the file, which is made where there is none; again where it is not the one that is mapped any more, as after somebody removed
-    /// it, cut it short or wrote over it. Where that fails there is no account: whoever asks has to walk.
+    /// Maps the file, creating it if missing; maps it again if it was removed, truncated or overwritten. On failure there is no account,
+    /// and callers have to walk.
     func refresh() {
         guard !directory.isReadOnly else { return }
         let known = mapping.withLock { $0 }
@@ -114,7 +111,7 @@ public final class CacheAccount: Sendable {
 
     // MARK: Counting
 
-    /// Counts every leaf directory and sets the account right.
+    /// Counts every leaf directory and corrects the account.
     @discardableResult
     func recount() throws(WebImageError) -> Totals {
         var totals = Totals()
@@ -125,7 +122,7 @@ public final class CacheAccount: Sendable {
         return self.totals ?? totals
     }
 
-    /// Counts one leaf directory and sets its word right. What comes or goes meanwhile makes it count again, a few times at most.
+    /// Counts one leaf directory and corrects its word; repeated up to three times if images are added or removed meanwhile.
     /// - Returns: its images.
     @discardableResult
     func recount(leaf index: Int) throws(WebImageError) -> [(name: String, status: stat)] {
@@ -141,11 +138,11 @@ public final class CacheAccount: Sendable {
         return found
     }
 
-    /// The images of one leaf directory. What has an image's name and is no file is left out.
+    /// The images of one leaf directory, without non-files that have an image's name.
     func images(leaf index: Int) throws(WebImageError) -> [(name: String, status: stat)] {
         let path = CacheKey.leaf(index)
         guard let leaf = directory.folder(path) else {
-            // What stands in its place is moved aside by the next that wants an image of it.
+            // The next store in this leaf moves the obstacle aside.
             guard errno == ENOENT || Quarantine.isObstacle(errno) else { throw directory.fault("list \(path)") }
             return []
         }
@@ -160,10 +157,10 @@ public final class CacheAccount: Sendable {
         return found
     }
 
-    /// Every leaf was counted.
+    /// Marks every leaf as counted.
     func finishCount() {
         guard let words else { return }
-        // Whatever it was: a flipped bit is neither.
+        // Replaces any value: after a bit flip it may be neither 0 nor 1.
         _ = words.replace(Self.counted, words[Self.counted], with: 1)
     }
 
@@ -171,7 +168,7 @@ public final class CacheAccount: Sendable {
 
     private var words: SharedCounters? { mapping.withLock { $0?.words } }
 
-    /// Blocks as a signed number of 40 bits, so that a sum below 0 takes nothing from the images beside it.
+    /// Blocks are a signed 40-bit number, so that a negative sum does not borrow from the images beside it.
     private static func parts(_ word: Int64) -> (images: Int, blocks: Int) {
         let blocks = (word << 24) >> 24
         return (Int((word &- blocks) >> 40), Int(blocks))
@@ -191,13 +188,13 @@ public final class CacheAccount: Sendable {
                 adopt(words)
                 return Mapping(words: words, inode: status.st_ino)
             }
-            // None of ours.
+            // Not an account file.
             guard directory.removeName(path) == 0 || errno == ENOENT else { return nil }
         }
         return nil
     }
 
-    /// Of an earlier run of the machine: a power cut may have taken images or additions.
+    /// From before the last boot: a power cut may have lost images or additions.
     private static func adopt(_ words: SharedCounters) {
         let boot = bootWords
         guard (words[1], words[2]) != boot else { return }
@@ -206,12 +203,12 @@ public final class CacheAccount: Sendable {
         _ = words.replace(2, words[2], with: boot.1)
     }
 
-    /// Makes the file: whole and with all its blocks before it has its name.
+    /// Creates the file: complete and with all blocks allocated before it gets its name.
     private static func make(_ directory: CacheDirectory) -> Bool {
         var words = [Int64](repeating: 0, count: wordCount)
         words[0] = magic
         (words[1], words[2]) = bootWords
-        // Nobody can have stored anything yet that another account has: they all make theirs first.
+        // No image can exist that another account has counted: every process creates its account before storing.
         words[counted] = isEmpty(directory) ? 1 : 0
         return words.withUnsafeBytes { directory.makeOnce(path, $0, mode: 0o666, isSynced: false) == 0 }
     }
@@ -227,7 +224,7 @@ public final class CacheAccount: Sendable {
         return names == 2
     }
 
-    /// random(4), proc(5): an id of this run of the machine.
+    /// random(4), proc(5): the ID of the current boot.
     private static let bootWords: (Int64, Int64) = {
         guard let file = OpenFile(clinux_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0)),
             let bytes = OpenFile.read(file.descriptor, at: 0, limit: 64)

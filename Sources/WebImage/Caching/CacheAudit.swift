@@ -2,7 +2,7 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// The check of a whole cache: what is wrong with its images, what is none of its files, and what is done about either.
+/// Checks and repairs a whole cache: damaged images, and files that do not belong to it.
 public final class CacheAudit: Sendable {
     private let directory: CacheDirectory
     private let leaves: LeafDirectories
@@ -20,15 +20,16 @@ public final class CacheAudit: Sendable {
 
     // MARK: Verify
 
-    /// Reads every image of the cache and tells what is wrong with it. Nothing is changed or moved.
+    /// Reads every image of the cache and reports problems. Changes nothing.
     /// - Parameters:
-    ///   - level: what each image should have passed.
-    ///   - jobs: how many threads, each of which takes one of the leaf directories at a time; nil: one for each processor.
-    ///   - check: looks at the bytes as an image, on one of the threads, and says what is wrong with them; by default nobody does.
-    ///   - report: hears of each finding, a file has at most one, in the order of the keys, whatever the number of threads, when its
-    ///     directory and those before it have been looked at.
-    /// - Returns: how many files were looked at.
-    /// - Throws: `localFault` where the cache itself cannot be read; `cancelled` where the task is.
+    ///   - level: the level that each image should have passed.
+    ///   - jobs: number of threads, each working on one leaf directory at a time; nil: one per processor.
+    ///   - check: checks the image bytes, on one of the threads, and returns the problem; by default no check.
+    ///   - report: called for each finding, at most one per file, in key order regardless of the number of threads, when its directory and
+    ///     the previous
+    ///     ones are done.
+    /// - Returns: the number of files checked.
+    /// - Throws: `localFault` if the cache cannot be read; `cancelled` if the task is cancelled.
     public nonisolated(nonsending) func verify(
         atLeast level: ValidationLevel = .none, jobs: Int? = nil,
         check: @escaping @Sendable (CacheEntry) throws(WebImageError) -> String? = { _ throws(WebImageError) in nil },
@@ -46,9 +47,9 @@ public final class CacheAudit: Sendable {
         return checked
     }
 
-    /// One leaf directory.
+    /// Checks one leaf directory.
     ///
-    /// * `found`: hears of the open file too, nil where it could not be opened. Open, its inode is nobody else's.
+    /// * `found`: also receives the open file, nil if it could not be opened. While it is open, its inode is not reused.
     private func verify(
         leaf: String, atLeast level: ValidationLevel, check: (CacheEntry) throws(WebImageError) -> String?,
         found: (_ finding: CacheFinding, _ entry: CacheEntry?) throws(WebImageError) -> Void
@@ -66,7 +67,7 @@ public final class CacheAudit: Sendable {
         return checked
     }
 
-    /// Nil where the file is gone, `.some(nil)` where it is in order.
+    /// Nil if the file is gone, `.some(nil)` if it is intact.
     private func examine(
         _ key: CacheKey, level: ValidationLevel, check: (CacheEntry) throws(WebImageError) -> String?,
         entry looked: inout CacheEntry?
@@ -107,30 +108,29 @@ public final class CacheAudit: Sendable {
 
     // MARK: Repair
 
-    /// What became of a file that a check found fault with.
+    /// What was done about a file with a problem.
     public enum Repair: Sendable, Equatable {
-        /// It is in `bad/`, and a miss from now on.
+        /// Moved into `bad/`; from now on a miss.
         case movedAside
-        /// It is a whole image, and its record says so from now on.
+        /// A valid image; its record was updated.
         case recorded
-        /// It stays as it is: it changed meanwhile, or this user may not.
+        /// Left unchanged: it has changed meanwhile, or permission is missing.
         case left
     }
 
-    /// Reads every image of the cache as ``verify(atLeast:jobs:check:report:)`` does, and mends what it finds: what is damaged is moved into
-    /// `bad/`, so that it is fetched again; what has no record, or passed a lower level, is verified now. Nothing outside of the cache is
-    /// touched, and nothing is deleted.
+    /// Reads every image like ``verify(atLeast:jobs:check:report:)`` and repairs problems: damaged files are moved into `bad/`, so that
+    /// they are fetched again; files without a record or below the level are verified now. Changes nothing outside the cache and deletes
+    /// nothing.
     ///
-    /// What is found fault with is dealt with at once by the thread that found it, so that little can change in between; a file that did is
-    /// left.
+    /// The thread that finds a problem repairs it immediately, so that little can change in between; a file that did change is left.
     /// - Parameters:
-    ///   - level: what each image should have passed.
-    ///   - jobs: how many threads; nil: one for each processor.
-    ///   - coder: looks at images without a record.
-    ///   - check: looks at the bytes of every image, on one of the threads, and says what is wrong with them.
-    ///   - report: hears of each finding and of what became of the file, in the order of the keys.
-    /// - Returns: how many files were looked at.
-    /// - Throws: `localFault` where the cache itself cannot be read or written; `cancelled` where the task is.
+    ///   - level: the level that each image should have passed.
+    ///   - jobs: number of threads; nil: one per processor.
+    ///   - coder: verifies images without a record.
+    ///   - check: checks the bytes of every image, on one of the threads, and returns the problem.
+    ///   - report: called for each finding and repair, in key order.
+    /// - Returns: the number of files checked.
+    /// - Throws: `localFault` if the cache cannot be read or written; `cancelled` if the task is cancelled.
     public nonisolated(nonsending) func repair(
         atLeast level: ValidationLevel = .none, jobs: Int? = nil, coder: ImageCoder = ImageCoder(),
         check: @escaping @Sendable (CacheEntry) throws(WebImageError) -> String? = { _ throws(WebImageError) in nil },
@@ -148,12 +148,11 @@ public final class CacheAudit: Sendable {
             checked += count
             for (finding, repair) in mendings { report(finding, repair) }
         }
-        // What others did to its files by hand is in no account.
+        // The account does not include manual changes to the files.
         try account.recount()
         return checked
     }
 
-    /// Does what is to be done about a finding.
     private func mended(
         _ finding: CacheFinding, _ entry: CacheEntry?, level: ValidationLevel, _ coder: ImageCoder
     ) throws(WebImageError) -> (CacheFinding, Repair) {
@@ -162,7 +161,7 @@ public final class CacheAudit: Sendable {
         return (finding, quarantine.moveImage(finding.key, inode: inode) ? .movedAside : .left)
     }
 
-    /// Verifies what no record vouches for.
+    /// Verifies an image without a sufficient record.
     private func proved(
         _ finding: CacheFinding, _ looked: CacheEntry?, level: ValidationLevel, _ coder: ImageCoder
     ) throws(WebImageError) -> (CacheFinding, Repair) {
@@ -177,7 +176,7 @@ public final class CacheAudit: Sendable {
             }
         } catch {
             guard error.code != .localFault else { throw error }
-            // Nothing says that it is damaged.
+            // It is not proven to be damaged.
             guard error.code == .badImageData else { return (finding, .left) }
             var finding = finding
             finding.problem = .image(error.message)
@@ -186,8 +185,8 @@ public final class CacheAudit: Sendable {
         return (finding, try images.raise(entry, to: info) ? .recorded : .left)
     }
 
-    /// Works on the leaf directories, several at a time, and hands on what came of each in their order. Those that wait for an earlier one
-    /// are never more than four for each thread, so what is kept of them is bounded.
+    /// Processes the leaf directories concurrently and delivers the results in order. At most four results per thread are waiting, which
+    /// bounds the memory.
     private nonisolated(nonsending) func forEachLeaf<Product: Sendable>(
         jobs: Int?, work: @escaping @Sendable (_ leaf: String) throws(WebImageError) -> Product,
         take: (Product) -> Void
@@ -231,12 +230,12 @@ public final class CacheAudit: Sendable {
 
     // MARK: Strays
 
-    /// Names what stands below `v1` and is none of the cache's: files of other names, and symbolic links in the place of its
-    /// directories, which are not followed. Of no use and of no harm to the cache.
+    /// Finds entries below `v1` that do not belong to the cache: files with other names, and symbolic links in place of directories, which
+    /// are not followed. They are harmless.
     ///
-    /// * `movesAside`: whether they are moved into `bad/` too.
-    /// * `visit`: hears of each path below the cache directory, and whether it was moved.
-    /// - Throws: `localFault`; `cancelled` where the task is cancelled.
+    /// * `movesAside`: whether they are also moved into `bad/`.
+    /// * `visit`: receives each path below the cache directory, and whether it was moved.
+    /// - Throws: `localFault`; `cancelled` if the task is cancelled.
     package func strays(
         movesAside: Bool = false, _ visit: (_ path: String, _ isMoved: Bool) -> Void
     ) throws(WebImageError) {
@@ -263,7 +262,7 @@ public final class CacheAudit: Sendable {
         }
     }
 
-    /// Of an image, a record, or a temporary file.
+    /// The name of an image, a record, or a temporary file.
     private static func isOurs(_ name: String) -> Bool {
         if name.hasPrefix(".t-") { return true }
         let stem =
@@ -274,8 +273,8 @@ public final class CacheAudit: Sendable {
 
     // MARK: Count
 
-    /// How many images there are and the sum of their lengths in bytes (SDDiskCache's `totalCount`, `totalSize`): reads all directories and
-    /// asks for every file, so it owes nothing to the account.
+    /// Number of images and sum of their lengths in bytes (SDDiskCache's `totalCount`, `totalSize`). Reads all directories and every inode,
+    /// independently of the account.
     /// - Throws: `localFault`.
     public func count() throws(WebImageError) -> (images: Int, bytes: Int) {
         var sum = (images: 0, bytes: 0)

@@ -1,17 +1,17 @@
 internal import CLinux
 internal import Glibc
 
-/// One removal of every image of a cache, and of the directories they were in.
+/// Removes every image of a cache, and the directories they were in.
 struct CacheClearing {
     let directory: CacheDirectory
     let leaves: LeafDirectories
-    /// A directory that changed since then, in seconds since 1970, is not removed: a store that has just made it is about to use it.
+    /// Directories changed after this time (seconds since 1970) are kept: a store that has just created one is about to use it.
     private let limit = WallClock.seconds - 60
 
     init(directory: CacheDirectory, leaves: LeafDirectories) { (self.directory, self.leaves) = (directory, leaves) }
 
-    /// - Returns: how many images were removed.
-    /// - Throws: `localFault`; `cancelled` where the task is cancelled.
+    /// - Returns: the number of removed images.
+    /// - Throws: `localFault`; `cancelled` if the task is cancelled.
     func run() throws(WebImageError) -> Int {
         var removed = 0
         for first in try directory.names(in: "v1", length: 1) {
@@ -20,11 +20,11 @@ struct CacheClearing {
             for second in try directory.names(in: "v1/\(first)", length: 1) {
                 guard !Task.isCancelled else { throw WebImageError(.cancelled, "clearing the cache was cancelled") }
                 guard let leaf = try folder("v1/\(first)/\(second)") else { continue }
-                // Asked before the images go, which changes it.
+                // Checked before removing the images, which changes it.
                 let isOld = self.isOld(leaf.descriptor)
                 let index = Int(first + second, radix: 16) ?? 0
                 removed += try removeImages(in: "v1/\(first)/\(second)", leaf.descriptor, index)
-                // With anything in it, it stays: a file that came meanwhile, or a temporary one.
+                // Fails if it is not empty: a file added meanwhile, or a temporary one.
                 if isOld { unlinkat(parent.descriptor, second, AT_REMOVEDIR) }
             }
             if isOld, let images = try folder("v1") { unlinkat(images.descriptor, first, AT_REMOVEDIR) }
@@ -39,7 +39,7 @@ struct CacheClearing {
             var status = stat()
             guard fstatat(leaf.descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFREG
             else {
-                // A link or a FIFO that somebody put here goes too, and is not in the account.
+                // Foreign links and FIFOs are removed too, and are not in the account.
                 if unlinkat(leaf.descriptor, name, 0) == 0 { removed += 1 }
                 continue
             }
@@ -52,7 +52,7 @@ struct CacheClearing {
         return removed
     }
 
-    /// Nil where there is none any more, or what stands there is none.
+    /// Nil if it does not exist or is not a directory.
     private func folder(_ path: String) throws(WebImageError) -> OpenFile? {
         if let folder = directory.folder(path) { return folder }
         guard errno == ENOENT || Quarantine.isObstacle(errno) else { throw directory.fault("remove images") }

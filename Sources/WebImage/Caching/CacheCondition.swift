@@ -1,21 +1,21 @@
 internal import CLinux
 internal import Glibc
 
-/// What a cache directory is like, for whoever looks whether it is fit for use.
+/// Facts about a cache directory that show whether it is fit for use.
 public struct CacheCondition: Sendable, Equatable {
-    /// What tells this cache from every other, in `.prefetch/id`; nil where it has none and this user cannot make it.
+    /// Unique ID of this cache, in `.prefetch/id`; nil if it has none and cannot be created.
     public var id: String?
-    /// The file system, as `ext4` or `nfs`; its magic number in hexadecimal digits where this has no name for it.
+    /// The file system, such as `ext4` or `nfs`; its magic number in hexadecimal if unknown.
     public var fileSystem: String
-    /// Whether it has unnamed files; where not, a crash may leave files `.t-…`.
+    /// Whether it supports unnamed files; without, a crash may leave files `.t-…`.
     public var hasUnnamedFiles: Bool
-    /// Whether it has extended attributes; where not, each image has a second file.
+    /// Whether it supports extended attributes; without, each image has a second file.
     public var hasExtendedAttributes: Bool
-    /// Whether it has hard links; where not, exports are copies.
+    /// Whether it supports hard links; without, exports are copies.
     public var hasHardLinks: Bool
-    /// Bytes and inodes that this user may still fill; nil where that is not known.
+    /// Bytes and inodes available to this user; nil if unknown.
     public var freeSize: Int?, freeInodes: Int?
-    /// Sentences with what should be mended.
+    /// Problems to fix, one sentence each.
     public var warnings: [String]
 }
 
@@ -25,7 +25,7 @@ extension CacheCondition {
         (id, freeSize, warnings) = (folder.id, cache.account.freeSize, cache.warnings)
         fileSystem = Self.name(ofFileSystem: clinux_fs_magic(folder.descriptor))
         var facts = statvfs()
-        // A file system without a table of inodes says 0 of 0.
+        // File systems without an inode table report 0 of 0.
         freeInodes =
             fstatvfs(folder.descriptor, &facts) == 0 && facts.f_files > 0 ? Int(clamping: facts.f_favail) : nil
         hasUnnamedFiles =

@@ -2,25 +2,23 @@ internal import CLinux
 internal import Glibc
 package import Threading
 
-/// The opened directory of a cache: whatever is opened, made, listed or removed below it is so without following a symbolic link or
-/// crossing a mount point.
+/// The opened directory of a cache: everything below it is opened, created, listed and removed without following symbolic links or crossing
+/// mount points.
 ///
 /// All methods may block on the disk.
 package final class CacheDirectory: Sendable {
     static let idPath = ".prefetch/id"
 
-    /// As it was named.
+    /// As given.
     let path: String
-    /// Whether nothing in it may be changed.
     let isReadOnly: Bool
-    /// Open as long as this object.
+    /// Open for the lifetime of this object.
     let descriptor: Int32
-    /// What its file system can do.
     let features: FileSystemFeatures
-    /// Those of its calls that have not returned: a disk may hang.
+    /// Tracks its calls in flight: a disk may hang.
     package let calls = FileCalls()
 
-    /// Opens a directory, and makes it where it is missing and may be made.
+    /// Opens a directory, creating it if it is missing and may be created.
     /// - Throws: `localFault` with errno and a sentence that names the directory.
     init(_ path: String, _ configuration: DiskCache.Configuration) throws(WebImageError) {
         self.path = path
@@ -50,31 +48,30 @@ package final class CacheDirectory: Sendable {
 
     /// Opens a file or a folder below the directory; nil with `errno`.
     ///
-    /// * `flags`: by default those for reading a file that may be anything. O_NONBLOCK: opening a FIFO that somebody put there must not wait
-    ///   for a writer.
+    /// * `flags`: by default for reading a file of any type. O_NONBLOCK: opening a FIFO must not wait for a writer.
     func open(
         _ path: String, _ flags: Int32 = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, _ mode: mode_t = 0
     ) -> OpenFile? {
         OpenFile(clinux_open_beneath(descriptor, path, flags, mode))
     }
 
-    /// Opens a folder below the directory to use the names in it (O_PATH); nil with `errno`.
+    /// Opens a folder below the directory as a base for names (O_PATH); nil with `errno`.
     func folder(_ path: String) -> OpenFile? { open(path, clinux_directory_flags()) }
 
-    /// Runs a system call that takes a folder and a name with the folder a path leads to and its last component:
-    /// mkdirat(2), unlinkat(2) and linkat(2) would follow a symbolic link on the way.
-    /// - Returns: what the call returns; -1 with `errno` where the way is not free.
+    /// Calls a system call with the folder of a path and its last component: mkdirat(2), unlinkat(2) and linkat(2) would follow symbolic
+    /// links.
+    /// - Returns: the result of the call; -1 with `errno` if the folder cannot be opened.
     private func beneath(_ path: String, _ call: (_ folder: Int32, _ name: String) -> Int32) -> Int32 {
         guard let slash = path.lastIndex(of: "/") else { return call(descriptor, path) }
         guard let folder = folder(String(path[..<slash])) else { return -1 }
         return call(folder.descriptor, String(path[path.index(after: slash)...]))
     }
 
-    /// Sorted names of one folder: lower-case hexadecimal ones of a length, or all. None of a folder that is not there.
+    /// Sorted names in a folder: lower-case hexadecimal ones of a length, or all. Empty if the folder does not exist.
     /// - Throws: `localFault`.
     func names(in path: String, length: Int?) throws(WebImageError) -> [String] {
         guard let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) else {
-            // A stray file, or a directory that was removed meanwhile.
+            // A stray file, or a directory removed meanwhile.
             guard errno == ENOENT || errno == ENOTDIR else { throw fault("list \(path)") }
             return []
         }
@@ -98,8 +95,8 @@ package final class CacheDirectory: Sendable {
     @discardableResult
     func removeName(_ path: String) -> Int32 { beneath(path) { unlinkat($0, $1, 0) } }
 
-    /// Makes a small file unless there is one of its name: whoever is first makes it, and a kill leaves the whole file or none; where the file
-    /// system has no unnamed files, it may leave a temporary name.
+    /// Atomically creates a small file unless the name exists: the first process wins, and a kill leaves the whole file or none, except
+    /// that it may leave a temporary name on file systems without unnamed files.
     /// - Returns: 0 or an errno.
     func makeOnce(_ path: String, _ bytes: UnsafeRawBufferPointer, mode: mode_t, isSynced: Bool) -> Int32 {
         func fill(_ file: borrowing OpenFile) -> Int32 {
@@ -121,9 +118,8 @@ package final class CacheDirectory: Sendable {
 
     // MARK: Telling
 
-    /// What tells this cache from every other, 32 hexadecimal digits in `.prefetch/id`: two processes with the same id work on the same
-    /// directory, whatever path it has for each of them. A copy of the directory keeps it until that file is removed. Nil where the cache
-    /// has none and this user cannot make it.
+    /// Unique ID of this cache, 32 hexadecimal digits in `.prefetch/id`: processes with the same ID use the same directory, whatever its
+    /// path. A copy of the directory keeps it until that file is removed. Nil if there is none and it cannot be created.
     package var id: String? {
         guard let file = open(Self.idPath, O_RDONLY | O_CLOEXEC | O_NONBLOCK),
             let bytes = OpenFile.read(file.descriptor, at: 0, limit: 64)
@@ -132,7 +128,7 @@ package final class CacheDirectory: Sendable {
         return digits.count == 32 && digits.allSatisfy(Digest.isDigit) ? String(decoding: digits, as: UTF8.self) : nil
     }
 
-    /// `localFault` of the current errno, with a sentence that names the directory.
+    /// `localFault` for the current errno, with a sentence that names the directory.
     func fault(_ doing: String, code: Int32 = errno) -> WebImageError {
         .fileFault("\(doing) in the cache \(path)", code: code)
     }

@@ -5,39 +5,39 @@ internal import Glibc
 public final class CacheEntry: Sendable {
     /// How far the entry can be trusted.
     public enum Standing: Sendable, Equatable {
-        /// Whole by its record, which says that it passed the level that was asked for.
+        /// Its record says that it is complete and passed the requested level.
         case verified
-        /// Whole by its record, but it passed a lower level only.
+        /// Its record says that it is complete, but passed only a lower level.
         case lower(ValidationLevel)
-        /// Nothing is known of it: copied here by other means, or its record is damaged.
+        /// Unknown: copied here by other means, or its record is damaged.
         case unverified
     }
 
-    /// Which image it is.
+    /// The key of the image.
     public let key: CacheKey
-    /// Absolute path of the file, or relative where the cache directory was named so.
+    /// Path of the file; relative if the cache directory was given so.
     public let path: String
     /// Length in bytes.
     public let size: Int
-    /// What is known of it.
+    /// The record of the image.
     public let record: CacheRecord?
     /// How far it can be trusted.
     public let standing: Standing
 
     let descriptor: Int32
     let inode: UInt
-    /// Seconds since 1970, as the file system keeps it.
+    /// Seconds since 1970, from the file system.
     let accessedAt: Int
-    /// When the bytes were written, in seconds since 1970.
+    /// Time of the last write, in seconds since 1970.
     package let modifiedAt: Int
-    /// When bytes, name or record changed last, in nanoseconds since 1970 by the file system's clock.
+    /// Last change of bytes, name or record, in nanoseconds since 1970 by the file system's clock.
     let changedAt: Int64
     let isFile: Bool
-    /// Whether it is in a read-only directory behind the cache's own: nothing about it may be changed.
+    /// Whether it is in a read-only tier: nothing about it may be changed.
     let isElsewhere: Bool
-    /// Whether its record is that of another key: somebody gave the file this name.
+    /// Whether its record has another key: the file was renamed by others.
     let isForeign: Bool
-    /// Whether it is a file of this key, and as long as its record says; without a record, whether it is as long as an image may be.
+    /// Whether it is a file of this key with the length in its record; without a record, of an acceptable length.
     let isWhole: Bool
 
     init(
@@ -66,17 +66,17 @@ public final class CacheEntry: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Whether the caller has to verify the bytes before it counts the entry as a hit; then it is raised or moved aside.
+    /// Whether the bytes have to be verified before the entry counts as a hit; it is then raised or moved aside.
     public var needsVerification: Bool { standing != .verified }
 
-    /// All bytes. Read and not mapped: somebody who cuts the file short then causes an error here instead of SIGBUS.
-    /// - Throws: `localFault` where the file cannot be read.
+    /// All bytes. Read instead of mapped: truncation by another process then causes an error here instead of SIGBUS.
+    /// - Throws: `localFault` if the file cannot be read.
     public func bytes() throws(WebImageError) -> [UInt8] {
         guard let bytes = OpenFile.read(descriptor, at: 0, limit: size) else { throw unreadable() }
         return bytes
     }
 
-    /// The digest of the bytes, read piece by piece.
+    /// Computes the digest of the bytes in chunks.
     package func digest() throws(WebImageError) -> Digest {
         var hash = SHA256()
         var offset = 0
@@ -91,7 +91,7 @@ public final class CacheEntry: Sendable {
         return hash.finalize()
     }
 
-    /// The digest of its record; of the bytes where that has none.
+    /// The digest in its record, otherwise of the bytes.
     package func knownDigest() throws(WebImageError) -> Digest {
         if let digest = record?.digest { return digest }
         return try digest()
@@ -105,34 +105,34 @@ public final class CacheEntry: Sendable {
 
 // MARK: - Handing
 
-/// Handing an image out of the cache.
+/// Copying and linking an image out of the cache.
 extension CacheEntry {
-    /// The format by the record, or by the first bytes where that does not say; `unknown` where they say nothing either.
+    /// The format in the record, otherwise from the first bytes; `unknown` if neither has it.
     package var format: ImageFormat {
         if let format = record?.format, format != .unknown { return format }
         let head = OpenFile.read(descriptor, at: 0, limit: min(size, 512)) ?? []
         return head.withUnsafeBytes { ImageFormat(sniffing: $0) } ?? .unknown
     }
 
-    /// What the file takes of the disk, in bytes: less than its size where it has holes, more where it does not fill its last block.
+    /// Allocated bytes on disk: less than the size with holes, more with a partial last block.
     package var allocatedSize: Int {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? Int(status.st_blocks) * 512 : 0
     }
 
-    /// Gives this very file a second name, whatever has happened to its first one meanwhile.
-    /// - Returns: 0 or an errno of link(2); `ENOENT` where its last name has gone.
+    /// Creates another name for this open file, whatever has happened to its first one.
+    /// - Returns: 0 or an errno of link(2); `ENOENT` if its last name is gone.
     package func link(into directory: Int32, as name: String) -> Int32 {
         clinux_link_fd(descriptor, directory, name) == 0 ? 0 : errno
     }
 
-    /// Copies the bytes to where another file stands, by sharing blocks or inside the kernel where that is possible.
+    /// Copies the bytes to another file's position, by sharing blocks or inside the kernel if possible.
     /// - Returns: 0 or an errno.
     package func copy(to file: Int32) -> Int32 {
         var offset = 0
         while offset < size {
             let count = clinux_copy_range(descriptor, Int64(offset), file, size - offset)
-            // Of no use between these two files (copy_file_range(2)); what a broken disk says is said again below.
+            // Not supported between these files (copy_file_range(2)); disk errors recur below.
             guard count > 0 else { break }
             offset += count
         }
@@ -140,7 +140,7 @@ extension CacheEntry {
             guard let piece = OpenFile.read(descriptor, at: offset, limit: min(size - offset, 256 << 10)) else {
                 return errno
             }
-            // Somebody cut the file short.
+            // The file was truncated.
             if piece.isEmpty { return EIO }
             let code = OpenFile.write(piece, to: file)
             guard code == 0 else { return code }
@@ -149,7 +149,7 @@ extension CacheEntry {
         return 0
     }
 
-    /// Whether another open file is this one, or has the same bytes.
+    /// Whether another open file is the same file, or has the same bytes.
     package func isSame(as file: Int32) -> Bool {
         var (own, other) = (stat(), stat())
         guard fstat(descriptor, &own) == 0, fstat(file, &other) == 0, other.st_mode & S_IFMT == S_IFREG else {

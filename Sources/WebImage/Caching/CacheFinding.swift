@@ -1,33 +1,33 @@
-/// What a check of the cache found out about one file.
+/// A problem found in one file of the cache.
 public struct CacheFinding: Sendable, Equatable {
-    /// What is wrong.
+    /// Kinds of problems.
     public enum Problem: Sendable, Equatable {
-        /// The file's length is not the one of its record.
+        /// The file's length differs from its record.
         case size(expected: Int, found: Int)
-        /// The file's digest is not the one of its record.
+        /// The file's digest differs from its record.
         case digest
-        /// Its record is that of another key's image: somebody gave it this name.
+        /// Its record has another key: the file was renamed by others.
         case key
-        /// The bytes are no whole image, in the words of the check.
+        /// Not a valid image; the text of the check.
         case image(String)
-        /// It is a directory, a pipe or the like.
+        /// A directory, a pipe or the like.
         case notAFile
-        /// It cannot be read, in the system's words.
+        /// Not readable; the system's error text.
         case unreadable(String)
-        /// It has no record, or one that cannot be read: a hit verifies it first.
+        /// No record, or an unreadable one: a hit verifies it first.
         case noRecord
-        /// It passed a lower level than was asked for: a hit verifies it first.
+        /// Passed only a lower level than requested: a hit verifies it first.
         case level(ValidationLevel)
     }
 
-    /// Which image.
+    /// The key of the image.
     public var key: CacheKey
-    /// Its path.
+    /// Path of the file.
     public var path: String
-    /// What is wrong.
+    /// The problem.
     public var problem: Problem
 
-    /// Whether the file is lost; the other problems are mended by the next hit.
+    /// Whether the file is lost; the next hit fixes the other problems.
     public var isDamaged: Bool {
         switch problem {
         case .size, .digest, .key, .notAFile, .image, .unreadable: true

@@ -1,14 +1,14 @@
 /// The name of an image in the cache: the SHA-256 of its key's bytes.
 ///
-/// Nothing of a URL, a header or an extension reaches a path, so no key can leave the cache directory or hit another's file.
+/// Paths contain nothing of a URL, a header or an extension, so no key can leave the cache directory or hit another's file.
 public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
-    /// How many lock files transfers are spread over: the kernel walks the locks of a file one by one.
+    /// Number of lock files over which transfers are spread: the kernel searches a file's locks linearly.
     static let lockFileCount = 16
 
-    /// The digest of the key.
+    /// SHA-256 of the key.
     public let digest: Digest
 
-    /// The name of a key: the absolute URL, or what a `cacheKeyFilter` made of it, byte for byte.
+    /// Hashes a key byte for byte: the absolute URL, or the result of a `cacheKeyFilter`.
     public init(_ key: String) {
         var key = key
         digest = key.withUTF8 { SHA256.hash(UnsafeRawBufferPointer($0)) }
@@ -16,10 +16,10 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
 
     init(_ digest: Digest) { self.digest = digest }
 
-    /// The path below the cache directory: `v1/a/b/` and 62 hexadecimal digits.
+    /// Path below the cache directory: `v1/a/b/` and 62 hexadecimal digits.
     public var path: String { text(leaf: true, name: true) }
 
-    /// The path, as in ``path``.
+    /// Same as ``path``.
     public var description: String { path }
 
     /// `v1/a/b`
@@ -28,35 +28,34 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
     /// The last ``nameLength`` digits.
     var name: String { text(leaf: false, name: true) }
 
-    /// How many leaf directories there are.
     static let leafCount = 256
 
     /// Digits of a name in its leaf directory.
     static let nameLength = 62
 
-    /// `v1/a/b` of a leaf directory's number.
+    /// Path `v1/a/b` of a leaf directory.
     static func leaf(_ index: Int) -> String {
         "v1/\(String(index >> 4, radix: 16))/\(String(index & 15, radix: 16))"
     }
 
-    /// Which one this key has, from 0.
+    /// Index of its leaf directory.
     var leafIndex: Int { Int(digest[0]) }
 
-    /// What a record keeps of it.
+    /// The part stored in a record.
     var check: [UInt8] { (28..<32).map { digest[$0] } }
 
-    /// Which lock file has this key's byte.
+    /// Index of its lock file.
     var lockFile: Int { Int(digest[31]) % Self.lockFileCount }
 
-    /// The byte that is locked, 62 bits: the end of the range must still fit into off_t (fcntl(2)).
+    /// Offset of the locked byte, 62 bits: the end of the range must fit into off_t (fcntl(2)).
     var lockOffset: Int64 {
         var offset: UInt64 = 0
         for index in 16..<24 { offset = offset << 8 | UInt64(digest[index]) }
         return Int64(offset >> 2)
     }
 
-    /// 256 leaves, as git has: with 65,536 a list of ten thousand images makes a directory for nearly each, and a mkdir with its block costs
-    /// as much as the image's file. File systems find a name among millions by an index.
+    /// 256 leaves, like git: with 65,536 a list of ten thousand images creates a directory for nearly each, and mkdir with its block costs
+    /// as much as the image's file. File systems index large directories.
     private func text(leaf: Bool, name: Bool) -> String {
         digest.withUnsafeBytes { digest in
             String(unsafeUninitializedCapacity: 69) { text in

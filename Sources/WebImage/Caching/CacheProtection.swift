@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// Keeps sweeps, of whatever process, from what was fetched since a moment: a worker's word for the batches it works for.
+/// Protects recently fetched images from sweeps by any process: a worker holds it for its batches.
 ///
-/// A file of its own in `.prefetch/busy`, locked by flock(2): the kernel gives the lock up when the process dies, and the next sweep
-/// removes what is not locked. So nothing has to expire and nothing has to be broken.
+/// A file in `.prefetch/busy`, locked by flock(2): the kernel releases the lock when the process dies, and the next sweep removes unlocked
+/// files. No expiry or lock breaking is needed.
 package final class CacheProtection: Sendable {
     static let folder = ".prefetch/busy"
 
@@ -28,7 +28,7 @@ package final class CacheProtection: Sendable {
             }
             var status = stat()
             guard fstat(file.descriptor, &status) == 0 else { throw directory.fault("say that the cache is in use") }
-            // A sweep came between the two calls, and took it for one of the dead.
+            // A sweep came between the two calls and removed the file as unlocked.
             if status.st_nlink == 0 { continue }
             self.name = name
             self.file = file.release()
@@ -41,12 +41,12 @@ package final class CacheProtection: Sendable {
         close(file)
     }
 
-    /// Protects what was stored, raised or looked up since that moment, in place of the moment before.
+    /// Protects everything stored, raised or looked up since that time, replacing the previous time.
     ///
     /// * `since`: seconds since 1970 by this machine's clock; nil protects nothing.
     /// - Throws: `localFault`.
     package func set(since: Double?) throws(WebImageError) {
-        // 0 stands for nothing.
+        // 0 means nothing.
         var moment = since.map { max(1, Int64(min(max($0, 0), 9e9) * 1e9)) } ?? 0
         let count = withUnsafeBytes(of: &moment) { pwrite(file, $0.baseAddress, $0.count, 0) }
         guard count == 8 else {

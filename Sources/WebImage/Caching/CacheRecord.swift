@@ -1,31 +1,30 @@
-/// What the cache knows of one file: 64 bytes in the extended attribute `user.prefetch`.
+/// The record of one file: 64 bytes in the extended attribute `user.prefetch`.
 ///
-/// 64 and not one more: with its name it just fits behind the inode of an ext4 file (256 bytes), so that it costs no block.
-/// Little endian:
+/// At most 64: with its name it just fits behind the inode of an ext4 file (256 bytes), so that it costs no block. Little endian:
 ///
 ///     0  version, 1           4  width, u32       16  length, u64
 ///     1  level passed         8  height, u32      24  stored at, seconds since 1970, i64
 ///     2  flags: 1 = digest   12  of which key     32  SHA-256, or 0
 ///     3  format (`ImageFormat.recordCode`)
 ///
-/// At 12 stand the last four bytes of the key's digest: a file under the name of another key is found out. 0: not known.
+/// At 12 are the last four bytes of the key's digest, which reveal a file under the name of another key. 0: unknown.
 public struct CacheRecord: Sendable, Equatable {
-    /// The level the image passed.
+    /// The level that the image passed.
     public var level: ValidationLevel
-    /// The format its bytes say; `unknown` where nobody looked.
+    /// The detected format; `unknown` if not checked.
     public var format: ImageFormat
-    /// Pixels; 0 where nobody looked.
+    /// Pixels; 0 if not checked.
     public var width: Int
-    /// Pixels; 0 where nobody looked.
+    /// Pixels; 0 if not checked.
     public var height: Int
-    /// Length of the file in bytes: a file of another length is damaged.
+    /// Length of the file in bytes; a file of another length is damaged.
     public var length: Int
-    /// The digest of the file; nil where none is kept.
+    /// Digest of the file; nil if not stored.
     public var digest: Digest?
     /// Seconds since 1970.
     public var storedAt: Int
 
-    /// A record of its parts.
+    /// Creates a record.
     public init(
         level: ValidationLevel, format: ImageFormat, width: Int = 0, height: Int = 0, length: Int, digest: Digest?,
         storedAt: Int
@@ -39,7 +38,7 @@ public struct CacheRecord: Sendable, Equatable {
         self.storedAt = storedAt
     }
 
-    /// The record of an image that was checked just now.
+    /// The record of an image that was just checked.
     package init(_ info: ImageInfo, length: Int, digest: Digest?, storedAt: Int) {
         self.init(
             level: info.level, format: info.format, width: info.width, height: info.height, length: length,
@@ -48,12 +47,12 @@ public struct CacheRecord: Sendable, Equatable {
     }
 
     static let encodedLength = 64
-    /// A record's own file, where there are no extended attributes, has the image's name and this ending.
+    /// Without extended attributes, a record is a file with the image's name and this suffix.
     static let fileSuffix = ".m"
     private static let version: UInt8 = 1
     private static let hasDigest: UInt8 = 1
 
-    /// Reads a record; nil where it is none of a version this program knows.
+    /// Decodes a record; nil if invalid or of an unknown version.
     init?(_ bytes: [UInt8]) {
         guard bytes.count == Self.encodedLength, bytes[0] == Self.version,
             let level = ValidationLevel(rawValue: bytes[1])
@@ -67,21 +66,21 @@ public struct CacheRecord: Sendable, Equatable {
             storedAt: Plausible.time(Int(truncatingIfNeeded: number(24..<32))))
     }
 
-    /// Whether these bytes may be the record of a key's image: nothing says that they are of another one.
+    /// Whether the record may belong to the key: it does not name another one.
     static func belongs(_ bytes: [UInt8], to key: CacheKey) -> Bool {
         guard bytes.count == encodedLength, bytes[0] == version else { return true }
         let check = bytes[12..<16]
         return check.allSatisfy { $0 == 0 } || check.elementsEqual(key.check)
     }
 
-    /// The record of a key's image.
+    /// Encodes the record for a key.
     func encoded(for key: CacheKey) -> [UInt8] {
         var bytes = encoded
         for index in 0..<4 { bytes[12 + index] = key.digest[28 + index] }
         return bytes
     }
 
-    /// Without saying of which key.
+    /// Encodes without a key.
     var encoded: [UInt8] {
         [UInt8](unsafeUninitializedCapacity: Self.encodedLength) { buffer, count in
             let bytes = UnsafeMutableRawBufferPointer(buffer)

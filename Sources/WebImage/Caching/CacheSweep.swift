@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Glibc
 
-/// Removes old images from a cache: one process at a time, and never what a batch under way has fetched.
+/// Removes old images from a cache: one process at a time, and never images fetched by a running batch.
 package final class CacheSweep: Sendable {
     private let directory: CacheDirectory
     private let leaves: LeafDirectories
@@ -18,15 +18,15 @@ package final class CacheSweep: Sendable {
         (self.temporaryFiles, self.expireType) = (temporaryFiles, expireType)
     }
 
-    /// Removes what the rules say and counts what is left. Blocks.
+    /// Removes images by the rules and counts the rest. Blocks.
     ///
-    /// Never what a reader holds open, what is being transferred, what was replaced in between, or what anybody's ``CacheProtection``
-    /// covers. May be killed at any instruction.
+    /// Never removes images that are open, in transfer, replaced meanwhile, or covered by a ``CacheProtection``. May be killed at any
+    /// instruction.
     ///
-    /// * `visit`: hears of each image just before it goes; of one that turns out to be in use too.
-    /// * `isOver`: asked again and again; true ends the sweep.
-    /// - Returns: nil where another process sweeps this cache; nothing was done then. A dry run does not mind.
-    /// - Throws: `localFault`; `cancelled` where `isOver`.
+    /// * `visit`: called before each removal, even if the image then proves to be in use.
+    /// * `isOver`: polled; true ends the sweep.
+    /// - Returns: nil if another process is sweeping this cache; nothing was done then. Does not apply to dry runs.
+    /// - Throws: `localFault`; `cancelled` if `isOver`.
     package func run(
         _ rules: SweepRules, visit: (SweptImage) -> Void = { _ in }, isOver: () -> Bool = { Task.isCancelled }
     ) throws(WebImageError) -> SweepReport? {
@@ -42,7 +42,7 @@ package final class CacheSweep: Sendable {
         _ rules: SweepRules, _ visit: (SweptImage) -> Void, _ isOver: () -> Bool
     ) throws(WebImageError) -> SweepReport {
         if !rules.isDryRun { account.refresh() }
-        // The run keeps the closures no longer than this call.
+        // The closures do not outlive this call.
         let result = withoutActuallyEscaping(visit) { visit in
             withoutActuallyEscaping(isOver) { isOver in
                 Result { () throws(WebImageError) in
@@ -67,20 +67,20 @@ package final class CacheSweep: Sendable {
 
     // MARK: Protection
 
-    /// Whether what a running batch fetches is protected.
+    /// Whether images of a running batch are protected.
     /// - Throws: `localFault`.
     package func hasProtectedImages() throws(WebImageError) -> Bool { try protectedSince(cleans: false) != nil }
 
-    /// Since when images are protected, in nanoseconds since 1970; nil where nobody protects any. Removes what the dead left.
+    /// Start of the protected period in nanoseconds since 1970; nil if there is none. Removes files of dead processes.
     ///
-    /// * `cleans`: false leaves even that.
+    /// * `cleans`: false keeps those files.
     private func protectedSince(cleans: Bool) throws(WebImageError) -> Int64? {
         var oldest: Int64?
         for name in try directory.names(in: CacheProtection.folder, length: nil) where !name.hasPrefix(".") {
             let path = "\(CacheProtection.folder)/\(name)"
             guard let file = directory.open(path) else { continue }
             if flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 {
-                // Under the lock, so that nobody has just begun to use it without finding out.
+                // Under the lock, so that a process that has just created it notices.
                 if cleans { directory.removeName(path) }
                 continue
             }

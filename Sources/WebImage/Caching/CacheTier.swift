@@ -1,16 +1,15 @@
 internal import Glibc
 
-/// A directory that is looked up behind a cache's own (SDImageCache's `addReadOnlyCachePath:`), and in which nothing is ever changed: a
-/// cache of ours, or one of SDWebImage.
+/// A read-only directory consulted after a cache's own (SDImageCache's `addReadOnlyCachePath:`): one of our caches, or one of SDWebImage.
 enum CacheTier: Sendable {
-    /// Its records say what its files have passed.
+    /// Records say what its files have passed.
     case ours(DiskCache)
-    /// Nobody vouches for its files: each is verified each time.
+    /// Files without records: each is verified each time.
     case sdWebImage(SDWebImageFolder, most: Int)
 
-    /// Opens one; a folder with `v1` in it is one of ours.
+    /// Opens a directory; one with `v1` in it is one of our caches.
     ///
-    /// * `mostUnproved`: a longer file of which no record vouches is none.
+    /// * `mostUnproved`: longer files without a record are ignored.
     /// - Throws: `localFault` with a sentence that names the directory.
     init(_ directory: String, mostUnproved: Int) throws(WebImageError) {
         var status = stat()
@@ -24,7 +23,7 @@ enum CacheTier: Sendable {
         }
     }
 
-    /// The image of a key where it is whole; nil where there is none, or something that is no file.
+    /// The image of a key if it is complete; nil if there is none, or it is not a file.
     /// - Throws: `localFault`.
     func entry(forKey key: String, atLeast level: ValidationLevel) throws(WebImageError) -> CacheEntry? {
         switch self {
@@ -36,7 +35,7 @@ enum CacheTier: Sendable {
         }
     }
 
-    /// Writes out what was found here and may not be on its disk yet; false where there is no such image.
+    /// Syncs found images that may not be on disk yet; false if there is none.
     /// - Throws: `localFault`.
     func syncPending() throws(WebImageError) -> Bool {
         switch self {

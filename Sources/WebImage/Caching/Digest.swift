@@ -1,10 +1,10 @@
 /// A SHA-256 digest.
 public struct Digest: Sendable, Hashable, CustomStringConvertible {
-    /// Big endian. Not SIMD32: its 32-byte alignment is more than the allocator of async frames gives (Swift 6.3 aborts with
-    /// "freed pointer was not the last allocation").
+    /// Big endian. Not SIMD32: its 32-byte alignment exceeds what the allocator of async frames provides (Swift 6.3 aborts with "freed
+    /// pointer was not the last allocation").
     private let words: (UInt64, UInt64, UInt64, UInt64)
 
-    /// A digest of its 32 bytes; nil for any other number of them.
+    /// A digest from 32 bytes; nil for any other number.
     public init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == 32 else { return nil }
         var rest = bytes.makeIterator()
@@ -12,7 +12,7 @@ public struct Digest: Sendable, Hashable, CustomStringConvertible {
         words = (word(), word(), word(), word())
     }
 
-    /// A digest of its 32 bytes, as they lie in memory.
+    /// A digest from its 32 bytes in memory order.
     init(_ bytes: UnsafeMutableBufferPointer<UInt8>) {
         precondition(bytes.count == 32)
         let bytes = UnsafeRawBufferPointer(bytes)
@@ -22,13 +22,12 @@ public struct Digest: Sendable, Hashable, CustomStringConvertible {
         words = (word(0), word(1), word(2), word(3))
     }
 
-    /// Calls with the 32 bytes.
     func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         let bytes = (words.0.bigEndian, words.1.bigEndian, words.2.bigEndian, words.3.bigEndian)
         return Swift.withUnsafeBytes(of: bytes, body)
     }
 
-    /// A digest of its 64 hexadecimal digits, in either case; nil for anything else.
+    /// A digest from 64 hexadecimal digits, in either case; nil for anything else.
     public init?(hex: some StringProtocol) {
         let digits = Array(hex.utf8)
         guard digits.count == 64 else { return nil }
@@ -46,7 +45,7 @@ public struct Digest: Sendable, Hashable, CustomStringConvertible {
     /// 64 lower-case hexadecimal digits.
     public var hex: String { Self.hex((0..<32).lazy.map { self[$0] }) }
 
-    /// The same as ``hex``.
+    /// Same as ``hex``.
     public var description: String { hex }
 
     subscript(index: Int) -> UInt8 {
@@ -60,10 +59,10 @@ public struct Digest: Sendable, Hashable, CustomStringConvertible {
         return UInt8(truncatingIfNeeded: word >> (56 - 8 * (index & 7)))
     }
 
-    /// Whether all bits agree.
+    /// Compares all bytes.
     public static func == (lhs: Digest, rhs: Digest) -> Bool { lhs.words == rhs.words }
 
-    /// Feeds all bits.
+    /// Hashes all bytes.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(words.0)
         hasher.combine(words.1)
@@ -71,7 +70,7 @@ public struct Digest: Sendable, Hashable, CustomStringConvertible {
         hasher.combine(words.3)
     }
 
-    /// Lower-case hexadecimal digits of any bytes.
+    /// Lower-case hexadecimal digits of bytes.
     package static func hex(_ bytes: some Collection<UInt8>) -> String {
         String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
             var index = 0

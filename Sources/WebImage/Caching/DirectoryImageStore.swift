@@ -1,15 +1,15 @@
-/// A cache directory as a store: for one that keeps its images in it and does something of its own before or after. ``ImageCache`` itself
-/// finds and stores in its directory without this, and so without reading what nobody wants to see.
+/// A cache directory as an image store, for stores that add their own behaviour to it. ``ImageCache`` itself uses its directory without
+/// this, and so without reading bytes unnecessarily.
 public struct DirectoryImageStore: DiskImageStore {
     let disk: DiskCache
 
-    /// The images of a cache directory.
+    /// Wraps a cache directory.
     public init(_ disk: DiskCache) { self.disk = disk }
 
-    /// As ``DiskCache/existingPath(forKey:)`` finds it.
+    /// As in ``DiskCache/existingPath(forKey:)``.
     public func contains(_ key: String) -> Bool { disk.existingPath(forKey: key) != nil }
 
-    /// Reads an image, whatever level it passed; one from a read-only directory too.
+    /// Reads an image of any level, also from a read-only tier.
     /// - Throws: `localFault`.
     public func image(forKey key: String) throws(WebImageError) -> StoredImage? {
         guard let entry = try disk.find(forKey: key, atLeast: .none) else { return nil }
@@ -17,7 +17,7 @@ public struct DirectoryImageStore: DiskImageStore {
             body: ImageBody(try entry.bytes()), record: entry.record, validators: disk.images.validators(of: entry))
     }
 
-    /// Stores an image, in place of the one under its key. Without a record it is one of which nothing is known.
+    /// Stores an image, replacing that of the key. Without a record nothing is known about it.
     /// - Throws: `localFault`.
     public func store(_ image: StoredImage, forKey key: String) throws(WebImageError) {
         let unknown = CacheRecord(
@@ -27,7 +27,7 @@ public struct DirectoryImageStore: DiskImageStore {
             replacing: true, keepsValidators: image.validators != nil)
     }
 
-    /// Writes a record and validators anew, where there are any. A later `storedAt` makes the file as young as one that was fetched now.
+    /// Updates the record and, if given, the validators. A later `storedAt` makes the file as young as one fetched now.
     /// - Throws: `localFault`.
     public func describe(
         record: CacheRecord, validators: HTTPValidators?, forKey key: String
@@ -45,21 +45,21 @@ public struct DirectoryImageStore: DiskImageStore {
     /// - Throws: `localFault`.
     public func remove(forKey key: String) throws(WebImageError) { try disk.images.remove(CacheKey(key)) }
 
-    /// As ``ImageFiles/removeAll()``.
-    /// - Throws: `localFault`; `cancelled` where the task is.
+    /// As in ``ImageFiles/removeAll()``.
+    /// - Throws: `localFault`; `cancelled` if the task is cancelled.
     public func removeAll() throws(WebImageError) -> Int { try disk.images.removeAll() }
 
-    /// By the date that the configuration names. What a running batch of a worker has fetched stays.
-    /// - Throws: `localFault`; `cancelled` where the task is, what was removed until then is gone.
+    /// Expires by the configured date. Images of a worker's running batch are kept.
+    /// - Throws: `localFault`; `cancelled` if the task is cancelled, after some images may have been removed.
     public func removeExpired(olderThan age: Double?, beyond size: Int?) throws(WebImageError) -> SweepReport? {
-        // SDDiskCache goes on until it is less than half.
+        // SDDiskCache continues until it is less than half.
         try disk.sweep.run(SweepRules(maxAge: age, maxSize: size, targetSize: size.map { $0 / 2 - 1 }))
     }
 
-    /// As ``CacheAccount/usage()``.
+    /// As in ``CacheAccount/usage()``.
     /// - Throws: `localFault`.
     public func diskUsage() throws(WebImageError) -> (count: Int, size: Int) { try disk.account.usage() }
 
-    /// As ``ImageFiles/path(of:)``.
+    /// As in ``ImageFiles/path(of:)``.
     public func path(forKey key: String) -> String? { disk.images.path(of: CacheKey(key)) }
 }

@@ -1,48 +1,48 @@
 extension DiskCache {
-    /// How a cache directory is used.
+    /// Settings of a cache directory.
     public struct Configuration: Sendable {
-        /// What a power cut may take.
+        /// What a power cut may lose.
         public enum Durability: String, Sendable, CaseIterable {
-            /// Whatever the kernel has not written out yet.
+            /// Everything that the kernel has not written yet.
             case none
-            /// Nothing that was stored before the last ``DiskCache/sync()``.
+            /// Nothing stored before the last ``DiskCache/sync()``.
             case batch
-            /// Nothing that was stored: every file and its directory are written out before it counts.
+            /// Nothing that was stored: each file and its directory are synced before it counts.
             case file
         }
 
-        /// Whether a means of the file system is used.
+        /// Whether to use a feature of the file system.
         public enum Use: Sendable {
-            /// Where the file system has it.
+            /// If the file system supports it.
             case auto
-            /// Not at all.
+            /// Never.
             case never
         }
 
-        /// What a power cut may take; default `batch`.
+        /// What a power cut may lose; default `batch`.
         public var durability: Durability
-        /// Unnamed temporary files (O_TMPFILE); default where the file system has them. Otherwise files named `.t-…`.
+        /// Unnamed temporary files (O_TMPFILE); default `auto`. Otherwise files named `.t-…` are used.
         public var usesUnnamedFiles: Use
-        /// Extended attributes; default where the file system has them. Otherwise a second file with the ending `.m`.
+        /// Extended attributes; default `auto`. Otherwise a second file with the suffix `.m` is used.
         public var usesExtendedAttributes: Use
-        /// Whether ETag, Last-Modified and key are kept beside each file; default false.
+        /// Whether ETag, Last-Modified and key are stored with each file; default false.
         public var keepsHTTPValidators: Bool
-        /// Which date of a file says how old it is; default `modificationDate`. With `accessDate` a lookup sets that date.
+        /// Which date determines the age of a file; default `modificationDate`. With `accessDate` lookups update that date.
         public var expireType: ExpireType
-        /// Whether the directory is only looked up: nothing is made, stored, raised or moved; default false.
+        /// Whether the cache is read-only: nothing is created, stored, raised or moved; default false.
         public var isReadOnly: Bool
-        /// Whether a directory that everybody may write to is refused; default false: it has a warning.
+        /// Whether a world-writable directory is rejected; default false: it causes a warning.
         public var isStrict = false
-        /// Directories that are looked up where this one has no image, in this order (`addReadOnlyCachePath:`): caches of ours or of
-        /// SDWebImage. Nothing in them is changed; images of SDWebImage's, which have no record, are verified each time.
+        /// Directories consulted, in this order, if this one has no image (`addReadOnlyCachePath:`): caches of ours or of SDWebImage. They
+        /// are never changed; images of SDWebImage, which have no record, are verified each time.
         public var readOnlyDirectories: [String] = []
-        /// The longest file in bytes that can be an image although it has no record, and is read to find that out; a longer one is damaged.
-        /// Default 1 GiB; a worker has its `--max-size`. Files with a record have at most 4 GiB.
+        /// Maximum bytes of a file without a record that is read for verification; a longer one counts as damaged. Default 1 GiB; a worker
+        /// uses its `--max-size`. Files with a record have at most 4 GiB.
         public var maxUnprovedSize = 1 << 30
-        /// Whether it is such a directory of another cache.
+        /// Whether it is a read-only tier of another cache.
         var isTier = false
 
-        /// A configuration of its parts.
+        /// Creates settings.
         public init(
             durability: Durability = .batch, usesUnnamedFiles: Use = .auto, usesExtendedAttributes: Use = .auto,
             keepsHTTPValidators: Bool = false, isReadOnly: Bool = false, expireType: ExpireType = .modificationDate
@@ -58,15 +58,15 @@ extension DiskCache {
 }
 
 extension DiskCache {
-    /// Which date of a file says how old it is (SDImageCacheConfigExpireType).
+    /// Which date determines the age of a file (SDImageCacheConfigExpireType).
     public enum ExpireType: String, Sendable, CaseIterable {
-        /// When it was last looked up, to the hour.
+        /// Last lookup, to the hour.
         case accessDate
-        /// When its bytes were written.
+        /// Last write of the bytes.
         case modificationDate
-        /// When the file was made; the modification date where the file system does not keep that.
+        /// Creation; the modification date if the file system does not keep it.
         case creationDate
-        /// When anything about it changed: its record, its names, its dates.
+        /// Last change of anything: record, names, dates.
         case changeDate
     }
 }

@@ -2,34 +2,29 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// A directory of verified images that any number of processes share. The file system is the index: there is no server, no
-/// database and nothing to repair. `docs/CACHE.md` has the layout and what a crash leaves.
+/// A directory of verified images shared by any number of processes. The file system is the index: there is no server, no database, and
+/// nothing to repair. `docs/CACHE.md` describes the layout and what a crash leaves.
 ///
 /// All methods may block on the disk; call them from a thread that may.
 public final class DiskCache: Sendable {
-    /// How it was opened.
+    /// Its settings.
     public let configuration: Configuration
-    /// Sentences about the directory that a person should read: it is open to everyone.
+    /// Warnings about the directory: it is world-writable.
     public let warnings: [String]
     /// The images in it.
     public let images: ImageFiles
-    /// How much there is.
+    /// Number and disk usage of the images.
     public let account: CacheAccount
-    /// The check of all of it.
+    /// Checks and repairs the cache.
     public let audit: CacheAudit
-    /// What removes old images.
     package let sweep: CacheSweep
-    /// Bodies on their way.
     package let temporaryFiles: TemporaryFiles
-    /// The opened directory.
     package let folder: CacheDirectory
 
-    /// What is looked up behind it.
     private let tiers: [CacheTier]
-    /// What of it is known to be on the disk.
     private let writeOut = WriteOut()
 
-    /// Opens a cache directory; makes it, and what belongs into it, where it is missing.
+    /// Opens a cache directory, creating it and its contents if missing.
     /// - Throws: `localFault` with errno and a sentence that names the directory.
     public init(directory: String, configuration: Configuration = Configuration()) throws(WebImageError) {
         self.configuration = configuration
@@ -49,11 +44,11 @@ public final class DiskCache: Sendable {
         sweep = CacheSweep(folder, leaves, account, quarantine, temporaryFiles, configuration.expireType)
         let isNew = configuration.isReadOnly ? false : try Self.lay(in: folder, quarantine)
         account.refresh()
-        // The images that were counted are not there any more.
+        // The counted images are gone.
         if isNew { try account.recount() }
     }
 
-    /// The cache directory as it was named.
+    /// The cache directory as given.
     public var directory: String { folder.path }
 
     // MARK: Opening
@@ -71,9 +66,9 @@ public final class DiskCache: Sendable {
         return ["\(sentence) and so put files there that count as verified; chmod o-w takes that away"]
     }
 
-    /// Makes what belongs into a cache, where it is missing.
-    /// - Returns: whether what stood in the place of the directory of all images was moved aside.
-    /// - Throws: `localFault`; also where a symbolic link stands in the place of the cache's own folder.
+    /// Creates missing parts of a cache.
+    /// - Returns: whether an obstacle in place of the directory of all images was moved aside.
+    /// - Throws: `localFault`; also if a symbolic link is in place of the cache's own folder.
     private static func lay(in folder: CacheDirectory, _ quarantine: Quarantine) throws(WebImageError) -> Bool {
         for name in ["v1", ".prefetch", ".prefetch/locks"] {
             guard folder.makeFolder(name) == 0 || errno == EEXIST else { throw folder.fault("make \(name)") }
@@ -84,11 +79,11 @@ public final class DiskCache: Sendable {
         if isObstructed {
             guard folder.makeFolder("v1") == 0 || errno == EEXIST else { throw folder.fault("make v1") }
         }
-        // A full disk is no reason not to open a cache.
+        // A full disk must not prevent opening a cache.
         var words = SystemRandomNumberGenerator()
         let id = Digest.hex((0..<16).map { _ in words.next() as UInt8 })
         _ = makeText(CacheDirectory.idPath, "\(id)\n", mode: 0o444, in: folder)
-        // https://bford.info/cachedir/: backup programs leave a directory with this file out.
+        // https://bford.info/cachedir/: backup programs skip a directory with this file.
         let tag = "CACHEDIR.TAG"
         let text = "Signature: 8a477f597d28d172789f06886806bc55\n# This directory is a cache of prefetch.\n"
         let code = makeText(tag, text, mode: 0o666, in: folder)
@@ -104,11 +99,11 @@ public final class DiskCache: Sendable {
 
     // MARK: Finding behind it
 
-    /// Looks an image up by its key as a text: here, and where there is none in the read-only directories, one after the other.
+    /// Finds an image by its text key: here, otherwise in the read-only directories in order.
     ///
-    /// An image from one of those that needs verification needs it each time, because nothing is written down there.
-    /// - Returns: nil where there is none.
-    /// - Throws: as ``ImageFiles/find(_:atLeast:)``, also of the read-only directories.
+    /// If an image from one of those needs verification, it does so each time, because nothing is recorded there.
+    /// - Returns: nil if there is none.
+    /// - Throws: as ``ImageFiles/find(_:atLeast:)``, also for the read-only directories.
     public func find(
         forKey key: String, atLeast level: ValidationLevel = .decode
     ) throws(WebImageError) -> CacheEntry? {
@@ -119,9 +114,9 @@ public final class DiskCache: Sendable {
         return nil
     }
 
-    /// Where the image of a key is, whole by its record or without one, here or in a read-only directory; nil where there is none.
+    /// Path of a key's image, complete by its record or without one, here or in a read-only directory; nil if there is none.
     public func existingPath(forKey key: String) -> String? {
-        // Not a lookup: to ask is no use of it.
+        // Not a lookup: it must not update the access date.
         if let entry = try? images.open(CacheKey(key), level: .none) {
             if entry.isWhole { return entry.path }
             images.moveAside(entry)
@@ -134,18 +129,17 @@ public final class DiskCache: Sendable {
 
     // MARK: Writing out
 
-    /// Makes everything stored until now survive a power cut: one syncfs(2) for the whole file system. Does nothing unless the
-    /// durability is `batch`.
+    /// Makes everything stored so far survive a power cut: one syncfs(2) for the whole file system. Does nothing unless the durability is
+    /// `batch`.
     /// - Throws: `localFault`.
     public func sync() throws(WebImageError) {
         guard configuration.durability == .batch else { return }
         try syncOwn()
     }
 
-    /// Makes every image that was stored or found here survive a power cut, also one that another process published and nobody has
-    /// written out yet: one syncfs(2) where there is such an image, none where all of them are known to be on the disk. Does nothing
-    /// where the durability is `none`.
-    /// - Returns: whether it wrote anything out.
+    /// Makes every image stored or found here survive a power cut, including unsynced ones published by other processes: one syncfs(2), or
+    /// none if all of them are known to be on disk. Does nothing if the durability is `none`.
+    /// - Returns: whether anything was synced.
     /// - Throws: `localFault`.
     @discardableResult
     package func syncPending() throws(WebImageError) -> Bool {
@@ -167,7 +161,7 @@ public final class DiskCache: Sendable {
 
     // MARK: Telling
 
-    /// Looks what the directory is like, and tries what its file system can do; leaves nothing behind.
-    /// - Throws: `localFault` where nothing can be written.
+    /// Probes the directory and the features of its file system; leaves nothing behind.
+    /// - Throws: `localFault` if nothing can be written.
     public func condition() throws(WebImageError) -> CacheCondition { try CacheCondition(of: self) }
 }

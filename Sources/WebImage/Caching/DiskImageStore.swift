@@ -1,52 +1,51 @@
-/// Where an image cache keeps images beyond its memory, in place of its directory (SDImageCacheConfig's `diskCacheClass`, SDDiskCache): a
-/// database, a store over a network, a ``DirectoryImageStore`` with something before it.
+/// A store that replaces the directory of an image cache (SDImageCacheConfig's `diskCacheClass`, SDDiskCache): a database, a network store,
+/// a wrapper of ``DirectoryImageStore``.
 ///
-/// It gets images that have been verified. What it gives back counts only as far as its bytes prove it: they have to be those of the record
-/// that came with them, or are verified anew; what is damaged is removed and is a miss.
+/// It receives verified images. What it returns is trusted only as far as its bytes prove it: they must match the digest in the record
+/// returned with them, or are verified again; damaged images are removed and are a miss.
 ///
-/// Called on threads that may block, by several at once, and never under a lock of the cache. What it throws where it is at fault itself is
-/// `localFault`: that is nobody's URL.
+/// Called concurrently on threads that may block, and never under a lock of the cache. For its own failures it throws `localFault`, which
+/// is never blamed on a URL.
 public protocol DiskImageStore: Sendable {
-    /// Whether there is an image under a key. To ask is no use of it.
+    /// Whether there is an image for a key. Does not count as an access.
     func contains(_ key: String) -> Bool
 
-    /// The image of a key (`dataForKey:`, `extendedDataForKey:`).
-    /// - Returns: nil where there is none.
+    /// The image for a key (`dataForKey:`, `extendedDataForKey:`).
+    /// - Returns: nil if there is none.
     /// - Throws: `localFault`.
     func image(forKey key: String) throws(WebImageError) -> StoredImage?
 
-    /// Puts an image in, in place of the one under its key (`setData:forKey:`, `setExtendedData:forKey:`). Others see the old one or the new
-    /// one, whole and with its record.
+    /// Stores an image, replacing that of the key (`setData:forKey:`, `setExtendedData:forKey:`). Readers see the old or the new one,
+    /// complete and with its record.
     /// - Throws: `localFault`; then nothing has changed.
     func store(_ image: StoredImage, forKey key: String) throws(WebImageError)
 
-    /// Puts another record and other validators in the place of those of an image, whose bytes stay (`setExtendedData:forKey:`). One that is
-    /// not there any more stays away.
+    /// Replaces record and validators of an image, but not its bytes (`setExtendedData:forKey:`). Must not recreate a removed image.
     /// - Throws: `localFault`.
     func describe(record: CacheRecord, validators: HTTPValidators?, forKey key: String) throws(WebImageError)
 
-    /// Takes an image out, where there is one.
+    /// Removes an image if present.
     /// - Throws: `localFault`.
     func remove(forKey key: String) throws(WebImageError)
 
-    /// Takes all images out.
-    /// - Returns: how many.
+    /// Removes all images.
+    /// - Returns: their number.
     /// - Throws: `localFault`.
     func removeAll() throws(WebImageError) -> Int
 
-    /// Takes old images out (`removeExpiredData`).
+    /// Removes old images (`removeExpiredData`).
     /// - Parameters:
-    ///   - age: seconds; what is as old or older goes. 0: everything; nil: nothing for its age.
-    ///   - size: bytes that all images may take; where the rest takes more, the oldest go until it takes less than half of that. Nil: any
-    ///     number.
-    /// - Returns: what went and what is left; nil where somebody else is just doing the same, nothing was done then.
-    /// - Throws: `localFault`; `cancelled` where the task is.
+    ///   - age: seconds; images of this age or older are removed. 0: all; nil: no limit.
+    ///   - size: bytes that all images may take; if the rest takes more, the oldest are removed until it takes less than half of that. Nil:
+    ///     no limit.
+    /// - Returns: what was removed and what is left; nil if another process is doing the same, and nothing was done.
+    /// - Throws: `localFault`; `cancelled` if the task is cancelled.
     func removeExpired(olderThan age: Double?, beyond size: Int?) throws(WebImageError) -> SweepReport?
 
-    /// How many images there are, and the bytes they take where they are kept.
+    /// Number of images, and the bytes they take in the store.
     /// - Throws: `localFault`.
     func diskUsage() throws(WebImageError) -> (count: Int, size: Int)
 
-    /// Where the file of a key is, or would be; nil where there are no files.
+    /// Path of a key's file, even if it does not exist; nil if the store has no files.
     func path(forKey key: String) -> String?
 }

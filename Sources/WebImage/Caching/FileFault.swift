@@ -1,9 +1,9 @@
 internal import Glibc
 
 extension WebImageError {
-    /// `localFault` of a file call, with a sentence that says what failed and why.
+    /// `localFault` for a file call, with a sentence that says what failed and why.
     ///
-    /// * `doing`: what could not be done, and where.
+    /// * `doing`: the failed action and its object.
     static func fileFault(_ doing: String, code: Int32 = errno) -> WebImageError {
         let reason =
             switch code {

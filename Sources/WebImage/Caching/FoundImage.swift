@@ -1,20 +1,19 @@
-/// A verified image beyond the memory, as a look at it left it.
+/// A verified image outside the memory cache, as found by a lookup.
 struct FoundImage {
-    /// Where it is.
     enum Place {
         /// In the cache's directory: an open file.
         case file(CacheEntry)
-        /// In a store of somebody else's.
+        /// In a custom store.
         case stored(StoredImage, path: String?)
     }
 
     let place: Place
-    /// What its record or its check says.
+    /// From its record or its check.
     let info: ImageInfo
-    /// Its bytes, where they were read to check it.
+    /// The bytes, if they were read for the check.
     let bytes: [UInt8]?
 
-    /// Its record, as it was before this look at it.
+    /// The record before this lookup.
     var record: CacheRecord? {
         switch place {
         case .file(let entry): entry.record
@@ -22,7 +21,6 @@ struct FoundImage {
         }
     }
 
-    /// Length in bytes.
     var size: Int {
         switch place {
         case .file(let entry): entry.size
@@ -30,7 +28,7 @@ struct FoundImage {
         }
     }
 
-    /// Its file; nil where it has none.
+    /// Nil if it has no file.
     var path: String? {
         switch place {
         case .file(let entry): entry.path
@@ -38,7 +36,7 @@ struct FoundImage {
         }
     }
 
-    /// When its bytes came, or were last said to be what the server has, in seconds since 1970.
+    /// When the bytes were fetched or last revalidated, in seconds since 1970.
     var renewedAt: Int {
         switch place {
         case .file(let entry): entry.modifiedAt
@@ -46,7 +44,7 @@ struct FoundImage {
         }
     }
 
-    /// All bytes. Fewer than ``size`` where somebody has just cut the file short.
+    /// All bytes; fewer than ``size`` if the file was just truncated.
     func read() throws(WebImageError) -> [UInt8] {
         if let bytes { return bytes }
         switch place {
@@ -56,7 +54,6 @@ struct FoundImage {
         }
     }
 
-    /// The digest of the bytes.
     func digest() throws(WebImageError) -> Digest {
         switch place {
         case .file(let entry): return try entry.digest()

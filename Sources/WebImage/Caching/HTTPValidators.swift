@@ -1,18 +1,16 @@
-/// What a later request needs to ask only for a change, and the key in plain words, in the extended attribute
-/// `user.prefetch.http`: version 1, then ETag, Last-Modified and key, each as its length (u16, little endian) and its bytes, then,
-/// where the server said how long the image is fresh, the end of that time (i64, little endian).
+/// The validators for a conditional request, and the key as text, in the extended attribute `user.prefetch.http`: version 1, then ETag,
+/// Last-Modified and key, each as length (u16, little endian) and bytes, then, if known, the end of freshness (i64, little endian).
 public struct HTTPValidators: Sendable, Equatable {
-    /// As the server sent it, with its quotes (RFC 9110 section 8.8.3).
+    /// As sent by the server, with quotes (RFC 9110 section 8.8.3).
     public var etag: String?
-    /// As the server sent it (RFC 9110 section 8.8.2).
+    /// As sent by the server (RFC 9110 section 8.8.2).
     public var lastModified: String?
-    /// The key, for whoever looks at the file; cut at 1,024 bytes.
+    /// The key in readable form; truncated to 1,024 bytes.
     public var key: String?
-    /// Until when the server does not want to be asked again, in seconds since 1970; nil where it said nothing.
+    /// End of freshness in seconds since 1970; nil if unspecified.
     public var freshUntil: Int?
 
-    /// Validators of their parts. An ETag or a date of more than 1,024 bytes is left out when it is stored: half of one matches
-    /// nothing.
+    /// Creates validators. An ETag or date of more than 1,024 bytes is not stored: half of one matches nothing.
     public init(etag: String? = nil, lastModified: String? = nil, key: String? = nil, freshUntil: Int? = nil) {
         self.etag = etag
         self.lastModified = lastModified

@@ -1,44 +1,41 @@
 extension ImageCache {
-    /// How a cache works (SDImageCacheConfig).
+    /// Settings of a cache (SDImageCacheConfig).
     public struct Configuration: Sendable {
-        /// Whether images that are stored, found on disk or downloaded are kept in memory too; true by default.
+        /// Whether images that are stored, found on disk or downloaded are also kept in memory; default true.
         public var shouldCacheImagesInMemory = true
-        /// Bytes of all images in memory, encoded as they came; 0: no limit. 64 MiB by default: 1,300 pictures of 50 KB, or the largest
-        /// one that a downloader takes. SDWebImage has no limit and relies on the system's memory warnings, which Linux has not.
+        /// Maximum bytes of all images in memory, encoded; 0: no limit. Default 64 MiB: 1,300 images of 50 KB, or the largest that a
+        /// downloader accepts. SDWebImage has no limit and relies on the system's memory warnings, which Linux lacks.
         public var maxMemoryCost = 64 << 20
-        /// How many images in memory; 0 (default): no limit.
+        /// Maximum number of images in memory; 0 (default): no limit.
         public var maxMemoryCountLimit = 0
-        /// What keeps the images in memory in place of the cache's own list, and without the two limits above (`memoryCacheClass`); nil by
-        /// default.
+        /// Replaces the cache's own memory store, without the two limits above (`memoryCacheClass`); default nil.
         public var memoryStore: (any MemoryImageStore)?
-        /// Seconds after which an image is old, for ``ImageCache/deleteOldFiles()``: a week by default; below 0 none ever is, 0 every one.
+        /// Maximum age in seconds for ``ImageCache/deleteOldFiles()``; default a week; negative: no limit; 0: every image.
         public var maxDiskAge: Double = 7 * 86_400
-        /// Bytes that images may take of the disk, for ``ImageCache/deleteOldFiles()``; 0 (default): no limit.
+        /// Maximum disk usage in bytes for ``ImageCache/deleteOldFiles()``; 0 (default): no limit.
         public var maxDiskSize = 0
-        /// Which date of a file says how old it is; the modification date by default. A `diskStore` has dates of its own.
+        /// Which date determines the age of a file; default the modification date. A `diskStore` has dates of its own.
         public var diskCacheExpireType: DiskCache.ExpireType {
             get { disk.expireType }
             set { disk.expireType = newValue }
         }
-        /// What keeps the images in place of the cache's directory (`diskCacheClass`); nil by default. The directory then has what processes
-        /// need to agree on one transfer per image, and large bodies on their way, but no image; whatever is done with images
-        /// through ``ImageCache/disk`` is done with that directory. A worker, whose processes rely on what a ``DiskCache`` promises, always uses
-        /// that.
+        /// Replaces the cache's directory as image store (`diskCacheClass`); default nil. The directory then still has transfer locks and
+        /// large bodies in transfer, but no image; ``ImageCache/disk`` still refers to it. Workers depend on the guarantees of a
+        /// ``DiskCache`` and always use that.
         public var diskStore: (any DiskImageStore)?
-        /// How the directory is used.
+        /// Settings of the directory.
         public var disk = DiskCache.Configuration()
-        /// How far an image must have been verified to be stored or found by the cache's own calls; `decode` by default. A manager
-        /// asks for the level of its configuration instead.
+        /// The level to which the cache's own calls verify images; default `decode`. A manager uses the level of its configuration.
         public var validation = ValidationLevel.decode
-        /// The longest wait for another process that transfers the same image: it may hang.
+        /// Maximum wait for another process that transfers the same image: it may hang.
         package var transferPatience = Duration.seconds(15)
-        /// What verifies.
+        /// Verifies images.
         public var coder = ImageCoder()
 
-        /// The defaults.
+        /// Default settings.
         public init() {}
 
-        /// The defaults without a memory cache: for whoever only fills the disk.
+        /// Default settings without a memory cache, for programs that only fill the disk.
         public static var diskOnly: Configuration {
             var configuration = Configuration()
             configuration.shouldCacheImagesInMemory = false

@@ -1,26 +1,26 @@
 internal import Glibc
 internal import Threading
 
-/// The cache of an image manager (SDImageCache): memory before disk, the keys, and the rule that an image is transferred once.
+/// The cache of an image manager (SDImageCache): memory before disk, keys, and the rule that an image is transferred once.
 ///
-/// Whatever touches the disk is asynchronous and runs on threads of the cache's own, which start with the first such call.
+/// Disk access is asynchronous and runs on the cache's own threads, which start with the first such call.
 public final class ImageCache: Sendable {
-    /// Makes a key of an absolute URL; nil leaves the URL as it is.
+    /// Maps an absolute URL to a key; nil keeps the URL.
     public typealias KeyFilter = @Sendable (_ url: String) -> String?
 
     /// The directory: the images on disk, unless the configuration has a `diskStore`, and the locks between processes.
     public let disk: DiskCache
-    /// The images in memory; nil where `shouldCacheImagesInMemory` is false.
+    /// The images in memory; nil if `shouldCacheImagesInMemory` is false.
     public let memory: MemoryCache?
-    /// How it works.
+    /// Its settings.
     public let configuration: Configuration
-    /// What makes keys of URLs (SDWebImageManager's `cacheKeyFilter`); nil (default): the URL is the key, byte for byte.
+    /// Maps URLs to keys (SDWebImageManager's `cacheKeyFilter`); nil (default): the URL is the key, byte for byte.
     public let cacheKeyFilter: KeyFilter?
-    /// One transfer per image over all processes.
+    /// Ensures one transfer per image across processes.
     package let transfers: TransferLock
     private let threads = Locked<ThreadPool?>(nil)
 
-    /// A cache in a directory of its own.
+    /// Opens a cache in its own directory.
     /// - Throws: `localFault` with a sentence that names the directory.
     public init(
         directory: String, configuration: Configuration = Configuration(), cacheKeyFilter: KeyFilter? = nil
@@ -37,7 +37,7 @@ public final class ImageCache: Sendable {
         self.cacheKeyFilter = cacheKeyFilter
     }
 
-    /// What has the images: the configuration's `diskStore`, or ``disk``.
+    /// The store of the images: the configuration's `diskStore`, or ``disk``.
     public var store: any DiskImageStore { configuration.diskStore ?? DirectoryImageStore(disk) }
 
     /// The key of an image (SDWebImageManager's `cacheKeyForURL:`).
@@ -46,7 +46,7 @@ public final class ImageCache: Sendable {
     /// The name of an image in the cache.
     public func cacheKey(for url: String) -> CacheKey { CacheKey(key(for: url)) }
 
-    /// Threads for file calls and verification, made when they are first needed: most caches belong to a manager, which has its own.
+    /// Threads for file calls and verification, created on first use: most caches belong to a manager, which has its own.
     var pool: ThreadPool {
         threads.withLock { threads in
             if let threads { return threads }
@@ -60,15 +60,15 @@ public final class ImageCache: Sendable {
 // MARK: - Directory
 
 extension ImageCache {
-    /// Where the shared cache is: `$XDG_CACHE_HOME/prefetch`, or `~/.cache/prefetch`.
-    /// - Throws: `invalidConfiguration` where the environment names neither.
+    /// Directory of the shared cache: `$XDG_CACHE_HOME/prefetch`, or `~/.cache/prefetch`.
+    /// - Throws: `invalidConfiguration` if the environment has neither.
     public static var defaultDirectory: String {
         get throws(WebImageError) {
             try defaultDirectory { name in getenv(name).map { String(cString: $0) } }
         }
     }
 
-    /// The XDG Base Directory Specification: a path that is not absolute is ignored.
+    /// XDG Base Directory Specification: relative paths are ignored.
     static func defaultDirectory(_ environment: (String) -> String?) throws(WebImageError) -> String {
         func folder(_ name: String) -> String? { environment(name).flatMap { $0.hasPrefix("/") ? $0 : nil } }
         if let cache = folder("XDG_CACHE_HOME") { return "\(cache)/prefetch" }
@@ -81,10 +81,10 @@ extension ImageCache {
 
 // MARK: - Finding
 
-// What a manager does with images beyond the memory, wherever they are kept. All of it blocks.
+// A manager's access to stored images, wherever they are. All methods block.
 extension ImageCache {
-    /// What there is under a key, verified. What passed less than `level` is verified now, and raised or taken out of the way. What cannot be
-    /// verified stays, and is found only where such images are kept.
+    /// Finds and verifies the image of a key. One below `level` is verified now, and raised or moved aside. One that cannot be verified
+    /// stays, and is found only with `keep`.
     func find(
         _ key: String, atLeast level: ValidationLevel, unverifiable: UnverifiableFormats = .skip, coder: ImageCoder
     ) throws(WebImageError) -> FoundImage? {
@@ -108,12 +108,12 @@ extension ImageCache {
             disk.images.moveAside(entry)
             return nil
         }
-        // What was kept although it cannot be verified passes no more than before.
+        // A kept image that cannot be verified stays at its level.
         if entry.record.map({ $0.level < info.level }) ?? true { _ = try disk.images.raise(entry, to: info) }
         return FoundImage(place: .file(entry), info: info, bytes: bytes)
     }
 
-    /// The record says what somebody's store kept: it counts for the bytes that have its digest, and those are read in any case.
+    /// The record of a custom store is trusted only for bytes with its digest; they are read in any case.
     func find(
         _ key: String, in store: any DiskImageStore, _ level: ValidationLevel,
         _ unverifiable: UnverifiableFormats, _ coder: ImageCoder
@@ -145,7 +145,7 @@ extension ImageCache {
         }
     }
 
-    /// Reads what was found; nil where somebody has cut the file short, which is taken out of the way.
+    /// Reads a found image; nil if its file was truncated, which moves it aside.
     func memoryImage(of found: FoundImage, _ key: String) throws(WebImageError) -> MemoryImage? {
         let bytes = try found.read()
         guard bytes.count == found.size else {
@@ -155,7 +155,7 @@ extension ImageCache {
         return MemoryImage(bytes: bytes, info: found.info, digest: found.record?.digest)
     }
 
-    /// Takes a damaged image out of the way: from now on it is a miss.
+    /// Moves a damaged image aside: from now on it is a miss.
     func discard(_ found: FoundImage, _ key: String) throws(WebImageError) {
         switch found.place {
         case .file(let entry): disk.images.moveAside(entry)
@@ -163,7 +163,7 @@ extension ImageCache {
         }
     }
 
-    /// Whether there is an image that passed at least this level, by its record alone.
+    /// Whether there is an image of at least this level, by its record alone.
     func has(_ key: String, atLeast level: ValidationLevel) throws(WebImageError) -> Bool {
         guard let store = configuration.diskStore else {
             return try disk.find(forKey: key, atLeast: level).map { !$0.needsVerification } ?? false
@@ -172,7 +172,7 @@ extension ImageCache {
         return record.digest != nil && record.level >= level
     }
 
-    /// The digest of what is there, whatever state it is in.
+    /// The digest of the current bytes, in whatever state.
     func digest(forKey key: String) throws(WebImageError) -> Digest? {
         guard let store = configuration.diskStore else {
             return try disk.find(forKey: key, atLeast: .none)?.knownDigest()
@@ -182,7 +182,7 @@ extension ImageCache {
         }
     }
 
-    /// Where the image of a key is; nil where there is none, or none in a file.
+    /// Path of a key's image; nil if there is none, or it has no file.
     func existingPath(forKey key: String) -> String? {
         guard let store = configuration.diskStore else { return disk.existingPath(forKey: key) }
         return store.contains(key) ? store.path(forKey: key) : nil
@@ -190,7 +190,6 @@ extension ImageCache {
 }
 
 extension ImageInfo {
-    /// What a record says.
     fileprivate init(_ record: CacheRecord) {
         self.init(format: record.format, width: record.width, height: record.height, level: record.level)
     }
@@ -199,9 +198,9 @@ extension ImageInfo {
 // MARK: - Querying
 
 extension ImageCache {
-    /// Finds an image in memory or on disk (`queryCacheOperationForKey:done:`). What is found on disk is in memory afterwards.
-    /// - Returns: the image and where it was; nil where there is none.
-    /// - Throws: `localFault` where the disk cannot be read; `cancelled` where the task was before that, nothing is read then.
+    /// Finds an image in memory or on disk (`queryCacheOperationForKey:done:`). Images found on disk are added to memory.
+    /// - Returns: the image and where it was; nil if there is none.
+    /// - Throws: `localFault` if the disk cannot be read; `cancelled` if the task was cancelled before disk access.
     public func queryImage(
         forKey key: String
     ) async throws(WebImageError) -> (image: MemoryImage, cacheType: ImageCacheType)? {
@@ -211,12 +210,12 @@ extension ImageCache {
         return (image, .disk)
     }
 
-    /// The image in memory; nil where there is none.
+    /// The image in memory; nil if there is none.
     public func imageFromMemoryCache(forKey key: String) -> MemoryImage? { memory?.image(forKey: key) }
 
-    /// The image on disk, which is in memory afterwards; nil where there is none. A file that is damaged is moved aside; one that passed less
-    /// than the configuration asks for is verified now.
-    /// - Throws: `localFault` where the disk cannot be read.
+    /// The image on disk, which is added to memory; nil if there is none. A damaged file is moved aside; one below the configured level is
+    /// verified now.
+    /// - Throws: `localFault` if the disk cannot be read.
     public func imageFromDiskCache(forKey key: String) async throws(WebImageError) -> MemoryImage? {
         try await pool.run { [self] () throws(WebImageError) -> MemoryImage? in
             let removals = memory?.removals
@@ -233,22 +232,22 @@ extension ImageCache {
         return await diskImageExists(forKey: key) ? .disk : .none
     }
 
-    /// Whether the disk has an image, whole by its record or without one (`diskImageExistsWithKey:completion:`).
+    /// Whether the disk has an image, complete by its record or without one (`diskImageExistsWithKey:completion:`).
     public func diskImageExists(forKey key: String) async -> Bool {
         await pool.run { [self] in store.contains(key) }
     }
 
-    /// Where the file of a key is, or would be; nil without a key, and where the store has no files.
+    /// Path of a key's file, even if it does not exist; nil without a key, or if the store has no files.
     public func cachePath(forKey key: String?) -> String? { key.flatMap { store.path(forKey: $0) } }
 
-    /// Bytes that all images take of the disk, in blocks of 4 KiB; all processes on the cache keep it together, so nothing is read.
-    /// See ``CacheAccount/usage()``.
+    /// Disk usage of all images in bytes, in blocks of 4 KiB; known without disk access, because all processes maintain it. See
+    /// ``CacheAccount/usage()``.
     /// - Throws: `localFault`.
     public func totalDiskSize() async throws(WebImageError) -> Int {
         try await pool.run { [self] () throws(WebImageError) in try store.diskUsage().size }
     }
 
-    /// How many images are on disk; known as ``totalDiskSize()`` is.
+    /// Number of images on disk; known like ``totalDiskSize()``.
     /// - Throws: `localFault`.
     public func totalDiskCount() async throws(WebImageError) -> Int {
         try await pool.run { [self] () throws(WebImageError) in try store.diskUsage().count }
@@ -258,15 +257,15 @@ extension ImageCache {
 // MARK: - Storing
 
 extension ImageCache {
-    /// Verifies an image and stores it, in place of the one under its key (`storeImage:imageData:forKey:toDisk:completion:`).
+    /// Verifies and stores an image, replacing that of the key (`storeImage:imageData:forKey:toDisk:completion:`).
     ///
-    /// It is in memory before it is written to the disk, and on disk when this returns.
+    /// It is in memory before it is written to disk, and on disk when this returns.
     /// - Parameters:
     ///   - data: the encoded bytes.
-    ///   - key: what ``key(for:)`` makes of a URL, or any other text.
-    ///   - toDisk: false keeps it in memory alone; then nothing is kept where the cache has no memory.
-    /// - Throws: `badImageData` where it is no whole image, nothing is stored then; `localFault` where it cannot be written, it is in memory
-    ///   even so.
+    ///   - key: the result of ``key(for:)``, or any other text.
+    ///   - toDisk: false keeps it only in memory, if the cache has one.
+    /// - Throws: `badImageData` if it is not a valid image, then nothing is stored; `localFault` if it cannot be written, although it is in
+    ///   memory.
     public func store(_ data: [UInt8], forKey key: String, toDisk: Bool = true) async throws(WebImageError) {
         try await pool.run { [self] () throws(WebImageError) in
             let image = try verified(data)
@@ -275,24 +274,24 @@ extension ImageCache {
         }
     }
 
-    /// Verifies an image and stores it on disk alone, in place of the one under its key (`storeImageDataToDisk:forKey:`).
+    /// Verifies and stores an image only on disk, replacing that of the key (`storeImageDataToDisk:forKey:`).
     /// - Throws: `badImageData`, `localFault`.
     public func storeImageDataToDisk(_ data: [UInt8], forKey key: String) async throws(WebImageError) {
         try await pool.run { [self] () throws(WebImageError) in
             try write(try verified(data), forKey: key)
-            // Memory is asked first, and must not answer with what was there before.
+            // Memory takes precedence and must not return the old image.
             memory?.remove(forKey: key)
         }
     }
 
-    /// Stores a decoded image, for which there are no encoded bytes (`storeImage:forKey:toDisk:completion:`).
+    /// Encodes and stores a decoded image (`storeImage:forKey:toDisk:completion:`).
     /// - Parameters:
     ///   - bitmap: the image.
-    ///   - format: what it becomes, JPEG or PNG; nil (default): PNG where it has alpha, otherwise JPEG.
+    ///   - format: JPEG or PNG; nil (default): PNG if it has alpha, otherwise JPEG.
     ///   - key: as for ``store(_:forKey:toDisk:)``.
-    ///   - toDisk: likewise.
-    /// - Throws: as ``ImageCoder/encode(_:as:quality:)`` and ``store(_:forKey:toDisk:)``; `invalidConfiguration` for GIF, which nothing here
-    ///   writes.
+    ///   - toDisk: as for ``store(_:forKey:toDisk:)``.
+    /// - Throws: as ``ImageCoder/encode(_:as:quality:)`` and ``store(_:forKey:toDisk:)``; `invalidConfiguration` for GIF, which cannot be
+    ///   written.
     public func store(
         _ bitmap: Bitmap, format: ImageFormat? = nil, forKey key: String, toDisk: Bool = true
     ) async throws(WebImageError) {
@@ -314,7 +313,7 @@ extension ImageCache {
 
 extension MemoryImage {
     /// Verifies bytes.
-    /// - Throws: `badImageData` where they are no whole image.
+    /// - Throws: `badImageData` if they are not a valid image.
     init(verifying bytes: [UInt8], level: ValidationLevel, coder: ImageCoder) throws(WebImageError) {
         let info = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
             try coder.verify(bytes, level: level)
@@ -324,7 +323,7 @@ extension MemoryImage {
 }
 
 extension CacheRecord {
-    /// The record of an image that is stored now.
+    /// The record of an image stored now.
     init(_ image: MemoryImage) {
         self.init(image.info, length: image.bytes.count, digest: image.digest, storedAt: WallClock.seconds)
     }
@@ -333,7 +332,7 @@ extension CacheRecord {
 // MARK: - Publishing
 
 extension ImageCache {
-    /// Puts a verified image where images are kept. Into the directory a body that has gone to a file goes without a copy. Blocks.
+    /// Publishes a verified image. A body in a file is moved into the directory without a copy. Blocks.
     ///
     /// * `name`: that of `key`.
     func publish(
@@ -351,18 +350,18 @@ extension ImageCache {
             StoredImage(body: body, record: record, validators: keeps ? validators : nil), forKey: key)
     }
 
-    /// Where an image is that was published; nil where the store has no files.
+    /// Path of a published image; nil if the store has no files.
     func publishedPath(_ name: CacheKey, forKey key: String) -> String? {
         guard let store = configuration.diskStore else { return disk.images.path(of: name) }
         return store.path(forKey: key)
     }
 
-    /// Makes what was stored survive a power cut, as far as the configuration asks for it; a store of somebody else's does so by itself.
+    /// Makes stored images survive a power cut, depending on the configured durability; custom stores do so themselves.
     func sync() throws(WebImageError) {
         if configuration.diskStore == nil { try disk.sync() }
     }
 
-    /// What is known of an image for the next request.
+    /// The validators for the next request.
     func validators(of found: FoundImage) -> HTTPValidators? {
         switch found.place {
         case .file(let entry): disk.images.validators(of: entry)
@@ -370,8 +369,8 @@ extension ImageCache {
         }
     }
 
-    /// Notes that the server still has this very image: it is as young as one that was fetched now.
-    /// - Returns: false where it is not there any more.
+    /// Records a revalidation: the image is as young as one fetched now.
+    /// - Returns: false if it no longer exists.
     func renew(_ found: FoundImage, _ validators: HTTPValidators, forKey key: String) throws(WebImageError) -> Bool {
         switch found.place {
         case .file(let entry): return try disk.images.renew(entry, validators: validators)
@@ -389,12 +388,12 @@ extension ImageCache {
 // MARK: - Removing
 
 extension ImageCache {
-    /// Removes an image from memory and, by default, from the disk (`removeImageForKey:fromDisk:withCompletion:`).
-    /// - Throws: `localFault` where it cannot be removed from the disk.
+    /// Removes an image from memory and, by default, from disk (`removeImageForKey:fromDisk:withCompletion:`).
+    /// - Throws: `localFault` if it cannot be removed from disk.
     public func removeImage(forKey key: String, fromDisk: Bool = true) async throws(WebImageError) {
         memory?.remove(forKey: key)
         guard fromDisk else { return }
-        // Again afterwards: a query may have found the file before it went, and put it into memory.
+        // Again afterwards: a query may have found the file before its removal and added it to memory.
         defer { memory?.remove(forKey: key) }
         try await pool.run { [self] () throws(WebImageError) in try store.remove(forKey: key) }
     }
@@ -402,12 +401,12 @@ extension ImageCache {
     /// Removes every image from memory.
     public func clearMemory() { memory?.removeAll() }
 
-    /// Removes old images from the disk (`deleteOldFilesWithCompletionBlock:`): first each one older than `maxDiskAge` by the date that
-    /// `diskCacheExpireType` names; then, where the rest takes more than `maxDiskSize`, the oldest until it takes less than half of that.
+    /// Removes old images from disk (`deleteOldFilesWithCompletionBlock:`): first those older than `maxDiskAge` by the date of
+    /// `diskCacheExpireType`; then, if the rest takes more than `maxDiskSize`, the oldest until it takes less than half of that.
     ///
-    /// Nothing calls it by itself. What a running batch of a worker has fetched stays.
-    /// - Returns: what went and what is left; nil where another process is just doing the same, nothing was done then.
-    /// - Throws: `localFault`; `cancelled` where the task is, what was removed until then is gone.
+    /// Never called automatically. Images of a worker's running batch are kept.
+    /// - Returns: what was removed and what is left; nil if another process is doing the same, and nothing was done.
+    /// - Throws: `localFault`; `cancelled` if the task is cancelled, after some images may have been removed.
     @discardableResult
     public func deleteOldFiles() async throws(WebImageError) -> SweepReport? {
         let age = configuration.maxDiskAge < 0 ? nil : configuration.maxDiskAge
@@ -417,9 +416,9 @@ extension ImageCache {
         }
     }
 
-    /// Removes every image from the disk (`clearDiskOnCompletion:`); memory stays. See ``ImageFiles/removeAll()``, or what the store does.
-    /// - Returns: how many.
-    /// - Throws: `localFault`; `cancelled` where the task is.
+    /// Removes every image from disk (`clearDiskOnCompletion:`), but not from memory. See ``ImageFiles/removeAll()``, or the custom store.
+    /// - Returns: their number.
+    /// - Throws: `localFault`; `cancelled` if the task is cancelled.
     @discardableResult
     public func clearDisk() async throws(WebImageError) -> Int {
         try await pool.run { [self] () throws(WebImageError) in try store.removeAll() }

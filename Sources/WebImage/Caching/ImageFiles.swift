@@ -2,7 +2,7 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// The images in a cache's own directory: a file each, under a digest of its key, with its record.
+/// The images in a cache's directory: one file each, named by a digest of its key, with its record.
 ///
 /// All methods may block on the disk; call them from a thread that may.
 public final class ImageFiles: Sendable {
@@ -23,21 +23,21 @@ public final class ImageFiles: Sendable {
         records = ImageRecords(directory, leaves, quarantine, isSynced: configuration.durability == .file)
     }
 
-    /// Where an image is, or would be.
+    /// Path of an image, even if it does not exist.
     public func path(of key: CacheKey) -> String { "\(directory.path)/\(key.path)" }
 
     // MARK: Finding
 
-    /// Looks an image up.
+    /// Finds an image.
     ///
-    /// A file that is shorter or longer than its record says, or empty, is moved into `bad/` and is a miss. One without a record
-    /// is found, as unverified: whoever put it there, only its bytes can tell. What is no file (a symbolic link, a pipe), also in the place of
-    /// a directory on the way, is moved aside likewise, and what a link leads to is not touched.
+    /// An empty file, or one whose length differs from its record, is moved into `bad/` and is a miss. One without a record is found as
+    /// unverified: only its bytes can prove it. Non-files (symbolic links, pipes), also in place of directories on the path, are moved
+    /// aside; link targets are not touched.
     /// - Parameters:
-    ///   - key: which image.
-    ///   - level: what it should have passed; the entry says whether it did.
-    /// - Returns: nil where there is none.
-    /// - Throws: `localFault` for anything but a missing or a damaged file.
+    ///   - key: the key of the image.
+    ///   - level: the level it should have passed; the entry says whether it has.
+    /// - Returns: nil if there is none.
+    /// - Throws: `localFault` for anything but a missing or damaged file.
     public func find(_ key: CacheKey, atLeast level: ValidationLevel = .decode) throws(WebImageError) -> CacheEntry? {
         try find(key, atLeast: level, isLocked: false)
     }
@@ -62,12 +62,12 @@ public final class ImageFiles: Sendable {
         return entry
     }
 
-    /// Opens the file of a key, whatever state it is in. Notes and moves nothing: to ask is no use of it.
+    /// Opens the file of a key in any state. Does not count as an access and moves nothing.
     /// - Throws: `localFault`.
     func open(_ key: CacheKey, level: ValidationLevel) throws(WebImageError) -> CacheEntry? {
         let call = directory.calls.begin()
         defer { directory.calls.end(call) }
-        // O_NONBLOCK: opening a FIFO that somebody put here must not wait for a writer.
+        // O_NONBLOCK: opening a FIFO must not wait for a writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         let leaf = leaves.descriptor(key)
         let opened = clinux_open_beneath(
@@ -87,23 +87,23 @@ public final class ImageFiles: Sendable {
             level: level, mostUnproved: configuration.maxUnprovedSize, file: file, status: status)
     }
 
-    /// Sets the access date where it is older than an hour. Explicitly, because most file systems are mounted with relatime or
-    /// noatime (mount(8)); only the owner may, so for others it stays as it is.
+    /// Sets an access date older than an hour. Explicitly, because most file systems are mounted with relatime or noatime (mount(8)); only
+    /// the owner may, so for others it stays unchanged.
     private func noteAccess(_ entry: CacheEntry) {
         guard !directory.isReadOnly, WallClock.seconds - entry.accessedAt > 3600 else { return }
-        // UTIME_NOW and UTIME_OMIT: macros that Swift does not import.
+        // UTIME_NOW and UTIME_OMIT, macros that Swift does not import.
         let times = [timespec(tv_sec: 0, tv_nsec: 0x3FFF_FFFF), timespec(tv_sec: 0, tv_nsec: 0x3FFF_FFFE)]
         futimens(entry.descriptor, times)
     }
 
-    /// ETag, Last-Modified and key of an entry, where they were kept.
+    /// ETag, Last-Modified and key of an entry, if stored.
     public func validators(of entry: CacheEntry) -> HTTPValidators? { records.validators(of: entry) }
 
-    /// Visits every image with its file and its record, in the order of the keys, until `visit` returns false. Files that come or go
-    /// meanwhile may be visited or not; nothing is changed or moved. In constant memory.
+    /// Visits every image with its file and record, in key order, until `visit` returns false. Concurrent additions and removals may be
+    /// missed. Changes nothing; uses constant memory.
     ///
-    /// * `unreadable`: hears of what has an image's name and is none that can be read, with the system's words.
-    /// - Throws: `localFault` where the cache itself cannot be read.
+    /// * `unreadable`: receives unreadable entries with an image's name, and the system's error text.
+    /// - Throws: `localFault` if the cache itself cannot be read.
     package func forEach(
         unreadable: (_ path: String, _ reason: String) -> Void, _ visit: (CacheEntry) -> Bool
     ) throws(WebImageError) {
@@ -128,19 +128,19 @@ public final class ImageFiles: Sendable {
 
     // MARK: Storing
 
-    /// Publishes a verified image in one atomic step: nobody ever sees a part of it, and a kill at any instruction leaves either
-    /// nothing or the whole file with its record.
+    /// Publishes a verified image atomically: readers never see a part of it, and a kill at any instruction leaves nothing or the complete
+    /// file with its record.
     ///
-    /// Where the key is taken, the first file stays if it is whole and has passed at least the same level. A store that loses its directory to
-    /// ``removeAll()`` between two of its steps makes it anew.
+    /// If the key is taken, the existing file stays if it is complete and has passed at least the same level. If ``removeAll()`` removes
+    /// its directory meanwhile, the store recreates it.
     /// - Parameters:
-    ///   - body: the bytes; a body that has gone to the file of ``TemporaryFiles/open()`` is published without a copy.
-    ///   - key: its name.
-    ///   - record: what is known of it; the length is taken from the body.
-    ///   - validators: kept only where the configuration or `keepsValidators` says so.
-    ///   - replacing: put it in the place of a whole file too, where the bytes differ (`refreshCached`).
-    ///   - keepsValidators: keep them whatever the configuration says.
-    /// - Returns: what became of it.
+    ///   - body: the bytes; a body in a file of ``TemporaryFiles/open()`` is published without a copy.
+    ///   - key: the key of the image.
+    ///   - record: its record; the length is taken from the body.
+    ///   - validators: stored only if the configuration or `keepsValidators` says so.
+    ///   - replacing: also replace a complete file if the bytes differ (`refreshCached`).
+    ///   - keepsValidators: store them regardless of the configuration.
+    /// - Returns: the result.
     /// - Throws: `localFault` with a sentence that names the directory.
     @discardableResult
     public func store(
@@ -154,11 +154,11 @@ public final class ImageFiles: Sendable {
             key: key, body: body, record: record,
             validators: keepsValidators || configuration.keepsHTTPValidators ? validators : nil, replacing: replacing,
             isSynced: configuration.durability == .file, directory: directory, account: account, images: self)
-        // removeAll takes the image's directory away at most once, and the one above; what is made anew is young. Two may be under way.
+        // removeAll removes the image's directory and the one above at most once; recreated ones are young. Two may be running.
         for _ in 0..<4 {
             do throws(WebImageError) { return try store(publication) } catch {
                 guard Self.lostItsDirectory(error) else { throw error }
-                // A directory can be opened by its name until its removal is over; making it anew waits for that.
+                // A directory can be opened by name until its removal completes; recreating it waits for that.
                 if let parent = directory.folder("v1/\(key.leaf.dropFirst(3).prefix(1))") {
                     mkdirat(parent.descriptor, String(key.leaf.suffix(1)), 0o777)
                 }
@@ -170,28 +170,27 @@ public final class ImageFiles: Sendable {
     private func store(_ publication: borrowing ImagePublication) throws(WebImageError) -> StoreResult {
         let call = directory.calls.begin()
         defer { directory.calls.end(call) }
-        // What was there already was looked up, which notes it too.
+        // For an existing image, the lookup has recorded it too.
         defer { if configuration.durability != .file { writeOut.stored() } }
         do throws(WebImageError) {
             return try publication.publish(in: try leaves.open(publication.key))
         } catch {
-            // Somebody removed the directory that was kept open.
+            // The cached directory was removed.
             guard Self.lostItsDirectory(error), leaves.forget(publication.key) else { throw error }
             return try publication.publish(in: try leaves.open(publication.key))
         }
     }
 
-    /// EPERM: ext4's answer to an unnamed file in a directory that is gone; a file without a name does not keep its directory from being
-    /// removed.
+    /// EPERM: ext4's error for an unnamed file in a removed directory; an unnamed file does not prevent the removal of its directory.
     private static func lostItsDirectory(_ error: WebImageError) -> Bool {
         error.underlyingCode == ENOENT || error.underlyingCode == EPERM
     }
 
-    /// Verifies an image and stores it.
+    /// Verifies and stores an image.
     ///
-    /// * `replacing`: in place of the one under its key, where the bytes differ.
-    /// - Returns: what the check found out.
-    /// - Throws: `badImageData` where it is no whole image, nothing is stored then; `localFault`.
+    /// * `replacing`: replace that of the key if the bytes differ.
+    /// - Returns: the result of the check.
+    /// - Throws: `badImageData` if it is not a valid image, then nothing is stored; `localFault`.
     @discardableResult
     package func storeVerified(
         _ data: [UInt8], forKey key: String, level: ValidationLevel, coder: ImageCoder = ImageCoder(),
@@ -206,9 +205,9 @@ public final class ImageFiles: Sendable {
 
     // MARK: Describing
 
-    /// Writes down that an entry has passed a level, once the caller has verified its bytes. An entry without a record gets one,
-    /// with a digest of its bytes.
-    /// - Returns: whether it is written; not in a cache this user may not write to, where it is verified again the next time.
+    /// Records that an entry has passed a level, after the caller has verified its bytes. An entry without a record gets one, with a
+    /// digest.
+    /// - Returns: whether it was recorded; not in a cache without write permission, where it is verified again next time.
     /// - Throws: `localFault`.
     @discardableResult
     public func raise(_ entry: CacheEntry, to info: ImageInfo) throws(WebImageError) -> Bool {
@@ -226,17 +225,17 @@ public final class ImageFiles: Sendable {
         return try records.replace(record, of: entry)
     }
 
-    /// Notes that the server was asked and still has this very image: the file's dates become now, so that it is as young as one that was
-    /// fetched now, and what the server said this time of its validators and freshness is written down.
+    /// Records a revalidation: the file's dates become now, so that it is as young as one fetched now, and validators and freshness are
+    /// updated.
     ///
-    /// Nobody but the owner may do either; then the file stays as it is and is asked for again the next time.
-    /// - Returns: false where the name is not that of this file any more, nothing is noted then: somebody has removed or replaced it.
-    /// - Throws: `localFault`; also where a record's own file cannot be written.
+    /// Only the owner may do either; otherwise the file stays unchanged and is revalidated again next time.
+    /// - Returns: false if the file was removed or replaced meanwhile; then nothing is recorded.
+    /// - Throws: `localFault`; also if a record file cannot be written.
     package func renew(_ entry: CacheEntry, validators: HTTPValidators) throws(WebImageError) -> Bool {
         if entry.isElsewhere { return true }
         guard let current = try find(entry.key, atLeast: .none), current.inode == entry.inode else { return false }
         guard !directory.isReadOnly else { return true }
-        // No times: both become now (futimens(3)).
+        // Nil sets both times to now (futimens(3)).
         futimens(current.descriptor, nil)
         if records.validators(of: current) != validators { try records.replace(validators, of: current) }
         return true
@@ -244,13 +243,12 @@ public final class ImageFiles: Sendable {
 
     // MARK: Removing
 
-    /// Moves a damaged entry out of the way, into `bad/`; from then on it is a miss. Does nothing where another file has taken the
-    /// name in the meantime.
+    /// Moves a damaged entry into `bad/`; from then on it is a miss. Does nothing if another file has taken the name meanwhile.
     public func moveAside(_ entry: CacheEntry) {
         if !entry.isElsewhere { quarantine.moveImage(entry.key, inode: entry.inode) }
     }
 
-    /// Removes an image. Whoever has it open keeps it.
+    /// Removes an image. Open files stay readable.
     /// - Returns: whether there was one.
     /// - Throws: `localFault`.
     @discardableResult
@@ -262,7 +260,7 @@ public final class ImageFiles: Sendable {
             return false
         }
         var status = stat()
-        // What is no file is not in the account.
+        // Non-files are not in the account.
         let isFile =
             fstatat(leaf.descriptor, key.name, &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_mode & S_IFMT == S_IFREG
         let code =
@@ -275,12 +273,12 @@ public final class ImageFiles: Sendable {
         return code == 0
     }
 
-    /// Removes every image, and the directories they were in unless they changed within the last minute; `.prefetch`, its lock files and
-    /// `bad` stay. Whoever has an image open keeps it.
+    /// Removes every image, and their directories unless changed within the last minute; `.prefetch` with its lock files and `bad` stay.
+    /// Open files stay readable.
     ///
-    /// Safe while others store: an image that is stored meanwhile is there whole or not at all.
-    /// - Returns: how many images were removed.
-    /// - Throws: `localFault`; `cancelled` where the task is cancelled, what was removed until then is gone.
+    /// Safe during stores: an image stored meanwhile is complete or absent.
+    /// - Returns: the number of removed images.
+    /// - Throws: `localFault`; `cancelled` if the task is cancelled, after some images may have been removed.
     @discardableResult
     public func removeAll() throws(WebImageError) -> Int {
         guard !directory.isReadOnly else { throw directory.fault("remove an image", code: EROFS) }

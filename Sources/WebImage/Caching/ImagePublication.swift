@@ -1,24 +1,23 @@
 internal import CLinux
 internal import Glibc
 
-/// One store of an image: its bytes go into a file without a final name, with the record, and then get the name in one step.
+/// One store of an image: writes bytes and record to a file without its final name, then publishes it atomically.
 struct ImagePublication {
     let key: CacheKey
     let body: ImageBody
     /// With the length of the body.
     let record: CacheRecord
-    /// Those to be kept.
     let validators: HTTPValidators?
-    /// Whether it takes the place of a whole file too, where the bytes differ.
+    /// Whether it also replaces a complete file if the bytes differ.
     let replacing: Bool
-    /// Whether file and directory are written out before it counts.
+    /// Whether file and directory are synced before it counts.
     let isSynced: Bool
     let directory: CacheDirectory
     let account: CacheAccount
     let images: ImageFiles
 
     /// Stores it in the leaf directory of its key.
-    /// - Throws: `localFault`; that of ENOENT, or of EPERM on ext4, where the directory has been removed.
+    /// - Throws: `localFault`, with ENOENT (or EPERM on ext4) if the directory has been removed.
     func publish(in leaf: borrowing LeafDirectories.Leaf) throws(WebImageError) -> StoreResult {
         let leaf = leaf.descriptor
         let records = images.records
@@ -29,7 +28,7 @@ struct ImagePublication {
         let isDescribed = try records.attach(encoded, validators, to: file.new.descriptor, mode: &mode)
         if mode != records.fileMode, fchmod(file.new.descriptor, records.fileMode) != 0 { throw fault() }
         if isSynced, fdatasync(file.new.descriptor) != 0 { throw fault() }
-        // Two names cannot appear in one step, so only one process at a time publishes a pair of them into this directory.
+        // Two names cannot appear atomically, so only one process at a time publishes such a pair in this directory.
         let pairLock = isDescribed ? nil : FolderLock(leaf)
         guard isDescribed || pairLock != nil else { throw fault() }
         let ownRecord = pairLock == nil ? nil : encoded + (validators?.encoded ?? [])
@@ -41,12 +40,10 @@ struct ImagePublication {
 
     // MARK: Bytes
 
-    /// A file with the bytes of the body.
     private struct Filled: ~Copyable {
         let new: NewFile
-        /// Its permissions.
         let mode: mode_t
-        /// Nil where the descriptor is the body's own.
+        /// Nil if the descriptor belongs to the body.
         private let own: OpenFile?
 
         init(body descriptor: Int32, in leaf: Int32) {
@@ -67,7 +64,7 @@ struct ImagePublication {
         if features.unnamedFiles, let descriptor = body.fileDescriptor, isUnnamedHere(descriptor) {
             return Filled(body: descriptor, in: leaf)
         }
-        // Not read-only from the start where an attribute wants write permission of the file itself (xattr(7)).
+        // Not read-only from the start if an attribute requires write permission on the file itself (xattr(7)).
         let mode = features.attributesOfReadOnlyFiles ? images.records.fileMode : 0o600
         let new = NewFile.make(
             in: leaf, mode: mode, isUnnamed: features.unnamedFiles, temporaryName: TemporaryFiles.name())
@@ -88,7 +85,7 @@ struct ImagePublication {
         }
     }
 
-    /// Whether the body's file can be given a name in this cache: it never had one, and is on the same file system.
+    /// Whether the body's file can be linked into this cache: it never had a name, and is on the same file system.
     private func isUnnamedHere(_ descriptor: Int32) -> Bool {
         var (file, own) = (stat(), stat())
         return fstat(descriptor, &file) == 0 && fstat(directory.descriptor, &own) == 0 && file.st_dev == own.st_dev
@@ -97,12 +94,12 @@ struct ImagePublication {
 
     // MARK: Name
 
-    /// * `ownRecord`: the bytes of its record's own file, where it has to have one; the leaf directory is locked then.
+    /// * `ownRecord`: the bytes of its record file, if needed; then the leaf directory is locked.
     private func publish(
         _ file: NewFile, _ ownRecord: [UInt8]?, in leaf: Int32
     ) throws(WebImageError) -> StoreResult {
         let isLocked = ownRecord != nil
-        // A second round where a damaged file was in the way, a third where another process took its place meanwhile.
+        // A second round if a damaged file was in the way, a third if another process took its place.
         for _ in 0..<4 {
             let code = try publishFree(file, ownRecord, in: leaf)
             if code == 0 {
@@ -119,19 +116,19 @@ struct ImagePublication {
         throw fault(EEXIST)
     }
 
-    /// Gives the file its name where that is free.
-    /// - Returns: 0 or an errno, `EEXIST` where the name is taken.
+    /// Links the file to its name if free.
+    /// - Returns: 0 or an errno; `EEXIST` if the name is taken.
     private func publishFree(_ file: NewFile, _ ownRecord: [UInt8]?, in leaf: Int32) throws(WebImageError) -> Int32 {
         guard let ownRecord else { return file.publish(as: key.name) }
         var status = stat()
         guard fstatat(leaf, key.name, &status, AT_SYMLINK_NOFOLLOW) != 0 else { return EEXIST }
-        // The record first: without the image it means nothing.
+        // The record first: without the image it has no effect.
         try images.records.writeOwnFile(ownRecord, name: key.name, leaf: leaf)
         return file.publish(as: key.name, isLocked: true)
     }
 
-    /// Decides between the file that has the name and the new one. The leaf directory is locked.
-    /// - Returns: nil where the name is free again.
+    /// Decides between the existing file and the new one. The leaf directory is locked.
+    /// - Returns: nil if the name has become free.
     private func publishOver(
         _ file: NewFile, _ ownRecord: [UInt8]?, in leaf: Int32
     ) throws(WebImageError) -> StoreResult? {
@@ -145,7 +142,7 @@ struct ImagePublication {
             }
         }
         if let ownRecord {
-            // A reader in between finds nothing, which is a miss; never an image with the record of another.
+            // A reader in between gets a miss, but never an image with another's record.
             unlinkat(leaf, key.name, 0)
             try images.records.writeOwnFile(ownRecord, name: key.name, leaf: leaf)
         }

@@ -1,22 +1,19 @@
 internal import CLinux
 internal import Glibc
 
-/// What a cache has written down of its images: records and validators, in extended attributes of the files where the file system has
-/// those, else in a second file beside each.
+/// Records and validators of a cache's images, in extended attributes if supported, otherwise in a second file beside each image.
 final class ImageRecords: Sendable {
     static let attribute = "user.prefetch"
     private static let validatorsAttribute = "user.prefetch.http"
 
-    /// Permissions of a published file: nobody writes to it again.
+    /// Permissions of a published file, which is never written again.
     let fileMode: mode_t
     private let directory: CacheDirectory
     private let leaves: LeafDirectories
     private let quarantine: Quarantine
     private let isSynced: Bool
 
-    /// Those of a cache.
-    ///
-    /// * `isSynced`: whether a record's own file is written out before it has its name.
+    /// * `isSynced`: whether a record file is synced before it gets its name.
     init(_ directory: CacheDirectory, _ leaves: LeafDirectories, _ quarantine: Quarantine, isSynced: Bool) {
         (self.directory, self.leaves, self.quarantine) = (directory, leaves, quarantine)
         self.isSynced = isSynced
@@ -25,9 +22,9 @@ final class ImageRecords: Sendable {
 
     // MARK: Reading
 
-    /// The record of an open file; nil where it has none.
+    /// The record of an open file; nil if it has none.
     ///
-    /// * `path`: the image's.
+    /// * `path`: that of the image.
     /// - Throws: `localFault`.
     func record(of descriptor: Int32, path: String) throws(WebImageError) -> [UInt8]? {
         if directory.features.known.attributes {
@@ -38,11 +35,11 @@ final class ImageRecords: Sendable {
                 throw directory.fault("read a record")
             }
         }
-        // Also where the file system has attributes: the cache may have been copied here from one that has none.
+        // Also with attributes: the cache may have been copied from a file system without.
         return try ownFile(path).map { Array($0.prefix(CacheRecord.encodedLength)) }
     }
 
-    /// ETag, Last-Modified and key of an entry, where they were kept.
+    /// ETag, Last-Modified and key of an entry, if stored.
     func validators(of entry: CacheEntry) -> HTTPValidators? {
         if directory.features.known.attributes,
             let bytes = Self.value(of: Self.validatorsAttribute, entry.descriptor, limit: 4096)
@@ -57,7 +54,7 @@ final class ImageRecords: Sendable {
 
     private func ownFile(_ path: String) throws(WebImageError) -> [UInt8]? {
         guard let file = directory.open(path + CacheRecord.fileSuffix) else {
-            // What is no file says nothing; the next record takes its place.
+            // Non-files are ignored; the next record replaces them.
             guard errno == ENOENT || Quarantine.isObstacle(errno) else { throw directory.fault("read a record") }
             return nil
         }
@@ -69,7 +66,7 @@ final class ImageRecords: Sendable {
         return bytes
     }
 
-    /// An extended attribute; nil with `errno` where there is none, or one that is longer than `limit`.
+    /// An extended attribute; nil with `errno` if it is missing or longer than `limit`.
     private static func value(of name: String, _ descriptor: Int32, limit: Int) -> [UInt8]? {
         var length = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
@@ -81,10 +78,10 @@ final class ImageRecords: Sendable {
 
     // MARK: Replacing
 
-    /// Replaces the record as a whole: readers see the old one or the new one.
+    /// Replaces the record atomically.
     ///
     /// * `isLocked`: whether the caller has locked the leaf directory.
-    /// - Returns: whether it is written; not where this user may not, and where another file has the name by now.
+    /// - Returns: whether it was written; not without permission, or if another file has taken the name.
     /// - Throws: `localFault`.
     @discardableResult
     func replace(
@@ -101,8 +98,8 @@ final class ImageRecords: Sendable {
         return try replaceOwnFile(bytes, of: entry, isLocked: isLocked) { self.validators(of: entry) }
     }
 
-    /// Replaces the validators; the record stays. Nothing is written where this user may not.
-    /// - Throws: `localFault` where a record's own file cannot be written.
+    /// Replaces the validators; the record stays. Does nothing without permission.
+    /// - Throws: `localFault` if a record file cannot be written.
     func replace(_ validators: HTTPValidators, of entry: CacheEntry) throws(WebImageError) {
         if directory.features.known.attributes {
             let code = replace(Self.validatorsAttribute, validators.encoded, of: entry)
@@ -113,7 +110,7 @@ final class ImageRecords: Sendable {
         _ = try replaceOwnFile(record.encoded, of: entry, isLocked: false) { validators }
     }
 
-    /// Unless another image has the name by now.
+    /// Unless another image has taken the name.
     private func replaceOwnFile(
         _ record: [UInt8], of entry: CacheEntry, isLocked: Bool, validators: () -> HTTPValidators?
     ) throws(WebImageError) -> Bool {
@@ -130,7 +127,7 @@ final class ImageRecords: Sendable {
     private func replace(_ name: String, _ value: [UInt8], of entry: CacheEntry) -> Int32 {
         var code = Self.set(name, value, of: entry.descriptor)
         if code == EACCES, fchmod(entry.descriptor, fileMode | 0o200) == 0 {
-            // A user's attribute asks for write permission of the file, which its owner has taken away (xattr(7)).
+            // A user attribute requires write permission on the file, which its owner has removed (xattr(7)).
             code = Self.set(name, value, of: entry.descriptor)
             fchmod(entry.descriptor, fileMode)
         }
@@ -139,10 +136,10 @@ final class ImageRecords: Sendable {
 
     // MARK: Attaching
 
-    /// Attaches record and validators to a file that has no final name yet.
+    /// Attaches record and validators to a file without its final name.
     ///
-    /// * `mode`: the file's permissions, which may have to change for that.
-    /// - Returns: false where they have to stand in a file of their own.
+    /// * `mode`: the file's permissions, which may have to change.
+    /// - Returns: false if they need a file of their own.
     /// - Throws: `localFault`.
     func attach(
         _ record: [UInt8], _ validators: HTTPValidators?, to descriptor: Int32, mode: inout mode_t
@@ -162,7 +159,7 @@ final class ImageRecords: Sendable {
         return false
     }
 
-    /// Writes a record's own file, whole or not at all. The caller has locked the leaf directory.
+    /// Writes a record file atomically. The caller has locked the leaf directory.
     /// - Throws: `localFault`.
     func writeOwnFile(_ bytes: [UInt8], name: String, leaf: Int32) throws(WebImageError) {
         let temporary = TemporaryFiles.name()
@@ -175,7 +172,7 @@ final class ImageRecords: Sendable {
         if code == 0, isSynced, fdatasync(file.descriptor) != 0 { code = errno }
         if code == 0, renameat(leaf, temporary, leaf, name) != 0 {
             code = errno
-            // A directory of that name; a link or a pipe the rename replaces.
+            // The name is a directory; links and pipes are replaced by the rename.
             if code == EISDIR, quarantine.moveStray(name, of: leaf), renameat(leaf, temporary, leaf, name) == 0 {
                 code = 0
             }
@@ -191,7 +188,7 @@ final class ImageRecords: Sendable {
         fsetxattr(descriptor, name, value, value.count, 0) == 0 ? 0 : errno
     }
 
-    /// From /proc (proc(5)): umask(2) can only be read by changing it, which another thread could see.
+    /// From /proc (proc(5)): umask(2) can only be read by changing it, which other threads could see.
     private static func umask() -> mode_t {
         guard let file = OpenFile(clinux_open("/proc/self/status", O_RDONLY | O_CLOEXEC, 0)),
             let bytes = OpenFile.read(file.descriptor, at: 0, limit: 4096)

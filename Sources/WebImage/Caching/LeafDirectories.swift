@@ -2,15 +2,14 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// The 256 directories that the images of a cache are in, `v1/a/b`.
+/// The 256 directories of a cache's images, `v1/a/b`.
 ///
-/// A cache keeps them open, so that a store does not open and close one: four calls and a walk along the path less for each image. As many
-/// as a quarter of the process' descriptors; the others are opened each time. A directory that is removed behind it is found out by the
-/// store, which fails with ENOENT, forgets it and makes it anew.
+/// They are kept open, which saves four calls and a path walk per stored image, but use at most a quarter of the process' descriptors; the
+/// others are opened each time. If an open directory is removed, the store fails with ENOENT, drops and recreates it.
 final class LeafDirectories: Sendable {
     private struct State {
         var descriptors = [Int32](repeating: -1, count: CacheKey.leafCount)
-        /// Forgotten ones, open as long as somebody may use them.
+        /// Dropped descriptors, kept open because they may still be in use.
         var abandoned: [Int32] = []
         var room: Int
     }
@@ -21,9 +20,7 @@ final class LeafDirectories: Sendable {
     private let isSynced: Bool
     private let state: Locked<State>
 
-    /// Those of a cache.
-    ///
-    /// * `isSynced`: whether a directory that is made is written out before it is used, and each is opened so that it can be.
+    /// * `isSynced`: whether new directories are synced before use, and opened in a way that allows it.
     init(_ directory: CacheDirectory, _ account: CacheAccount, _ quarantine: Quarantine, isSynced: Bool) {
         (self.directory, self.account, self.quarantine) = (directory, account, quarantine)
         self.isSynced = isSynced
@@ -40,7 +37,7 @@ final class LeafDirectories: Sendable {
 
     // MARK: Opening
 
-    /// An open leaf directory: kept by its cache, or closed with this value.
+    /// An open leaf directory: owned by the cache, or closed with this value.
     struct Leaf: ~Copyable {
         let descriptor: Int32
         private let own: OpenFile?
@@ -56,21 +53,21 @@ final class LeafDirectories: Sendable {
         }
     }
 
-    /// The one that is kept for a key. It stays open as long as this object, forgotten or not.
+    /// The cached descriptor for a key; stays open for the lifetime of this object.
     func descriptor(_ key: CacheKey) -> Int32? {
         let descriptor = state.withLock { $0.descriptors[key.leafIndex] }
         return descriptor >= 0 ? descriptor : nil
     }
 
-    /// Opens the directory of a key for a store, and makes it where it is missing; what stands in its place is moved aside.
+    /// Opens the directory of a key for a store, creating it if missing; obstacles are moved aside.
     /// - Throws: `localFault`.
     func open(_ key: CacheKey) throws(WebImageError) -> Leaf {
-        // O_PATH is enough to put a name into it; fsync wants a real descriptor.
+        // O_PATH suffices for creating names; fsync requires a regular descriptor.
         if !isSynced, let kept = descriptor(key) { return Leaf(kept: kept) }
         let path = key.leaf
         let flags = isSynced ? O_RDONLY | O_DIRECTORY | O_CLOEXEC : clinux_directory_flags()
         var leaf = directory.open(path, flags)
-        // More than once where what stood in its place comes back.
+        // Repeated in case an obstacle comes back.
         for _ in 0..<3 where leaf == nil {
             guard errno == ENOENT || Quarantine.isObstacle(errno) else { throw directory.fault("store an image") }
             if errno != ENOENT { quarantine.clearWay(to: key) }
@@ -89,7 +86,7 @@ final class LeafDirectories: Sendable {
         return isSynced ? Leaf(own: leaf) : keep(leaf, key)
     }
 
-    /// The innermost first: most often only that one is missing.
+    /// Innermost first: usually only that one is missing.
     private func make(_ path: String) throws(WebImageError) {
         if directory.makeFolder(path) == 0 || errno == EEXIST { return }
         guard errno == ENOENT, let slash = path.lastIndex(of: "/") else {
@@ -101,7 +98,7 @@ final class LeafDirectories: Sendable {
         }
     }
 
-    /// Keeps a directory open where there is room, and hands it back.
+    /// Caches the descriptor if there is room.
     private func keep(_ leaf: consuming OpenFile, _ key: CacheKey) -> Leaf {
         let descriptor = leaf.descriptor
         let isKept = state.withLock { state in
@@ -113,7 +110,7 @@ final class LeafDirectories: Sendable {
         return isKept ? Leaf(kept: leaf.release()) : Leaf(own: leaf)
     }
 
-    /// Keeps it no longer; false where none was kept. Another thread may be using it, so it is never closed before the cache.
+    /// Drops the cached descriptor; false if there was none. It is not closed before the cache, because another thread may be using it.
     func forget(_ key: CacheKey) -> Bool {
         state.withLock { state in
             guard state.descriptors[key.leafIndex] >= 0 else { return false }
@@ -125,7 +122,7 @@ final class LeafDirectories: Sendable {
 
     // MARK: Files
 
-    /// The number of the inode that a key's name belongs to; 0 where there is none.
+    /// Inode of a key's file; 0 if there is none.
     func inode(of key: CacheKey) -> UInt {
         var status = stat()
         guard let leaf = directory.folder(key.leaf),
@@ -134,11 +131,11 @@ final class LeafDirectories: Sendable {
         return UInt(status.st_ino)
     }
 
-    /// Removes an image's file, its record's file with it, and takes it off the account. The caller has locked the directory.
+    /// Removes an image's file, its record file and its account entry. The caller has locked the directory.
     /// - Returns: 0 or an errno.
     func unlink(_ name: String, of leaf: borrowing FolderLock, index: Int, length: Int) -> Int32 {
         guard unlinkat(leaf.descriptor, name, 0) == 0 else { return errno }
-        // Last: without it the image would only be unverified, without the image it means nothing.
+        // Last: without it the image would merely be unverified; without the image it has no effect.
         unlinkat(leaf.descriptor, name + CacheRecord.fileSuffix, 0)
         account.add(images: -1, blocks: -CacheAccount.blocks(length), leaf: index)
         return 0
@@ -146,7 +143,7 @@ final class LeafDirectories: Sendable {
 
     // MARK: Listing
 
-    /// `v1/a/b` of every one there is, in the order of the keys.
+    /// Paths `v1/a/b` of the existing directories, in key order.
     func paths() throws(WebImageError) -> [String] {
         var paths: [String] = []
         for first in try directory.names(in: "v1", length: 1) {
@@ -155,8 +152,7 @@ final class LeafDirectories: Sendable {
         return paths
     }
 
-    /// Visits the images of one leaf directory; files that come or go meanwhile may be visited or not. What is no image of the cache
-    /// (temporary files, records) is passed over.
+    /// Visits the images of one leaf directory, without temporary files and records; concurrent additions and removals may be missed.
     func walk(
         _ path: String, _ visit: (_ key: CacheKey, _ leaf: Int32, _ name: String) throws(WebImageError) -> Void
     ) throws(WebImageError) {
@@ -168,8 +164,8 @@ final class LeafDirectories: Sendable {
         }
     }
 
-    /// Names as ``CacheDirectory/names(in:length:)`` has them; none where a symbolic link stands in the directory's place, which
-    /// ``CacheAudit/strays(movesAside:_:)`` names.
+    /// Like ``CacheDirectory/names(in:length:)``; empty if a symbolic link is in the directory's place (see
+    /// ``CacheAudit/strays(movesAside:_:)``).
     func names(in path: String, length: Int?) throws(WebImageError) -> [String] {
         do throws(WebImageError) { return try directory.names(in: path, length: length) } catch {
             guard error.underlyingCode == ELOOP || error.underlyingCode == EXDEV else { throw error }

@@ -1,59 +1,59 @@
 internal import Threading
 
-/// Verified images in memory (SDMemoryCache): beyond a limit, the one that was not used for the longest time goes first.
+/// Verified images in memory (SDMemoryCache) with LRU eviction.
 ///
-/// Safe to use from any thread; every operation takes constant time. With a store of somebody else's, that decides.
+/// Thread-safe; every operation takes constant time. With a custom store, that decides.
 public final class MemoryCache: Sendable {
     private struct State {
         var list = RecencyList()
         var removals = 0
     }
 
-    /// Bytes of all images together; 0: no limit. A larger image is not kept at all.
+    /// Maximum bytes of all images; 0: no limit. A larger image is not kept.
     public let maxMemoryCost: Int
-    /// How many images; 0: no limit.
+    /// Maximum number of images; 0: no limit.
     public let maxMemoryCountLimit: Int
     private let state = Locked(State())
     private let store: (any MemoryImageStore)?
 
-    /// An empty cache. Numbers below 0 count as 0.
+    /// Creates an empty cache. Negative limits count as 0.
     public init(maxMemoryCost: Int = 0, maxMemoryCountLimit: Int = 0) {
         self.maxMemoryCost = max(0, maxMemoryCost)
         self.maxMemoryCountLimit = max(0, maxMemoryCountLimit)
         store = nil
     }
 
-    /// A cache over a store of somebody else's, which has its own limits.
+    /// Creates a cache with a custom store, which has its own limits.
     public init(_ store: any MemoryImageStore) {
         self.store = store
         (maxMemoryCost, maxMemoryCountLimit) = (0, 0)
     }
 
-    /// How many images there are.
+    /// Number of images.
     public var count: Int { store?.count ?? state.withLock { $0.list.count } }
 
-    /// Bytes of all images together.
+    /// Bytes of all images.
     public var totalCost: Int { store?.totalCost ?? state.withLock { $0.list.cost } }
 
-    /// The image of a key, which counts as a use.
+    /// The image of a key; counts as a use.
     public func image(forKey key: String) -> MemoryImage? {
         if let store { return store.image(forKey: key) }
         return state.withLock { $0.list.use(key) }
     }
 
-    /// Whether there is an image, which is no use of it.
+    /// Whether there is an image; does not count as a use.
     public func contains(_ key: String) -> Bool {
         if let store { return store.image(forKey: key) != nil }
         return state.withLock { $0.list.peek(key) != nil }
     }
 
-    /// Puts an image in, in place of the one under its key.
+    /// Adds an image, replacing that of the key.
     public func insert(_ image: MemoryImage, forKey key: String) {
         if let store { return store.insert(image, forKey: key) }
         state.withLock { insert(image, forKey: key, into: &$0.list) }
     }
 
-    /// Takes an image out.
+    /// Removes an image.
     public func remove(forKey key: String) {
         state.withLock { state in
             state.removals += 1
@@ -62,7 +62,7 @@ public final class MemoryCache: Sendable {
         store?.remove(forKey: key)
     }
 
-    /// Takes all out.
+    /// Removes all images.
     public func removeAll() {
         state.withLock { state in
             state.removals += 1
@@ -71,14 +71,14 @@ public final class MemoryCache: Sendable {
         store?.removeAll()
     }
 
-    /// A number that changes with every removal that was asked for.
+    /// Incremented by every removal.
     var removals: Int { state.withLock { $0.removals } }
 
-    /// Whether an image of that many bytes can be kept.
+    /// Whether an image of that size can be kept.
     func accepts(cost: Int) -> Bool { maxMemoryCost == 0 || cost <= maxMemoryCost }
 
-    /// Puts in what somebody found elsewhere, which took a while: not where anything was removed meanwhile, since it may have been just
-    /// this; and not over an image that passed as much, since that is newer.
+    /// Adds an image that was found elsewhere some time ago: not if anything was removed meanwhile, because it may have been this one, and
+    /// not over an image of at least the same level, which is newer.
     func offer(_ image: MemoryImage, forKey key: String, removals: Int) {
         if let store { return offer(image, forKey: key, removals: removals, to: store) }
         state.withLock { state in
@@ -88,7 +88,7 @@ public final class MemoryCache: Sendable {
         }
     }
 
-    /// No lock is held while the store works, so what is removed meanwhile is taken out again.
+    /// No lock is held during calls of the store, so images removed meanwhile are removed again.
     private func offer(
         _ image: MemoryImage, forKey key: String, removals: Int, to store: any MemoryImageStore
     ) {

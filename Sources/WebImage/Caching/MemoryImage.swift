@@ -1,10 +1,10 @@
-/// A verified image in memory: its encoded bytes, as they came, and what the check found out about them.
+/// A verified image in memory: its original encoded bytes, and the result of the check.
 public struct MemoryImage: Sendable, Equatable {
     /// The encoded bytes.
     public let bytes: [UInt8]
-    /// What the check found out.
+    /// Result of the check.
     public let info: ImageInfo
-    /// SHA-256 of the bytes, 32 of them; nil where none was computed.
+    /// SHA-256 of the bytes, 32 of them; nil if it was not computed.
     public var sha256: [UInt8]? { digest?.bytes }
 
     let digest: Digest?
@@ -15,6 +15,6 @@ public struct MemoryImage: Sendable, Equatable {
         self.digest = digest
     }
 
-    /// Bytes it takes of ``MemoryCache/maxMemoryCost``.
+    /// Bytes counted towards ``MemoryCache/maxMemoryCost``.
     public var cost: Int { bytes.count }
 }

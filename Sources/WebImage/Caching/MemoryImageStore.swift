@@ -1,18 +1,17 @@
-/// Where a memory cache keeps its images, in place of its own list (SDImageCacheConfig's `memoryCacheClass`): what it keeps, for how long and
-/// within which limits is its own affair.
+/// A store that replaces the list of a memory cache (SDImageCacheConfig's `memoryCacheClass`), with its own policy and limits.
 ///
-/// Called from any thread, by several at once, and never under a lock of the cache.
+/// Called concurrently from any thread, and never under a lock of the cache.
 public protocol MemoryImageStore: Sendable {
-    /// How many images there are.
+    /// Number of images.
     var count: Int { get }
-    /// Bytes of all images together.
+    /// Bytes of all images.
     var totalCost: Int { get }
-    /// The image of a key; nil where there is none, or none any more.
+    /// The image of a key; nil if there is none.
     func image(forKey key: String) -> MemoryImage?
-    /// Puts an image in, in place of the one under its key, or leaves it.
+    /// Adds an image, replacing that of the key, or declines it.
     func insert(_ image: MemoryImage, forKey key: String)
-    /// Takes an image out.
+    /// Removes an image.
     func remove(forKey key: String)
-    /// Takes all out.
+    /// Removes all images.
     func removeAll()
 }

@@ -1,23 +1,22 @@
 internal import CLinux
 internal import Glibc
 
-/// A file that is written and has no final name yet: none at all, or a temporary one in the folder where it gets its own. Whoever has it
-/// closes it, and removes the temporary name.
+/// A written file without its final name: unnamed, or with a temporary name in its final folder. The owner closes it and removes the
+/// temporary name.
 package struct NewFile: Sendable {
-    /// Of the file.
     package let descriptor: Int32
-    /// Nil where it has no name.
+    /// Nil if it is unnamed.
     package let temporaryName: String?
     private let folder: Int32
 
-    /// A file for a folder, both open as long as this value is used.
+    /// Both descriptors must stay open while this value is used.
     package init(_ descriptor: Int32, temporaryName: String?, in folder: Int32) {
         (self.descriptor, self.temporaryName, self.folder) = (descriptor, temporaryName, folder)
     }
 
-    /// Makes one in an open folder, for reading and writing; nil with `errno`.
+    /// Creates one in an open folder, for reading and writing; nil with `errno`.
     ///
-    /// * `isUnnamed`: whether to try without a name; it has a temporary one where the file system knows only files with names.
+    /// * `isUnnamed`: whether to try an unnamed file first; falls back to a temporary name if that is not supported.
     package static func make(
         in folder: Int32, mode: UInt32, isUnnamed: Bool, temporaryName: @autoclosure () -> String
     ) -> NewFile? {
@@ -31,12 +30,12 @@ package struct NewFile: Sendable {
         return file < 0 ? nil : NewFile(file, temporaryName: name, in: folder)
     }
 
-    /// Gives it a name that is free: the one step that makes it visible. A temporary name is given up for it in whatever way the file
-    /// system has: a second name (the first one stays), a rename that replaces nothing, or, where it has neither (NFS has no such rename, vfat
-    /// and some of FUSE no second names), a look and a rename with the folder locked.
+    /// Gives it a free name, which makes it visible atomically. A temporary name is replaced by the means that the file system supports: a
+    /// hard link (the temporary name remains), a rename without replacing, or, without both (NFS lacks that rename, vfat and some FUSE file
+    /// systems lack hard links), a check and a rename with the folder locked.
     ///
-    /// * `isLocked`: whether the caller has locked the folder already.
-    /// - Returns: 0 or an errno, `EEXIST` where the name is taken.
+    /// * `isLocked`: whether the caller has already locked the folder.
+    /// - Returns: 0 or an errno; `EEXIST` if the name is taken.
     package func publish(as name: String, isLocked: Bool = false) -> Int32 {
         guard let temporaryName else { return clinux_link_fd(descriptor, folder, name) == 0 ? 0 : errno }
         if linkat(folder, temporaryName, folder, name, 0) == 0 { return 0 }
@@ -52,9 +51,9 @@ package struct NewFile: Sendable {
         return code
     }
 
-    /// Gives it a name in place of what has it.
+    /// Gives it a name, replacing an existing file.
     ///
-    /// * `step`: a temporary name that an unnamed file has in between.
+    /// * `step`: a temporary name for an unnamed file.
     /// - Returns: 0 or an errno.
     package func publish(replacing name: String, by step: @autoclosure () -> String) -> Int32 {
         if let temporaryName { return renameat(folder, temporaryName, folder, name) == 0 ? 0 : errno }

@@ -1,26 +1,26 @@
 internal import CLinux
 internal import Glibc
 
-/// `bad/`, where a cache keeps what was damaged or stood in its way: nothing is ever read from there, so it is a miss from now on.
+/// `bad/`, where a cache puts damaged files and obstacles: nothing is read from there, so they are misses.
 ///
-/// Symbolic links, pipes, sockets, devices and the like where only a directory or a file of the cache may be are damage of one image, or of
-/// the images of one directory: such a thing is moved under its own name's lock, and what it leads to is not touched.
+/// Symbolic links, pipes, sockets, devices and the like in place of a directory or a file of the cache damage one image, or the images of
+/// one directory: they are moved under the lock of their folder, and link targets are not touched.
 final class Quarantine: Sendable {
     private static let path = "bad"
 
     private let directory: CacheDirectory
     private let account: CacheAccount
 
-    /// That of a cache; images that are moved into it are taken off the account.
+    /// Images moved into it are removed from `account`.
     init(_ directory: CacheDirectory, _ account: CacheAccount) { (self.directory, self.account) = (directory, account) }
 
-    /// Whether an open that failed with this code met something that is neither a directory nor a file of the cache: a symbolic link (ELOOP),
-    /// a file where a directory should be (ENOTDIR), a socket or a device without a driver (ENXIO, ENODEV).
+    /// Whether the error of an open means an obstacle, neither a directory nor a file of the cache: a symbolic link (ELOOP), a file in
+    /// place of a directory (ENOTDIR), a socket or a device without a driver (ENXIO, ENODEV).
     static func isObstacle(_ code: Int32?) -> Bool { [ELOOP, ENOTDIR, ENXIO, ENODEV].contains(code) }
 
-    /// Moves the file of a key, its record's file with it. Does nothing where another file has taken the name in the meantime.
+    /// Moves the file of a key with its record file. Does nothing if another file has taken the name meanwhile.
     ///
-    /// * `inode`: the number of the file's inode.
+    /// * `inode`: inode of the file.
     /// * `isLocked`: whether the caller has locked the leaf directory.
     /// - Returns: whether it was moved.
     @discardableResult
@@ -48,10 +48,10 @@ final class Quarantine: Sendable {
         return true
     }
 
-    /// Moves whatever stands in the place of an image, or of a directory above it. The account of the directories is counted anew.
+    /// Moves obstacles in place of an image or of a directory above it. Affected directories are recounted.
     ///
     /// * `isLocked`: whether the caller has locked the leaf directory.
-    /// - Returns: whether something was moved. Nothing is in a cache that is only looked up, and where another process was first.
+    /// - Returns: whether an obstacle was moved; not in a read-only cache, or if another process was faster.
     @discardableResult
     func clearWay(to key: CacheKey, isLocked: Bool = false) -> Bool {
         guard !directory.isReadOnly, var parent = directory.folder(".") else { return false }
@@ -62,7 +62,7 @@ final class Quarantine: Sendable {
                 continue
             }
             guard moveObstacle(name, of: parent.descriptor) else { return false }
-            // The directories that were reached by this name: one, the 16 of a first digit, or all.
+            // The leaf directories below this name: one, the 16 of a first digit, or all.
             let first = depth == 0 ? 0 : key.leafIndex & (depth == 1 ? 0xF0 : 0xFF)
             let count = depth == 0 ? CacheKey.leafCount : depth == 1 ? 16 : 1
             for index in first..<first + count { _ = try? account.recount(leaf: index) }
@@ -75,8 +75,8 @@ final class Quarantine: Sendable {
         return moveImage(key, inode: UInt(status.st_ino), isLocked: isLocked)
     }
 
-    /// Moves what has a directory's name and is none; looks once more under the lock of the folder it is in, so that a
-    /// directory that another process has just made there stays.
+    /// Moves an obstacle with a directory's name; checks again under the lock of the parent folder, to keep a directory just created by
+    /// another process.
     /// - Returns: whether it was moved.
     func moveObstacle(_ name: String, of parent: Int32) -> Bool {
         guard let bad = open(), let lock = FolderLock(parent) else { return false }
@@ -86,15 +86,15 @@ final class Quarantine: Sendable {
         return renameat(lock.descriptor, name, bad.descriptor, Self.strayName()) == 0
     }
 
-    /// Moves whatever has a name that is none of the cache's, or that of a record's file and is none.
+    /// Moves an entry with a foreign name, or a non-file with a record's name.
     /// - Returns: whether it was moved.
     func moveStray(_ name: String, of parent: Int32) -> Bool {
         guard !directory.isReadOnly, let bad = open() else { return false }
         return renameat(parent, name, bad.descriptor, Self.strayName()) == 0
     }
 
-    /// Removes what was moved here that long ago, its records with it.
-    /// - Returns: how many files.
+    /// Removes files moved here that long ago, with their records.
+    /// - Returns: the number of files.
     func removeOld(olderThan seconds: Double, isDryRun: Bool) throws(WebImageError) -> Int {
         guard let bad = directory.folder(Self.path) else {
             guard errno == ENOENT else { throw directory.fault("list \(Self.path)") }
@@ -104,7 +104,7 @@ final class Quarantine: Sendable {
         var removed = 0
         for name in try directory.names(in: Self.path, length: nil) where name != "." && name != ".." {
             var status = stat()
-            // The change date: a rename sets it, and leaves the others as they were.
+            // The change date: a rename sets it, but not the others.
             guard fstatat(bad.descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0,
                 status.st_mode & S_IFMT != S_IFDIR, Double(status.st_ctim.tv_sec) <= limit,
                 isDryRun || unlinkat(bad.descriptor, name, 0) == 0
@@ -114,7 +114,7 @@ final class Quarantine: Sendable {
         return removed
     }
 
-    /// The directory; nil with `errno`. What stands in its own place gets another name beside it.
+    /// The directory; nil with `errno`. An obstacle in its place is renamed.
     private func open() -> OpenFile? {
         mkdirat(directory.descriptor, Self.path, 0o777)
         if let bad = directory.folder(Self.path) { return bad }
@@ -129,6 +129,6 @@ final class Quarantine: Sendable {
         return directory.folder(Self.path)
     }
 
-    /// For what is no image.
+    /// Name for entries that are not images.
     private static func strayName() -> String { "stray-\(String(UInt64.random(in: 0 ... .max), radix: 16))" }
 }

@@ -1,5 +1,4 @@
-/// Images by key, and in the order of their last use. Every operation takes constant time: the links are places in one array, which
-/// has no holes.
+/// Images by key and in LRU order. Every operation takes constant time: links are indices into one array without holes.
 struct RecencyList {
     private struct Node {
         let key: String
@@ -14,22 +13,21 @@ struct RecencyList {
     private var places: [String: Int] = [:]
     private var newest = end
     private var oldest = end
-    /// Sum of the images' costs.
     private(set) var cost = 0
 
     var count: Int { nodes.count }
 
-    /// The image of a key, which is not thereby used.
+    /// The image of a key; does not count as a use.
     func peek(_ key: String) -> MemoryImage? { places[key].map { nodes[$0].image } }
 
-    /// The image of a key, which is the newest from now on.
+    /// The image of a key, which becomes the newest.
     mutating func use(_ key: String) -> MemoryImage? {
         guard let place = places[key] else { return nil }
         makeNewest(place)
         return nodes[place].image
     }
 
-    /// Puts an image in as the newest, in place of the one under its key.
+    /// Adds an image as the newest, replacing that of the key.
     mutating func insert(_ image: MemoryImage, forKey key: String) {
         cost += image.cost
         if let place = places[key] {
@@ -55,7 +53,7 @@ struct RecencyList {
         unlink(place)
         places[nodes[place].key] = nil
         cost -= nodes[place].image.cost
-        // The last node fills the hole; whoever is linked to it has to know.
+        // The last node fills the hole; update the links to it.
         let last = nodes.removeLast()
         guard place < nodes.count else { return }
         nodes[place] = last

@@ -1,19 +1,18 @@
-/// The name SDWebImage gives the file of a key: MD5 in lower-case hexadecimal digits, and an extension. Nothing of ours is named so; it lets
-/// an image be found by SDWebImage, or SDWebImage's by us.
+/// SDWebImage's name for the file of a key: MD5 in lower-case hexadecimal, and an extension. Used only to exchange images with SDWebImage.
 ///
-/// Whatever the key, it is one file name: no slash can be in it.
+/// Always a single file name without slashes.
 public enum SDWebImageFileName {
-    /// Whose rule for the extension.
+    /// Versions of the naming rule.
     public enum Layout: String, Sendable, CaseIterable {
-        /// SDWebImage 3: the extension of the whole key, so that `a.jpg?b=1` has `jpg?b=1`. It may be longer than a file system takes, and then
+        /// SDWebImage 3: the extension of the whole key, so that `a.jpg?b=1` has `jpg?b=1`. If it is too long for the file system,
         /// SDWebImage had no file either.
         case v3
-        /// SDWebImage 4: the extension of the URL's path, percent-decoded; none where it is longer than 222.
+        /// SDWebImage 4: the extension of the URL's path, percent-decoded; omitted if longer than 222.
         case v4
-        /// SDWebImage 5: as 4, without colons.
+        /// SDWebImage 5: like 4, without colons.
         case v5
 
-        /// Where the files of the shared cache are, below the app's `Library/Caches`.
+        /// Folder of the shared cache's files, below the app's `Library/Caches`.
         public var folder: String {
             switch self {
             case .v3, .v4: "default/com.hackemist.SDWebImageCache.default"
@@ -22,10 +21,10 @@ public enum SDWebImageFileName {
         }
     }
 
-    /// NAME_MAX less 32 digits and the dot.
+    /// NAME_MAX minus 32 digits and the dot.
     private static let longestExtension = 222
 
-    /// The file name of a key; nil where libcrypto has no MD5 (a FIPS build).
+    /// The file name of a key; nil if libcrypto lacks MD5 (a FIPS build).
     public static func name(forKey key: String, layout: Layout = .v5) -> String? {
         // SDWebImage hashes a C string.
         guard let digest = SHA256.md5Hex(Array(key.utf8.prefix { $0 != 0 })) else { return nil }
@@ -35,20 +34,20 @@ public enum SDWebImageFileName {
 
     private static func fileExtension(forKey key: String, layout: Layout) -> String {
         let path = layout == .v3 ? key : percentDecoded(path(ofURL: key))
-        // A NUL would end the name for the system.
+        // A NUL would terminate the name.
         let suffix = pathExtension(of: path.utf8[...]).filter { $0 != "\0" }
         switch layout {
         case .v3: return suffix
         case .v4, .v5:
-            // Foundation takes nothing with a space for an extension.
+            // Foundation rejects extensions with a space.
             guard !suffix.contains(" ") else { return "" }
             let suffix = layout == .v5 ? suffix.filter { $0 != ":" } : suffix
-            // NSString counts in UTF-16.
+            // NSString counts UTF-16 units.
             return suffix.utf16.count > longestExtension ? "" : suffix
         }
     }
 
-    /// Behind the authority, before query and fragment (RFC 3986 section 3); of a text that is no URL, what is left then.
+    /// The part after the authority and before query and fragment (RFC 3986 section 3), even if the text is not a URL.
     private static func path(ofURL key: String) -> Substring {
         var rest = key[...].prefix { $0 != "?" && $0 != "#" }
         let colon = rest.firstIndex { $0 == ":" || $0 == "/" }
@@ -56,7 +55,7 @@ public enum SDWebImageFileName {
         return rest.hasPrefix("//") ? rest.dropFirst(2).drop { $0 != "/" } : rest
     }
 
-    /// Behind the last dot of the last component, which is neither its first nor its last character (NSString's `pathExtension`).
+    /// The part after the last dot of the last component, unless that dot is its first or last character (NSString's `pathExtension`).
     private static func pathExtension(of path: Substring.UTF8View) -> String {
         let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
         var path = path
@@ -66,7 +65,7 @@ public enum SDWebImageFileName {
         return String(decoding: path[last...].dropFirst(), as: UTF8.self)
     }
 
-    /// As it is where an escape is broken.
+    /// Unchanged if an escape is invalid.
     private static func percentDecoded(_ text: Substring) -> String {
         var bytes: [UInt8] = []
         var rest = text.utf8

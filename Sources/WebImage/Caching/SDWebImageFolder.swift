@@ -1,27 +1,25 @@
 internal import CLinux
 internal import Glibc
 
-/// A cache of SDWebImage as it is on disk, only for reading: the folder of its files, or one that has it below, such as a copy of an app's
-/// `Library/Caches`.
+/// An SDWebImage cache on disk, read-only: the folder of its files, or one that contains it, such as a copy of an app's `Library/Caches`.
 ///
-/// No symbolic link in it is followed. Nothing vouches for its files: whoever takes one verifies it.
+/// Symbolic links in it are not followed. Its files have no records: verify them on each use.
 public final class SDWebImageFolder: Sendable {
-    /// As it was named.
+    /// As given.
     public let path: String
     private let folders: [(descriptor: Int32, below: String)]
     private let layouts: [SDWebImageFileName.Layout]
-    /// What of it is known to be on the disk.
     let writeOut = WriteOut()
 
-    /// Opens it.
+    /// Opens the folder.
     ///
-    /// * `layout`: whose names its files have; nil: any version's.
-    /// - Throws: `localFault` where there is no such folder.
+    /// * `layout`: naming rule of its files; nil: any version.
+    /// - Throws: `localFault` if there is no such folder.
     public init(path: String, layout: SDWebImageFileName.Layout? = nil) throws(WebImageError) {
         self.path = path
         layouts = layout.map { [$0] } ?? [.v5, .v4, .v3]
         var folders: [(descriptor: Int32, below: String)] = []
-        // The deepest first: beside them the folder itself has no file of such a name.
+        // Deepest first; next to them the folder itself has no file of such a name.
         for below in Set(layouts.map(\.folder)).sorted().map({ "/\($0)" }) + [""] {
             let folder = clinux_open(path + below, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
             if folder >= 0 { folders.append((folder, below)) }
@@ -32,15 +30,15 @@ public final class SDWebImageFolder: Sendable {
 
     deinit { for (folder, _) in folders { close(folder) } }
 
-    /// The bytes under a key: by the name of each version, then by that without its extension, as SDWebImage looks. Nil where there are none.
+    /// The bytes of a key: by each version's name, then without extension, as SDWebImage does. Nil if there are none.
     ///
-    /// * `most`: a longer file is none.
-    /// - Throws: `localFault` where a file cannot be read.
+    /// * `most`: longer files are ignored.
+    /// - Throws: `localFault` if a file cannot be read.
     public func data(forKey key: String, most: Int = 1 << 30) throws(WebImageError) -> [UInt8]? {
         try entry(forKey: key, level: .none, most: most)?.bytes()
     }
 
-    /// Writes out what was found and may not be on the disk yet, all folders by one call each; false where there is no such file.
+    /// Syncs found files that may not be on disk yet, with one call per folder; false if there are none.
     /// - Throws: `localFault`.
     func syncPending() throws(WebImageError) -> Bool {
         guard writeOut.isPending(in: folders[0].descriptor) else { return false }
@@ -51,9 +49,9 @@ public final class SDWebImageFolder: Sendable {
         return true
     }
 
-    /// The file under a key, of which nothing is known.
+    /// The unverified file of a key.
     ///
-    /// * `most`: a longer file is none.
+    /// * `most`: longer files are ignored.
     /// - Throws: `localFault`.
     func entry(forKey key: String, level: ValidationLevel, most: Int) throws(WebImageError) -> CacheEntry? {
         var names: [String] = []

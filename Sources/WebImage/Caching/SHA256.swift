@@ -1,11 +1,10 @@
 internal import CCrypto
 internal import Threading
 
-/// SHA-256 by libcrypto, in one go or piece by piece.
+/// SHA-256 by libcrypto, at once or incrementally.
 package struct SHA256: ~Copyable {
     private let context: OpaquePointer
 
-    /// Begins a digest.
     package init() {
         guard let context = EVP_MD_CTX_new(), EVP_DigestInit_ex2(context, Self.algorithm, nil) == 1 else {
             preconditionFailure("libcrypto has no memory for a digest")
@@ -15,19 +14,16 @@ package struct SHA256: ~Copyable {
 
     deinit { EVP_MD_CTX_free(context) }
 
-    /// Adds bytes.
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
     }
 
-    /// The digest of everything added.
     package consuming func finalize() -> Digest {
         var bytes = [UInt8](repeating: 0, count: 32)
         EVP_DigestFinal_ex(context, &bytes, nil)
         return Digest(bytes)!
     }
 
-    /// The digest of bytes at hand.
     package static func hash(_ bytes: UnsafeRawBufferPointer) -> Digest {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { out in
             EVP_Digest(bytes.baseAddress, bytes.count, out.baseAddress, nil, algorithm, nil)
@@ -35,11 +31,9 @@ package struct SHA256: ~Copyable {
         }
     }
 
-    /// The digest of bytes at hand.
     package static func hash(_ bytes: [UInt8]) -> Digest { bytes.withUnsafeBytes { hash($0) } }
 
-    /// MD5 in lower-case hexadecimal: SDWebImage's file names are made of it, nothing of ours is. Nil where libcrypto has none
-    /// (a FIPS build).
+    /// MD5 in lower-case hexadecimal, only for SDWebImage's file names. Nil if libcrypto lacks it (a FIPS build).
     package static func md5Hex(_ bytes: [UInt8]) -> String? {
         guard let algorithm = EVP_MD_fetch(nil, "MD5", nil) else { return nil }
         defer { EVP_MD_free(algorithm) }
@@ -48,8 +42,8 @@ package struct SHA256: ~Copyable {
         return Digest.hex(out)
     }
 
-    /// Fetched once: OpenSSL 3 looks an algorithm up by name, under a lock, for every digest that names it implicitly
-    /// (EVP_MD_fetch(3), "explicit fetching"). Carried between threads: the object is constant once it is fetched.
+    /// Fetched once: otherwise OpenSSL 3 looks the algorithm up by name, under a lock, for every digest (EVP_MD_fetch(3), "explicit
+    /// fetching"). Sendable because the fetched object is constant.
     private static let fetched: SendablePointer = {
         guard let algorithm = EVP_MD_fetch(nil, "SHA256", nil) else { preconditionFailure("libcrypto has no SHA-256") }
         return SendablePointer(algorithm)

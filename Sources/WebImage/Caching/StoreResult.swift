@@ -1,7 +1,7 @@
-/// What became of a stored image.
+/// Result of storing an image.
 public enum StoreResult: Sendable, Equatable {
-    /// The file is there under its final name.
+    /// The file was published under its final name.
     case stored
-    /// Another writer was first; its file is whole and good enough, and this is its record.
+    /// Another writer was first; its file is complete and sufficiently verified, with this record.
     case alreadyPresent(CacheRecord)
 }

@@ -1,13 +1,13 @@
-/// An image as a ``DiskImageStore`` keeps it.
+/// An image in a ``DiskImageStore``.
 public struct StoredImage: Sendable {
-    /// Its bytes: in memory, or in an unnamed file where they are many.
+    /// The bytes: in memory, or in an unnamed file if large.
     public var body: ImageBody
-    /// What its check found out. To be kept with the bytes; an image that comes back without it is verified again.
+    /// Result of its check, to be stored with the bytes; an image returned without it is verified again.
     public var record: CacheRecord?
-    /// What a later request needs to ask only for a change; nil where nobody asked to keep it.
+    /// Validators for a conditional request; nil if not requested.
     public var validators: HTTPValidators?
 
-    /// An image of its parts.
+    /// Creates an image.
     public init(body: ImageBody, record: CacheRecord?, validators: HTTPValidators? = nil) {
         self.body = body
         self.record = record

@@ -1,23 +1,21 @@
-/// What a sweep of a disk cache removes.
+/// Rules of a sweep of a disk cache.
 package struct SweepRules: Sendable {
-    /// Seconds; what is as old or older goes. 0: everything; nil: nothing for its age.
+    /// Seconds; images of this age or older are removed. 0: all; nil: no limit.
     package var maxAge: Double?
-    /// Bytes that images may take of the disk; where it is more, the oldest go. Nil: any number.
+    /// Maximum disk usage in bytes; above it the oldest are removed. Nil: no limit.
     package var maxSize: Int?
-    /// Bytes that are left after that at most, `maxSize` where it is nil.
+    /// Disk usage to reach then; nil: `maxSize`.
     package var targetSize: Int?
-    /// Files removed a second while anybody fetches into the cache; 0: no limit. Thousands of deletions at a time make every new file on
-    /// ext4 cost several times as much for minutes.
+    /// Files removed per second while the cache is in use; 0: no limit. Thousands of deletions at once make every new file on ext4 several
+    /// times more expensive for minutes.
     package var rate = 2_000
-    /// Whether temporary files that a crash left go too, and what was moved aside and is older than `maxAge`.
+    /// Whether to remove temporary files left by a crash, and quarantined files older than `maxAge`.
     package var removesLitter = false
-    /// Only says what would go.
+    /// Only report what would be removed.
     package var isDryRun = false
 
-    /// No rule at all.
     package init() {}
 
-    /// By age, by size, or both.
     package init(maxAge: Double? = nil, maxSize: Int? = nil, targetSize: Int? = nil) {
         self.maxAge = maxAge
         self.maxSize = maxSize
@@ -25,16 +23,16 @@ package struct SweepRules: Sendable {
     }
 }
 
-/// What a sweep did.
+/// Result of a sweep.
 public struct SweepReport: Sendable, Equatable {
-    /// Some images.
+    /// Number and size of images.
     public struct Sum: Sendable, Equatable {
-        /// How many.
+        /// Number of images.
         public var count = 0
-        /// What they take of the disk, in blocks of 4 KiB.
+        /// Their disk usage, in blocks of 4 KiB.
         public var size = 0
 
-        /// So many of so many bytes; none by default.
+        /// Creates a sum; zero by default.
         public init(count: Int = 0, size: Int = 0) {
             self.count = count
             self.size = size
@@ -46,31 +44,29 @@ public struct SweepReport: Sendable, Equatable {
         }
     }
 
-    /// Went because they were too old.
+    /// Removed because of their age.
     public var expired = Sum()
-    /// Went because all together took too much, the oldest first.
+    /// Removed because of the total size, oldest first.
     public var evicted = Sum()
-    /// Would have gone, and stayed: a running batch fetched them, or somebody changed or transferred them at that moment.
+    /// Kept although due: fetched by a running batch, or just changed or being transferred.
     public var spared = Sum()
-    /// Are left.
+    /// Images left.
     public var remaining = Sum()
-    /// Temporary files that a crash had left.
+    /// Removed temporary files left by a crash.
     public var temporaryFiles = 0
-    /// Files out of `bad/`.
+    /// Files removed from `bad/`.
     public var movedAside = 0
 
-    /// Nothing went, and nothing was there.
+    /// All zero.
     public init() {}
 }
 
-/// An image that a sweep removes.
 package struct SweptImage: Sendable {
-    /// Its path.
     package var path: String
-    /// What it takes of the disk.
+    /// Disk usage in bytes.
     package var size: Int
-    /// Seconds since 1970, of the date that counts.
+    /// The relevant date in seconds since 1970.
     package var date: Int
-    /// Whether it goes for its age, or for the size of all.
+    /// Whether it is removed for its age, not for the total size.
     package var isExpired: Bool
 }

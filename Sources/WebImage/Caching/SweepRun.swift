@@ -2,12 +2,11 @@ internal import CLinux
 internal import Glibc
 internal import HeapModule
 
-/// One sweep of a disk cache: what is too old goes, then the oldest until what is left is small enough.
+/// One sweep of a disk cache: removes expired images, then the oldest until the rest is small enough.
 ///
-/// Before a file goes its transfer is locked, so that nobody fetches it just now, and it is asked for again: what has another inode or change
-/// date than it had is left. Whoever has it open goes on reading.
+/// Before a removal it locks the image's transfer, so that no one is fetching it, and checks it again: a file with another inode or change
+/// date is kept. Open files stay readable.
 struct SweepRun {
-    /// The report so far.
     private(set) var report = SweepReport()
 
     private let directory: CacheDirectory
@@ -15,9 +14,9 @@ struct SweepRun {
     private let account: CacheAccount
     private let expireType: DiskCache.ExpireType
     private let rules: SweepRules
-    /// Nanoseconds since 1970: what changed then or later stays.
+    /// Nanoseconds since 1970: images changed at or after this time are kept.
     private let protectedSince: Int64
-    /// Nanoseconds since 1970: what is as old or older is too old; nil: nothing is.
+    /// Nanoseconds since 1970: images of this date or older are expired; nil: none.
     private let expiry: Int64?
     private let locks: TransferLockFiles?
     private var pace: SweepPace
@@ -25,7 +24,7 @@ struct SweepRun {
     private let isOver: () -> Bool
 
     /// * `protectedSince`: nanoseconds since 1970, see ``CacheSweep/protectedSince(cleans:)``.
-    /// * `visit`: hears of each image that is to go, just before it does.
+    /// * `visit`: called before each removal.
     init(
         _ directory: CacheDirectory, _ leaves: LeafDirectories, _ account: CacheAccount,
         _ expireType: DiskCache.ExpireType, _ rules: SweepRules, protectedSince marked: Int64?,
@@ -33,14 +32,14 @@ struct SweepRun {
     ) throws(WebImageError) {
         (self.directory, self.leaves, self.account) = (directory, leaves, account)
         (self.expireType, self.rules, self.visit, self.isOver) = (expireType, rules, visit, isOver)
-        // What comes during the sweep is somebody's who will look for it.
+        // Images added during the sweep are kept: they are about to be used.
         protectedSince = min(marked ?? .max, Self.now)
         expiry = rules.maxAge.map { Self.now - Int64(min(max($0, 0), 9e9) * 1e9) }
         locks = rules.isDryRun ? nil : try TransferLockFiles(directory)
         pace = SweepPace(rate: marked == nil || rules.isDryRun ? 0 : rules.rate)
     }
 
-    /// Counts every image, and removes what is too old.
+    /// Counts every image, and removes expired ones.
     mutating func expire() throws(WebImageError) {
         for index in 0..<CacheKey.leafCount {
             try checkCancelled()
@@ -57,14 +56,14 @@ struct SweepRun {
         if !rules.isDryRun { account.finishCount() }
     }
 
-    /// Removes the oldest where the rest is too large.
+    /// Removes the oldest if the rest is too large.
     mutating func evict() throws(WebImageError) {
         guard let maxSize = rules.maxSize, size > maxSize else { return }
         let target = rules.targetSize ?? maxSize
         var protected = SweepReport.Sum()
         let before = size
         let doomed = try oldest(of: before - target, protected: &protected)
-        // What is left without them: reached earlier only where others remove images too.
+        // The size without them: reached earlier only if other processes remove images too.
         let end = before - doomed.reduce(0) { $0 + $1.size }
         var rest = doomed[...]
         while let first = rest.first, size > end {
@@ -72,19 +71,19 @@ struct SweepRun {
             try evict(rest[..<next], until: end)
             rest = rest[next...]
         }
-        // What stands in the way of the target.
+        // Protected images prevent reaching the target.
         if size > target {
             report.spared.count += protected.count
             report.spared.size += protected.size
         }
     }
 
-    /// As many of the oldest as take `excess` bytes, and no more, in the order of their names. Of each 24 bytes are kept: a cache may have
-    /// tens of millions, of which half may have to go.
+    /// The oldest images that together take `excess` bytes, and no more, in name order. Keeps 24 bytes per image: of tens of millions, half
+    /// may have to go.
     private func oldest(
         of excess: Int, protected: inout SweepReport.Sum
     ) throws(WebImageError) -> [AgedImage] {
-        // An array that doubles when it is full would take twice as much, and three times while it is copied.
+        // Reserved: a growing array would take twice as much memory, and three times during the copy.
         let part = Double(excess) / Double(max(1, report.remaining.size))
         var oldest = Heap<AgedImage>(minimumCapacity: Int(Double(report.remaining.count) * min(1, part * 1.1)))
         var sum = 0
@@ -94,7 +93,7 @@ struct SweepRun {
             for (name, status) in try account.images(leaf: index) {
                 let candidate = Candidate(
                     name: name, leaf: index, status: status, date: date(name, status, leaf.descriptor))
-                // Those that a dry run has counted as gone.
+                // A dry run has already counted these as removed.
                 if let expiry, rules.isDryRun, candidate.date <= expiry { continue }
                 if candidate.changed >= protectedSince {
                     protected.add(size: candidate.size)
@@ -104,7 +103,7 @@ struct SweepRun {
                 if sum >= excess, let newest = oldest.max, newest < image { continue }
                 oldest.insert(image)
                 sum += image.size
-                // The newest of them is not among the oldest any more when an older one has come.
+                // An older image may push the newest of them out.
                 while let newest = oldest.max, sum - newest.size >= excess {
                     oldest.removeMax()
                     sum -= newest.size
@@ -112,14 +111,14 @@ struct SweepRun {
             }
         }
         var doomed = oldest.unordered
-        // Sorted in place, as nobody else has it then.
+        // Releases the heap's reference, so that the array is sorted in place.
         oldest = Heap()
         doomed.sort { ($0.prefix, $0.date) < ($1.prefix, $1.date) }
         return doomed
     }
 
-    /// Removes images of one leaf directory, in the order of their names, until what all take is so much. They are looked for anew by what is
-    /// kept of them; one whose date is another one now is not the one that was to go.
+    /// Removes images of one leaf directory, in name order, until the total size reaches `end`. Looks each up again by its prefix; one with
+    /// a different date is not the selected one.
     private mutating func evict(_ doomed: ArraySlice<AgedImage>, until end: Int) throws(WebImageError) {
         guard let index = doomed.first?.leaf else { return }
         let path = CacheKey.leaf(index)
@@ -128,7 +127,7 @@ struct SweepRun {
         for name in try directory.names(in: path, length: CacheKey.nameLength) {
             guard let prefix = AgedImage.prefix(leaf: index, name: name) else { continue }
             while let gone = rest.first, gone.prefix < prefix {
-                // Another was faster.
+                // Removed by another process.
                 report.remaining.remove(size: gone.size)
                 rest.removeFirst()
             }
@@ -138,7 +137,7 @@ struct SweepRun {
             var status = stat()
             guard fstatat(leaf.descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { continue }
             let image = Candidate(name: name, leaf: index, status: status, date: date(name, status, leaf.descriptor))
-            // Names differ in these digits: more than one is as good as never there.
+            // Prefixes practically never collide.
             let alike = rest.prefix { $0.prefix == prefix }
             guard let match = alike.firstIndex(where: { $0.date == image.date }) else {
                 report.spared.add(size: next.size)
@@ -151,7 +150,7 @@ struct SweepRun {
         for gone in rest { report.remaining.remove(size: gone.size) }
     }
 
-    /// What the images take now: by the account, which others change meanwhile, or by what was counted.
+    /// Current total size: by the account, which other processes update, or by the count.
     private var size: Int { rules.isDryRun ? report.remaining.size : account.totals?.size ?? report.remaining.size }
 
     private mutating func remove(
@@ -170,7 +169,7 @@ struct SweepRun {
             switch unlink(image, from: leaf) {
             case nil: return report.spared.add(size: image.size)
             case 0: break
-            // Another was faster.
+            // Removed by another process.
             case ENOENT: return report.remaining.remove(size: image.size)
             case let code?: throw directory.fault("remove an image", code: code)
             }
@@ -179,7 +178,7 @@ struct SweepRun {
         if isExpired { report.expired.add(size: image.size) } else { report.evicted.add(size: image.size) }
     }
 
-    /// Nil where it is in use or not what it was; else 0 or an errno.
+    /// Nil if it is in use or has changed; otherwise 0 or an errno.
     private func unlink(_ image: Candidate, from leaf: Int32) -> Int32? {
         guard let locks, let key = image.key else { return nil }
         let byte = TransferLockFiles.Byte(key)
@@ -213,7 +212,6 @@ struct SweepRun {
         return nanoseconds(time)
     }
 
-    /// An image that may go.
     private struct Candidate {
         let name: String
         let leaf: Int
@@ -237,10 +235,10 @@ struct SweepRun {
         }
     }
 
-    /// What is kept of an image that may go: by age, and by name where two are of one age.
+    /// Compact form of a candidate: ordered by age, then by name.
     private struct AgedImage: Comparable {
         let date: Int64
-        /// The first eight bytes of its key's digest, which order as names do.
+        /// The first eight bytes of the key's digest, in the same order as names.
         let prefix: UInt64
         private let blocks: UInt32
 
@@ -253,7 +251,7 @@ struct SweepRun {
         var leaf: Int { Int(prefix >> 56) }
         var size: Int { Int(blocks) * CacheAccount.block }
 
-        /// Nil for what is no image's name.
+        /// Nil if it is not the name of an image.
         static func prefix(leaf: Int, name: String) -> UInt64? {
             UInt64(name.prefix(14), radix: 16).map { UInt64(leaf) << 56 | $0 }
         }
@@ -266,7 +264,7 @@ struct SweepRun {
 
 /// Since 1970.
 private func nanoseconds(_ time: timespec) -> Int64 {
-    // A file may say any date; 64 bits of nanoseconds end in the year 2262.
+    // Clamped: file dates are arbitrary, and 64 bits of nanoseconds end in the year 2262.
     let seconds = min(max(Int64(time.tv_sec), -9_000_000_000), 9_000_000_000)
     return seconds * 1_000_000_000 + Int64(time.tv_nsec)
 }

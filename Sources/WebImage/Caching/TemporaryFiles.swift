@@ -2,18 +2,16 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// The files of a cache that are no image yet: bodies on their way, and what a crash left of them.
+/// A cache's temporary files: bodies in transfer, and leftovers of crashes.
 package final class TemporaryFiles: Sendable {
     private let directory: CacheDirectory
     private let leaves: LeafDirectories
 
     init(_ directory: CacheDirectory, _ leaves: LeafDirectories) { (self.directory, self.leaves) = (directory, leaves) }
 
-    /// A name that no other process uses.
     static func name() -> String { ".t-\(getpid())-\(String(UInt64.random(in: 0 ... .max), radix: 16))" }
 
-    /// Opens the file a body grows in past its memory limit. Without a name where the file system can do that, so that nothing is
-    /// left of it after a crash; the caller closes it.
+    /// Opens the file of a body that exceeds the memory limit; the caller closes it. Unnamed if supported, so that a crash leaves nothing.
     /// - Throws: `localFault`.
     package func open() throws(WebImageError) -> Int32 {
         let call = directory.calls.begin()
@@ -36,8 +34,8 @@ package final class TemporaryFiles: Sendable {
         return admitted
     }
 
-    /// Writes a file of one byte out to the disk and lets it go again: whether the disk answers. Blocks for as long as it does not.
-    /// - Throws: `localFault`; then it answers too.
+    /// Writes and syncs a one-byte file to check that the disk responds. Blocks while it does not.
+    /// - Throws: `localFault`, which is a response too.
     package func probe() throws(WebImageError) {
         guard let file = OpenFile(try open()) else { throw directory.fault("make a temporary file") }
         var byte: UInt8 = 0
@@ -46,13 +44,13 @@ package final class TemporaryFiles: Sendable {
         }
     }
 
-    /// Removes those older than an hour: a crash leaves some where the file system has no unnamed files.
-    /// - Returns: how many.
+    /// Removes temporary files older than an hour, which crashes leave on file systems without unnamed files.
+    /// - Returns: their number.
     @discardableResult
     func removeStale(olderThan seconds: Int = 3600, isDryRun: Bool = false) throws(WebImageError) -> Int {
         var removed = 0
         let limit = WallClock.seconds - seconds
-        // Where bodies and the cache's own files are made.
+        // The folders with bodies and the cache's own files.
         for path in ["v1", ".prefetch"] + (try leaves.paths()) {
             guard let folder = directory.folder(path) else { continue }
             for name in try leaves.names(in: path, length: nil) where name.hasPrefix(".t-") {

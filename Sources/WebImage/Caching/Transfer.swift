@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The right to transfer one image; given back with ``release()``, at the latest when the last reference goes.
+/// The right to transfer one image; ends with ``release()`` or the last reference.
 package final class Transfer: Sendable {
     private let lock: TransferLock
     private let byte: TransferLockFiles.Byte
@@ -13,7 +13,7 @@ package final class Transfer: Sendable {
 
     deinit { release() }
 
-    /// Lets the next one transfer the image. Any further call does nothing.
+    /// Lets the next task transfer the image. Further calls do nothing.
     package func release() {
         if !isOver.exchange(true, ordering: .acquiringAndReleasing) { lock.giveBack(byte) }
     }

@@ -1,15 +1,15 @@
 internal import Threading
 
-/// Lets one task of this process at a time pass per name, in the order of arrival.
+/// A mutex per name for the tasks of this process, first come first served.
 final class TransferGate<Name: Hashable & Sendable>: Sendable {
     private struct State {
-        /// Who waits, by name; a name that is here is taken.
+        /// Waiting tasks by name; a name present is taken.
         var waiters: [Name: [Waiter<Bool>]] = [:]
     }
 
     private let state = Locked(State())
 
-    /// Passes where nobody else has; the usual case, without a wait.
+    /// Enters if free; the usual case, without waiting.
     func tryEnter(_ name: Name) -> Bool {
         state.withLock { state in
             guard state.waiters[name] == nil else { return false }
@@ -19,7 +19,7 @@ final class TransferGate<Name: Hashable & Sendable>: Sendable {
     }
 
     /// Waits for its turn.
-    /// - Returns: false where the task was cancelled first; then there is nothing to leave.
+    /// - Returns: false if the task was cancelled first; then do not call ``leave(_:)``.
     func enter(_ name: Name) async -> Bool {
         if Task.isCancelled { return false }
         let waiter = Waiter<Bool>()
@@ -37,23 +37,20 @@ final class TransferGate<Name: Hashable & Sendable>: Sendable {
         return false
     }
 
-    /// Lets the next one pass.
     func leave(_ name: Name) {
         state.withLock { state in
             while state.waiters[name]?.isEmpty == false {
-                // One that was cancelled does not pass.
+                // A cancelled waiter does not enter.
                 if state.waiters[name]?.removeFirst().answer(true) == true { return }
             }
             state.waiters[name] = nil
         }
     }
 
-    /// The names that are taken.
     var names: Set<Name> { state.withLock { Set($0.waiters.keys) } }
 
-    /// Whether a name is taken.
     func isTaken(_ name: Name) -> Bool { state.withLock { $0.waiters[name] != nil } }
 
-    /// How many wait behind the one that has passed; nil where nobody has.
+    /// Number of waiters; nil if the name is free.
     func waiting(_ name: Name) -> Int? { state.withLock { $0.waiters[name]?.count } }
 }

@@ -3,42 +3,42 @@ internal import Glibc
 internal import Synchronization
 internal import Threading
 
-/// One transfer per image, over all processes that share a cache.
+/// Ensures one transfer per image, over all processes that share a cache.
 ///
-/// Among the tasks of this process a gate decides, in the order of arrival; between processes an open-file-description lock
-/// (fcntl(2)) on one byte of one of 16 lock files. The kernel takes it away when a process dies, so there is no lock to expire or
-/// to break. Use one `TransferLock` per process and cache.
+/// Among the tasks of this process a gate decides, first come first served; between processes an open-file-description lock (fcntl(2)) on
+/// one byte of one of 16 lock files. The kernel releases it when a process dies, so locks neither expire nor have to be broken. Use one
+/// `TransferLock` per process and cache.
 ///
-/// Whoever waits for another process waits as long as that one gives signs of life: the holder of a transfer that lasts locks and unlocks a
-/// second byte in turns, several times within the patience. It ends its transfer by its own limits of time, and a process that dies loses its
-/// locks. One that hangs or was stopped keeps them and gives no signs; then there may be two transfers of the image, and whoever comes
-/// second finds it stored, which costs a transfer and harms nothing.
+/// A process waits for another one as long as that sends heartbeats: the holder of a long transfer alternately locks and unlocks a second
+/// byte, several times per timeout. Its own time limits end the transfer, and a process that dies loses its locks. One that hangs or is
+/// stopped keeps them without heartbeats; then there may be two transfers of the image, and the later one finds it stored, which costs a
+/// transfer but is harmless.
 package final class TransferLock: Sendable {
     private let gate = TransferGate<TransferLockFiles.Byte>()
-    /// Since when a byte that another process has is asked for.
+    /// Start of the wait for each byte held by another process.
     private let contended = Locked<[TransferLockFiles.Byte: Double]>([:])
     private let files: TransferLockFiles
     private let directory: CacheDirectory
     private let patience: Duration
-    /// The second bytes of the images that this process transfers, locked or not, of transfers that last.
+    /// Second bytes of this process' long transfers, with their lock state.
     private let pulses = Locked<[TransferLockFiles.Byte: Bool]>([:])
-    /// Images that this process transfers without having the lock.
+    /// Images that this process transfers without holding the lock.
     private let unlocked = Locked<Set<TransferLockFiles.Byte>>([])
     private let isTicking = Atomic(false)
     private let isSilent = Atomic(false)
-    /// Made with the first transfer: on a network file system a lock is a request to its server.
+    /// Created with the first transfer: on a network file system a lock is a request to its server.
     private let threads = Locked<ThreadPool?>(nil)
 
     /// Opens the lock files of a cache.
-    /// * `patience`: the longest wait for another process without a sign of life.
+    /// * `patience`: the maximum wait for another process without a heartbeat.
     package init(_ cache: DiskCache, patience: Duration = .seconds(15)) throws(WebImageError) {
         self.patience = patience
         directory = cache.folder
         files = try TransferLockFiles(directory)
     }
 
-    /// The right to transfer an image that nobody transfers now, which is the usual case; nil where somebody does.
-    /// - Throws: `localFault` where the lock files do not work.
+    /// Locks an image if it is free, the usual case; nil if it is being transferred.
+    /// - Throws: `localFault` if the lock files do not work.
     package func tryAcquire(_ key: CacheKey) throws(WebImageError) -> Transfer? {
         let byte = TransferLockFiles.Byte(key)
         guard gate.tryEnter(byte) else { return nil }
@@ -54,25 +54,26 @@ package final class TransferLock: Sendable {
         return nil
     }
 
-    /// Waits until nobody else transfers this image, or another process has given no sign of life for the patience. Holds no thread meanwhile.
-    /// - Throws: `cancelled` where the task is cancelled while it waits, `localFault` where the lock files do not work.
+    /// Waits until the image is not being transferred elsewhere, or the other process has sent no heartbeat for the timeout. Blocks no
+    /// thread.
+    /// - Throws: `cancelled` if the task is cancelled during the wait, `localFault` if the lock files do not work.
     package func acquire(_ key: CacheKey) async throws(WebImageError) -> Transfer {
         let byte = TransferLockFiles.Byte(key)
         if !gate.tryEnter(byte) {
             guard await gate.enter(byte) else { throw Self.cancelled }
         }
-        // Leaves the gate also where the lock below fails.
+        // Its release leaves the gate even if the lock below fails.
         let transfer = Transfer(self, byte)
         try await lock(byte)
         if !isTicking.load(ordering: .relaxed) { startTicking() }
         return transfer
     }
 
-    /// Ends a transfer; by ``Transfer/release()`` alone.
+    /// Ends a transfer; only called by ``Transfer/release()``.
     func giveBack(_ byte: TransferLockFiles.Byte) {
         files.unlock(byte)
         gate.leave(byte)
-        // After that: a tick looks at the gate under this lock, so that it locks nothing of a transfer that is over.
+        // After leaving the gate: a tick checks the gate under this lock, so that it never locks the byte of a finished transfer.
         pulses.withLock { pulses in
             if pulses.isEmpty { return }
             if pulses.removeValue(forKey: byte) == true { files.setSecond(byte, isLocked: false) }
@@ -80,13 +81,13 @@ package final class TransferLock: Sendable {
         unlocked.withLock { if !$0.isEmpty { $0.remove(byte) } }
     }
 
-    /// Gives no more signs of life, or gives them again: for a process that lives and whose transfers do not go on.
+    /// Stops or resumes heartbeats, for a live process whose transfers make no progress.
     package func setSilent(_ silent: Bool) { isSilent.store(silent, ordering: .relaxed) }
 
-    /// How many images tasks of this process wait for another one to transfer.
+    /// Number of images for which tasks of this process wait on another process.
     package var waitingForOthers: Int { contended.withLock { $0.count } }
 
-    /// Three signs of life within the patience, of transfers that have lasted for one interval. Ends when there was none to transfer.
+    /// Three heartbeats per timeout, for transfers that have lasted one interval. Ends when there are no transfers.
     private func startTicking() {
         guard !isTicking.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let pool = threads.withLock { threads in
@@ -108,7 +109,7 @@ package final class TransferLock: Sendable {
             }
             guard let self else { return }
             isTicking.store(false, ordering: .releasing)
-            // Whoever came in between has seen it ticking.
+            // A transfer that began in between saw it ticking.
             if !gate.names.isEmpty { startTicking() }
         }
     }
@@ -125,18 +126,18 @@ package final class TransferLock: Sendable {
         }
     }
 
-    /// How many tasks of this process wait for an image behind the one that transfers it.
+    /// Number of tasks of this process that wait for the one transferring the image.
     package func waiting(for key: CacheKey) -> Int {
         gate.waiting(TransferLockFiles.Byte(key)) ?? 0
     }
 
-    /// For how many seconds a task of this process has waited for another one that transfers this image; nil where none does.
+    /// Seconds that a task of this process has waited for another process' transfer of the image; nil if none waits.
     package func secondsWaiting(for key: CacheKey) -> Double? {
         let since = contended.withLock { $0[TransferLockFiles.Byte(key)] }
         return since.map { max(0, MonotonicClock.now - $0) }
     }
 
-    /// Asks again and again, ever less often: a call that waits in the kernel could not be cancelled.
+    /// Polls at growing intervals: a blocking call could not be cancelled.
     private func lock(_ byte: TransferLockFiles.Byte) async throws(WebImageError) {
         var end = ContinuousClock.now + patience
         var pulse = false

@@ -1,9 +1,8 @@
 internal import CLinux
 internal import Glibc
 
-/// The lock files of a cache, open.
+/// The open lock files of a cache.
 final class TransferLockFiles: Sendable {
-    /// The byte of an image.
     struct Byte: Hashable {
         let file: Int
         let offset: Int64
@@ -16,7 +15,7 @@ final class TransferLockFiles: Sendable {
 
     private let files: [Int32]
 
-    /// Opens them, and makes those that are missing.
+    /// Opens them, creating missing ones.
     init(_ directory: CacheDirectory) throws(WebImageError) {
         var files: [Int32] = []
         for index in 0..<CacheKey.lockFileCount {
@@ -34,23 +33,22 @@ final class TransferLockFiles: Sendable {
 
     deinit { for file in files { close(file) } }
 
-    /// Locks a byte; false with `errno` where another has it.
+    /// Locks a byte; false with `errno` if another process holds it.
     func tryLock(_ byte: Byte) -> Bool { clinux_ofd_try_lock(files[byte.file], byte.offset) == 0 }
 
-    /// Of a byte that is not locked it is no error.
+    /// No error if the byte is not locked.
     func unlock(_ byte: Byte) { _ = clinux_ofd_unlock(files[byte.file], byte.offset) }
 
     // MARK: Signs of life
 
-    /// A second byte of the image, which only its holder locks and unlocks in turns. The offsets of the first ones end at 2^62.
+    /// A second byte per image, which only its holder locks and unlocks alternately. The first bytes' offsets end at 2^62.
     private static func second(_ byte: Byte) -> Int64 { byte.offset | 1 << 62 }
 
-    /// Locks or unlocks the second byte of an image whose first this process has.
+    /// Locks or unlocks the second byte of an image whose first byte this process holds.
     func setSecond(_ byte: Byte, isLocked: Bool) {
         let (file, offset) = (files[byte.file], Self.second(byte))
         _ = isLocked ? clinux_ofd_try_lock(file, offset) : clinux_ofd_unlock(file, offset)
     }
 
-    /// Whether another process has locked the second byte.
     func isSecondLocked(_ byte: Byte) -> Bool { clinux_ofd_is_locked(files[byte.file], Self.second(byte)) == 1 }
 }

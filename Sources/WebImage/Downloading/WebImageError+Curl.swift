@@ -1,9 +1,9 @@
 internal import CCurl
 internal import Glibc
 
-// Every CURLcode of an HTTP transfer becomes our error here, with the code and curl's own words.
+// Converts the CURLcodes of HTTP transfers, keeping the code and curl's text.
 extension WebImageError {
-    /// The error of a response that is no success.
+    /// The error for an unsuccessful status.
     init(status: Int, retryAfter: Double?) {
         if status == 304 {
             self.init(.cacheNotModified, "HTTP 304", httpStatus: status)
@@ -14,8 +14,8 @@ extension WebImageError {
         self.retryAfter = isTransient ? retryAfter : nil
     }
 
-    /// The error of a transfer that did not end well.
-    /// * `text`: curl's own words about it, where it has any.
+    /// The error for a failed transfer.
+    /// * `text`: curl's error text, if any.
     init(curl code: CURLcode, text: String?, progress: TransferProgress, connecting: ConnectAttempts) {
         let text = text ?? String(cString: curl_easy_strerror(code))
         let number = Int32(bitPattern: code.rawValue)
@@ -29,8 +29,8 @@ extension WebImageError {
             self = Self.connectFailure(error(.cannotConnectToHost, transient: true), connecting)
         case CURLE_PROXY: self = error(.cannotConnectToHost, transient: true)
         case CURLE_OPERATION_TIMEDOUT:
-            // The only limit that curl itself keeps. One refused address beside one that does not answer is a timeout. A resolver that
-            // does not answer is a failure of the name: curl's text is all that tells it from a connection that was not made.
+            // The only time limit enforced by curl. A refused address beside one that does not respond is a timeout. A resolver timeout is
+            // a DNS failure, distinguishable from a connection timeout only by curl's text.
             self = error(text.hasPrefix("Resolving timed out") ? .cannotFindHost : .timedOut, transient: true)
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CIPHER, CURLE_SSL_CERTPROBLEM,
             CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_USE_SSL_FAILED:
@@ -41,20 +41,20 @@ extension WebImageError {
             CURLE_FAILED_INIT, CURLE_READ_ERROR:
             self = error(.localFault)
         case CURLE_OUT_OF_MEMORY:
-            // What curl 7.88 says about a header line over 100 KB, too: memory that ran out before the request was sent is ours.
+            // curl 7.88 also reports this for a header line over 100 KB. Before the request was sent, it is a local lack of memory.
             self = progress.requestWasSent ? error(.connectionLost) : error(.localFault)
             if progress.requestWasSent, !progress.hasHeader { message = Self.longHeader }
-        // The bytes came, and are no image in an encoding that anybody knows.
+        // The body arrived, but not in a known encoding of an image.
         case CURLE_BAD_CONTENT_ENCODING: self = error(.badImageData)
         case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
-            // No HTTP/1 or 2: garbage, HTTP/0.9. It was not cut off, so another try is of no use.
+            // Not HTTP/1 or 2: garbage, HTTP/0.9. Not truncated, so a retry is useless.
             self = error(.connectionLost)
         case CURLcode(rawValue: 100):
             // CURLE_TOO_LARGE, since curl 8.6: the same header line.
             self = error(.connectionLost)
             message = Self.longHeader
         default:
-            // Short body, reset, empty reply, HTTP/2 framing, and what later versions of curl may tell apart.
+            // Short body, reset, empty reply, HTTP/2 framing, and codes that later versions of curl may add.
             self = error(.connectionLost, transient: true)
         }
     }
@@ -64,7 +64,7 @@ extension WebImageError {
     private static func connectFailure(_ failure: WebImageError, _ connecting: ConnectAttempts) -> WebImageError {
         var failure = failure
         if connecting.socketErrno != 0 {
-            // socket(2) itself: EMFILE, ENFILE, ENOBUFS, no such family (an IPv6 address on a machine without).
+            // socket(2) failed: EMFILE, ENFILE, ENOBUFS, unsupported family (an IPv6 address on a machine without).
             let code = connecting.socketErrno
             if code != EAFNOSUPPORT || connecting.dialled.isEmpty && connecting.refusal == nil {
                 failure.code = code == EAFNOSUPPORT ? .cannotConnectToHost : .localFault
@@ -75,7 +75,7 @@ extension WebImageError {
             }
         }
         if let refusal = connecting.refusal, connecting.dialled.isEmpty {
-            // Refused only where no permitted address was left to try.
+            // Refused only if no permitted address was left to try.
             failure.code = .refused
             failure.message = refusal.reason
             failure.refusedAddress = refusal.isFinal ? nil : refusal.target
@@ -91,8 +91,8 @@ extension WebImageError {
         return failure
     }
 
-    /// Why this machine has no way to an IPv4 address at all; nil where it has one. Connecting a datagram socket asks the routing
-    /// table and sends nothing. A missing way to an IPv6 address says nothing: half of the networks have none.
+    /// Why this machine has no route to an IPv4 address; nil if it has one. Connecting a datagram socket consults the routing table and
+    /// sends nothing. A missing IPv6 route proves nothing: half of the networks have none.
     private static func routeErrno(to address: IPAddress, port: Int) -> Int32? {
         guard !address.isIPv6 else { return nil }
         let probe = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

@@ -1,6 +1,6 @@
 internal import Threading
 
-/// Who may decode: as many as like at one time, or one alone. Nobody who waits to be alone is overtaken.
+/// A shared or exclusive lock for decodes, first come first served: waiting exclusive decodes are not overtaken.
 package final class DecodeTurns: Sendable {
     private struct Waiter {
         var isAlone: Bool
@@ -24,10 +24,9 @@ package final class DecodeTurns: Sendable {
 
     package init() {}
 
-    /// How many wait.
     package var waiting: Int { state.withLock { $0.waiters.count } }
 
-    /// Waits for a turn; cancellation does not end the wait, which is as long as the decodes that are under way.
+    /// Waits for a turn; not cancellable, because it only takes as long as the running decodes.
     package nonisolated(nonsending) func begin(alone: Bool) async {
         if state.withLock({ $0.waiters.isEmpty && $0.begin(alone: alone) }) { return }
         await withUnsafeContinuation { continuation in
@@ -40,7 +39,6 @@ package final class DecodeTurns: Sendable {
         }
     }
 
-    /// Ends the turn.
     package func end() {
         let admitted = state.withLock { state -> [Waiter] in
             state.running -= 1

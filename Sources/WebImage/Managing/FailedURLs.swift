@@ -1,23 +1,23 @@
 internal import Threading
 
-/// The failed URLs of one process (SDWebImageManager's `failedURLs`): without `retryFailed` they are not asked again.
+/// The failed URLs of one process (SDWebImageManager's `failedURLs`): they are not requested again without `retryFailed`.
 public final class FailedURLs: Sendable {
     private let urls = Locked(Set<String>())
 
     init() {}
 
-    /// How many there are.
+    /// Number of failed URLs.
     public var count: Int { urls.withLock { $0.count } }
 
-    /// Whether this one failed.
+    /// Whether the URL failed.
     public func contains(_ url: String) -> Bool { urls.withLock { $0.contains(url) } }
 
-    /// Adds one.
+    /// Adds a URL.
     public func insert(_ url: String) { urls.withLock { _ = $0.insert(url) } }
 
-    /// Takes one off (removeFailedURL:).
+    /// Removes a URL (removeFailedURL:).
     public func remove(_ url: String) { urls.withLock { _ = $0.remove(url) } }
 
-    /// Takes all off (removeAllFailedURLs).
+    /// Removes all URLs (removeAllFailedURLs).
     public func removeAll() { urls.withLock { $0.removeAll() } }
 }

@@ -1,8 +1,8 @@
 internal import Threading
 
-/// One load under way (SDWebImageCombinedOperation): what cancels it, whether it is at the cache, before the transfer or in it.
+/// A running load (SDWebImageCombinedOperation), cancellable in every phase.
 public final class ImageLoadOperation: Sendable {
-    /// The URL, byte for byte as it was given.
+    /// The URL as given, byte for byte.
     public let url: String
     private let task: Task<Result<LoadedImage, WebImageError>, Never>
 
@@ -11,27 +11,27 @@ public final class ImageLoadOperation: Sendable {
         self.task = task
     }
 
-    /// Ends the load with `cancelled`, unless it is over. Others who wait for the same image go on.
+    /// Ends the load with `cancelled`, unless it has ended. Other loads of the same image continue.
     public func cancel() { task.cancel() }
 
     /// Whether ``cancel()`` was called.
     public var isCancelled: Bool { task.isCancelled }
 
-    /// The image, once it is there. A task that is cancelled here does not cancel the load.
-    /// - Throws: why there is none.
+    /// The image, when it is loaded. Cancelling the awaiting task does not cancel the load.
+    /// - Throws: why the load failed.
     public var image: LoadedImage {
         get async throws(WebImageError) { try await task.value.get() }
     }
 }
 
 extension ImageManager {
-    /// Starts a load and returns at once (`loadImageWithURL:options:progress:completed:`).
+    /// Starts a load and returns immediately (`loadImageWithURL:options:progress:completed:`).
     /// - Parameters:
     ///   - url: as for ``loadImage(with:options:)``.
-    ///   - options: likewise.
-    ///   - progress: told of the bytes of a download.
-    ///   - completed: called once, with `cancelled` where it was cancelled.
-    /// - Returns: what cancels it. It goes on when nobody keeps it.
+    ///   - options: as for ``loadImage(with:options:)``.
+    ///   - progress: receives the progress of a download.
+    ///   - completed: called once, with `cancelled` if the load was cancelled.
+    /// - Returns: the operation, for cancelling. The load continues if it is discarded.
     @discardableResult
     public func startLoad(
         with url: String, options: WebImageOptions = [],

@@ -1,18 +1,17 @@
-/// Whatever turns a URL into a verified image: the seam between a prefetcher and the manager below it (SDImageLoader).
+/// Loads URLs as verified images: the interface between a prefetcher and its manager (SDImageLoader).
 public protocol ImageLoading: Sendable {
     /// Loads one image.
-    /// - Throws: why there is none; `cancelled` where the task was cancelled.
+    /// - Throws: why the load failed; `cancelled` if the task was cancelled.
     func loadImage(with url: String, options: WebImageOptions) async throws(WebImageError) -> LoadedImage
 
-    /// The same with a jar for the cookies of `handleCookies`; a list of a prefetcher has one of its own. A loader that has no cookies
-    /// need not implement it.
+    /// Loads with a jar for the cookies of `handleCookies`; each list of a prefetcher has its own. Optional for loaders without cookies.
     func loadImage(
         with url: String, options: WebImageOptions, cookies: CookieJar
     ) async throws(WebImageError) -> LoadedImage
 }
 
 extension ImageLoading {
-    /// Without cookies.
+    /// Ignores the jar.
     public func loadImage(
         with url: String, options: WebImageOptions, cookies: CookieJar
     ) async throws(WebImageError) -> LoadedImage {

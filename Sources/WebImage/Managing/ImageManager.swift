@@ -1,33 +1,33 @@
 package import Threading
 
-/// Ties cache, downloader and coder together (SDWebImageManager): cache? -> failed? -> delegate? -> download -> verify -> store. With the
-/// policies `sd3` and `sd4` the failed URLs are asked before the cache, as in the original.
+/// Combines cache, downloader and coder (SDWebImageManager): cache? -> failed? -> delegate? -> download -> verify -> store. With the
+/// policies `sd3` and `sd4` the failed URLs are checked before the cache, as in SDWebImage.
 ///
-/// Safe to use from any task. Blocking work runs on the manager's own threads. A cancelled call ends its own transfer only where
-/// nobody else in the process waits for the same URL.
+/// Thread-safe. Blocking work runs on the manager's own threads. A cancelled call ends its transfer only if no other call in the process
+/// waits for the same URL.
 public final class ImageManager: ImageLoading {
-    /// How a manager decides.
+    /// Settings of a manager.
     public struct Configuration: Sendable {
-        /// How far an image is verified before it counts, `decode` by default.
+        /// The required validation level; default `decode`.
         public var validation = ValidationLevel.decode
-        /// What becomes of images in formats that cannot be verified, `skip` by default.
+        /// How to treat formats that cannot be verified; default `skip`.
         public var unverifiableFormats = UnverifiableFormats.skip
-        /// Whether the cache's records have the SHA-256 of the bytes, true by default.
+        /// Whether records get the SHA-256 of the bytes; default true.
         public var computesDigest = true
-        /// Which failures are remembered in ``ImageManager/failedURLs``, `smart` by default.
+        /// Which failures are added to ``ImageManager/failedURLs``; default `smart`.
         public var failedURLPolicy = FailedURLPolicy.smart
-        /// Makes the options of a load of those it was called with, for a URL (`optionsProcessor`); nil by default.
+        /// Maps the options of each load (`optionsProcessor`); default nil.
         public var optionsProcessor: (@Sendable (_ url: String, _ options: WebImageOptions) -> WebImageOptions)?
-        /// Makes what is stored on disk of a downloaded image (`cacheSerializer`); nil from it, and nil (the default): the bytes as they
-        /// are. What it makes has to be an image too: a cache has nothing else.
+        /// Converts a downloaded image to the bytes stored on disk (`cacheSerializer`); if it is nil (default) or returns nil, the bytes
+        /// are stored as they are. The result must be an image too.
         public var cacheSerializer: (@Sendable (_ image: ImageBody, _ info: ImageInfo, _ url: String) -> [UInt8]?)?
-        /// Makes an image of the bytes that came, where they are not one yet (`downloadDecryptor`); nil from it ends the load with
-        /// `badImageData`. Nothing is looked at before all bytes are there. nil (the default): they are the image.
+        /// Decrypts downloaded bytes (`downloadDecryptor`); returning nil ends the load with `badImageData`. With a decryptor, bytes are
+        /// not inspected before the download is complete. Default nil: no decryption.
         public var decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?
-        /// Threads for verification and file calls; 0 (the default): one for each core, at least 2.
+        /// Threads for verification and file calls; default 0: one per core, at least 2.
         public var threads = 0
 
-        /// The defaults.
+        /// Default settings.
         public init() {}
     }
 
@@ -37,22 +37,21 @@ public final class ImageManager: ImageLoading {
 
     /// The images in memory and on disk.
     public let cache: ImageCache
-    /// Where images come from.
+    /// The downloader.
     public let downloader: ImageDownloader
-    /// What tells whether bytes are a whole image.
+    /// Verifies images.
     public let coder: ImageCoder
     /// The failed URLs of this process; workers keep theirs in Redis.
     public let failedURLs = FailedURLs()
-    /// How it decides.
+    /// The settings.
     public let configuration: Configuration
     package let pool: ThreadPool
-    /// What a load does, step by step.
     package let pipeline: LoadPipeline
     private let running = RunningLoads()
     private let state = Locked(State())
 
-    /// A manager over a cache of its own and a downloader with `downloads`' settings, which is told to check headers as they come
-    /// and to spool large bodies into the cache.
+    /// Creates a manager with its own downloader, configured by `downloads`, which also inspects headers during transfers and spools large
+    /// bodies into the cache.
     public init(
         cache: ImageCache, downloads: ImageDownloader.Configuration = ImageDownloader.Configuration(),
         coder: ImageCoder = ImageCoder(), configuration: Configuration = Configuration()
@@ -73,31 +72,31 @@ public final class ImageManager: ImageLoading {
         pipeline = LoadPipeline(cache: cache, downloader: downloader, coder: coder, decryptor: configuration.decryptor)
     }
 
-    /// Who decides what is downloaded and which failures are remembered; not retained.
+    /// The delegate; not retained.
     public var delegate: (any ImageManagerDelegate)? {
         get { state.withLock { $0.delegate } }
         set { state.withLock { [weak newValue] in $0.delegate = newValue } }
     }
 
-    /// Loads one image: from memory, from the disk, or from the network into the cache.
-    /// - Throws: why there is none. `blackListed` without a request where the URL failed before and `retryFailed` is not given;
-    ///   `notCached` where the delegate said no; `cancelled` where the task or the manager is cancelled; `localFault` where the disk or the
-    ///   network of this machine is at fault.
+    /// Loads one image: from memory, from disk, or from the network into the cache.
+    /// - Throws: why the load failed. `blackListed` without a request if the URL failed before and `retryFailed` is not set; `notCached` if
+    ///   the delegate
+    ///   declined; `cancelled` if the task or the manager is cancelled; `localFault` for failures of this machine's disk or network.
     public func loadImage(
         with url: String, options: WebImageOptions = []
     ) async throws(WebImageError) -> LoadedImage {
         try await loadImage(with: url, options: options, progress: nil)
     }
 
-    /// The same, with its cookies in a jar.
+    /// Loads with a cookie jar.
     public func loadImage(
         with url: String, options: WebImageOptions, cookies: CookieJar
     ) async throws(WebImageError) -> LoadedImage {
         try await loadImage(with: url, options: options, cookies: cookies, progress: nil)
     }
 
-    /// The same, and tells of the bytes while they come: `progress` is called as by ``ImageDownloader``, where there is a download.
-    /// * `cookies`: the jar of `handleCookies`; nil: the downloader's own, as of every load without one.
+    /// Loads and reports progress: `progress` is called like that of ``ImageDownloader``, if there is a download.
+    /// * `cookies`: the jar of `handleCookies`; nil: the downloader's own, shared by all loads without one.
     /// - Returns: the image.
     /// - Throws: as ``loadImage(with:options:)``.
     public func loadImage(
@@ -130,7 +129,7 @@ public final class ImageManager: ImageLoading {
             if verdict ?? policy.lists(error) { failedURLs.insert(url) }
         }
         let image = try await running.run { [self, request] () throws(WebImageError) in
-            // Cancelled before the cache was asked.
+            // Cancelled before the cache lookup.
             if Task.isCancelled { throw .downloadCancelled }
             return try await load(request)
         }
@@ -138,7 +137,7 @@ public final class ImageManager: ImageLoading {
         return image
     }
 
-    /// What the delegate and the serializer make of an image; nil where there are none.
+    /// The transformations by delegate and serializer; nil if there are none.
     private func rework(of url: String) -> ImageRework? {
         var rework = ImageRework()
         if delegate != nil {
@@ -157,7 +156,7 @@ public final class ImageManager: ImageLoading {
         throw WebImageError(.blackListed, "the URL failed before; retryFailed asks again")
     }
 
-    /// Loads as ``loadImage(with:options:)`` does, by what the request says alone.
+    /// Loads like ``loadImage(with:options:)``, with the settings of the request only.
     package func load(_ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
         try await withTaskExecutorPreference(pool) { () async throws(WebImageError) in
             try await pipeline.load(request)
@@ -166,29 +165,29 @@ public final class ImageManager: ImageLoading {
 
     // MARK: Loads under way
 
-    /// Whether a load has begun that has not ended.
+    /// Whether a load is running.
     public var isRunning: Bool { !running.isEmpty }
 
-    /// Cancels every load of ``loadImage(with:options:)`` that has not ended; each throws `cancelled`, unless it is over by then.
+    /// Cancels every running load of ``loadImage(with:options:)``; each throws `cancelled`, unless it ends before.
     public func cancelAll() { running.cancelAll() }
 
     // MARK: Failed URLs
 
-    /// Takes a URL off the list of failed ones.
+    /// Removes a URL from the list of failed URLs.
     public func removeFailedURL(_ url: String) { failedURLs.remove(url) }
 
-    /// Takes every URL off the list of failed ones.
+    /// Clears the list of failed URLs.
     public func removeAllFailedURLs() { failedURLs.removeAll() }
 
     // MARK: What is there
 
-    /// Stores an image under the key of a URL, in memory and on disk, in place of what is there (`saveImageToCache:forURL:`).
-    /// - Throws: `badImageData` where it is no whole image; `localFault`.
+    /// Stores an image for a URL in memory and on disk, replacing an existing one (`saveImageToCache:forURL:`).
+    /// - Throws: `badImageData` if it is not a valid image; `localFault`.
     public func saveImageToCache(_ data: [UInt8], for url: String) async throws(WebImageError) {
         try await cache.store(data, forKey: cacheKey(for: url))
     }
 
-    /// The key of a URL in the cache.
+    /// The cache key of a URL.
     public func cacheKey(for url: String) -> String { cache.key(for: url) }
 
     /// Whether the image of a URL is in memory or on disk.
@@ -201,9 +200,9 @@ public final class ImageManager: ImageLoading {
         await cache.diskImageExists(forKey: cacheKey(for: url))
     }
 
-    /// Whether the disk has an image that passed at least this level. In a directory a file call: microseconds.
+    /// Whether the disk has an image of at least this level. In a directory one file call, microseconds.
     package func hasCached(key: String, atLeast level: ValidationLevel) -> Bool {
-        // A cache that cannot be read now is asked again, and complains, when the image is to be stored.
+        // An unreadable cache is accessed again, and reports the error, when the image is stored.
         (try? cache.has(key, atLeast: level)) ?? false
     }
 }

@@ -1,47 +1,45 @@
-/// Decides for a manager (SDWebImageManagerDelegate). Called on the manager's threads, for several URLs at the same time, while others that
-/// want the same image wait: it has to be quick. Every method may be left out. A worker's loads ask nobody.
+/// Controls a manager (SDWebImageManagerDelegate). Called on the manager's threads, concurrently for different URLs, while other loads of
+/// the same image wait: it must be quick. All methods are optional. Not used by workers.
 public protocol ImageManagerDelegate: AnyObject, Sendable {
-    /// Asked where an image is not in the cache and its URL not on the list of failed ones.
+    /// Called if an image is not in the cache and its URL is not on the list of failed URLs.
     /// - Parameters:
-    ///   - imageManager: who asks.
-    ///   - url: byte for byte as it was given.
-    /// - Returns: whether it may be downloaded, true where this is left out; false ends the load with `notCached`.
+    ///   - imageManager: the manager.
+    ///   - url: the URL as given, byte for byte.
+    /// - Returns: whether to download it (default true); false ends the load with `notCached`.
     func imageManager(_ imageManager: ImageManager, shouldDownloadImageFor url: String) -> Bool
 
-    /// Asked where a URL has just failed; not for what nobody can blame the URL for, `cancelled` and `localFault`, nor where the policy is
-    /// `none`.
+    /// Called after a URL failed; not for failures that are not the URL's fault (`cancelled`, `localFault`), nor with the policy `none`.
     /// - Parameters:
-    ///   - imageManager: who asks.
-    ///   - url: byte for byte as it was given.
-    ///   - error: how its download or its check ended.
-    /// - Returns: whether it is put onto the list of failed URLs, in place of the policy's rule; nil, and where this is left out: the policy
-    ///   decides.
+    ///   - imageManager: the manager.
+    ///   - url: the URL as given, byte for byte.
+    ///   - error: the error of its download or check.
+    /// - Returns: whether to add it to the list of failed URLs, overriding the policy; nil (default): the policy decides.
     func imageManager(
         _ imageManager: ImageManager, shouldBlockFailedURL url: String, with error: WebImageError
     ) -> Bool?
 
-    /// Asked where an image was downloaded and verified, before it is stored.
+    /// Called after an image was downloaded and verified, before it is stored.
     /// - Parameters:
-    ///   - imageManager: who asks.
+    ///   - imageManager: the manager.
     ///   - image: its bytes.
-    ///   - info: what its check found out.
-    ///   - url: byte for byte as it was given.
-    /// - Returns: another image that is verified and stored in its place; nil, and where this is left out: it stays as it came.
+    ///   - info: result of its check.
+    ///   - url: the URL as given, byte for byte.
+    /// - Returns: another image to verify and store instead; nil (default): keep it.
     func imageManager(
         _ imageManager: ImageManager, transformDownloadedImage image: ImageBody, info: ImageInfo, for url: String
     ) -> [UInt8]?
 }
 
 extension ImageManagerDelegate {
-    /// true
+    /// Returns true.
     public func imageManager(_ imageManager: ImageManager, shouldDownloadImageFor url: String) -> Bool { true }
 
-    /// nil
+    /// Returns nil.
     public func imageManager(
         _ imageManager: ImageManager, shouldBlockFailedURL url: String, with error: WebImageError
     ) -> Bool? { nil }
 
-    /// nil
+    /// Returns nil.
     public func imageManager(
         _ imageManager: ImageManager, transformDownloadedImage image: ImageBody, info: ImageInfo, for url: String
     ) -> [UInt8]? { nil }

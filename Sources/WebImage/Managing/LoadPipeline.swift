@@ -1,9 +1,8 @@
 internal import Threading
 
-/// The steps of one load, in the order in which they happen: memory, disk, the right to transfer, both again, the network, verification, the cache.
+/// The steps of a load, in order: memory, disk, transfer lock, both again, network, verification, cache.
 ///
-/// Safe to use from any task. A load goes on where its caller is, which is to be a thread that may block: each change of the executor would cost
-/// a lock.
+/// Thread-safe. A load stays on its caller's executor, whose threads must be allowed to block: each change of executor would cost a lock.
 package final class LoadPipeline: Sendable {
     private let cache: ImageCache
     private let downloader: ImageDownloader
@@ -21,7 +20,7 @@ package final class LoadPipeline: Sendable {
         self.decryptor = decryptor
     }
 
-    /// Loads one image by what the request says alone.
+    /// Loads one image with the settings of the request only.
     /// - Throws: as ``ImageManager/loadImage(with:options:)``.
     package nonisolated(nonsending) func load(_ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
         let key = CacheKey(request.key)
@@ -34,7 +33,7 @@ package final class LoadPipeline: Sendable {
         }
         let transfer = try await transfer(of: key)
         defer { transfer.release() }
-        // Whoever waited here most often finds it in the cache now.
+        // After waiting, it is usually in the cache.
         if let image = inMemory(request) { return image }
         if let image = try onDisk(request) { return image }
         try request.willLeaveCache?()
@@ -77,7 +76,7 @@ package final class LoadPipeline: Sendable {
         }
     }
 
-    /// The right to transfer an image; waits where somebody else transfers it.
+    /// Acquires the transfer lock of an image; waits while it is being transferred elsewhere.
     private nonisolated(nonsending) func transfer(of key: CacheKey) async throws(WebImageError) -> Transfer {
         if let transfer = try cache.transfers.tryAcquire(key) { return transfer }
         return try await cache.transfers.acquire(key)
@@ -85,7 +84,7 @@ package final class LoadPipeline: Sendable {
 
     // MARK: What is there
 
-    /// The image in memory where it is good enough. Its path is that of its file, if there still is one.
+    /// The image in memory if its level suffices. Its path is that of its file, if it still exists.
     private func inMemory(_ request: LoadRequest) -> LoadedImage? {
         guard request.usesMemory, let found = cache.memory?.image(forKey: request.key),
             isEnough(found.info, request)
@@ -96,7 +95,7 @@ package final class LoadPipeline: Sendable {
             cacheType: .memory, outcome: .hit)
     }
 
-    /// The image on disk where it is good enough; one that passed less is verified now, and raised or moved aside.
+    /// The image on disk if its level suffices; a lower one is verified now, and raised or moved aside.
     private func onDisk(_ request: LoadRequest) throws(WebImageError) -> LoadedImage? {
         let removals = memoryRemovals(request)
         guard let found = try find(request) else { return nil }
@@ -105,7 +104,7 @@ package final class LoadPipeline: Sendable {
                 found.record?.digest
             }
         if let removals, let memory = cache.memory, memory.accepts(cost: found.size) {
-            // A file that was cut short this very moment is no hit.
+            // A file truncated just now is not a hit.
             guard let read = try cache.memoryImage(of: found, request.key) else { return nil }
             memory.offer(read, forKey: request.key, removals: removals)
         }
@@ -113,12 +112,11 @@ package final class LoadPipeline: Sendable {
             request, found.path, found.info, found.size, digest, cacheType: .disk, outcome: .hit)
     }
 
-    /// What the disk has, good enough for the request.
     private func find(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
         try cache.find(request.key, atLeast: request.level, unverifiable: request.unverifiable, coder: coder)
     }
 
-    /// What the disk has, where its bytes are what is wanted; a file whose bytes are not what was stored is moved aside.
+    /// The image on disk if its bytes are the expected ones; a corrupted file is moved aside.
     private func questioned(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
         guard let found = try find(request) else { return nil }
         var digest = found.record?.digest
@@ -129,7 +127,7 @@ package final class LoadPipeline: Sendable {
                 cache.memory?.remove(forKey: request.key)
                 return nil
             }
-            // A file without a digest: its record says no more than that the bytes once passed.
+            // Without a digest, the record only says that the bytes passed once.
             if digest == nil, try !isWhole(found, request) { return nil }
             digest = actual
         }
@@ -147,7 +145,7 @@ package final class LoadPipeline: Sendable {
             return true
         } catch {
             if error.code == .localFault { throw error }
-            // Somebody kept it, and it may be whole.
+            // It was kept on purpose, and may be valid.
             guard error.code == .badImageData else { return false }
             try cache.discard(found, request.key)
             cache.memory?.remove(forKey: request.key)
@@ -160,7 +158,7 @@ package final class LoadPipeline: Sendable {
         return WallClock.seconds < end
     }
 
-    /// Whether an image that was verified so far will do: one whose format cannot be verified further, where such are kept.
+    /// Whether a verified image suffices: also one of a format that cannot be verified further, if such images are kept.
     private func isEnough(_ info: ImageInfo, _ request: LoadRequest) -> Bool {
         info.level >= request.level
             || request.unverifiable == .keep && !info.format.isVerifiable && info.level >= .header
@@ -180,9 +178,9 @@ package final class LoadPipeline: Sendable {
 
     // MARK: From the network
 
-    /// Tries the URL, then its mirrors, until one has the image. Where none has, the failure is that of the URL.
+    /// Tries the URL, then its mirrors, until one has the image. If all fail, the error is that of the URL.
     ///
-    /// * `found`, `known`: what the cache has of the URL itself; of a mirror's bytes nothing is known.
+    /// * `found`, `known`: the cached image and validators of the URL itself; they do not apply to mirrors.
     private nonisolated(nonsending) func fetchFromMirrors(
         _ key: CacheKey, _ request: LoadRequest, _ found: FoundImage? = nil, _ known: HTTPValidators? = nil
     ) async throws(WebImageError) -> LoadedImage {
@@ -196,7 +194,7 @@ package final class LoadPipeline: Sendable {
         for mirror in request.mirrors {
             guard failure.code != .cancelled, failure.code != .localFault else { throw failure }
             var other = request
-            // What speaks for the user is for the site of the URL.
+            // Headers that may carry credentials are only for the URL's site.
             if !Self.areOfOneSite(request.url, mirror) { other.headers.removeAll { !$0.isHarmless } }
             other.isFromMirror = true
             do throws(WebImageError) {
@@ -205,7 +203,7 @@ package final class LoadPipeline: Sendable {
                 image.details.append("from the mirror \(mirror)")
                 return image
             } catch {
-                // What ends the whole load is told as it is.
+                // Errors that end the whole load are thrown unchanged.
                 if error.code == .cancelled || error.code == .localFault { throw error }
                 failure.attempts += error.attempts
             }
@@ -218,7 +216,7 @@ package final class LoadPipeline: Sendable {
         return one.origin == other.origin
     }
 
-    /// * `present`: what the cache has, where its bytes are asked for only if they have changed.
+    /// * `present`: the cached image, for a conditional request.
     private nonisolated(nonsending) func fetch(
         from url: String, _ key: CacheKey, _ request: LoadRequest,
         present: (found: FoundImage, known: HTTPValidators)? = nil
@@ -246,7 +244,7 @@ package final class LoadPipeline: Sendable {
             attempts = download.attempts
             if download.statusCode == 304, let present {
                 if let image = try notModified(present.found, present.known, download, key, request) { return image }
-                // Somebody has removed it meanwhile: all of it is wanted then.
+                // It was removed meanwhile, so the whole image is needed.
                 return try await fetch(from: url, key, request)
             }
             if let willStore = request.willStore { await willStore() }
@@ -258,7 +256,7 @@ package final class LoadPipeline: Sendable {
                 error.attempts = attempts
                 error.httpStatus = download.statusCode
                 guard error.isIncompleteImage && !download.lengthWasAnnounced else { throw error }
-                // The connection's end was the only end the body had: it was cut, and another try may bring all of it.
+                // Only the end of the connection ended the body: it was truncated, and a retry may bring all of it.
                 var most = request.profile?.configuration.maxAttempts
                 if most == nil { most = await downloader.configuration.maxAttempts }
                 guard attempts < most ?? 1 else {
@@ -269,7 +267,7 @@ package final class LoadPipeline: Sendable {
         }
     }
 
-    /// The download with the image itself as its body.
+    /// Applies the decryptor to the body.
     private func opened(_ download: DownloadedImage, of url: String) throws(WebImageError) -> DownloadedImage {
         guard let decryptor = decryptor else { return download }
         guard let bytes = decryptor(download.body, url) else {
@@ -280,17 +278,17 @@ package final class LoadPipeline: Sendable {
         return download
     }
 
-    /// The image that the server says has not changed; nil where it is not in the cache any more.
+    /// The revalidated image; nil if it is no longer in the cache.
     private func notModified(
         _ found: FoundImage, _ known: HTTPValidators, _ download: DownloadedImage, _ key: CacheKey,
         _ request: LoadRequest
     ) throws(WebImageError) -> LoadedImage? {
-        // A 304 need not repeat what it does not change (RFC 9110, section 15.4.5).
+        // A 304 need not repeat unchanged fields (RFC 9110, section 15.4.5).
         var validators = validators(download, request)
         validators.etag = validators.etag ?? known.etag
         validators.lastModified = validators.lastModified ?? known.lastModified
         if validators.freshUntil == nil, let end = known.freshUntil {
-            // As long as before, from now on: the file's date is that of the last time.
+            // The same lifetime as before, from now on: the file's date is that of the last validation.
             validators.freshUntil = WallClock.seconds + min(max(0, end - found.renewedAt), 10 * Freshness.year)
         }
         guard try cache.renew(found, validators, forKey: request.key) else { return nil }
@@ -304,7 +302,7 @@ package final class LoadPipeline: Sendable {
 
     // MARK: Into the cache
 
-    /// Stores beside others, or while no other image is decoded.
+    /// Stores concurrently with other images, or exclusively if requested.
     private nonisolated(nonsending) func storeInTurn(
         _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
     ) async throws(WebImageError) -> LoadedImage {
@@ -334,7 +332,7 @@ package final class LoadPipeline: Sendable {
             replacing: request.questionsHits, keepsValidators: request.options.keepsValidators)
         if request.isDurable { try cache.sync() }
         if let copy, let removals {
-            // Only now: what could not be stored is to be tried again, not to be a hit.
+            // Only now: an image that could not be stored must be retried, not be a hit.
             keepInMemory(MemoryImage(bytes: copy, info: info, digest: digest), request, removals: removals)
         }
         var loaded = image(
@@ -346,7 +344,7 @@ package final class LoadPipeline: Sendable {
         return loaded
     }
 
-    /// Stores what has to have a digest, is made into something else first, or is kept in memory alone.
+    /// Stores an image with an expected digest or a transformation, or only in memory.
     private func storeSpecially(
         _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
     ) throws(WebImageError) -> LoadedImage {
@@ -398,7 +396,6 @@ package final class LoadPipeline: Sendable {
         return loaded
     }
 
-    /// Checks bytes as the request asks.
     private func verified(_ bytes: UnsafeRawBufferPointer, _ request: LoadRequest) throws(WebImageError) -> ImageInfo {
         try coder.verify(bytes, level: request.level, unverifiable: request.unverifiable)
     }
@@ -407,13 +404,13 @@ package final class LoadPipeline: Sendable {
         try body.withUnsafeBytes { bytes throws(WebImageError) in try verified(bytes, request) }
     }
 
-    /// What is kept beside an image's bytes; nil where nothing is.
+    /// The validators to store with the image; nil if none are kept.
     private func keptValidators(_ download: DownloadedImage, _ request: LoadRequest) -> HTTPValidators? {
         let isKept = request.options.keepsValidators || cache.disk.configuration.keepsHTTPValidators
         return isKept ? validators(download, request) : nil
     }
 
-    /// What is kept of a response for the next time.
+    /// The validators of a response.
     private func validators(_ download: DownloadedImage, _ request: LoadRequest) -> HTTPValidators {
         if request.isFromMirror { return HTTPValidators(key: request.key) }
         return HTTPValidators(
@@ -421,10 +418,10 @@ package final class LoadPipeline: Sendable {
             freshUntil: download.freshFor.map { WallClock.seconds + $0 })
     }
 
-    /// What an offer to the memory cache has to name; nil where the request has no use for it.
+    /// The memory cache's removal count, needed for a later offer; nil if the request does not use memory.
     private func memoryRemovals(_ request: LoadRequest) -> Int? { request.usesMemory ? cache.memory?.removals : nil }
 
-    /// Puts what was downloaded into memory: in place of what is there, where that was asked for anew.
+    /// Adds the download to memory; after a revalidation it replaces the old image.
     private func keepInMemory(_ image: MemoryImage, _ request: LoadRequest, removals: Int) {
         if request.questionsHits, cache.memory?.removals == removals {
             cache.memory?.insert(image, forKey: request.key)
@@ -446,7 +443,7 @@ package final class LoadPipeline: Sendable {
 }
 
 extension HTTPValidators {
-    /// The headers that ask for the bytes only if they have changed.
+    /// The headers of a conditional request.
     fileprivate var conditions: [HTTPHeader] {
         [etag.map { HTTPHeader("If-None-Match", $0) }, lastModified.map { HTTPHeader("If-Modified-Since", $0) }]
             .compactMap { $0 }.filter(\.isValid)

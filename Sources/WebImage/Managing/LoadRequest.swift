@@ -1,48 +1,44 @@
-/// One URL to load, with everything that is decided for it. What `loadImage(with:options:)` and a worker's job come to.
+/// One URL to load, with all its settings; created by `loadImage(with:options:)` and by a worker's job.
 package struct LoadRequest: Sendable {
-    /// The URL, byte for byte as it was given.
+    /// The URL as given, byte for byte.
     package var url: String
-    /// Its key in the cache.
     package var key: String
-    /// How far it has to be verified.
+    /// The required validation level.
     package var level = ValidationLevel.decode
-    /// What becomes of a format that cannot be verified so far.
+    /// How to treat formats that cannot be verified to that level.
     package var unverifiable = UnverifiableFormats.skip
-    /// Whether the record has the digest of the bytes.
+    /// Whether the record gets the digest of the bytes.
     package var computesDigest = true
-    /// Whether the file and its folder are synced before this returns.
+    /// Whether file and folder are synced before this returns.
     package var isDurable = false
-    /// How it differs from the usual.
     package var options: WebImageOptions = []
-    /// Sent beside the configured ones.
+    /// Sent in addition to the configured headers.
     package var headers: [HTTPHeader] = []
-    /// The digest its bytes have to have.
+    /// The expected digest.
     package var expectedDigest: Digest?
-    /// Where else the image is, in the order in which that is tried.
+    /// Alternative URLs, in order.
     package var mirrors: [String] = []
-    /// Whether it is being fetched from one of them: what its server says of the bytes is not what the URL's server says.
+    /// Whether it is being fetched from a mirror, whose validators do not apply to the URL.
     var isFromMirror = false
-    /// What is made of its bytes before they are stored.
     var rework: ImageRework?
-    /// Hears of its bytes.
     var progress: (@Sendable (Int, Int) -> Void)?
-    /// Whether the memory cache may answer, and gets the image. Not for whoever counts an image only because its file is there.
+    /// Whether to use the memory cache. Not if the image counts only because its file exists.
     package var usesMemory = false
-    /// Whether who asks wants to know where its file is.
+    /// Whether the caller needs the path of the file.
     package var wantsPath = true
-    /// Where its cookies are kept; nil: with all of the downloader's that have no jar.
+    /// The cookie jar; nil: the downloader's own, shared by all loads without one.
     package var cookies: CookieJar?
-    /// How its requests are made; nil: as the downloader's configuration says.
+    /// The profile of its requests; nil: the downloader's configuration.
     package var profile: RequestProfile?
-    /// Leave to ask the network, which can be taken back.
+    /// Revocable permission to use the network.
     package var permit: DownloadPermit?
-    /// Runs where the cache has no such image; what it throws ends the load.
+    /// Called on a cache miss; an error ends the load.
     package var willLeaveCache: (@Sendable () throws(WebImageError) -> Void)?
-    /// Runs when all bytes are there, before they are checked and stored.
+    /// Called when all bytes have arrived, before they are checked and stored.
     package var willStore: (@Sendable () async -> Void)?
-    /// Makes the check of the downloaded bytes the only one of its manager: called with true when it is, and with false when it has ended.
+    /// Makes the check of the downloaded bytes exclusive in its manager: called with true when it starts, and with false after it.
     package var decodesAlone: (@Sendable (_ isAlone: Bool) async -> Void)?
-    /// Runs where the download or its check failed, before anybody else tries the same image.
+    /// Called after a failed download or check, before any other load tries the same image.
     package var didFail: (@Sendable (WebImageError) -> Void)?
 
     package init(url: String, key: String) {
@@ -50,15 +46,14 @@ package struct LoadRequest: Sendable {
         self.key = key
     }
 
-    /// No network.
     package var isFromCacheOnly: Bool {
         get { options.contains(.fromCacheOnly) }
         set { if newValue { options.insert(.fromCacheOnly) } else { options.remove(.fromCacheOnly) } }
     }
 
-    /// Whether a hit is more than a look at the cache.
+    /// Whether a hit needs more than a cache lookup.
     var questionsHits: Bool { options.questionsHits || expectedDigest != nil }
 
-    /// Whether its bytes do not simply go into the cache.
+    /// Whether its bytes are not simply stored as they are.
     var storesSpecially: Bool { expectedDigest != nil || rework != nil || options.contains(.cacheMemoryOnly) }
 }

@@ -1,6 +1,6 @@
 internal import Threading
 
-/// The loads of one manager that have not ended (SDWebImageManager's `runningOperations`), each in a task that can be cancelled from outside.
+/// The running loads of a manager (SDWebImageManager's `runningOperations`), each in a task that can be cancelled from outside.
 final class RunningLoads: Sendable {
     private struct State {
         var next = 0
@@ -9,10 +9,8 @@ final class RunningLoads: Sendable {
 
     private let state = Locked(State())
 
-    /// Whether there is one.
     var isEmpty: Bool { state.withLock { $0.tasks.isEmpty } }
 
-    /// Cancels all there are now.
     func cancelAll() {
         for task in state.withLock({ Array($0.tasks.values) }) { task.cancel() }
     }
@@ -21,7 +19,7 @@ final class RunningLoads: Sendable {
     func run(
         _ load: @escaping @Sendable () async throws(WebImageError) -> LoadedImage
     ) async throws(WebImageError) -> LoadedImage {
-        // Begun with the lock held, so that whoever sees what it does finds it here.
+        // Started with the lock held: the load is registered before its effects are visible.
         let (id, task) = state.withLock { state in
             let task = Task<Result<LoadedImage, WebImageError>, Never> {
                 do throws(WebImageError) { return .success(try await load()) } catch { return .failure(error) }

@@ -1,7 +1,7 @@
 internal import DequeModule
 internal import Threading
 
-/// Lets at most so many loads run at the same time; who waits longest is next.
+/// Limits the number of concurrent loads, first come first served.
 final class ConcurrencyLimit: Sendable {
     private struct State {
         var free: Int
@@ -14,7 +14,7 @@ final class ConcurrencyLimit: Sendable {
         state = Locked(State(free: count))
     }
 
-    /// Runs `body` when it is its turn. A cancelled task waits for its turn too, to find `body` over at once.
+    /// Runs `body` in turn. A cancelled task also waits for its turn; its `body` should return immediately.
     func run<Result: Sendable>(_ body: () async -> Result) async -> Result {
         await withUnsafeContinuation { continuation in
             let goesAhead = state.withLock { state in

@@ -1,17 +1,17 @@
 internal import Threading
 
-/// Loads lists of URLs into the cache, a few at a time (SDWebImagePrefetcher).
+/// Loads lists of URLs into the cache with limited concurrency (SDWebImagePrefetcher).
 ///
-/// Every URL ends exactly once, with an image or as skipped; a failure stops nothing. Each list has its own counts and its own token, and
-/// a new one does not cancel the one before (as in SDWebImage 5). A URL that is in a list twice counts twice and is fetched once: the
-/// later one is a hit, or takes the failure of the first.
+/// Every URL ends exactly once, with an image or as skipped; failures do not stop a list. Each list has its own counts and token, and a new
+/// one does not cancel the previous one (as in SDWebImage 5). A duplicate URL in a list counts twice but is fetched once: the later one is
+/// a hit, or gets the failure of the first.
 public final class ImagePrefetcher: ImagePrefetching {
-    /// How much a prefetcher does at once.
+    /// Settings of a prefetcher.
     public struct Configuration: Sendable {
-        /// Loads at the same time, over all lists: at least 1, 3 by default as in SDWebImage.
+        /// Maximum concurrent loads over all lists: at least 1, default 3 as in SDWebImage.
         public var maxConcurrentPrefetchCount = 3
 
-        /// The defaults.
+        /// Default settings.
         public init() {}
     }
 
@@ -20,39 +20,39 @@ public final class ImagePrefetcher: ImagePrefetching {
         var tokens: [ObjectIdentifier: PrefetchToken] = [:]
     }
 
-    /// What loads the images.
+    /// The loader of the images.
     public let manager: any ImageLoading
-    /// How much it does at once.
+    /// The settings.
     public let configuration: Configuration
     private let limit: ConcurrencyLimit
     private let state = Locked(State())
 
-    /// A prefetcher over a manager, which it may share with others.
+    /// Creates a prefetcher over a manager, which may be shared.
     public init(manager: any ImageLoading, configuration: Configuration = Configuration()) {
         self.manager = manager
         self.configuration = configuration
         limit = ConcurrencyLimit(max(1, configuration.maxConcurrentPrefetchCount))
     }
 
-    /// Who follows every list; not retained.
+    /// The delegate of every list; not retained.
     public var delegate: (any ImagePrefetcherDelegate)? {
         get { state.withLock { $0.delegate } }
         set { state.withLock { [weak newValue] in $0.delegate = newValue } }
     }
 
-    /// How many lists have neither ended nor been cancelled.
+    /// Number of lists that have neither ended nor been cancelled.
     public var runningTokenCount: Int {
         let tokens = state.withLock { Array($0.tokens.values) }
         return tokens.count { !$0.isCancelled }
     }
 
-    /// Starts a list. An empty one calls `completed` with (0, 0) before this returns, and no delegate.
+    /// Starts a list. For an empty one `completed` is called with (0, 0) before this returns, and the delegate is not called.
     /// - Parameters:
     ///   - urls: in the order in which they are started.
-    ///   - options: for every one of them. With `handleCookies` the list has a ``CookieJar`` of its own.
-    ///   - progress: called for each URL that ended, with finishedCount and totalCount, before the delegate.
-    ///   - completed: called once at the end with finishedCount and skippedCount, after the delegate; not where it was cancelled.
-    /// - Returns: what cancels this list alone. It goes on when nobody keeps it.
+    ///   - options: for all of them. With `handleCookies` the list has its own ``CookieJar``.
+    ///   - progress: called for each ended URL with finishedCount and totalCount, before the delegate.
+    ///   - completed: called once at the end with finishedCount and skippedCount, after the delegate; not after cancellation.
+    /// - Returns: a token that cancels this list only. The list continues if it is discarded.
     @discardableResult
     public func prefetch(
         _ urls: [String], options: WebImageOptions = [],
@@ -68,8 +68,8 @@ public final class ImagePrefetcher: ImagePrefetching {
         }
     }
 
-    /// Starts a list and tells everything that happens to it; the delegate is called as always. Events wait in memory until they are read.
-    /// Who stops reading cancels the list; where it is cancelled, the sequence ends without `didFinish`.
+    /// Starts a list and returns its events; the delegate is called too. Events are buffered without limit. Ending the iteration cancels
+    /// the list; if it is cancelled, the sequence ends without `didFinish`.
     public func events(
         for urls: [String], options: WebImageOptions = []
     ) -> some AsyncSequence<PrefetchEvent, Never> & Sendable {
@@ -131,7 +131,7 @@ public final class ImagePrefetcher: ImagePrefetching {
         observe(.completion(finishedCount: finished, skippedCount: skipped))
     }
 
-    /// The closures hear of a URL before the delegate does.
+    /// The closures are called before the delegate.
     private func tell(_ event: PrefetchEvent, _ observe: (PrefetchEvent) -> Void) {
         observe(event)
         switch event {

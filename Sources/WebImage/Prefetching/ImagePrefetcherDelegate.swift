@@ -1,19 +1,19 @@
-/// Follows a prefetcher (SDWebImagePrefetcherDelegate), of this process or of many. The calls of one list come one after the other, from
-/// the task that runs or follows it; those of two lists may come at the same time. Both methods may be left out.
+/// Observes a prefetcher (SDWebImagePrefetcherDelegate), in this process or over several. Calls for one list are sequential, from the task
+/// that runs or follows it; calls for different lists may be concurrent. Both methods are optional.
 public protocol ImagePrefetcherDelegate: AnyObject, Sendable {
-    /// Called for every URL that ended, with an image or without, after the progress closure.
+    /// Called for every ended URL, with or without an image, after the progress closure.
     /// - Parameters:
-    ///   - imagePrefetcher: who prefetches.
+    ///   - imagePrefetcher: the prefetcher.
     ///   - url: the URL that ended.
-    ///   - finishedCount: how many of its list have ended, this one included.
-    ///   - totalCount: the length of its list, duplicates included.
+    ///   - finishedCount: number of ended URLs of its list, including this one.
+    ///   - totalCount: length of its list, including duplicates.
     func imagePrefetcher(
         _ imagePrefetcher: any ImagePrefetching, didPrefetch url: String, finishedCount: Int, totalCount: Int)
 
-    /// Called once for a list that is not empty, before the completion closure. An ``ImagePrefetcher`` does not call it for a list that was
-    /// cancelled, as the original; a list of other processes has its end all the same, with its open URLs as skipped.
+    /// Called once for a nonempty list, before the completion closure. As in SDWebImage, an ``ImagePrefetcher`` does not call it for a
+    /// cancelled list; a list run by other processes does, with its open URLs as skipped.
     /// - Parameters:
-    ///   - imagePrefetcher: who prefetched.
+    ///   - imagePrefetcher: the prefetcher.
     ///   - totalCount: URLs that ended with an image.
     ///   - skippedCount: URLs that ended without one.
     func imagePrefetcher(

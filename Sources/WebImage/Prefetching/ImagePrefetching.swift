@@ -1,9 +1,9 @@
-/// Whoever prefetches lists of URLs and tells an ``ImagePrefetcherDelegate``: ``ImagePrefetcher`` in this process, or a prefetcher whose
-/// workers are other processes. One delegate can follow both.
+/// A prefetcher of URL lists with an ``ImagePrefetcherDelegate``: ``ImagePrefetcher`` in this process, or a prefetcher whose workers are
+/// other processes. One delegate can serve both.
 public protocol ImagePrefetching: AnyObject, Sendable {
-    /// Who follows every list; not retained.
+    /// The delegate of every list; not retained.
     var delegate: (any ImagePrefetcherDelegate)? { get set }
-    /// How many lists have neither ended nor been cancelled.
+    /// Number of lists that have neither ended nor been cancelled.
     var runningTokenCount: Int { get }
     /// Cancels every list.
     func cancelPrefetching() async throws

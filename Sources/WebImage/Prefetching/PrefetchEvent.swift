@@ -1,10 +1,10 @@
-/// What happens to a list of URLs, in SDWebImagePrefetcher's order: for each URL that ends `progress` and `didPrefetch`, at the end
-/// `didFinish` and `completion`, once. An empty list has its `completion` alone.
+/// An event of a list, in SDWebImagePrefetcher's order: `progress` and `didPrefetch` for each ended URL, and once at the end `didFinish`
+/// and `completion`. An empty list has only `completion`.
 public enum PrefetchEvent: Sendable {
-    /// One more URL has ended.
+    /// Another URL has ended.
     case progress(finishedCount: Int, totalCount: Int)
-    /// Which one, and how it ended: `outcome` is nil only where a local fault of this process stopped the load. `result` has the image or
-    /// the error; it is nil where another process loaded it.
+    /// The URL and how it ended: `outcome` is nil only if a local fault of this process stopped the load. `result` has the image or the
+    /// error; it is nil if another process loaded it.
     case didPrefetch(
         url: String, finishedCount: Int, totalCount: Int, outcome: PrefetchOutcome?,
         result: Result<LoadedImage, WebImageError>? = nil)

@@ -1,4 +1,4 @@
-/// Takes one list from its first URL to its last, and tells what happens in order. All counting is in this one task.
+/// Processes one list and reports events in order. All counting happens in this task.
 struct PrefetchRun {
     private struct Ended: Sendable {
         let url: String
@@ -11,13 +11,13 @@ struct PrefetchRun {
     private var next = 0
     private var finishedCount = 0
     private var skippedCount = 0
-    /// For each URL on its way, how many duplicates wait for it.
+    /// For each running URL, the number of waiting duplicates.
     private var duplicates: [String: Int] = [:]
-    /// Duplicates whose first has an image by now: loading them is a hit.
+    /// Duplicates whose first has loaded: loading them is a hit.
     private var hits: [String] = []
     private var failures: [String: WebImageError] = [:]
 
-    /// `report` is called for each URL's events; the end is the caller's to tell.
+    /// `report` receives each URL's events; the caller reports the end.
     init(
         _ urls: [String], load: @escaping @Sendable (String) async -> Result<LoadedImage, WebImageError>,
         report: @escaping (PrefetchEvent) -> Void
@@ -27,7 +27,7 @@ struct PrefetchRun {
         self.report = report
     }
 
-    /// - Returns: the counts; those of a cancelled task are not complete.
+    /// - Returns: the counts; incomplete if the task was cancelled.
     mutating func run(width: Int) async -> (finishedCount: Int, skippedCount: Int) {
         await withTaskGroup(of: Ended.self) { group in
             var running = 0
@@ -44,7 +44,7 @@ struct PrefetchRun {
         return (finishedCount, skippedCount)
     }
 
-    /// The next URL that needs a load. Duplicates are put off, or take the failure of the first without a request.
+    /// The next URL to load. Duplicates are postponed, or get the failure of the first without a request.
     private mutating func nextToLoad() -> String? {
         if let hit = hits.popLast() { return hit }
         while next < urls.count, !Task.isCancelled {

@@ -1,13 +1,13 @@
 internal import Threading
 
-/// One list that is being prefetched (SDWebImagePrefetchToken).
+/// A list being prefetched (SDWebImagePrefetchToken).
 public final class PrefetchToken: Sendable {
     private enum State {
         case running(Task<Void, Never>?)
         case finished, cancelled
     }
 
-    /// The URLs of the list, in its order.
+    /// The URLs in list order.
     public let urls: [String]
     private let state = Locked(State.running(nil))
 
@@ -15,8 +15,8 @@ public final class PrefetchToken: Sendable {
         self.urls = urls
     }
 
-    /// Ends the list: loads that have begun are cancelled, and neither the delegate's `didFinish` nor the completion is called, as in the
-    /// original. Without effect on a list that has ended.
+    /// Ends the list: running loads are cancelled, and neither the delegate's `didFinish` nor the completion is called, as in SDWebImage.
+    /// No effect on an ended list.
     public func cancel() {
         let task: Task<Void, Never>? = state.withLock { state in
             guard case .running(let task) = state else { return nil }
@@ -31,18 +31,18 @@ public final class PrefetchToken: Sendable {
         state.withLock { if case .cancelled = $0 { true } else { false } }
     }
 
-    /// Remembers what ``cancel()`` has to cancel.
+    /// Sets the task for ``cancel()``.
     func start(_ task: Task<Void, Never>) {
         let isLate = state.withLock { state in
             guard case .running = state else { return true }
             state = .running(task)
             return false
         }
-        // It has ended already, or was cancelled by the first of its own closures.
+        // It has ended already, or its first closure cancelled it.
         if isLate, isCancelled { task.cancel() }
     }
 
-    /// Whether the end may be told: false where a ``cancel()`` came first.
+    /// Ends the list; false if ``cancel()`` came first, and the end must not be reported.
     func finish() -> Bool {
         state.withLock { state in
             guard case .running = state else { return false }

@@ -1,51 +1,51 @@
 internal import Threading
 
-/// Several image caches as one (SDImageCachesManager): an application's own before one that comes with it, a fast disk before a large one.
+/// Combines several image caches (SDImageCachesManager), such as an application's own and a bundled one, or a fast disk and a large one.
 ///
-/// The cache that was added last has the highest priority. Each operation has its policy, which says which caches it is for and in which
-/// order; what is found in one cache is not copied into another.
+/// The cache added last has the highest priority. The policy of an operation determines the caches and their order; images are not copied
+/// between caches.
 ///
-/// An ``ImageManager`` uses it in place of one cache as the `diskStore` of its ``ImageCache``, which then has the memory, the keys and the
-/// locks, so that nothing of the manager differs:
+/// An ``ImageManager`` uses it as the `diskStore` of its ``ImageCache``, which keeps memory, keys and locks, so that the manager behaves
+/// the same:
 ///
 ///     var configuration = ImageCache.Configuration()
 ///     configuration.diskStore = ImageCachesManager([bundled, own])
 ///     let manager = try ImageManager(cache: ImageCache(directory: directory, configuration: configuration))
 ///
-/// For directories that are only looked up ``DiskCache/Configuration/readOnlyDirectories`` is the better means, which workers and the
-/// commands have too: one cache, one memory, and behind it directories in which nothing is ever changed, asked in their order and on the same
-/// thread. Here every cache is a whole one, with a memory, a store and limits of its own, and is written, removed and cleared as the policies say.
+/// For read-only directories prefer ``DiskCache/Configuration/readOnlyDirectories``, which workers and the commands support too: one cache,
+/// one memory, and behind it unchanged directories, searched in order on the same thread. Here every cache is a complete one, with its own
+/// memory, store and limits, and is written, removed and cleared by the policies.
 public final class ImageCachesManager: Sendable {
-    /// For which caches an operation is (SDImageCachesManagerOperationPolicy).
+    /// Which caches an operation uses (SDImageCachesManagerOperationPolicy).
     public enum OperationPolicy: String, Sendable, CaseIterable {
-        /// For all, one after the other from the highest priority to the lowest; a question ends with the first cache that has the image.
+        /// All, in order from the highest priority to the lowest; a query ends at the first cache with the image.
         case serial
-        /// For all at once; a question ends with the cache that answers first that it has the image. Memory is asked before any disk, from
-        /// the highest priority to the lowest.
+        /// All concurrently; a query ends with the first positive answer. Memory is searched before any disk, from the highest priority to
+        /// the lowest.
         case concurrent
-        /// For the one with the highest priority.
+        /// The one with the highest priority.
         case highestOnly
-        /// For the one with the lowest priority.
+        /// The one with the lowest priority.
         case lowestOnly
     }
 
     /// The policies, with SDWebImage's defaults.
     public struct Configuration: Sendable {
-        /// Of looking for an image; `serial` by default.
+        /// For queries; default `serial`.
         public var queryOperationPolicy = OperationPolicy.serial
-        /// Of storing one; `highestOnly` by default.
+        /// For storing; default `highestOnly`.
         public var storeOperationPolicy = OperationPolicy.highestOnly
-        /// Of removing one; `concurrent` by default.
+        /// For removing; default `concurrent`.
         public var removeOperationPolicy = OperationPolicy.concurrent
-        /// Of asking where one is; `serial` by default.
+        /// For `contains`; default `serial`.
         public var containsOperationPolicy = OperationPolicy.serial
-        /// Of removing all; `concurrent` by default.
+        /// For clearing; default `concurrent`.
         public var clearOperationPolicy = OperationPolicy.concurrent
 
-        /// The defaults.
+        /// The default policies.
         public init() {}
 
-        /// One policy for every operation.
+        /// The same policy for every operation.
         public init(all policy: OperationPolicy) {
             queryOperationPolicy = policy
             storeOperationPolicy = policy
@@ -59,7 +59,7 @@ public final class ImageCachesManager: Sendable {
     public let configuration: Configuration
     private let list: Locked<[ImageCache]>
 
-    /// A manager of some caches; without any nothing is found and nothing kept.
+    /// Creates a manager; without caches nothing is found or kept.
     ///
     /// * `caches`: from the lowest priority to the highest.
     public init(_ caches: [ImageCache] = [], configuration: Configuration = Configuration()) {
@@ -67,19 +67,19 @@ public final class ImageCachesManager: Sendable {
         self.configuration = configuration
     }
 
-    /// The caches, from the lowest priority to the highest. An operation is for those that are there when it begins.
+    /// The caches, from the lowest priority to the highest. An operation uses those present when it starts.
     public var caches: [ImageCache] {
         get { list.withLock { $0 } }
         set { list.withLock { $0 = newValue } }
     }
 
-    /// Adds a cache, with the highest priority.
+    /// Adds a cache with the highest priority.
     public func addCache(_ cache: ImageCache) { list.withLock { $0.append(cache) } }
 
-    /// Takes a cache out; its images stay in it.
+    /// Removes a cache; it keeps its images.
     public func removeCache(_ cache: ImageCache) { list.withLock { $0.removeAll { $0 === cache } } }
 
-    /// For which caches an operation is, the highest priority first.
+    /// The caches for an operation, highest priority first.
     func caches(for policy: OperationPolicy) -> [ImageCache] {
         let caches = Array(caches.reversed())
         switch policy {
@@ -89,8 +89,7 @@ public final class ImageCachesManager: Sendable {
         }
     }
 
-    /// The first answer that is one. A cache at fault counts as one that has not the image; where no other has it, that is not known, and its fault is
-    /// thrown.
+    /// The first answer. A failing cache counts as one without the image; if no other has it, its error is thrown.
     func first<Answer: Sendable>(
         _ policy: OperationPolicy,
         _ ask: @escaping @Sendable (ImageCache) async throws(WebImageError) -> Answer?
@@ -111,7 +110,7 @@ public final class ImageCachesManager: Sendable {
         return nil
     }
 
-    /// Tasks of their own and no task group, which would wait for the slow ones too.
+    /// Unstructured tasks: a task group would wait for the slow ones too.
     private func fastest<Answer: Sendable>(
         _ caches: [ImageCache], _ ask: @escaping @Sendable (ImageCache) async throws(WebImageError) -> Answer?
     ) async throws(WebImageError) -> Answer? {
@@ -138,14 +137,14 @@ public final class ImageCachesManager: Sendable {
             pending -= 1
             if pending == 0 { break }
         }
-        // The stream ends early for a task that is cancelled.
+        // The stream ends early if the task is cancelled.
         if pending > 0 { throw Self.cancelled }
         if let fault { throw fault }
         return nil
     }
 
-    /// Does something to each cache, whatever happens to the others.
-    /// - Throws: the fault of the highest priority, when all have been done.
+    /// Applies an action to each cache, even if it fails for others.
+    /// - Throws: the error of the highest priority, after all are done.
     func each<Answer: Sendable>(
         _ policy: OperationPolicy, _ act: @escaping @Sendable (ImageCache) async throws(WebImageError) -> Answer
     ) async throws(WebImageError) -> [Answer] {
@@ -173,14 +172,15 @@ public final class ImageCachesManager: Sendable {
 // MARK: - Operations
 
 extension ImageCachesManager {
-    /// Finds an image in the caches' memories or on their disks (`queryImageForKey:options:context:cacheType:completion:`). What a cache found
-    /// on its disk is in its memory afterwards.
+    /// Finds an image in the caches' memories or on their disks (`queryImageForKey:options:context:cacheType:completion:`). A cache adds an
+    /// image found on its disk to its memory.
     ///
-    /// With `concurrent` this returns with the first image that comes, whichever priority its cache has, and the other caches are told to stop: one
-    /// that is reading already goes on and keeps what it reads in its own memory.
-    /// - Returns: the image and whether it was in memory or on disk; nil where no cache has it.
-    /// - Throws: `cancelled` where the task is: with `serial` no further cache is asked, with `concurrent` at once; `localFault` where a cache
-    ///   cannot be read and no other has the image.
+    /// With `concurrent` it returns the first image, whatever its cache's priority, and the other caches are cancelled: one that is already
+    /// reading continues and adds the image to its own memory.
+    /// - Returns: the image and whether it was in memory or on disk; nil if no cache has it.
+    /// - Throws: `cancelled` if the task is cancelled: with `serial` before the next cache, with `concurrent` immediately; `localFault` if
+    ///   a cache cannot
+    ///   be read and no other has the image.
     public func queryImage(
         forKey key: String
     ) async throws(WebImageError) -> (image: MemoryImage, cacheType: ImageCacheType)? {
@@ -194,8 +194,8 @@ extension ImageCachesManager {
         }
     }
 
-    /// Where an image is (`containsImageForKey:cacheType:completion:`): in the memory of a cache, on its disk, or `none`. As
-    /// ``queryImage(forKey:)`` asks, by the policy for this; a task that is cancelled hears `none`.
+    /// Where an image is (`containsImageForKey:cacheType:completion:`): in a cache's memory, on its disk, or `none`. Like
+    /// ``queryImage(forKey:)``, with its own policy; `none` if the task is cancelled.
     public func containsImage(forKey key: String) async -> ImageCacheType {
         if configuration.containsOperationPolicy == .concurrent {
             for cache in caches(for: .concurrent) where cache.memory?.contains(key) == true { return .memory }
@@ -207,20 +207,20 @@ extension ImageCachesManager {
         return found ?? .none
     }
 
-    /// Verifies an image and stores it, in place of what is under its key (`storeImage:imageData:forKey:cacheType:completion:`). Each cache verifies it
-    /// as its configuration says. Not cancelled halfway: every cache that the policy names gets it.
+    /// Verifies and stores an image, replacing that of the key (`storeImage:imageData:forKey:cacheType:completion:`). Each cache verifies
+    /// it by its own configuration. Not cancellable: every selected cache gets it.
     /// - Parameters:
     ///   - data: the encoded bytes.
     ///   - key: a URL, or any other text.
-    ///   - toDisk: false keeps it in memory alone.
-    /// - Throws: as ``ImageCache/store(_:forKey:toDisk:)``, when every cache has been told: the error of the highest priority.
+    ///   - toDisk: false keeps it only in memory.
+    /// - Throws: as ``ImageCache/store(_:forKey:toDisk:)``, after all caches are done: the error of the highest priority.
     public func store(_ data: [UInt8], forKey key: String, toDisk: Bool = true) async throws(WebImageError) {
         _ = try await each(configuration.storeOperationPolicy) { cache throws(WebImageError) in
             try await cache.store(data, forKey: key, toDisk: toDisk)
         }
     }
 
-    /// Verifies an image and stores it on disk alone, otherwise as ``store(_:forKey:toDisk:)``.
+    /// Verifies and stores an image only on disk, otherwise like ``store(_:forKey:toDisk:)``.
     /// - Throws: `badImageData`, `localFault`.
     public func storeImageDataToDisk(_ data: [UInt8], forKey key: String) async throws(WebImageError) {
         _ = try await each(configuration.storeOperationPolicy) { cache throws(WebImageError) in
@@ -228,8 +228,8 @@ extension ImageCachesManager {
         }
     }
 
-    /// Removes an image from memory and, by default, from the disk (`removeImageForKey:cacheType:completion:`). Not cancelled halfway.
-    /// - Throws: `localFault`, when every cache has been told.
+    /// Removes an image from memory and, by default, from disk (`removeImageForKey:cacheType:completion:`). Not cancellable.
+    /// - Throws: `localFault`, after all caches are done.
     public func removeImage(forKey key: String, fromDisk: Bool = true) async throws(WebImageError) {
         _ = try await each(configuration.removeOperationPolicy) { cache throws(WebImageError) in
             try await cache.removeImage(forKey: key, fromDisk: fromDisk)
@@ -241,9 +241,9 @@ extension ImageCachesManager {
         for cache in caches(for: configuration.clearOperationPolicy) { cache.clearMemory() }
     }
 
-    /// Removes every image from the disks; the memories stay (`clearWithCacheType:completion:`).
-    /// - Returns: how many.
-    /// - Throws: `localFault`, when every cache has been told; `cancelled` where the task is, what was removed until then is gone.
+    /// Removes every image from the disks, but not from the memories (`clearWithCacheType:completion:`).
+    /// - Returns: their number.
+    /// - Throws: `localFault`, after all caches are done; `cancelled` if the task is cancelled, after some images may have been removed.
     @discardableResult
     public func clearDisk() async throws(WebImageError) -> Int {
         try await each(configuration.clearOperationPolicy) { cache throws(WebImageError) in
@@ -254,11 +254,11 @@ extension ImageCachesManager {
 
 // MARK: - ImageStore
 
-/// The caches' disks as one store, for the ``ImageCache`` of an ``ImageManager``: by the same policies, while the memory is that cache's.
+/// The caches' disks as one store for the ``ImageCache`` of an ``ImageManager``, by the same policies; memory is that cache's.
 ///
-/// What is damaged in one cache is removed from that one, and the others are asked.
+/// A damaged image is removed from its cache, and the other caches are searched.
 extension ImageCachesManager: DiskImageStore {
-    /// By the policy of `contains`.
+    /// Uses the policy for `contains`.
     public func contains(_ key: String) -> Bool {
         BlockingLatch.value { [self] in
             let found = try? await first(configuration.containsOperationPolicy) { cache throws(WebImageError) in
@@ -268,13 +268,13 @@ extension ImageCachesManager: DiskImageStore {
         }
     }
 
-    /// By the policy of `query`.
-    /// - Throws: `localFault` where a cache cannot be read and no other has the image.
+    /// Uses the policy for queries.
+    /// - Throws: `localFault` if a cache cannot be read and no other has the image.
     public func image(forKey key: String) throws(WebImageError) -> StoredImage? {
         try waiting { [self] () throws(WebImageError) in
             try await first(configuration.queryOperationPolicy) { cache throws(WebImageError) in
                 try await cache.pool.run { () throws(WebImageError) -> StoredImage? in
-                    // No more than that they are the bytes that were stored: who asks verifies.
+                    // Checks only that the bytes are those stored: the caller verifies.
                     let found = try cache.find(key, in: cache.store, .none, .skip, cache.configuration.coder)
                     guard case .stored(let image, _)? = found?.place else { return nil }
                     return image
@@ -283,13 +283,13 @@ extension ImageCachesManager: DiskImageStore {
         }
     }
 
-    /// By the policy of `store`.
-    /// - Throws: `localFault`, when every cache has been told.
+    /// Uses the policy for storing.
+    /// - Throws: `localFault`, after all caches are done.
     public func store(_ image: StoredImage, forKey key: String) throws(WebImageError) {
         _ = try waiting { [self] () throws(WebImageError) in
             try await each(configuration.storeOperationPolicy) { cache throws(WebImageError) in
                 try await cache.pool.run { () throws(WebImageError) in
-                    // Memory is asked first, and must not answer with what was there before.
+                    // Memory takes precedence and must not return the old image.
                     defer { cache.memory?.remove(forKey: key) }
                     try cache.store.store(image, forKey: key)
                 }
@@ -297,7 +297,7 @@ extension ImageCachesManager: DiskImageStore {
         }
     }
 
-    /// Where a cache has those very bytes, one after the other.
+    /// Updates every cache with exactly these bytes, sequentially.
     /// - Throws: `localFault`.
     public func describe(
         record: CacheRecord, validators: HTTPValidators?, forKey key: String
@@ -312,8 +312,8 @@ extension ImageCachesManager: DiskImageStore {
         }
     }
 
-    /// By the policy of `remove`.
-    /// - Throws: `localFault`, when every cache has been told.
+    /// Uses the policy for removing.
+    /// - Throws: `localFault`, after all caches are done.
     public func remove(forKey key: String) throws(WebImageError) {
         _ = try waiting { [self] () throws(WebImageError) in
             try await each(configuration.removeOperationPolicy) { cache throws(WebImageError) in
@@ -322,14 +322,14 @@ extension ImageCachesManager: DiskImageStore {
         }
     }
 
-    /// By the policy of `clear`.
-    /// - Throws: `localFault`, when every cache has been told.
+    /// Uses the policy for clearing.
+    /// - Throws: `localFault`, after all caches are done.
     public func removeAll() throws(WebImageError) -> Int {
         try waiting { [self] () throws(WebImageError) in try await clearDisk() }
     }
 
-    /// From every cache, one after the other: each may take as much as is said.
-    /// - Throws: `localFault`; `cancelled` where the task is.
+    /// Applies the limits to every cache individually, sequentially.
+    /// - Throws: `localFault`; `cancelled` if the task is cancelled.
     public func removeExpired(olderThan age: Double?, beyond size: Int?) throws(WebImageError) -> SweepReport? {
         var sum: SweepReport?
         for cache in caches(for: .serial) {
@@ -339,7 +339,7 @@ extension ImageCachesManager: DiskImageStore {
         return sum
     }
 
-    /// Of all caches together.
+    /// The sum over all caches.
     /// - Throws: `localFault`.
     public func diskUsage() throws(WebImageError) -> (count: Int, size: Int) {
         var sum = (count: 0, size: 0)
@@ -350,7 +350,7 @@ extension ImageCachesManager: DiskImageStore {
         return sum
     }
 
-    /// In the first cache that has the image; where none has, in the one that would get it.
+    /// In the first cache with the image; otherwise in the one that would store it.
     public func path(forKey key: String) -> String? {
         let holder = caches(for: configuration.queryOperationPolicy).first { $0.store.contains(key) }
         return (holder ?? caches(for: configuration.storeOperationPolicy).first)?.store.path(forKey: key)

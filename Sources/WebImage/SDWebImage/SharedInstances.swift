@@ -1,9 +1,9 @@
-// SDWebImage's shared instances. Made when they are first asked for and never by anything in this package; what fails then fails for as long as
-// the process lives, since what asks for them cannot say where else the cache should be.
+// SDWebImage's shared instances. Created on first use, never by this package. A failure persists for the life of the process, because
+// callers cannot name another cache directory.
 
 extension ImageManager {
-    /// The manager of the process, with the defaults of every configuration and the cache in ``ImageCache/defaultDirectory``.
-    /// - Throws: `invalidConfiguration` or `localFault` where that cache cannot be opened.
+    /// The shared manager, with default configurations and the cache in ``ImageCache/defaultDirectory``.
+    /// - Throws: `invalidConfiguration` or `localFault` if that cache cannot be opened.
     public static var shared: ImageManager {
         get throws(WebImageError) { try sharedResult.get() }
     }
@@ -14,8 +14,8 @@ extension ImageManager {
 }
 
 extension ImageDownloader {
-    /// The downloader of the shared manager, as in SDWebImage: to cancel its downloads ends the shared manager's loads.
-    /// - Throws: what ``ImageManager/shared`` throws.
+    /// The downloader of the shared manager, as in SDWebImage: cancelling its downloads ends the shared manager's loads.
+    /// - Throws: errors of ``ImageManager/shared``.
     public static var shared: ImageDownloader {
         get throws(WebImageError) { try ImageManager.shared.downloader }
     }
@@ -23,7 +23,7 @@ extension ImageDownloader {
 
 extension ImagePrefetcher {
     /// A prefetcher over the shared manager.
-    /// - Throws: what ``ImageManager/shared`` throws.
+    /// - Throws: errors of ``ImageManager/shared``.
     public static var shared: ImagePrefetcher {
         get throws(WebImageError) { try sharedResult.get() }
     }

@@ -109,11 +109,12 @@ struct ControlTests {
         _ = try await remote.submit((0..<10).map { origin.url("/\($0).png") }, as: "b")
         let paused = try await done(remote, ["pause"])
         #expect(paused.stdout == "paused b at 0.0%, 0 of 10 finished\n")
-        #expect(paused.stderr.contains("go on with: ") && paused.stderr.contains(" resume b --redis "))
+        #expect(paused.stderr.contains("resume with: ") && paused.stderr.contains(" resume b --redis "))
         #expect(try await done(remote, ["pause", "b"]).stdout == "b is paused already\n")
         #expect(try await done(remote, ["status"]).stdout.contains("b  paused  0.0%  finished 0 of 10"))
         #expect(
-            try await done(remote, ["status", "b"]).stdout.contains("  paused; go on with: prefetch-coord resume b"))
+            try await done(remote, ["status", "b"]).stdout.contains("  paused; resume it with: prefetch-coord resume b")
+        )
         let json = try await done(remote, ["status", "--json"]).stdout
         #expect(json.contains(#""queue":{"name":"default","paused":false,"max_concurrent_downloads":null}"#))
         #expect(json.contains(#""sealed":true,"paused":true"#))
@@ -125,7 +126,7 @@ struct ControlTests {
         let watch = try await remote.coord(["watch", "b"])
         try await until { watch.stderr.contains("paused=batch") }
         let resumed = try await done(remote, ["resume", "b"])
-        #expect(resumed.stdout == "going on with b at 0.0%, 0 of 10 finished\n")
+        #expect(resumed.stdout == "resumed b at 0.0%, 0 of 10 finished\n")
         #expect(resumed.stderr.contains("the queue is paused; resume it: prefetch-coord resume --all"))
         #expect(try await done(remote, ["status", "--json"]).stdout.contains(#""paused":true,"max_conc"#))
         // A worker comes to the paused queue, is paused itself, and then everything is let go.
@@ -141,7 +142,7 @@ struct ControlTests {
         let all = try await done(remote, ["resume", "--all"])
         #expect(all.stderr.contains("every worker is paused: \(name)"))
         #expect(origin.requestCount() == 0)
-        #expect(try await done(remote, ["resume", "--worker", name]).stdout == "going on with worker \(name)\n")
+        #expect(try await done(remote, ["resume", "--worker", name]).stdout == "resumed worker \(name)\n")
         #expect(await worker.wait() == .exited(0))
         #expect(await watch.wait() == .exited(0))
         #expect(try await done(remote, ["pause", "b"]).stdout == "b is done already\n")

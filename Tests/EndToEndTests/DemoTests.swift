@@ -42,9 +42,9 @@ struct DemoTests {
         let lines = second.stdout.split(separator: "\n").map(String.init)
         try #require(lines.count > 3, "\(second.stdout)")
         #expect(lines[0].contains(".2 done: finished 200 of 200: 180 images, 20 skipped ("))
-        #expect(lines[1] == "  downloaded 0   hit 180   notModified 0")
-        #expect(lines[2] == "  skipped 20: httpError 12, timeout 2, connect 2, badImage 2, truncated 2")
-        #expect(lines[3] == "every outcome as planted.")
+        #expect(lines[0].hasSuffix("20 skipped (httpError 12, timeout 2, connect 2, badImage 2, truncated 2)"))
+        #expect(lines[1].hasPrefix("  downloaded 0   hit 180   notModified 0   in "))
+        #expect(lines[2] == "every outcome as planted.")
         #expect(second.stderr.contains("demo: 200 URLs of http://127.0.0.1:"))
         let program = builtProduct("prefetch-coord")
         let commands = lines.compactMap { line in line.firstRange(of: program).map { String(line[$0.lowerBound...]) } }

@@ -20,7 +20,7 @@ struct HintTests {
     private static let cases = [
         Case(
             name: "an empty list", words: ["run", "empty.txt"], files: ["empty.txt": ""], code: 65,
-            says: ["error: empty.txt has no URL", "hint: where a list may have none: --allow-empty"]),
+            says: ["error: empty.txt has no URL", "hint: --allow-empty accepts such a list"]),
         Case(
             name: "run without redis-server", words: ["run", "one.txt"], files: ["one.txt": "http://a.test/1.png\n"],
             environment: ["PATH": "/nowhere"], code: 69,

@@ -140,7 +140,7 @@ struct InputTests {
             let run = try await shell("\(command) --allow-net 127.0.0.0/8 -n 1 -q")
             #expect(await run.wait() == .exited(0), "\(command): \(run.stderr)")
             #expect(
-                run.stdout.contains("finished \(count) of \(count): \(count) images, 0 skipped"),
+                run.stdout.contains("finished \(count) of \(count): \(count) image\(count == 1 ? "" : "s"), 0 skipped"),
                 "\(command): \(run.stdout)")
         }
         let half = try await shell(

@@ -159,7 +159,7 @@ struct OpenBatchTests {
         try await until { submit.stderr.contains("the list is longer than the window") }
         submit.signal(SIGKILL)
         #expect(await submit.wait() == .signalled(SIGKILL))
-        let resumed = try await ran(b, ["submit", "--resume", first], says: "going on with week: 64 of 200 URLs")
+        let resumed = try await ran(b, ["submit", "--resume", first], says: "continuing week: 64 of 200 URLs")
         #expect(resumed.stdout == "week\n")
         #expect(try await b.queue.batches.status(of: "week")?.pushed == 200)
         // The same list as an ordinary batch is another batch.

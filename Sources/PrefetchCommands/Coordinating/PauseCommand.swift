@@ -68,7 +68,7 @@ struct ResumeCommand: AsyncParsableCommand {
             case .done(let wasPaused):
                 let name = PauseArguments.name(meant)
                 let far = try await PauseText.subject(meant, queue)
-                Console.print(wasPaused ? "continuing \(far)" : "\(name) is not paused")
+                Console.print(wasPaused ? "resumed \(far)" : "\(name) is not paused")
                 for line in try await PauseText.others(meant, queue, location.words) { Console.note(line) }
             }
         }

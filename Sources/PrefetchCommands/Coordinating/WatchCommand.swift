@@ -89,7 +89,7 @@ struct WatchCommand: AsyncParsableCommand {
         guard status.counts.skipped > 0 else { return }
         Console.print("")
         Console.print(
-            "what was skipped:     \(Shell.program) failures \(TerminalText.escaped(status.id))\(location.words)")
+            "failed URLs:  \(Shell.program) failures \(TerminalText.escaped(status.id))\(location.words)")
     }
 
     /// Prints events as they come; several that come together in one write.

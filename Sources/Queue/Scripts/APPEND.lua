@@ -1,12 +1,11 @@
 #!lua
--- APPEND: one more list for an open batch, behind all it has: indices and line numbers run on. Its URLs are pushed
--- afterwards, in the order of the lists, by whoever can read it.
--- ARGV: batch, nonce of this call, hash, URLs, lines, host, path, "1" where a list that is there to its end is added
--- once more.
--- Result: `OK`, its place, its element, "1" where it is new, URLs pushed; or `CLOSED why`.
+-- APPEND: adds a list to an open batch after the existing ones; indices and line numbers continue. Its URLs are pushed
+-- later, in the order of the lists, by a process that can read the file.
+-- ARGV: batch, nonce of this call, hash, URLs, lines, host, path, "1" if a list that is fully pushed may be added
+-- again.
+-- Result: `OK`, its place, its element, "1" if it is new, URLs pushed; or `CLOSED why`.
 -- Cost: O(lists).
--- Again: with the same nonce the same. A list with this hash that is there is that one, so the same command twice adds
--- it once.
+-- Again: the same, with the same nonce. A list with a known hash is not added twice, so the command can be repeated.
 
 local id = ARGV[1]
 endDue()

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- ASIDE: a key of another type than the queue's gets another name, and goes after a week.
--- ARGV: name behind the root, type it must have.
--- Result: 1; 0 where it is of that type or not there.
+-- ASIDE: renames a key whose type is wrong and expires it after a week.
+-- ARGV: name after the root, type it must have.
+-- Result: 1; 0 if it has that type or does not exist.
 -- Cost: O(1).
 -- Again: 0.
 

@@ -1,30 +1,28 @@
 #!lua flags=allow-oom
--- BEAT: the worker is alive; its lease begins anew, also where it had run out but nobody took its jobs. Ends batches
--- whose deadline has passed, and takes up to 200 failed URLs off their list that have lapsed or are too many.
--- ARGV: worker, lease in ms, "1" where its own last call took over a third of the lease, number of batches, batches
--- (`batch@nonce`), the sequence number of its last claim whose reply it has read ("": it does not say what it has),
--- number of claims it has, claims, field, value … about it.
--- Result: `LOST`; or `OK`, orders (name, value …), and (state, paused) of each batch as it is then, its state `gone`
--- where a later one has its name.
+-- BEAT: a worker's heartbeat. Renews its lease, also an expired one whose jobs were not reaped yet. Ends batches whose
+-- deadline has passed, and takes up to 200 failed URLs off their list that have expired or exceed its limit.
+-- ARGV: worker, lease in ms, "1" if its own last call took over a third of the lease, number of batches, batches
+-- (`batch@nonce`), the sequence number of the last claim whose reply it has read ("": it does not report its claims),
+-- number of its claims, claims, field, value … of its record.
+-- Result: `LOST`; or `OK`, settings (name, value …), and (state, paused) of each batch in order, with state `gone` if a
+-- later batch has the id.
 -- Cost: O(log workers + batches + claims + up to 200 × log failed URLs).
 -- Again: the same.
 --
--- The names are orders to the worker: `paused` and `wanted` (transfers in flight) to itself, `queue_paused` and
--- `concurrency` to all, `hosts` (changes of what is known of hosts), `unlisted` (failed URLs that went since there are
--- more than their list may have), `reap` (there may be something for REAP); one that is not there was not given. A
--- worker passes over names that it does not know.
+-- The settings: `paused` and `wanted` (transfers in flight) for this worker, `queue_paused` and `concurrency` for all,
+-- `hosts` (version of the host notes), `unlisted` (failed URLs removed because of the list's limit), `reap` (there may
+-- be something for REAP). An absent name is not set; workers ignore unknown names.
 --
--- Where a worker's own call took so long, Redis stalled, so other leases are late for the same reason: nobody is reaped
--- for two leases, and then for two leases there is no other hold.
+-- If a worker's own call took that long, Redis stalled and other leases are late for the same reason: reaping is on
+-- hold for two leases. No other hold starts in the two leases after it.
 --
--- A claim that it does not name would never be reported: it is noted in the field `#unheld`, and goes back without
--- blame where the next beat does not name it either.
+-- A claim that the worker does not name would never be reported: it is noted in the field `#unheld`, and goes back
+-- without counting a delivery if the next heartbeat does not name it either.
 
 tick()
 if not redis.call('ZSCORE', K .. ':workers', ARGV[1]) then return {'LOST'} end
 local lease, n = tonumber(ARGV[2]), tonumber(ARGV[4])
--- No hold for two leases after one: a worker whose beats are always slow, on a busy machine, would put off every
--- reclaim for ever.
+-- No new hold for two leases: a worker with slow heartbeats on a busy machine would postpone every reclaim forever.
 if ARGV[3] == '1' and number(redis.call('GET', K .. ':hold'), 0) + 2 * lease <= now() then
   redis.call('SET', K .. ':hold', now() + 2 * lease, 'PX', 4 * lease)
 end
@@ -34,7 +32,7 @@ local said, claims = ARGV[5 + n], tonumber(ARGV[6 + n])
 local isIdle = said ~= '' and claims == 0
 local about = 7 + n + claims
 if ARGV[about] then redis.call('HSET', K .. ':w:' .. ARGV[1], 'beat', now(), unpack(ARGV, about)) end
--- Only a worker that says what it has can be held to it.
+-- Only for workers that report their claims.
 local function compare()
   local held = redis.call('HKEYS', own(ARGV[1]))
   local isEmpty = true
@@ -43,7 +41,7 @@ local function compare()
   local last = redis.call('HMGET', own(ARGV[1]), '#seq', '#jobs', '#unheld')
   local has, before, missing = {}, {}, {}
   for i = 7 + n, about - 1 do has[ARGV[i]] = true end
-  -- The reply to its last claim may be on its way. A later one that gave nothing is not noted here.
+  -- The reply to the last claim may be in transit. A later claim that returned no jobs is not recorded here.
   if last[1] and number(last[1], 0) > number(said, 0) then for name in last[2]:gmatch('%S+') do has[name] = true end end
   for name in (last[3] or ''):gmatch('%S+') do before[name] = true end
   for _, name in ipairs(held) do
@@ -61,8 +59,8 @@ local function compare()
   elseif last[3] then redis.call('HDEL', own(ARGV[1]), '#unheld') end
 end
 if said ~= '' then pcall(compare) end
--- The list of failed URLs is no worker's: where it is broken the beat counts all the same. Who has nothing to do looks
--- at it less often, since a fleet that waits should cost nothing.
+-- The list of failed URLs belongs to no worker: the heartbeat counts even if that list is broken. Idle workers sweep it
+-- less often, since a waiting fleet should cost nothing.
 if not isIdle or now() % 8 == 0 then pcall(sweepListed, 200) end
 local orders = {}
 local function order(name, value)
@@ -80,8 +78,7 @@ order('concurrency', all[2])
 order('hosts', redis.call('HGET', K .. ':hosts', '#v'))
 local unlisted = redis.pcall('HGET', K .. ':failed:limit', 'removed')
 if type(unlisted) == 'string' then order('unlisted', unlisted) end
--- A lease that has run out, one that ends so late that somebody has written it, a batch that a repair holds: REAP knows
--- better.
+-- An expired lease, one that ends so late that no worker has set it, or a batch held by a repair: REAP decides.
 if redis.call('ZCOUNT', K .. ':workers', '-inf', now())
     + redis.call('ZCOUNT', K .. ':workers', now() + 2 * lease, '+inf')
     + redis.call('EXISTS', K .. ':held') > 0 then
@@ -91,7 +88,7 @@ local out = {'OK', orders}
 for i = 5, 4 + n do
   local id, nonce = ARGV[i]:match('^([^@]*)@(.*)$')
   local m = redis.pcall('HMGET', batch(id), 'state', 'paused', 'nonce')
-  -- Of a batch whose hash is none nothing is known, and the others are to be told.
+  -- A broken hash hides the state of its own batch only.
   if m.err then out[#out + 1] = {'running', '0'}
   else out[#out + 1] = {(m[3] or '') == nonce and m[1] or 'gone', m[2] or '0'} end
 end

@@ -1,16 +1,16 @@
 #!lua flags=allow-oom,no-writes
--- BROWSE: a queue at one moment: what was told to all, workers, running batches, the newest batches, hosts in trouble.
+-- BROWSE: a queue at one moment: its settings, workers, running batches, the newest batches, hosts in trouble.
 -- ARGV: how many of the newest batches.
--- Result: time in ms; numbers (failed URLs, their limit, how many went for it, elements that were no jobs, 1 where the
--- queue is paused, transfers in flight as all were told, lost workers, their jobs, their open URLs); hosts in trouble;
--- registered workers and the ends of their leases; what each said; how many jobs each has; running batches; of each the
--- jobs that wait, and what is wrong, `full` and `fed` of it, or the error of its key; then id and fields of each of the
+-- Result: time in ms; numbers (failed URLs, their limit, how many were removed for it, invalid jobs, 1 if the queue is
+-- paused, transfers in flight set for all, lost workers, their jobs, their open URLs); hosts in trouble; registered
+-- workers and the ends of their leases; the record of each; number of claims of each; running batches; for each its
+-- waiting jobs and its fields `broken`, `full` and `fed`, or the error of its key; then id and fields of each of the
 -- newest batches.
--- Cost: twelve commands, two a registered worker (4,096 at most), two a running batch, and one for each of the newest;
--- nothing depends on the number of URLs.
+-- Cost: twelve commands, two per registered worker (4,096 at most), two per running batch, and one for each of the
+-- newest; nothing depends on the number of URLs.
 -- Again: reads only.
 --
--- A key of a batch that is of a wrong type is that batch's fault alone.
+-- A key of a wrong type affects its own batch only.
 
 local limit = redis.call('HMGET', K .. ':failed:limit', 'max', 'removed')
 local losses = redis.call('HMGET', K .. ':losses', 'workers', 'jobs', 'urls')

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- BURY: a claimed payload whose body is no job (its checksum is wrong) goes to the list of the dead.
+-- BURY: moves a claimed payload whose body is invalid (its checksum is wrong) to the dead-letter list.
 -- ARGV: worker, nonce of its batch, first bytes of the payload.
--- Result: 1; 0 where the worker does not have it (any more).
+-- Result: 1; 0 if the worker does not have the claim.
 -- Cost: O(1).
 -- Again: 0.
 

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- CANCEL: ends a batch now. Its open URLs read as `cancelled` from here on; the total stays what is known of it.
+-- CANCEL: ends a batch now. Its open URLs read as `cancelled` from then on; the total stays as far as it is known.
 -- ARGV: batch.
--- Result: the state it had, nil where there is none of this id.
+-- Result: the state it had, nil if there is no such batch.
 -- Cost: O(1), and the deletion of its job list.
 -- Again: changes nothing.
 

@@ -2,27 +2,27 @@
 -- CLAIM: the next jobs for a worker. Ends batches whose deadline has passed first.
 -- ARGV: worker, sequence number of this claim, most jobs, lease in ms.
 -- Result: `LOST`; `PAUSED`; or `OK`, then (payload, nonce of its batch, outcome bytes, deliveries, marks) of each job,
--- then where there is something to tell a list of kind, batch and text: `DEAD` and the first bytes of an element that
--- was no job and is on the list of the dead now, or `BROKEN` and why a batch was set aside.
--- Cost: O(jobs), and a look at each ready batch that has had its share.
--- Again: with the same number the same jobs, as far as the worker still has them; what there was to tell is told once.
+-- then, if there are any, a list of notices (kind, batch, text): `DEAD` and the first bytes of an invalid job that is
+-- on the dead-letter list now, or `BROKEN` and why a batch was taken out.
+-- Cost: O(jobs), plus one step per ready batch that has used its share.
+-- Again: with the same number the same jobs, as far as the worker still has them; notices are returned once.
 --
--- Of 16 turns high has 11, normal 4 and low 1; a priority that has nothing leaves its turns to the highest that has.
--- Batches of one priority take turns by jobs, and share by URLs: one that has had its 256 waits until all others have
--- had theirs, so that a list in jobs of 2 is not held up by one in jobs of 256.
+-- Of 16 turns high has 11, normal 4 and low 1; an empty priority passes its turns to the highest that has jobs. Batches
+-- of one priority take turns by jobs, and share by URLs: one that has had its 256 waits until all others have had
+-- theirs, so that a list in jobs of 2 is not delayed by one in jobs of 256.
 --
--- A batch with a key of a wrong type must not keep the others from being worked on: it leaves the ready lists with a
--- field `broken`, until `prefetch-coord fsck --repair` has mended it. What Redis has done by then of its job is undone.
+-- A key of a wrong type must not block the other batches: its batch leaves the ready lists with a field `broken` until
+-- `prefetch-coord fsck --repair` has repaired it, and its jobs are pushed back.
 --
--- A script, never BLMOVE into a private list: that loses jobs when a worker stops inside it and is reaped, or the reply
--- is lost while the worker lives, and it cannot drain a Redis that has reached maxmemory.
+-- A script, not BLMOVE into a private list: BLMOVE loses jobs if a worker stops inside it and is reaped, or if its
+-- reply is lost while the worker lives, and it cannot drain a Redis at maxmemory.
 
 local worker, wanted = ARGV[1], tonumber(ARGV[3])
 if not redis.call('ZSCORE', K .. ':workers', worker) then return {'LOST'} end
 redis.call('ZADD', K .. ':workers', 'XX', now() + tonumber(ARGV[4]), worker)
 endDue()
 local out = {'OK'}
--- What a worker is told of jobs of one batch: all reads first, so that an error leaves nothing behind.
+-- The state of jobs of one batch, for the worker. Reads everything first, so that an error leaves nothing behind.
 local function about(id, names)
   local fields, told = {}, {}
   for _, name in ipairs(names) do
@@ -52,7 +52,7 @@ if last[1] == ARGV[2] then
 end
 if redis.call('HGET', K .. ':w:' .. worker, 'paused') == '1' then return {'PAUSED'} end
 if redis.call('EXISTS', K .. ':paused') == 1 then return out end
--- The batch of a ready list whose turn it is, and its credit where it has to share.
+-- The batch of a ready list whose turn it is, and its credit if it has to share.
 local function pick(list)
   local count = redis.call('LLEN', list)
   if count < 2 then return redis.call('LINDEX', list, 0) end
@@ -60,28 +60,28 @@ local function pick(list)
     for _ = 1, count do
       local id = redis.call('LMOVE', list, list, 'LEFT', 'RIGHT')
       local known = redis.pcall('HGET', batch(id), 'credit')
-      -- No hash: what takes a job of it finds out.
+      -- Not a hash: `take` reports it.
       if type(known) == 'table' then return id end
       local credit = tonumber(known or '') or 256
       if credit > 0 then return id, credit end
     end
     for _, id in ipairs(redis.call('LRANGE', list, 0, -1)) do
       local owed = tonumber(redis.call('HGET', batch(id), 'credit') or '') or 0
-      -- Nobody owes so much, or what is no number: somebody wrote it, and it must not keep this from its end.
+      -- No batch owes that much, and nan is not a number: foreign values must not make this loop endless.
       if owed ~= owed or owed < -65536 then owed = 0 end
       redis.call('HSET', batch(id), 'credit', math.floor(owed) + 256)
     end
   end
 end
 local names, told = {}, {}
--- Jobs of a batch, where its next elements are some.
+-- Claims jobs of a batch, if its next elements are valid.
 local function take(id, credit, held, most)
   local m = redis.call('HMGET', batch(id), 'state', 'order', 'pushed', 'nonce')
   local nonce = m[4] or ''
   held.order = m[2]
   held.payloads = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id), most) or {}
   if redis.call('LLEN', jobs(id)) == 0 then
-    -- One that is in a ready list and says that it is in none would be looked at for ever.
+    -- A batch that is in a ready list but not marked as ready would be picked forever.
     if redis.call('HGET', batch(id), 'ready') == '1' then unready(id) else takeOut(id) end
   end
   if #held.payloads == 0 or m[1] ~= 'running' then return end
@@ -109,7 +109,7 @@ local function take(id, credit, held, most)
     names[#names + 1] = fields[2 * i - 1]
   end
 end
--- A batch that is alone need not take turns with itself.
+-- A single ready batch gives all wanted jobs in one turn.
 local lists = 0
 for _, p in ipairs({'high', 'normal', 'low'}) do lists = lists + redis.call('LLEN', K .. ':ready:' .. p) end
 while lists > 0 and #names < wanted and #told < 48 do
@@ -124,7 +124,7 @@ while lists > 0 and #names < wanted and #told < 48 do
   local held = {}
   local ok, err = pcall(take, id, credit, held, lists == 1 and wanted - #names or 1)
   if not ok then
-    -- In the order in which they were, whichever end they came from.
+    -- In their old order, whichever end they came from.
     for i = #(held.payloads or {}), 1, -1 do
       redis.pcall(held.order == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), held.payloads[i])
     end

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- CLOSE: an open batch takes no more lists; it is sealed as soon as every URL of those it has is pushed, here or by
--- PUSH. Completes the batch where every URL has ended already.
+-- CLOSE: an open batch takes no more lists; it is sealed once every URL of its lists is pushed, here or by PUSH, and
+-- completes if every URL has ended already.
 -- ARGV: batch.
--- Result: `OK total` where it is sealed, `WAITS n` where only n URLs are pushed, `CLOSED why`.
+-- Result: `OK total` if it is sealed, `WAITS n` if only n URLs are pushed, `CLOSED why`.
 -- Cost: O(1).
--- Again: as far as it has come meanwhile.
+-- Again: the state at that time.
 
 local id = ARGV[1]
 endDue()

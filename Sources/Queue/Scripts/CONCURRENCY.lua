@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- CONCURRENCY: how many transfers workers have in flight, for one worker or for all, those that join later included.
--- They are told with their next sign of life. What is said to all replaces what was said to single ones.
--- ARGV: worker, or "" for all; number, or "" for what each was started with.
--- Result: workers that are told; for one worker 0 where it is not registered.
+-- CONCURRENCY: sets the transfers in flight of one worker, or of all including those that join later. Workers get it in
+-- the reply to their next heartbeat. A value for all replaces those of single workers.
+-- ARGV: worker, or "" for all; number, or "" for the worker's startup value.
+-- Result: workers concerned; for one worker 0 if it is not registered.
 -- Cost: O(workers).
 -- Again: the same.
 

@@ -1,6 +1,5 @@
 #!lua
--- ENLIST: puts URLs onto the list of failed URLs by hand. What stood beside one of them goes: without a date it lapses
--- for nobody.
+-- ENLIST: adds URLs to the list of failed URLs by hand. Their metadata is deleted: without a date they never expire.
 -- ARGV: URLs, at least one.
 -- Result: how many were not on it.
 -- Cost: O(URLs × log failed URLs).

@@ -1,11 +1,10 @@
 #!lua flags=allow-oom
--- FINISH: the end of a repair. The sets, the slot and the ready lists become what the batch's state says; it is done
--- where its last URL has ended. The batch is let go first, so that it is also where a key of a wrong type ends the
--- rest.
+-- FINISH: ends a repair. Sets, slot and ready lists are made to agree with the batch's state; it is done if its last
+-- URL has ended. The hold is released first, so also if a key of a wrong type fails the rest.
 -- ARGV: batch, token.
--- Result: its state, and in how many sets and lists it was not as it must be; 0 and no change where another repair has
--- the batch meanwhile.
--- Cost: O(log batches), and of a batch that is over the deletion of its list.
+-- Result: its state, and the number of sets and lists that were wrong; 0 and no change if another repair has taken
+-- over.
+-- Cost: O(log batches), and for a batch that is over the deletion of its list.
 -- Again: the same state, 0.
 
 -- luacheck: read globals id token mine (of step.lua)

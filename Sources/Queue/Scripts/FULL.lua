@@ -1,8 +1,7 @@
 #!lua flags=allow-oom
--- FULL: who feeds a batch is there, and waits for a Redis that has reached its maxmemory. PUSH, which is refused then,
--- says so otherwise.
+-- FULL: the feeder of a batch is alive and waits for a Redis at maxmemory, which refuses the PUSH that would note this.
 -- ARGV: batch.
--- Result: its state, nil where it is gone.
+-- Result: its state, nil if it is gone.
 -- Cost: O(1).
 -- Again: the same.
 

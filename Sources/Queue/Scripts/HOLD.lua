@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- HOLD: no job of the batch is given out for the next ten seconds, so that jobs only move from workers to the list, or
--- end. REAP of any worker lets go where nobody has.
+-- HOLD: no job of the batch is claimed for the next ten seconds; jobs only return to the list or end. If the repair
+-- dies, any worker's REAP releases the hold.
 -- ARGV: batch, token, "1" to begin, "" to go on.
--- Result: `OK` and the URLs pushed; `LOST` where it was let go in between, or another repair has the batch.
+-- Result: `OK` and the URLs pushed; `LOST` if it was released in between, or another repair has the batch.
 -- Cost: O(ready batches).
 -- Again: the same.
 

@@ -1,12 +1,11 @@
 #!lua flags=allow-oom
--- HOSTS: what a worker has asked of hosts since it last said so. It adds to `h404` … and the fields of FetchTally of
--- the batches, and to their hosts, of which each has 256 at most. A batch that is over is added to as long as it is
--- there, and what is new then goes when it goes.
+-- HOSTS: adds a worker's requests to hosts since its last call to `h404` … and the fields of FetchTally of the batches,
+-- and to their hosts (256 per batch at most). A batch that is over is added to while it exists; new keys expire with
+-- it.
 -- ARGV: worker, token, then batch and lines (HostTally) of each batch.
--- Result: 1; 0 where this token was its last one, or nothing is known of the worker.
--- Cost: five commands a batch, and one a status and a figure; once a second, and only from workers that ask hosts for
--- something.
--- Again: with the same token nothing more.
+-- Result: 1; 0 if this was the last token already, or the worker has no record.
+-- Cost: five commands per batch, one per status and figure; once a second, and only from workers that send requests.
+-- Again: changes nothing with the same token.
 
 local w = K .. ':w:' .. ARGV[1]
 if redis.call('EXISTS', w) == 0 or redis.call('HGET', w, 'tallied') == ARGV[2] then return 0 end
@@ -44,6 +43,6 @@ local function add(id, text)
   local left = redis.call('PTTL', batch(id))
   if left > 0 then redis.call('PEXPIRE', hosts(id), left) end
 end
--- A batch with a key of a wrong type loses its own figures, and no other batch does.
+-- A key of a wrong type loses the figures of its own batch only.
 for i = 3, #ARGV - 1, 2 do pcall(add, ARGV[i], ARGV[i + 1]) end
 return 1

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- JOIN: a worker registers. What somebody of this name has left behind without a registration goes back to the lists.
--- ARGV: worker, lease in ms, field, value … about it.
--- Result: 1; 0 where the name is taken.
--- Cost: O(log workers), and what was left behind.
--- Again: 0: the worker takes another name, the first lapses.
+-- JOIN: registers a worker. Jobs left under its name without a registration go back to their lists.
+-- ARGV: worker, lease in ms, field, value … of its record.
+-- Result: 1; 0 if the name is taken.
+-- Cost: O(log workers), and the jobs left.
+-- Again: 0: the worker takes another name, the first registration expires.
 
 tick()
 local joined = redis.call('ZADD', K .. ':workers', 'NX', now() + tonumber(ARGV[2]), ARGV[1])

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- KEEP: a worker says which jobs it has; what else stands under its name goes back without blame. For after a restart
--- of Redis, which may have forgotten that a job was reported to its end or given back: its worker has no use for it any
--- more, and lives on, so nobody would ever reap it.
+-- KEEP: a worker lists its claims; its others go back without counting a delivery. Used after a restart of Redis, which
+-- may have forgotten that a job was reported or given back: the worker dropped it, and since the worker lives, REAP
+-- would never return it.
 -- ARGV: worker, claims it has.
--- Result: jobs put back; -1 where the worker is not registered.
+-- Result: jobs put back; -1 if the worker is not registered.
 -- Cost: O(jobs).
--- Again: nothing more.
+-- Again: changes nothing.
 
 local worker, has, n = ARGV[1], {}, 0
 if not redis.call('ZSCORE', K .. ':workers', worker) then return -1 end

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- LETGO: jobs of the batch are given out again.
+-- LETGO: releases the hold of a batch; its jobs are claimed again.
 -- ARGV: batch, token.
 -- Result: 1.
 -- Cost: O(1).

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- LISTED: which of these URLs are on the list of failed ones. Entries older than the asker's time to live lapse here,
--- and those that have lapsed by that of the batch which listed them.
--- ARGV: time to live in ms (0 = for ever), URLs that SMISMEMBER has found.
--- Result: (position among these from 0, what stands beside the entry) of each that is on it.
--- Cost: O(URLs), and log failed URLs for each that lapses.
+-- LISTED: which of these URLs are on the list of failed ones. Entries older than the caller's time to live expire here,
+-- as do those past the time to live of the batch that listed them.
+-- ARGV: time to live in ms (0 = forever), URLs that SMISMEMBER has found.
+-- Result: (position among these from 0, metadata of the entry) of each that is on it.
+-- Cost: O(URLs), and log failed URLs for each that expires.
 -- Again: the same.
 
 local found = redis.call('SMISMEMBER', K .. ':failed', unpack(ARGV, 2))

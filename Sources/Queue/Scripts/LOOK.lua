@@ -1,8 +1,8 @@
 #!lua flags=allow-oom,no-writes
--- LOOK: a batch with all that is added up of it, at one moment.
+-- LOOK: a batch with all its counts at one moment.
 -- ARGV: batch.
--- Result: time in ms, fields of the batch, counts of its workers, its hosts, jobs that wait, registered workers and the
--- ends of their leases, what each said, 1 where the queue is paused.
+-- Result: time in ms, fields of the batch, counts of its workers, its hosts, waiting jobs, registered workers and the
+-- ends of their leases, the record of each, 1 if the queue is paused.
 -- Cost: seven commands, and one for each registered worker; nothing depends on the number of URLs.
 -- Again: reads only.
 

@@ -1,8 +1,7 @@
 #!lua flags=allow-oom
--- MARK: the one URL of this job goes to the decoder now, and nothing else is in flight: a death from here on is its
--- doing.
--- ARGV: worker, claim ("" takes the mark away).
--- Result: 1; 0 where the worker does not have the claim, or no mark.
+-- MARK: the one URL of this job is about to be decoded, with nothing else in flight: it is to blame if the worker dies.
+-- ARGV: worker, claim ("" removes the mark).
+-- Result: 1; 0 if the worker does not have the claim, or there is no mark.
 -- Cost: O(1).
 -- Again: the same.
 

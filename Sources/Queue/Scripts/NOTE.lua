@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- NOTE: what a worker found out about hosts, for all. A host that is good is taken out; slow is less than what is said
--- of it already and still holds (of a slow one the failures are transfers at once); of those beyond 1,000 the ones
--- whose time is long over go. `#v` counts the changes: the beat tells it to all.
--- ARGV: (host, `silent`, `busy`, `slow` or `good`, ms from now until which nothing begins, ms since when it is so,
--- failures in a row, code of the last error, its sentence) of each host.
+-- NOTE: shares a worker's findings about hosts with all. A `good` host is removed; `slow` does not replace another
+-- state that still holds, and its failures are a number of concurrent transfers. Beyond 1,000 hosts, notes that ended
+-- two minutes ago are removed. `#v` counts the changes; heartbeats return it to all workers.
+-- ARGV: (host, `silent`, `busy`, `slow` or `good`, ms from now until requests may start, ms since it is so, failures in
+-- a row, code of the last error, its text) of each host.
 -- Result: 1.
 -- Cost: O(hosts).
--- Again: the same, and told once more.
+-- Again: the same, and shared once more.
 
 local key, t = K .. ':hosts', now()
 local function holds(note)

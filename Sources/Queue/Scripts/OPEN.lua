@@ -1,12 +1,12 @@
 #!lua
--- OPEN: a new batch. A running batch that has the slot is cancelled in the same step. With a field `retry_of`, that
--- batch is linked to it in the same step. With a field `limit` (ms), its deadline is so much later. With `open` = 1 its
--- list is the first of its lists, where it has one. Where a key is of a wrong type, it fails before it writes anything.
--- ARGV: wanted id, nonce of this call, "1" where exactly this id is wanted, slot or "", field, value … of its hash.
--- Result: the wanted id, or with `.2`, `.3` … where that one is taken, and the batch that was cancelled for its slot or
--- ""; nil where exactly this id is wanted and taken, or `retry_of` is gone, runs or has a retry.
+-- OPEN: creates a batch, and in the same step cancels a running batch that has the slot and links the batch named in a
+-- field `retry_of`. A field `limit` (ms) sets its deadline. With `open` = 1 its list, if any, is the first of its
+-- lists. A key of a wrong type makes it fail before it writes anything.
+-- ARGV: wanted id, nonce of this call, "1" if exactly this id is wanted, slot or "", field, value … of its hash.
+-- Result: the wanted id, or with `.2`, `.3` … if that is taken, and the batch that was cancelled for its slot or "";
+-- nil if exactly this id is wanted and taken, or `retry_of` is gone, running or has a retry.
 -- Cost: O(fields + batches of the same list), and the deletion of the cancelled batch's job list.
--- Again: with the same nonce the same, and nothing is cancelled.
+-- Again: the same with the same nonce; cancels nothing.
 
 tick()
 local id, n = ARGV[1], 1
@@ -19,7 +19,7 @@ while true do
   id = ARGV[1] .. '.' .. n
 end
 local slot, replaced, of = ARGV[4], ''
--- Before the first write: a script that fails in the middle leaves half a batch behind.
+-- Type checks before the first write: a script that fails in the middle leaves half a batch behind.
 redis.call('ZCARD', K .. ':batches')
 redis.call('SCARD', K .. ':running')
 redis.call('ZCARD', K .. ':deadlines')

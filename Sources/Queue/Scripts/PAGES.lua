@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- PAGES: what a worker has read of sites' robots.txt, for all.
--- ARGV: (agent and site with a blank between, text, ms it is kept) of each site. Without a text nobody is told to wait
--- any more.
+-- PAGES: stores the robots.txt that a worker has read, for all.
+-- ARGV: (agent and site with a blank between, text, ms it is kept) of each site. Without a text only the "being read"
+-- mark is removed.
 -- Result: 1.
 -- Cost: O(sites).
 -- Again: the same.

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- PAUSE: nothing more is claimed of a batch, of the whole queue, or by a worker. What was claimed is not touched:
--- workers are told with their next sign of life, end what has begun, and give the rest back.
+-- PAUSE: stops claims from a batch, from the whole queue, or by a worker. Claimed jobs are not touched: workers learn
+-- of it in the reply to their next heartbeat, finish transfers that have begun and give the rest back.
 -- ARGV: `batch`, `queue` or `worker`, id or name.
--- Result: `OK` and 1 where it was not paused before; `OVER state`, `GONE`.
+-- Result: `OK` and 1 if it was not paused before; `OVER state`, `GONE`.
 -- Cost: O(ready batches).
 -- Again: `OK 0`.
 --
--- The bell falls silent with the last batch that is ready, or with the queue: workers then sleep in their look at it.
+-- The bell is deleted with the last ready batch or with the queue: workers then block in their wait for it.
 
 local kind, id = ARGV[1], ARGV[2]
 if kind == 'queue' then

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- PRUNE: details of URLs that were not skipped go, and those that are more than the batch keeps.
+-- PRUNE: removes details of URLs that were not skipped, and those beyond the batch's limit.
 -- ARGV: batch, token, most details, indices …
--- Result: details that went.
+-- Result: details removed.
 -- Cost: O(indices).
 -- Again: 0.
 

@@ -1,13 +1,14 @@
 #!lua
--- PUSH: jobs onto a batch's list. The last URL of an open batch that takes no more lists seals it.
--- ARGV: batch, number of URLs pushed before, window, number of URLs in these jobs, place and hash of the list they are
--- of ("": the batch has one), jobs … (none: only whether there is room, for whoever waits for it).
+-- PUSH: adds jobs to a batch's list. The last URL of an open batch that takes no more lists seals it.
+-- ARGV: batch, number of URLs pushed before, window, number of URLs in these jobs, place and hash of their list ("":
+-- the batch has one), jobs … (none: only asks if there is room).
 -- Result: `OK n`, `FULL n`, `AT n` with the URLs pushed; `CLOSED why`.
 -- Cost: O(jobs).
 -- Again: `AT` with the number the first call led to.
 --
--- The window is the most jobs the list may hold, or "auto": 1,024 shared by the running batches, at least 64. But for
--- "all" it holds at most 24 MiB too, with "auto" shared likewise, at least 1.5 MiB. Into an empty list any push goes.
+-- The window is the most jobs the list may hold, or "auto": 1,024 shared by the running batches, at least 64. Unless it
+-- is "all", the list also holds at most 24 MiB, with "auto" shared likewise, at least 1.5 MiB. An empty list accepts
+-- any push.
 
 local id = ARGV[1]
 tick()
@@ -20,7 +21,7 @@ if m[1] ~= ARGV[2] then return {'AT', m[1]} end
 if m[3] == '1' then return {'CLOSED', 'sealed'} end
 if m[4] == '1' and ARGV[5] == '' then return {'CLOSED', 'open'} end
 if ARGV[5] ~= '' then
-  -- Redis may have lost its tail, and with it the list; another may be in its place.
+  -- Redis may have lost its last writes, and with them the list; another may be in its place.
   local place, hash = ARGV[5]:match('^(%d+) (%S+)$')
   local base, n, found = (redis.call('LINDEX', lists(id), place) or ''):match('^(%d+) %d+ (%d+) %d+ (%S+) ')
   local first = tonumber(m[1])

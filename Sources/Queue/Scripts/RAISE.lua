@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- RAISE: how many URLs are pushed, and how many there are, becomes true.
+-- RAISE: corrects the number of URLs pushed, and the total.
 -- ARGV: batch, token, URLs pushed before, URLs pushed now, total or "".
--- Result: 1; 0 where somebody has pushed meanwhile.
+-- Result: 1; 0 if URLs were pushed meanwhile.
 -- Cost: O(1).
 -- Again: 1.
 

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- REAP: the jobs of a worker whose lease has run out, or ends later than two leases from now, go back to the front of
--- their lists, and each counts one more delivery. A batch that was held by a repair which has died is let go; a batch
--- with a key of a wrong type loses the job, and no other does. What it finds is counted in `losses`.
--- ARGV: worker the caller knows to be dead, whatever its lease says ("" = whose lease ran out first), most jobs.
+-- REAP: returns the jobs of a worker whose lease has expired, or ends later than two leases from now, to the front of
+-- their lists; each counts one more delivery. Releases batches whose repair has died. A key of a wrong type loses the
+-- jobs of its own batch only. The losses are counted in `losses`.
+-- ARGV: worker that the caller knows to be dead, whatever its lease ("" = the first expired lease), most jobs.
 -- Result: worker and jobs put back, or nothing.
 -- Cost: O(jobs), at most the number given, 64.
 -- Again: goes on where it stopped.
@@ -17,11 +17,11 @@ for i = 1, #held, 2 do
   end
 end
 if worker == '' then
-  -- By its end, not by its expiry: that goes by Redis' own clock.
+  -- The stored end counts, not the key's expiry, which follows Redis' own clock.
   if tonumber(redis.call('GET', K .. ':hold') or '0') > now() then return {} end
   worker = redis.call('ZRANGE', K .. ':workers', '-inf', now(), 'BYSCORE', 'LIMIT', 0, 1)[1]
   if not worker then
-    -- No lease ends so late: somebody wrote it, or the queue's clock was lost.
+    -- No lease ends that late: another client wrote it, or the queue's clock was lost.
     local last = redis.call('ZRANGE', K .. ':workers', 0, 0, 'REV', 'WITHSCORES')
     local lease = last[1] and tonumber(redis.call('HGET', K .. ':w:' .. last[1], 'lease') or '')
     if not lease or tonumber(last[2]) <= now() + 2 * lease then return {} end

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- RECLAIM: jobs of somebody who is not registered go back to their lists, without blame; of a registered worker those
--- that it did not name at its last heartbeat.
+-- RECLAIM: returns jobs of an unregistered worker to their lists without counting a delivery; for a registered worker
+-- those that its last heartbeat did not name.
 -- ARGV: worker.
--- Result: jobs put back, and 1 where some are left.
--- Cost: O(jobs), at most 64 a call.
+-- Result: jobs put back, and 1 if some are left.
+-- Cost: O(jobs), at most 64 per call.
 -- Again: goes on.
 
 local worker, n, seen = ARGV[1], 0, 0

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- RECORDS: makes chunks of the records of failures agree with the outcomes: of each skipped URL the first record stays,
--- one without any gets one that knows nothing, everything else goes.
+-- RECORDS: makes chunks of failure records agree with the outcomes: each skipped URL keeps its first record or gets an
+-- empty one, everything else is removed.
 -- ARGV: batch, token, fields of `records` …
--- Result: records and damaged chunks that went, records that were made.
--- Cost: O(256) a field, 64 fields a call.
+-- Result: records and damaged chunks removed, records made.
+-- Cost: O(256) per field, 64 fields per call.
 -- Again: 0, 0.
 
 -- luacheck: read globals id token mine (of step.lua)

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- RECOUNT: counts a piece of the outcomes into the fields `r1` … `r31`, which REPORT adds to from then on. Bytes that
--- are no outcome, and those beyond the list, become open.
+-- RECOUNT: counts a piece of the outcomes into the fields `r1` … `r31`, which REPORT adds to from then on. Invalid
+-- outcome bytes, and those beyond the list, become open.
 -- ARGV: batch, token, first index, number, URLs of the list.
--- Result: `OK`, bytes seen, bytes made open, last index with an outcome and 1, or 0; `AT` and the index to go on from;
--- `LOST` where another repair has the batch.
+-- Result: `OK`, bytes seen, bytes made open, last index with an outcome plus 1, or 0; `AT` and the index to go on from;
+-- `LOST` if another repair has the batch.
 -- Cost: O(number), 65,536.
 -- Again: `AT`; from index 0 it begins anew.
 

@@ -1,6 +1,6 @@
 #!lua
--- REFILL: jobs of URLs that were in none, in the order of their indices, to the end that is popped.
--- ARGV: batch, token, index behind the last of them, jobs …
+-- REFILL: pushes jobs for URLs that were in none, in the order of their indices, to the end that is popped.
+-- ARGV: batch, token, index after the last of them, jobs …
 -- Result: `OK`, `FULL`, `CLOSED`.
 -- Cost: O(jobs).
 -- Again: `OK`, and nothing more.

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- RELEASE: a worker gives jobs back without blame (SIGTERM, a full disk).
--- ARGV: worker, "1" where it leaves for good, claims … (none = all).
+-- RELEASE: a worker gives jobs back without counting a delivery (SIGTERM, a full disk).
+-- ARGV: worker, "1" if it leaves for good, claims … (none = all).
 -- Result: jobs put back.
 -- Cost: O(jobs).
--- Again: nothing more.
+-- Again: changes nothing.
 
 local worker, n = ARGV[1], 0
 local names = {unpack(ARGV, 3)}

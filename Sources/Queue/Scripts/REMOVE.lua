@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- REMOVE: a batch that is over leaves Redis with every key of its own; the batch it retried has no retry then, and is
--- kept for as long as it said from now on. Its images, and what it added to the failed URLs, stay.
+-- REMOVE: deletes every key of a batch that is over; a batch it retried loses the link, and its own `keep` starts now.
+-- Images and entries in the list of failed URLs stay.
 -- ARGV: batch.
 -- Result: `OK`, `GONE`, `RUNNING`, or `RETRIED` and by which.
 -- Cost: O(1), the memory is freed in the background.

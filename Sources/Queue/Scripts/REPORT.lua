@@ -2,32 +2,31 @@
 -- REPORT: outcomes of jobs of one batch. For exactly the URLs it is first to settle it writes the outcome, adds to the
 -- counts of the batch and of the worker (in this batch, and in its record), keeps the detail and the record and changes
 -- the failed set; then it completes the batch if that was the last one.
--- ARGV: worker, batch, its nonce, most details kept, ms after which what it lists lapses (0 = never), the id of the
--- cache its images are in ("": not said), that cache's host and directory; then for each job: its name, "1" where it
--- has ended, one byte per URL (0 = nothing to say), 4 bytes big endian per URL that is not 0 (its length; "" where all
--- are 0), the failures (for neighbours that ended alike 5 bytes: first and last position, HTTP status in two, tries),
--- number of details, (position, detail) …, number of URLs to list, (position, URL, tail of what stands beside it) …,
--- number of URLs to take off the list, (position, URL) ….
--- Result: `OK`, then for each job 1 where this call was first to settle all it says, else one byte per URL: the outcome
--- where it was first, else 0; the state where the batch is over, `gone` too where a later batch has the name; `BROKEN`
--- and why where a key of the batch has another type.
+-- ARGV: worker, batch, its nonce, most details kept, ms after which listed URLs expire (0 = never), the id of the cache
+-- its images are in ("": unknown), that cache's host and directory; then for each job: its name, "1" if it has ended,
+-- one byte per URL (0 = not reported), 4 bytes big endian per URL that is not 0 (its length; "" if all are 0), the
+-- failures (5 bytes per run of equal neighbours: first and last position, HTTP status in two, tries), number of
+-- details, (position, detail) …, number of URLs to list, (position, URL, tail of its metadata) …, number of URLs to
+-- take off the list, (position, URL) ….
+-- Result: `OK`, then for each job 1 if this call was first to settle all its outcomes, else one byte per URL: the
+-- outcome if it was first, else 0; the state if the batch is over, `gone` if a later batch has the id; `BROKEN` and why
+-- if a key of the batch has another type.
 -- Cost: O(URLs + those it lists × log failed URLs).
--- Again: changes nothing more, also from a worker that was reaped in between: the first outcome of an index wins.
+-- Again: changes nothing, also from a worker that was reaped in between: the first outcome of an index wins.
 --
--- Where a key has another type nothing is written, and as in CLAIM the batch leaves the ready lists until it is
--- repaired.
+-- If a key has another type nothing is written, and as in CLAIM the batch leaves the ready lists until it is repaired.
 --
--- Jobs together: a call from Lua costs Redis more than what it does, and most of them are for the batch.
+-- Several jobs per call: a call from Lua costs Redis more than its work, and most calls are for the batch.
 --
--- While a repair counts the outcomes anew, piece by piece up to the index `recount`, it adds to that count as well.
+-- While a repair recounts the outcomes, piece by piece up to the index `recount`, it adds to that count as well.
 --
--- A job that has ended for its worker and has open URLs goes back: Redis was started anew without its last second, in
--- which they were reported.
+-- A job that has ended for its worker but has open URLs goes back: Redis restarted without its last second, in which
+-- they were reported.
 
 local worker, id, nonce, most, lapse, at = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 8
 local m = redis.call('HMGET', batch(id), 'state', 'recount', 'nonce', 'created')
 if (m[3] or '') ~= nonce then m = {'gone'} end
--- Before the first write: a script that fails in the middle has written outcomes without their counts.
+-- Type checks before the first write: a script that fails in the middle has written outcomes without their counts.
 redis.call('HLEN', own(worker))
 if m[1] == 'running' then
   for _, look in ipairs({{'STRLEN', outcomes(id)}, {'HLEN', counts(id)}, {'HLEN', skipped(id)}, {'HLEN', records(id)},
@@ -44,13 +43,13 @@ local isRunning, recounted, recount = m[1] == 'running', tonumber(m[2] or '0'), 
 local count, new, skippedNew, bytes = {}, 0, 0, 0
 local ended, heard, back, notes, out = {}, {}, {}, {}, {'OK'}
 local rows = {}
--- So many bytes of a code. In two steps: string.rep costs a call for each repetition.
+-- `n` bytes of a code. In two steps: string.rep costs a call for each repetition.
 local function all(code, n)
   rows[code] = rows[code] or string.rep(string.rep(string.char(code), 16), 16)
   return n == 256 and rows[code] or rows[code]:sub(1, n)
 end
--- The number of the cache: 0 is the first that had an image of the batch, and the 256th has 255 with all that come
--- after it. Its second result: whether the batch has another one, so that a 0 has to be written too.
+-- The number of the cache: 0 is the first with an image of the batch; the 256th and all later ones share 255. The
+-- second result: whether the batch has other caches, so that a 0 has to be written too.
 local cache, cacheCount
 local function cacheNumber()
   if cache then return cache, cacheCount > 1 end
@@ -63,7 +62,7 @@ local function cacheNumber()
   end
   return cache, cacheCount > 1
 end
--- Notes where the images are that this call was first to settle.
+-- Records the cache of the images that this call was first to settle.
 local function place(start, n, first, images)
   local mine, others = cacheNumber()
   if mine == 0 and not others then return end
@@ -76,8 +75,8 @@ local function place(start, n, first, images)
   end
   redis.call('SETRANGE', places(id), start, row)
 end
--- As strings, and byte by byte only where somebody was there before: most reports are the first of all their URLs, and
--- many have one code.
+-- Compares strings, and bytes only if some were settled before: most reports are the first for all their URLs, and many
+-- have one code.
 local function settle(name, start, n, isFinal, said, lengths)
   local base = tonumber(start)
   local old, first = redis.call('GETRANGE', outcomes(id), start, base + n - 1), said
@@ -121,7 +120,7 @@ local function settle(name, start, n, isFinal, said, lengths)
       old = string.char(unpack(both))
     end
     redis.call('SETRANGE', outcomes(id), start, old)
-    -- What a repair has counted already, it has to hear of.
+    -- A repair has counted these already and has to know.
     if base < recounted then
       for i = 1, math.min(n, recounted - base) do
         local code = first:byte(i) or 0
@@ -171,7 +170,7 @@ if new > 0 then
     redis.call('HINCRBY', batch(id), 'bytes', bytes)
     redis.call('HINCRBY', counts(id), worker .. ':bytes', bytes)
   end
-  -- For people only: a record that is gone, or of a wrong type, counts nothing.
+  -- Informational: a worker record that is gone, or of a wrong type, counts nothing.
   local mine = K .. ':w:' .. worker
   if redis.call('EXISTS', mine) == 1 then
     redis.pcall('HINCRBY', mine, 'finished', new)
@@ -184,7 +183,7 @@ if new > 0 then
     local known, metas, latest, places = {}, {}, {}, {}
     local score = string.format('%d', t + lapse)
     local fresh = t .. ' ' .. t .. ' 1 '
-    -- Of a list that is new to the set nothing is known; that is one look.
+    -- URLs that are all new to the set have no metadata.
     local added = redis.call('SADD', K .. ':failed', unpack(urls))
     if added < #urls then known = redis.call('HMGET', K .. ':failed:meta', unpack(urls)) end
     for i, url in ipairs(urls) do
@@ -199,7 +198,7 @@ if new > 0 then
     if lapse == 0 then here, there = there, here end
     redis.call('ZREM', there, unpack(urls))
     redis.call('ZADD', here, unpack(places))
-    -- More than it adds, so what has lapsed becomes less while failures come.
+    -- Removes more than this call adds, so expired entries get fewer while failures come.
     sweepListed(2 * #urls)
   end
   -- The records of all jobs go into their chunks of 256 indices together.
@@ -231,7 +230,7 @@ if new > 0 then
         end
       end
     end
-    -- All of a kind in one command.
+    -- All details in one command.
     local entries, room = {}, 0
     if note.listed > note.details + 1 then room = most - redis.call('HLEN', skipped(id)) end
     for i = note.details, note.listed - 3, 2 do
@@ -250,7 +249,7 @@ if new > 0 then
         tails[#tails + 1] = ARGV[i + 2]
       end
     end
-    -- The list of failed URLs is no batch's: where it is broken the outcomes count all the same, and LISTED complains.
+    -- The list of failed URLs belongs to no batch: outcomes count even if it is broken, and LISTED reports the error.
     if #urls > 0 then pcall(list, urls, tails) end
     local taken = {}
     for i = note.unlisted, note.unlisted + 2 * tonumber(ARGV[note.unlisted - 1]) - 2, 2 do
@@ -267,7 +266,7 @@ if new > 0 then
     redis.call('HSET', records(id), unpack(fields))
   end
 end
--- Also where all was settled before: the call that did it may have ended here, at a key of a wrong type.
+-- Also if all was settled before: the call that did it may have failed here at a key of a wrong type.
 closeIfComplete(id)
 for _, job in ipairs(back) do giveBack(job[1], job[2]) end
 return out

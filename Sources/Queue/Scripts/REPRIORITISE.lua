@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- REPRIORITISE: another priority or another order for a running batch, from the next claim on. A batch that is ready
--- moves to the end of the other ready list in the same step.
+-- REPRIORITISE: changes priority or order of a running batch, from the next claim on. A ready batch moves to the end of
+-- the other ready list in the same step.
 -- ARGV: batch, priority or "", order or "".
 -- Result: `OK`, priority and order before, priority and order now; `OVER state`, `GONE`.
 -- Cost: O(ready batches).
--- Again: changes nothing more.
+-- Again: changes nothing.
 
 local id = ARGV[1]
 local m = redis.call('HMGET', batch(id), 'state', 'priority', 'order', 'ready')

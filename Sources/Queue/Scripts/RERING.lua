@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- RERING: the sets of batches, of running ones and of deadlines, the ready lists, the bell and the slots become what
--- the batches say. A batch that a repair holds stays out.
--- ARGV: "1" where nothing is changed, batches that have a hash and were not in the set of batches …
+-- RERING: makes the sets of batches, of running ones and of deadlines, the ready lists, the bell and the slots agree
+-- with the batches. A batch held by a repair stays out.
+-- ARGV: "1" for a dry run, batches that have a hash and were not in the set of batches …
 -- Result: a sentence for each thing that was wrong.
 -- Cost: O(batches).
 -- Again: nothing.
@@ -11,7 +11,7 @@ local function wrong(text, ...)
   out[#out + 1] = text
   if not isDry then for _, command in ipairs({...}) do redis.call(unpack(command)) end end
 end
--- What a batch says: its state, and the list it belongs into where it may be worked on.
+-- A batch's state, and the ready list it belongs to if it may run.
 local function facts(id)
   local ok, state, list = pcall(function()
     local m = redis.call('HMGET', batch(id), 'state', 'paused', 'priority')

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- RESERVE: instants at which requests to hosts may begin, for one worker alone. An instant that nobody uses is lost.
--- Nothing within two seconds of the server's start: what it forgot may still be in use.
--- ARGV: (host, us between two instants, how many are wanted, us ahead up to which there are any) of each host.
--- Result: (us from now to the first, how many) of each host; `-1 0` where all up to there are others'.
+-- RESERVE: reserves instants at which one worker may start requests to hosts. Unused instants are lost. None within two
+-- seconds of the server's start: reservations it has forgotten may still be in use.
+-- ARGV: (host, us between two instants, how many are wanted, horizon in us from now) of each host.
+-- Result: (us from now to the first, how many) of each host; `-1 0` if all up to the horizon are taken.
 -- Cost: O(hosts).
--- Again: other instants: those of the lost reply are nobody's.
+-- Again: other instants; those of the lost reply are unused.
 
 local at = now() * 1000 + look().us
 local ok, info = pcall(redis.call, 'INFO', 'server')

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- RESUME: the end of a pause, each of its own: of a batch, of the queue, of a worker.
+-- RESUME: ends the pause of a batch, of the queue, or of a worker; each is separate.
 -- ARGV: as PAUSE.
--- Result: `OK` and 1 where it was paused; `OVER state`, `GONE`.
+-- Result: `OK` and 1 if it was paused; `OVER state`, `GONE`.
 -- Cost: O(1).
 -- Again: `OK 0`.
 

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- ROBOTS: what is known of sites' robots.txt; where nothing is, the worker that asks first reads the file for all.
+-- ROBOTS: stored robots.txt of sites; the first worker to ask for an unknown one reads the file for all.
 -- ARGV: worker, then each agent and site with a blank between.
--- Result: (text, ms it is kept) of each; `"" 0`: the worker is to read it, and has half a minute in which no other is
--- told so; `? 0`: another one does.
+-- Result: (text, ms it is kept) of each; `"" 0`: this worker is to read it, within half a minute; `? 0`: another one
+-- does.
 -- Cost: O(sites).
 -- Again: the same.
 
@@ -12,7 +12,7 @@ for i = 2, #ARGV do
   local text = redis.call('GET', key)
   if text and text:sub(1, 1) ~= '?' then
     out[#out + 1] = {text, redis.call('PTTL', key)}
-  -- Half a minute at most: where Redis' clock went back, the key stays for longer.
+  -- Half a minute at most: if Redis' clock went back, the key lives longer.
   elseif text and text ~= mine and redis.call('PTTL', key) <= 30000 then
     out[#out + 1] = {'?', 0}
   else

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- SEAL: the list is complete. Completes the batch where every URL has ended already (the empty batch too). An open one
--- is sealed by CLOSE.
+-- SEAL: the list is complete. Completes the batch if every URL has ended already (also an empty batch). CLOSE seals
+-- open batches.
 -- ARGV: batch, total.
 -- Result: `OK n`, `AT n` with the URLs pushed; `CLOSED why`.
 -- Cost: O(1).

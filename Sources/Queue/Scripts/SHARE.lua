@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- SHARE: how many transfers to each host a worker may have, of so many that all workers together may. Of a worker that
--- is not registered any more nothing counts.
+-- SHARE: how many transfers to each host a worker may have, of a limit for all workers. Unregistered workers do not
+-- count.
 -- ARGV: worker, then (host, limit, transfers the worker has, how many it could have) of each host.
--- Result: of each host how many are its part; less than it has where others want theirs, and then it begins no more
--- until it has fewer.
+-- Result: the worker's share of each host; less than it has if others want theirs: it then starts none until it has
+-- fewer.
 -- Cost: O(hosts × workers that have or want some of them).
 -- Again: the same.
 
@@ -29,8 +29,7 @@ for i = 2, #ARGV, 4 do
   end
   local most = limit - others
   if isShort then
-    -- Equal parts, but for who wants less, and leaves the rest to the others; what does not divide is for who asks
-    -- first.
+    -- Equal shares; a worker that wants less leaves the rest to the others, and the remainder goes to the first to ask.
     table.sort(claims)
     local rest, level, open = limit, 0, #claims
     for _, wants in ipairs(claims) do

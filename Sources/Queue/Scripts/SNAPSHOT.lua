@@ -1,9 +1,9 @@
 #!lua flags=allow-oom,no-writes
--- SNAPSHOT: what concerns a batch, all of one moment: all that `fsck` looks at.
+-- SNAPSHOT: everything `fsck` checks of a batch, at one moment.
 -- ARGV: batch, last index of the outcomes to return (-1 = all), workers …
 -- Result: hash, outcomes, details kept, counts of workers, jobs, elements of the bell, whether it is in the set of
--- running batches, registered workers, of the ready lists high, normal and low (elements, times the batch is one),
--- whether the queue is paused, deaths of its jobs, whether a repair holds it, records where all outcomes are returned,
+-- running batches, registered workers, of the ready lists high, normal and low (elements, occurrences of the batch),
+-- whether the queue is paused, deaths of its jobs, whether a repair holds it, records if all outcomes are returned,
 -- then the claims of each worker.
 -- Cost: O(all that).
 -- Again: reads only.

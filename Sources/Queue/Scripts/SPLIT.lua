@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- SPLIT: a job that ended three workers comes back in parts, so that its neighbours are rid of the one that does it.
+-- SPLIT: replaces a job that ended three workers by parts of it, to separate the URL that does it from its neighbours.
 -- The parts start with two deaths: the next one splits again.
 -- ARGV: worker, claim, then (name, payload) of each part.
--- Result: 1; 0 where the worker does not have the job (any more).
+-- Result: 1; 0 if the worker does not have the job.
 -- Cost: O(parts).
 -- Again: 0.
 

@@ -1,8 +1,7 @@
 #!lua flags=allow-oom
--- SWEEP: an element leaves the job list: to the list of the dead where it is no job, for good where its URLs are in
--- another job.
--- ARGV: batch, token, element, "1" where it is no job.
--- Result: 1; 0 where it is not there (any more).
+-- SWEEP: removes an element from the job list: an invalid job goes to the dead-letter list, a duplicate for good.
+-- ARGV: batch, token, element, "1" if it is not a job.
+-- Result: 1; 0 if it is not there.
 -- Cost: O(jobs).
 -- Again: 0.
 

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- TAKE: a repair of a batch begins. A state that does not exist becomes `running`.
+-- TAKE: begins the repair of a batch. An unknown state becomes `running`.
 -- ARGV: batch, token.
 -- Result: `OK`, `BUSY`, `GONE`.
 -- Cost: O(1).

@@ -1,11 +1,10 @@
 #!lua flags=allow-oom
--- TALLY: the counts of a batch become those RECOUNT has found; what the workers' sums lack goes to a worker called
--- `repair`, what they have too much is taken off. A batch that is done and has open URLs runs again, unless a retry
--- stands on it.
+-- TALLY: sets the counts of a batch to those of RECOUNT. A deficit in the workers' sums goes to a worker called
+-- `repair`, a surplus is subtracted. A batch that is done but has open URLs runs again, unless it has a retry.
 -- ARGV: batch, token.
 -- Result: (name, old, new) of each count that was wrong.
 -- Cost: O(workers).
--- Again: nothing more.
+-- Again: changes nothing.
 
 -- luacheck: read globals id token mine (of step.lua)
 if not mine() or redis.call('HEXISTS', batch(id), 'recount') == 0 then return {} end

@@ -1,5 +1,4 @@
--- What every script begins with: the names of the keys, and the steps several scripts share. KEYS[1] is the queue's
--- root, `prefetch:{queue}`.
+-- Prepended to every script: key names and shared steps. KEYS[1] is the queue's root, `prefetch:{queue}`.
 
 local K = KEYS[1]
 local function batch(id) return K .. ':b:' .. id end
@@ -14,15 +13,14 @@ local function lists(id) return batch(id) .. ':lists' end
 local function caches(id) return batch(id) .. ':caches' end
 local function places(id) return batch(id) .. ':places' end
 local function own(worker) return K .. ':own:' .. worker end
--- A whole number from 0 to 2^48 of a field that anybody may have written; `default` for what is none, as nan, inf and
--- texts.
+-- A whole number from 0 to 2^48 from a field that any client may have written; `default` for nan, inf and text.
 local function number(text, default)
   local n = tonumber(text)
   if not n or n ~= n or n < 0 then return default end
   return math.floor(math.min(n, 281474976710656))
 end
--- Milliseconds since 1970 by the queue's clock: Redis', but for what that went back by more than a second. Leases,
--- deadlines and pauses are ends on this clock, and one that went back would keep them from ending.
+-- The queue's clock in ms since 1970: Redis' TIME, corrected if that went back by more than a second. Leases, deadlines
+-- and pauses end on this clock; a clock that went back would keep them from ending.
 local seen
 local function look()
   if seen then return seen end
@@ -35,7 +33,7 @@ local function look()
   return seen
 end
 local function now() return look().at end
--- Whoever is called often remembers the time for all, once a second.
+-- Frequently called scripts store the time for all others, once per second.
 local function tick()
   local t = look()
   if t.at - t.last >= 1000 or t.isBack then
@@ -43,41 +41,39 @@ local function tick()
     t.last, t.isBack = t.at, false
   end
 end
--- The parts of a job's name: batch, index of its first URL, number of URLs; of a claim's name, job@nonce, the nonce
--- too.
+-- Splits a job name into batch, index of its first URL and number of URLs; a claim name, job@nonce, also gives the
+-- nonce.
 local function parts(name)
   local job, nonce = name:match('^([^@]+)@(%S*)$')
   local id, base, n = (job or name):match('^([%w._-]+):(%d+):(%d+)$')
   return id, tonumber(base), tonumber(n), nonce
 end
--- The job of a claim.
 local function jobOf(claim) return (claim:match('^[^@]+')) end
--- Whether the batch of this name is the one with this nonce, and no later one that has its name.
+-- Whether the batch still has this nonce, so is not a later one with the same id.
 local function isOf(id, nonce) return (redis.call('HGET', batch(id), 'nonce') or '') == nonce end
--- Out of its ready list; the bell falls silent when that was the last one. A batch whose hash somebody deleted leaves
--- too.
+-- Removes a batch from its ready list; the bell is deleted with the last one. Also for a batch whose hash was deleted.
 local function unready(id)
   local m = redis.call('HMGET', batch(id), 'ready', 'state')
   if m[1] ~= '1' and m[2] then return end
-  -- It is there once at most: its own list first, and from the end that CLAIM has just put it to, so that the last job
-  -- of one of ten thousand small batches does not cost a look at all of them.
+  -- A batch is in one list at most. Its own priority is tried first, from the end to which CLAIM has just moved it, so
+  -- that the last job of one of ten thousand small batches does not scan all of them.
   for _, p in ipairs({redis.call('HGET', batch(id), 'priority') or 'normal', 'high', 'normal', 'low'}) do
     if redis.call('LREM', K .. ':ready:' .. p, -1, id) == 1 then break end
   end
-  -- Last: a list of a wrong type must not leave it in the list of which it says it is not.
+  -- Last: if LREM fails at a list of a wrong type, the batch is still listed and must stay marked as ready.
   if m[1] then redis.call('HDEL', batch(id), 'ready') end
   if redis.call('EXISTS', K .. ':ready:high', K .. ':ready:normal', K .. ':ready:low') == 0 then
     redis.call('DEL', K .. ':bell')
   end
 end
--- The bell rings while some batch is ready and the queue is not paused.
+-- The bell rings while any batch is ready and the queue is not paused.
 local function ring()
   if redis.call('EXISTS', K .. ':bell', K .. ':paused') > 0 then return end
   if redis.call('EXISTS', K .. ':ready:high', K .. ':ready:normal', K .. ':ready:low') > 0 then
     redis.call('RPUSH', K .. ':bell', '1')
   end
 end
--- Into the ready list of its priority, once, while it has jobs and may be worked on.
+-- Puts a batch into the ready list of its priority, once, if it has jobs and may run.
 local function ready(id)
   local m = redis.call('HMGET', batch(id), 'ready', 'state', 'paused', 'priority')
   if m[1] == '1' or m[2] ~= 'running' or m[3] == '1' then return end
@@ -86,7 +82,7 @@ local function ready(id)
   redis.call('HSET', batch(id), 'ready', '1')
   ring()
 end
--- Out of every ready list, whatever its hash says.
+-- Removes a batch from every ready list, whatever its hash says.
 local function takeOut(id)
   for _, p in ipairs({'high', 'normal', 'low'}) do redis.pcall('LREM', K .. ':ready:' .. p, 0, id) end
   redis.pcall('HDEL', batch(id), 'ready')
@@ -94,24 +90,24 @@ local function takeOut(id)
     redis.call('DEL', K .. ':bell')
   end
 end
--- What stands beside URLs of the list of failed ones goes.
+-- Deletes the metadata of failed URLs.
 local function strip(urls)
   for _, name in ipairs({':failed:lapses', ':failed:stays'}) do redis.call('ZREM', K .. name, unpack(urls)) end
   redis.call('HDEL', K .. ':failed:meta', unpack(urls))
 end
--- URLs off the list of failed ones. Returns how many were on it.
+-- Takes URLs off the list of failed ones. Returns how many were on it.
 local function unlist(urls)
   local n = redis.call('SREM', K .. ':failed', unpack(urls))
   strip(urls)
   return n
 end
--- Takes at most so many URLs off the list of failed ones: those that have lapsed, then, while batches have listed more
--- than its limit, the oldest. Among those that lapse the oldest is the one that lapses first.
+-- Takes up to `most` URLs off the list of failed ones: expired ones, then, while batches have listed more than its
+-- limit, the oldest. Among those that expire, the oldest is the one that expires first.
 local function sweepListed(most)
   local lapses, stays = K .. ':failed:lapses', K .. ':failed:stays'
   local gone = redis.call('ZRANGE', lapses, '-inf', string.format('(%d', now()), 'BYSCORE', 'LIMIT', 0, most)
   if #gone > 0 then unlist(gone) end
-  -- As PrefetchKeys.failedLimitDefault, which a test compares with it.
+  -- Equals PrefetchKeys.failedLimitDefault; a test compares them.
   local limit = number(redis.call('HGET', K .. ':failed:limit', 'max'), 500000)
   local over = redis.call('ZCARD', lapses) + redis.call('ZCARD', stays) - limit
   over = math.min(over, most - #gone)
@@ -132,19 +128,19 @@ local function sweepListed(most)
   unlist(old)
   redis.call('HINCRBY', K .. ':failed:limit', 'removed', #old)
 end
--- What is no job goes to the list of the dead, its first 64 KiB.
+-- Moves the first 64 KiB of an invalid job to the dead-letter list.
 local function bury(payload)
   redis.call('LPUSH', K .. ':dead', payload:sub(1, 65536))
   redis.call('LTRIM', K .. ':dead', 0, 999)
 end
--- What the jobs that wait take of Redis' memory, in bytes. Redis adds it up itself, so no push, claim or repair can
--- make it wrong; 30 us for 24 MiB.
+-- Redis memory of the waiting jobs in bytes. Redis adds it up itself, so no push, claim or repair can make it wrong; 30
+-- us for 24 MiB.
 local function bytesOf(id) return redis.call('MEMORY', 'USAGE', jobs(id), 'SAMPLES', '0') or 0 end
 local mostBytes = 25165824
--- The words of an error that was caught.
+-- The text of a caught error.
 local function words(err) return type(err) == 'table' and err.err or tostring(err) end
--- A claimed job that comes back goes first, whichever end its batch pops; not where that batch is over, or the name is
--- a later batch's. Tells whether it is on the list now.
+-- Returns a claimed job to the end of its list that is popped next, unless its batch is over or replaced by a later one
+-- of the same id. Returns whether the job is on the list now.
 local function giveBack(claim, payload)
   local id, _, _, nonce = parts(claim)
   if not id then return false end
@@ -154,12 +150,12 @@ local function giveBack(claim, payload)
   ready(id)
   return true
 end
--- Counts what lost workers have left behind; a counter that cannot be written keeps nothing from its end.
+-- Counts losses of dead workers. A counter that cannot be written must not stop the caller.
 local function lose(field, n)
   if n > 0 then redis.pcall('HINCRBY', K .. ':losses', field, n) end
 end
--- A worker is not there any more; what is known of it stays a day. That is for people only: where a key has a wrong
--- type the worker goes all the same.
+-- Removes a worker; its record is kept for a day. The record is informational: a key of a wrong type does not keep the
+-- worker from going.
 local function depart(worker, state)
   local t = now()
   redis.pcall('ZREMRANGEBYSCORE', K .. ':gone', '-inf', t - 86400000)
@@ -167,33 +163,33 @@ local function depart(worker, state)
   redis.pcall('HSET', K .. ':w:' .. worker, 'state', state, 'ended', t)
   redis.pcall('EXPIRE', K .. ':w:' .. worker, 86400)
 end
--- How many URLs of a job have no outcome yet.
+-- Number of URLs of a job without an outcome.
 local function openOf(job)
   local id, base, n = parts(job)
   local said = redis.call('GETRANGE', outcomes(id), base, base + n - 1)
   return n - #said + select(2, said:gsub('%z', ''))
 end
--- What stays of a batch when its run is over.
+-- The keys that stay when a batch has ended.
 local function results(id)
   return {
     batch(id), outcomes(id), skipped(id), records(id), counts(id), hosts(id), batch(id) .. ':refused', lists(id),
     caches(id), places(id),
   }
 end
--- Results stay for so many seconds, 0 = for ever; with them those of the batches it retries, whose lines are its lines.
+-- Keeps the results for `seconds` (0 = forever), and those of the batches this one retries: they share its lines.
 local function keepFor(id, seconds)
   for _ = 1, 1000 do
     for _, k in ipairs(results(id)) do
       if seconds > 0 then redis.call('EXPIRE', k, seconds) else redis.call('PERSIST', k) end
     end
     local parent = redis.call('HGET', batch(id), 'retry_of')
-    -- A hash of a wrong type ends the chain, and not the script that has written a part of what it writes.
+    -- A hash of a wrong type ends the chain, not the script, which has already written other keys.
     if not parent or redis.pcall('HGET', batch(parent), 'retried_by') ~= id then return end
     id = parent
   end
 end
--- The end of a batch: what only its run needed goes, the results stay for `keep` seconds. Who ended it, where it was
--- cancelled.
+-- Ends a batch: keys needed only while it runs are deleted, results are kept for `keep` seconds. `by`: the cause of a
+-- cancellation.
 local function close(id, state, by)
   unready(id)
   redis.call('HSET', batch(id), 'state', state, 'ended', now())
@@ -203,10 +199,10 @@ local function close(id, state, by)
   redis.call('SREM', K .. ':running', id)
   local slot = redis.call('HGET', batch(id), 'slot') or ''
   if slot ~= '' and redis.call('HGET', K .. ':slots', slot) == id then redis.call('HDEL', K .. ':slots', slot) end
-  -- A century: EXPIRE counts in milliseconds.
+  -- At most a century: EXPIRE overflows in milliseconds.
   keepFor(id, math.min(number(redis.call('HGET', batch(id), 'keep'), 0), 3153600000))
 end
--- Done where every URL ended; cancelled where as many ended as were to be waited for.
+-- Ends a batch as `done` if every URL has ended, as `cancelled` if its `finish_at` is reached.
 local function closeIfComplete(id)
   local m = redis.call('HMGET', batch(id), 'state', 'sealed', 'finished', 'total', 'finish_at')
   if m[1] ~= 'running' or m[2] ~= '1' then return end
@@ -214,24 +210,24 @@ local function closeIfComplete(id)
   if finished == total then return close(id, 'done') end
   if not m[5] then return end
   local share = m[5]:match('^(.+)%%$')
-  -- 99.9 % of 1,000 are 999, whatever a double makes of it.
+  -- The epsilon: 99.9 % of 1,000 are 999 in spite of rounding.
   local part = share and tonumber(share) or 100
   local wanted = share and math.ceil(total * (part == part and part or 100) / 100 - 1e-6) or number(m[5], total)
   if wanted < 0 then return end
   if finished >= math.max(1, wanted) then close(id, 'cancelled', 'finish-at') end
 end
--- An open batch that takes no more lists is sealed once all URLs of those it has are pushed.
+-- Seals an open batch that takes no more lists once all URLs of its lists are pushed.
 local function sealIfFed(id)
   local m = redis.call('HMGET', batch(id), 'closing', 'pushed', 'total', 'sealed')
   if m[1] ~= '1' or m[4] == '1' or m[2] ~= m[3] then return end
   redis.call('HSET', batch(id), 'sealed', '1')
   closeIfComplete(id)
 end
--- Ends the batches whose deadline has passed: there is no leader, whoever looks at the queue sees to it.
+-- Ends the batches whose deadline has passed. There is no leader: every script that runs often calls it.
 local function endDue()
   local due = redis.call('ZRANGE', K .. ':deadlines', '-inf', now(), 'BYSCORE', 'LIMIT', 0, 16)
   for _, id in ipairs(due) do
-    -- A key of a wrong type keeps one batch from ending and nothing else; it is tried again until that is mended.
+    -- A key of a wrong type keeps only its own batch from ending; that one is tried again every two seconds.
     local ok = pcall(function()
       if redis.call('HGET', batch(id), 'state') == 'running' then close(id, 'cancelled', 'deadline') end
     end)

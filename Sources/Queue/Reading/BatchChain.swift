@@ -1,24 +1,23 @@
 internal import Redis
 
-/// A batch with what it retries and what retries it: each line's newest result is spread over them.
+/// A batch with the batches it retries and its retries: the newest result of each line may be in any of them.
 package struct BatchChain: Sendable {
-    /// From the first to the newest, each a retry of the one before; never empty.
+    /// Oldest first, each a retry of the one before; never empty.
     package let batches: [BatchStatus]
 
-    /// The one whose entries are the lines of the list; a retry where the batch it retries is gone.
+    /// The batch whose entries are the lines of the list; a retry if the batch it retries is gone.
     package var root: BatchStatus { batches[0] }
 
-    /// The one that has what is still skipped.
+    /// The batch that has the entries still skipped.
     package var newest: BatchStatus { batches[batches.count - 1] }
 
-    /// * `batches`: each a retry of the one before; at least one.
     init(_ batches: [BatchStatus]) {
         precondition(!batches.isEmpty, "a chain has at least one batch")
         self.batches = batches
     }
 
     /// Reads the chain that a batch belongs to.
-    /// - Throws: `notFound` where Redis has no such batch; what talking to Redis throws.
+    /// - Throws: `notFound` if Redis has no such batch; errors of Redis.
     package static func read(_ id: String, queue: PrefetchQueue) async throws(PrefetchError) -> BatchChain {
         do throws(RedisError) {
             if let status = try await queue.batches.status(of: id) {
@@ -41,7 +40,7 @@ package struct BatchChain: Sendable {
         throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
     }
 
-    /// How each line ended, newest result: a line that is being retried counts as open.
+    /// The newest outcome of each line; a line that is being retried counts as open.
     package var counts: PrefetchCounts {
         var counts = newest.counts
         for batch in batches.dropLast() {
@@ -53,6 +52,5 @@ package struct BatchChain: Sendable {
         return counts
     }
 
-    /// Lines without a result yet.
     package var open: Int { max(0, root.total - counts.finished) }
 }

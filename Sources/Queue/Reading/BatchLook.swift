@@ -1,8 +1,7 @@
 internal import Redis
 
-/// A batch, its workers, its hosts and its causes as Redis had them at one moment: whatever is added up of it agrees.
+/// A batch with its workers, hosts and causes of failure at one moment in Redis, so that all its sums agree.
 package struct BatchLook: Sendable {
-    /// What one host of the batch came to.
     package struct Host: Sendable, Equatable {
         package var finished: Int, skipped: Int, bytes: Int
 
@@ -11,10 +10,10 @@ package struct BatchLook: Sendable {
         }
     }
 
-    /// A registered worker as it said itself last.
+    /// A registered worker as of its last heartbeat.
     package struct Worker: Sendable, Equatable {
         package var report: WorkerReport
-        /// Milliseconds until others may take its jobs, negative where they may.
+        /// Milliseconds until other workers may take its jobs, negative after that.
         package var leaseLeft: Int
 
         package init(_ report: WorkerReport, leaseLeft: Int) {
@@ -22,23 +21,20 @@ package struct BatchLook: Sendable {
         }
 
         package var state: WorkerReport.State { report.state(leaseLeft: leaseLeft) }
-        /// Milliseconds since its last heartbeat.
         package var silence: Int? { report.silence(leaseLeft: leaseLeft) }
     }
 
     /// Milliseconds since 1970 by the clock of Redis.
     package var at: Int
     package var status: BatchStatus
-    /// Answers that ended as `httpError`, by their status; may be fewer than there were.
+    /// URLs that ended as `httpError`, by status; may be fewer than there were.
     package var httpStatuses: [Int: Int]
-    /// First-write counts in this batch by worker, also of those that are gone.
+    /// First-write counts in this batch by worker, including workers that are gone.
     package var counts: [String: PrefetchCounts]
-    /// The hosts that are counted, at most 256, by what was asked of them; what is missing to the batch's counts are other hosts, those of
-    /// the last second, and what needed no request.
+    /// Counts of up to 256 hosts that were sent requests. The batch's counts also include other hosts, the last second, and URLs that
+    /// needed no request.
     package var hosts: [String: Host]
-    /// Jobs that wait in Redis.
     package var waitingJobs: Int
-    /// Whoever is registered, by name.
     package var workers: [String: Worker]
 
     package init(
@@ -56,7 +52,7 @@ package struct BatchLook: Sendable {
 }
 
 extension BatchLook.Worker {
-    /// Workers by name, from the sorted set of leases and what each said.
+    /// * `said`: the record of each worker, in the order of the leases.
     static func read(_ leases: RedisValue, said: RedisValue, at: Int) -> [String: BatchLook.Worker] {
         let names = leases.array ?? []
         var workers: [String: BatchLook.Worker] = [:]

@@ -1,38 +1,37 @@
 package import Redis
 
-/// Everything Redis has that concerns one batch, as of one moment: read by one script.
+/// Everything Redis has that concerns one batch at one moment, read by one script.
 package struct BatchSnapshot {
     package var fields: [String: RedisValue]
-    /// One byte per URL index as far as Redis has them; those of a batch that is over may be read later, they do not change.
+    /// One byte per URL index as far as Redis has them. Those of a batch that is over may be read later: they do not change.
     package var outcomes: [UInt8]
     package var detailsKept: Int
-    /// Chunks of the records of failures, as ``FailureRecord`` describes them.
+    /// Chunks of failure records, see ``FailureRecord``.
     package var records: [String: [UInt8]]
     package var workerCounts: [String: RedisValue]
-    /// Payloads of the batch's list.
     package var jobs: [[UInt8]]
-    /// How often the batch is in a ready list, and whether any has an element.
+    /// How often the batch is in a ready list, and whether any ready list has an element.
     package var timesReady: Int
     package var isAnyReady: Bool
     package var bells: Int
     package var isQueuePaused: Bool
     package var isInRunning: Bool
     package var workers: Set<String>
-    /// What each worker has claimed: name of the claim and payload, without the fields about the claim itself.
+    /// Claims of each worker: name and payload, without the fields about the claim itself.
     package var owned: [String: [(name: String, payload: [UInt8])]]
-    /// Claims that their worker did not name at its last heartbeat.
+    /// Claims that their worker did not name in its last heartbeat.
     package var unheld: [String: Set<String>] = [:]
-    /// Deaths by job, `job!` those under the mark.
+    /// Deaths by job; `job!`: deaths under the mark.
     package var tries: [String: Int]
-    /// Whether a repair holds it, and so keeps it out of the ready lists.
+    /// Whether a repair holds it, which keeps it out of the ready lists.
     package var isHeld: Bool
 
     private static let step = 1 << 20
 
     private static let snapshot = QueueScript.script(PackageResources.SNAPSHOT_lua)
 
-    /// Reads it; nil where Redis has no such batch.
-    /// * `owners`: of an earlier ``owners(_:)``, which goes through all keys: once for any number of batches. nil: looked for now.
+    /// Nil if Redis has no such batch.
+    /// * `owners`: result of an earlier ``owners(_:)``, which scans all keys and serves any number of batches. nil: scan now.
     package static func read(
         _ batch: String, queue: PrefetchQueue, owners known: [String]? = nil
     ) async throws(RedisError) -> BatchSnapshot? {
@@ -51,7 +50,7 @@ package struct BatchSnapshot {
                 ).array ?? []
             guard replies.count == 15 + owners.count else { return nil }
             let workers = Set((replies[7].array ?? []).compactMap(\.string))
-            // One that joined since its name was asked for may have claimed what would be missed here.
+            // A worker that joined since the names were read may have claims that would be missed here.
             guard workers.isSubset(of: owners) else { continue }
             let ready = replies[8..<11].map { ($0.array ?? []).map { $0.int ?? 0 } }
             var snapshot = BatchSnapshot(
@@ -87,7 +86,7 @@ package struct BatchSnapshot {
         do throws(RedisError) {
             return owners.union(try await queue.workers.names()).sorted()
         } catch {
-            // Which key it is the check of types says, and looks at nothing else then.
+            // The check of types reports which key it is, and checks nothing else then.
             guard error.replyCode == "WRONGTYPE" else { throw error }
             return owners.sorted()
         }

@@ -1,6 +1,6 @@
 package import Redis
 
-/// Reads the records of a batch's failures, a block of neighbours at a time.
+/// Reads the failure records of a batch in blocks of neighbouring indices.
 package struct FailureRecords: Sendable {
     private let queue: PrefetchQueue
     private let status: BatchStatus
@@ -10,8 +10,7 @@ package struct FailureRecords: Sendable {
         self.status = status
     }
 
-    /// Those of a range of indices, by index. Of a batch that was cancelled the URLs that were open then have one too: they have no outcome
-    /// and are in `open`.
+    /// Records by index. In a cancelled batch the indices in `open`, which have no outcome, get a record too.
     package func read(_ range: Range<Int>, open: [Int] = []) async throws(RedisError) -> [Int: FailureRecord] {
         var found: [Int: FailureRecord] = [:]
         guard !range.isEmpty else { return found }
@@ -32,6 +31,6 @@ package struct FailureRecords: Sendable {
         return found
     }
 
-    /// When a URL ended, ms since 1970; nil where that is not known.
+    /// When a URL ended, ms since 1970; nil if unknown.
     package func time(of record: FailureRecord?) -> Int? { record?.seconds.map { status.created + $0 * 1000 } }
 }

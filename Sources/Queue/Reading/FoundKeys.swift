@@ -1,11 +1,11 @@
-/// What a pass over all keys of Redis has found of a queue: keys whose names no other key tells for certain.
+/// Keys of a queue that only a scan of Redis finds, because no other key lists them reliably. All sorted.
 package struct FoundKeys {
-    /// Whoever has a hash of claims, registered or not, sorted.
+    /// Workers with a hash of claims, registered or not.
     package var owners: [String] = []
-    /// Batches that have a hash, whether the queue lists them or not, sorted.
+    /// Batches with a hash, whether the queue lists them or not.
     package var batches: [String] = []
-    /// Batches that have keys and no hash, so that nothing says what they were, sorted.
+    /// Batches with keys but no hash, so of unknown state.
     package var remains: [String] = []
-    /// Keys of workers, hosts and sites, and of batches that the queue does not list, with the types they must have, sorted.
+    /// Keys of workers, hosts and sites, and of batches that the queue does not list, with their required types.
     var others: [PrefetchKeys.Typed] = []
 }

@@ -1,12 +1,12 @@
 package import Redis
 
-/// The keys of a queue as they stand in Redis, by a pass over all of them.
+/// The keys of a queue, found by a scan of Redis.
 package struct KeySpace: Sendable {
     private let redis: ScriptRunner
 
     init(_ redis: ScriptRunner) { self.redis = redis }
 
-    /// Passes over all keys of this Redis once.
+    /// Scans all keys of this Redis once.
     package func foundKeys() async throws(RedisError) -> FoundKeys {
         var found = FoundKeys()
         let listed = Set(try await QueueCatalog(redis).listed() ?? [])
@@ -19,7 +19,7 @@ package struct KeySpace: Sendable {
                 if PrefetchQueue.isValidBatchID(id) {
                     if name == "b:" + id { found.batches.append(id) } else { parts.insert(id) }
                 }
-                // Nobody else looks at these, and no batch of this name could be made.
+                // No other check covers these: no batch of this name could be created.
                 if !listed.contains(id) { found.others.append((name, type)) }
             }
         }
@@ -27,7 +27,7 @@ package struct KeySpace: Sendable {
         return found
     }
 
-    /// Those of them that still have keys and no hash: a batch may have begun, or left, while the pass was under way.
+    /// Those that still have keys but no hash: a batch may have started, or been removed, during the scan.
     private func remains(among ids: [String]) async throws(RedisError) -> [String] {
         guard !ids.isEmpty else { return [] }
         let keys = redis.keys
@@ -46,12 +46,12 @@ package struct KeySpace: Sendable {
         return found
     }
 
-    /// Whoever has a hash of claims, registered or not, sorted. Passes over all keys of this Redis once.
+    /// Workers with a hash of claims, registered or not, sorted. Scans all keys of this Redis once.
     package func owners() async throws(RedisError) -> [String] {
         try await names(startingWith: "own:").map { String($0.dropFirst("own:".count)) }.sorted()
     }
 
-    /// Ids of all batches Redis still has, also where the key that lists them is of a wrong type: then by their names.
+    /// Ids of all batches in Redis. If the key that lists them has a wrong type, they are found by their names.
     package func everyBatch() async throws(RedisError) -> [String] {
         if try await QueueCatalog(redis).listed() == nil { return try await foundKeys().batches }
         return try await QueueCatalog(redis).ids()
@@ -75,17 +75,16 @@ package struct KeySpace: Sendable {
         return names
     }
 
-    /// Keys of a batch that are of a wrong type.
     package func wrongKeys(of batch: String) async throws(RedisError) -> [WrongKey] {
         try await wrongKeys(among: PrefetchKeys.typed(ofBatch: batch))
     }
 
-    /// Keys of the queue itself and of these workers that are of a wrong type.
+    /// Keys of the queue itself and of these workers that have a wrong type.
     package func wrongKeys(workers: [String]) async throws(RedisError) -> [WrongKey] {
         try await wrongKeys(among: PrefetchKeys.ofQueue + workers.flatMap(PrefetchKeys.typed(ofWorker:)))
     }
 
-    /// Keys of the queue itself, and what a pass has found beside those and the keys of its batches, that are of a wrong type.
+    /// Keys that have a wrong type, among those of the queue itself and those a scan has found besides its batches.
     package func wrongKeys(_ found: FoundKeys) async throws(RedisError) -> [WrongKey] {
         try await wrongKeys(among: PrefetchKeys.ofQueue + found.others)
     }
@@ -103,7 +102,7 @@ package struct KeySpace: Sendable {
         return wrong
     }
 
-    /// Gives the keys another name, `aside:…`, under which they stay for a week.
+    /// Renames the keys to `aside:…`, where they stay for a week.
     package func putAside(_ wrong: [WrongKey]) async throws(RedisError) -> [String] {
         var lines: [String] = []
         for key in wrong where try await QueueMending(redis).putAside(key.name, unlessType: key.wanted) {

@@ -1,10 +1,9 @@
 internal import Redis
 
-/// A key of a queue that is of another type than the queue's: somebody else has written to it.
+/// A key of a queue with a wrong type: another program has written to it.
 package struct WrongKey: Sendable, Equatable {
-    /// What stands behind the root of the keys and a colon.
+    /// Name after the root and the colon.
     var name: String
-    /// What it is, and what it must be.
     var type: String, wanted: String
 
     package func sentence(_ keys: PrefetchKeys) -> String {

@@ -1,12 +1,12 @@
 package import Redis
 
-/// What the oldest open URLs of a batch wait for.
+/// The oldest open URLs of a batch and why they wait.
 package struct OpenURLs: Sendable {
     private let redis: ScriptRunner
 
     init(_ redis: ScriptRunner) { self.redis = redis }
 
-    /// A job that a worker has, with what the worker said of it.
+    /// A claimed job, with the worker's notes on it.
     private struct Held {
         var name: String
         var base: Int
@@ -16,17 +16,17 @@ package struct OpenURLs: Sendable {
         /// When the notes were written; ms.
         var beat: Int
         var leaseEnd: Int
-        /// When the worker gave its last sign of life; ms.
+        /// Last heartbeat of the worker; ms.
         var lastSeen: Int
 
-        /// When its oldest URL was claimed; what nobody has spoken of comes last.
+        /// When its oldest URL was claimed; jobs without a note come last.
         var order: (Int, Int) { (notes.map { beat - $0.claimed }.min() ?? .max, base) }
     }
 
-    /// Jobs whose payload is read for those that no worker has spoken of, and jobs of the list that are looked into.
+    /// Jobs without a note whose payload is read, and jobs of the list that are read.
     private static let mostJobs = 5, mostQueued = 2
 
-    /// The open URLs of a running batch that were claimed first, then what waits in Redis, then what is not there yet.
+    /// The open URLs of a running batch that were claimed first, then those waiting in Redis, then those not pushed yet.
     package func oldest(of status: BatchStatus, most: Int = 5) async throws(RedisError) -> [OpenURL] {
         guard status.state == .running else { return [] }
         let (jobs, at) = try await heldJobs(of: status.identity)
@@ -46,7 +46,7 @@ package struct OpenURLs: Sendable {
         return Array(found.prefix(most))
     }
 
-    /// The jobs of a batch that workers have, and the time in Redis.
+    /// The claimed jobs of the batch, and the time in Redis.
     private func heldJobs(of batch: BatchIdentity) async throws(RedisError) -> (jobs: [Held], at: Int) {
         let first = try await redis.read(
             redis.clockCommands + [["ZRANGE", RedisArgument(redis.keys.workers), "0", "-1", "WITHSCORES"]])
@@ -78,7 +78,7 @@ package struct OpenURLs: Sendable {
         return (jobs, at)
     }
 
-    /// The open URLs of these jobs; of one that its worker spoke of, those it named.
+    /// The open URLs of these jobs; if the worker has noted some of a job, only those.
     private func open(
         _ jobs: ArraySlice<Held>, of batch: String, at: Int
     ) async throws(RedisError) -> [OpenURL] {
@@ -120,7 +120,7 @@ package struct OpenURLs: Sendable {
             url.until = note.remaining.map { held.beat + $0 }
             if !note.host.isEmpty { url.host = note.host }
         }
-        // It speaks every second, or every third of a lease that is shorter.
+        // Heartbeats come every second, or every third of a shorter lease.
         if at - held.lastSeen > max(3_000, (held.leaseEnd - held.lastSeen) / 3) {
             url.state = .workerSilent
             (url.since, url.until) = (held.lastSeen, held.leaseEnd)
@@ -128,7 +128,7 @@ package struct OpenURLs: Sendable {
         return url
     }
 
-    /// What waits in Redis, the next ones first.
+    /// Jobs waiting in Redis, next ones first.
     private func queued(_ status: BatchStatus, most: Int) async throws(RedisError) -> [OpenURL] {
         let about =
             try await redis.read([["HMGET", RedisArgument(redis.keys.batch(status.id)), "order", "paused"]])[0].get()

@@ -1,4 +1,4 @@
-// The roles whose answers are types of this folder.
+// Roles that return types of this folder.
 extension PrefetchQueue {
     package var views: QueueViews { QueueViews(redis) }
     package var workerRecords: WorkerRecords { WorkerRecords(redis) }

@@ -1,55 +1,51 @@
 internal import Redis
 
-/// A queue as Redis had it at one moment: what `status`, `workers`, `health`, `watch`, `dash` and `metrics` show of it is made of this alone.
+/// A queue at one moment in Redis: the only source of `status`, `workers`, `health`, `watch`, `dash` and `metrics`.
 package struct QueueSnapshot: Sendable {
-    /// A batch that is neither done nor cancelled.
     package struct RunningBatch: Sendable, Equatable {
         package var id: String
         /// Jobs on its list.
         package var waitingJobs = 0
-        /// Why it cannot be worked on; nil where it can.
+        /// Why it cannot run; nil if it can.
         package var broken: String?
-        /// Whether its feeder said within 5 s that Redis refused its jobs.
+        /// Whether its feeder reported within the last 5 s that Redis refused its jobs.
         package var hasRefusedJobs = false
     }
 
     /// Milliseconds since 1970 by the queue's clock.
     package var at = 0
-    /// The newest batches, newest first.
+    /// Newest first.
     package var batches: [BatchStatus] = []
     package var running: [RunningBatch] = []
-    /// The registered workers, by name.
     package var workers: [String: BatchLook.Worker] = [:]
-    /// Jobs that workers have.
     package var claimedJobs = 0
-    /// What was said to all workers.
+    /// Settings for all workers.
     package var orders = QueueControl.QueueOrders()
-    /// Hosts that are not as they should be, of all batches.
+    /// Hosts in trouble, over all batches.
     package var hosts: [TroubledHost] = []
-    /// URLs on the list of failed ones, how many there may be, and how many went because there were more.
+    /// Number of failed URLs on the list, its limit, and how many were removed because of the limit.
     package var failedURLs = 0
     package var failedURLLimit = FailedURLList.Limit()
-    /// Elements of job lists that were no jobs.
+    /// Invalid elements of job lists.
     package var dead = 0
-    /// Workers that were lost since the queue was made, the jobs that others got of theirs, and the URLs of those that were open.
+    /// Workers lost since the queue was created, the jobs reclaimed from them, and how many URLs of those were open.
     package var lostWorkers = 0, reclaimedJobs = 0, reclaimedURLs = 0
     /// Bytes that Redis uses, and may use (0 = no limit).
     package var usedMemory = 0, maxMemory = 0
 
     package init() {}
 
-    /// Jobs on the lists of running batches.
     package var waitingJobs: Int { running.reduce(0) { $0 + $1.waitingJobs } }
 
-    /// Whether Redis takes no new jobs: workers go on, and what they take makes room. The memory in use may be below maxmemory by less than one
-    /// push where jobs were refused.
+    /// Whether Redis takes no new jobs until workers make room. If it refused jobs, the memory in use may be less than one push below
+    /// maxmemory.
     package var isFull: Bool {
         maxMemory > 0 && (usedMemory >= maxMemory || running.contains(where: \.hasRefusedJobs))
     }
 }
 
 extension QueueSnapshot {
-    /// Reads what BROWSE says.
+    /// * `reply`: of BROWSE.
     init(_ reply: [RedisValue], _ facts: RedisServerFacts) {
         (usedMemory, maxMemory) = (facts.usedMemory, facts.maxmemory)
         guard reply.count >= 8, let at = reply[0].int else { return }

@@ -1,6 +1,6 @@
 package import Redis
 
-/// A queue or a batch as of one moment, read by few commands.
+/// A queue or a batch at one moment, read with few commands.
 package struct QueueViews: Sendable {
     private let redis: ScriptRunner
 
@@ -8,8 +8,7 @@ package struct QueueViews: Sendable {
 
     private static let look = QueueScript.script(PackageResources.LOOK_lua)
 
-    /// A batch at one moment; nil where Redis has none of this id. One whose deadline has passed is ended by this look, where no worker has
-    /// done it.
+    /// A batch at one moment; nil if Redis has no such batch. Ends the batch if its deadline has passed and no worker has ended it.
     package func look(at id: String) async throws(RedisError) -> BatchLook? {
         let look = try await reading(of: id)
         guard let look, look.status.isPastDeadline else { return look }
@@ -41,7 +40,7 @@ package struct QueueViews: Sendable {
 
     private static let browse = QueueScript.script(PackageResources.BROWSE_lua)
 
-    /// The queue at one moment, with so many of its newest batches. Two commands, whatever the queue has.
+    /// The queue at one moment, with its `newest` newest batches. Two commands, whatever the size of the queue.
     package func snapshot(newest: Int = 20) async throws(RedisError) -> QueueSnapshot {
         let reply = try await redis.run(Self.browse, [RedisArgument(newest)]).array ?? []
         return QueueSnapshot(reply, try await redis.connection.serverFacts())

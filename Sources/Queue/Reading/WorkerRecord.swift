@@ -1,35 +1,33 @@
 internal import Redis
 
-/// What Redis has about one worker, present or gone.
+/// The record of a worker, present or gone.
 package struct WorkerRecord: Sendable, Equatable {
-    /// What became of it.
     package enum State: String, Sendable {
-        /// Registered, and its lease runs.
+        /// Registered with a valid lease.
         case running
-        /// Registered, but its lease has run out: alive again with its next sign of life, or reaped.
+        /// Registered with an expired lease: the next heartbeat renews it, or it is reaped.
         case overdue
-        /// Left in order.
         case left
-        /// Reaped: others have its jobs.
+        /// Reaped: its jobs went back to their lists.
         case lost
     }
 
-    /// Its name, `host:pid` unless it had to take another.
+    /// `host:pid` unless that name was taken.
     package var id: String
     package var state: State
-    /// What it said of itself last; of one that is gone only who it was and what it settled.
+    /// As of its last heartbeat; of a worker that is gone only its identity and what it settled.
     package var report: WorkerReport
-    /// What it was first to settle.
+    /// URLs and bytes it was first to settle.
     package var finished: Int, skipped: Int, bytes: Int
-    /// When it went, in milliseconds since 1970; 0 = it is there.
+    /// When it left or was lost, in milliseconds since 1970; 0 = it is present.
     package var ended: Int
-    /// Milliseconds until others may take its jobs, negative where they may; nil where it is gone.
+    /// Milliseconds until other workers may take its jobs, negative after that; nil if it is gone.
     package var leaseLeft: Int?
 
-    /// Milliseconds since its last heartbeat; nil where it is gone, or never said how long its lease is.
+    /// Milliseconds since its last heartbeat; nil if it is gone, or has never reported its lease.
     package var silence: Int? { leaseLeft.flatMap { report.silence(leaseLeft: $0) } }
 
-    /// * `leaseEnd`: the end of its lease, nil where it is not registered.
+    /// * `leaseEnd`: nil if it is not registered.
     init(id: String, fields: [String: RedisValue], leaseEnd: Int?, at: Int) {
         let texts = fields.compactMapValues(\.string)
         let said = WorkerReport(fields: texts)
@@ -38,7 +36,7 @@ package struct WorkerRecord: Sendable, Equatable {
             state = leaseEnd > at ? .running : .overdue
             report = said
         } else {
-            // One that says it runs and is not registered has lost its registration with Redis' tail.
+            // A worker that is marked as running but not registered lost its registration when Redis lost its last writes.
             state = texts["state"] == State.left.rawValue ? .left : .lost
             report = WorkerReport()
             (report.host, report.pid, report.version, report.since) = (said.host, said.pid, said.version, said.since)
@@ -51,7 +49,7 @@ package struct WorkerRecord: Sendable, Equatable {
 }
 
 extension WorkerRecord {
-    /// The caches of workers that are there, by id, with their names: more than one where machines have their own.
+    /// The caches of present workers: id and worker names. More than one if machines have their own.
     package static func caches(of records: [WorkerRecord]) -> [(id: String, workers: [String])] {
         Dictionary(grouping: records.filter { !$0.report.cache.isEmpty }, by: \.report.cache)
             .map { (id: $0.key, workers: $0.value.map(\.id).sorted()) }

@@ -1,6 +1,6 @@
 package import Redis
 
-/// The workers a queue has and had.
+/// The workers of a queue, present and gone.
 package struct WorkerRecords: Sendable {
     private let redis: ScriptRunner
 
@@ -15,14 +15,14 @@ package struct WorkerRecords: Sendable {
             ])
         let at = try ScriptRunner.time(replies)
         let leases = (try replies[2].get().fields ?? [:]).compactMapValues(\.int)
-        // One of a wrong type is for people only.
+        // The list of gone workers is informational: a wrong type is ignored.
         let gone = (replies[3].array ?? []).compactMap(\.string).filter { leases[$0] == nil }
         let names = leases.keys.sorted() + gone
         guard !names.isEmpty else { return [] }
         let records = try await redis.read(names.map { ["HGETALL", RedisArgument(redis.keys.worker($0))] })
         return zip(names, records).compactMap { name, reply in
             let fields = reply.fields ?? [:]
-            // Its day has passed since it was found.
+            // Its record expired since its name was read.
             if fields.isEmpty, leases[name] == nil { return nil }
             return WorkerRecord(id: name, fields: fields, leaseEnd: leases[name], at: at)
         }
@@ -38,8 +38,7 @@ package struct WorkerRecords: Sendable {
         return names.filter { ends[$0]?.state == .lost }
     }
 
-    /// What became of workers that are not registered: `left` or `lost`, when, and how many of their jobs others got; nil where that is
-    /// known no more.
+    /// Of unregistered workers: `left` or `lost`, when, and how many of their jobs were reclaimed; nil if that is no longer known.
     package func ends(
         ofWorkers names: [String]
     ) async throws(RedisError) -> [String: (
@@ -56,8 +55,8 @@ package struct WorkerRecords: Sendable {
         return ends
     }
 
-    /// The registered worker a person means: its name, or a unique beginning of it.
-    /// - Throws: `notFound` where there is none, or several begin so, with those that are there.
+    /// The registered worker of a name, or of a unique prefix of one.
+    /// - Throws: `notFound` if there is none, or the prefix is ambiguous, with the candidates.
     package func resolve(_ name: String) async throws(PrefetchError) -> String {
         let names: [String]
         let past: String?

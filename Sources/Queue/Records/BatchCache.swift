@@ -1,8 +1,8 @@
-/// A cache that has images of a batch: a machine's own, or one that several machines share.
+/// A cache that has images of a batch: one machine's own, or shared by several.
 package struct BatchCache: Sendable, Hashable {
-    /// ``CacheDirectory/id``; `-` of a cache without one.
+    /// ``CacheDirectory/id``; `-` for a cache without one.
     package let id: String
-    /// The machine that said so first, by `gethostname`.
+    /// The machine that reported it first, by `gethostname`.
     package let host: String
     /// Its path on that machine.
     package let directory: String
@@ -11,29 +11,28 @@ package struct BatchCache: Sendable, Hashable {
         (self.id, self.host, self.directory) = (id, host, directory)
     }
 
-    /// What REPORT keeps behind its number.
+    /// Stored by REPORT after the cache's number.
     var place: String { "\(host.replacing(" ", with: "_")) \(directory)" }
 }
 
-/// The caches of one batch by the number that its byte of a URL has.
+/// The caches of one batch, by the number in a URL's place byte.
 package struct BatchCaches: Sendable {
-    /// Caches have numbers up to this; all that come after it have it too.
+    /// The highest number; all later caches share it.
     private static let last = 255
-    /// More of a name than this is nobody's path.
+    /// Longer names are not paths.
     private static let longestName = 4_096
 
     private var caches: [Int: BatchCache] = [:]
 
-    /// None.
     package init() {}
 
-    /// * `fields`: the hash that REPORT writes: id -> number, host and directory, blanks between.
+    /// * `fields`: the hash that REPORT writes: id -> number, host and directory, separated by blanks.
     package init(fields: [String: String]) {
         for (id, text) in fields {
             let parts = text.prefix(Self.longestName).split(
                 separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3, let number = Int(parts[0]), (0...Self.last).contains(number) else { continue }
-            // Which of those that share the last number it is nobody knows.
+            // Which of the caches sharing the last number is meant is unknown.
             let isShared = caches[number] != nil
             caches[number] =
                 isShared
@@ -44,9 +43,9 @@ package struct BatchCaches: Sendable {
 
     package var count: Int { caches.count }
 
-    /// Nil for a number that nobody has registered.
+    /// Nil for an unknown number.
     package subscript(number: UInt8) -> BatchCache? { caches[Int(number)] }
 
-    /// All of them, in the order of their first images.
+    /// In the order of their first images.
     package var all: [BatchCache] { caches.sorted { $0.key < $1.key }.map(\.value) }
 }

@@ -1,10 +1,9 @@
 internal import Redis
 
-/// One batch, not whichever has its name now: a name may be used again after its batch was removed, expired, or lost with Redis' data.
+/// One particular batch: an id may be reused after its batch was removed, expired, or was lost with Redis' data.
 package struct BatchIdentity: Hashable, Sendable {
-    /// Its name.
     package var id: String
-    /// The word that its OPEN was called with, and no other.
+    /// The unique word its OPEN was called with.
     package var nonce: String
 
     package init(id: String, nonce: String) {
@@ -12,10 +11,10 @@ package struct BatchIdentity: Hashable, Sendable {
         self.nonce = nonce
     }
 
-    /// As scripts take it; neither part has an `@`.
+    /// As scripts take it; neither part contains an `@`.
     var text: String { "\(id)@\(nonce)" }
 
-    /// The URLs of a claim of this batch, by its name in Redis; nil where it is another batch's.
+    /// The URLs of a claim of this batch, by the claim's name in Redis; nil if it is another batch's.
     package func range(ofClaim name: String) -> (base: Int, count: Int)? {
         let halves = name.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
         let parts = halves[0].split(separator: ":", omittingEmptySubsequences: false)

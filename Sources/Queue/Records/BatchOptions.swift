@@ -1,52 +1,52 @@
 internal import FoundationEssentials
 
-/// What a batch asks of every worker that has one of its jobs. Travels in Redis by name, as JSON.
+/// Options of a batch, followed by every worker that has one of its jobs. Stored in Redis by name, as JSON.
 public struct BatchOptions: Sendable, Codable, Equatable {
-    /// How far each image is checked: `none`, `header`, `structure` or `decode` (the default, because SDWebImage's "finished"
-    /// means a decoded image). A worker's own setting is the minimum.
+    /// How far each image is checked: `none`, `header`, `structure` or `decode` (the default, because SDWebImage's "finished" means a
+    /// decoded image). A worker's own setting is the minimum.
     public var validate = "decode"
-    /// `skip` (the default) or `keep`: what becomes of images in formats that cannot be verified, such as AVIF.
+    /// `skip` (the default) or `keep`: what happens to images in formats that cannot be verified, such as AVIF.
     public var unverifiable = UnverifiableFormats.skip
-    /// `sha256` (the default) or `none`: whether the record of each file has the digest of its bytes.
+    /// `sha256` (the default) or `none`: whether the record of each file includes the digest of its bytes.
     public var digest = "sha256"
     /// `none`, `batch` (the default: one sync before a report, so a counted URL survives a power cut) or `file`.
     public var durability = "batch"
     /// Which failures go onto the list of failed URLs: `smart` (the default), `sd3`, `sd4`, `none`.
     public var blacklist = "smart"
-    /// Seconds after which an entry of that list lapses for this batch, 24 h by default; 0 = never.
+    /// Seconds until an entry of that list expires for this batch, 24 h by default; 0 = never.
     public var blacklistTTL: Double = 86_400
-    /// SDWebImageRetryFailed: ask the network for listed URLs too; a success takes the URL off the list.
+    /// SDWebImageRetryFailed: request listed URLs too; a success takes the URL off the list.
     public var retryFailed = false
     /// SDWebImageFromCacheOnly: no network.
     public var fromCacheOnly = false
-    /// What of a URL is its key in the cache: `url` (the default), `without-query`, or `s/pattern/replacement/`.
+    /// The cache key of a URL: `url` (the default), `without-query`, or `s/pattern/replacement/`.
     public var cacheKey = "url"
-    /// What else its loads do differently; the two above stand beside it.
+    /// Further options of its loads; ``retryFailed`` and ``fromCacheOnly`` are separate properties.
     public var options: WebImageOptions = []
-    /// `sd3` where the batch behaves as SDWebImage 3 did, "" (the default) otherwise. Workers go by ``blacklist`` = `sd3` and
-    /// ``blacklistTTL`` = 0, which stand beside it; whoever tells of the batch's end goes by ``completesWhenCancelled``.
+    /// `sd3` if the batch behaves as SDWebImage 3 did, "" (the default) otherwise. Workers follow ``blacklist`` = `sd3` and
+    /// ``blacklistTTL`` = 0, which are set with it; consumers of the batch's end follow ``completesWhenCancelled``.
     public var compat = ""
-    /// How its requests are made.
+    /// Settings of its requests.
     public var requests = RequestSettings()
 
     /// The defaults.
     public init() {}
 
-    /// Whether didFinish and completion are told of a batch that was cancelled. SDWebImage 3's `cancelPrefetching` calls neither;
-    /// everything that follows a batch has to honour this.
+    /// Whether didFinish and completion are called for a batch that was cancelled. SDWebImage 3's `cancelPrefetching` calls neither;
+    /// everything that follows a batch must honour this.
     public var completesWhenCancelled: Bool { compat != "sd3" }
 
-    /// The level as a value.
+    /// ``validate`` as a value; `decode` if it is unknown.
     public var level: ValidationLevel { ValidationLevel(name: validate) ?? .decode }
 
-    /// Milliseconds after which what the batch lists lapses; 0 = never, as under the policies of SDWebImage.
+    /// Milliseconds until entries listed by this batch expire; 0 = never, as under the policies of SDWebImage.
     package var lapse: Int {
         guard (FailedURLPolicy(rawValue: blacklist) ?? .smart).lapses, blacklistTTL > 0 else { return 0 }
-        // A century at most: whoever reaches Redis can write any number.
+        // A century at most: any client of Redis can write any number.
         return max(1, Int(min(blacklistTTL, 3_153_600_000) * 1000))
     }
 
-    /// The stable text that is stored and compared.
+    /// Stable text, for storage and comparison.
     package var encoded: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
@@ -54,7 +54,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         return String(decoding: data, as: UTF8.self)
     }
 
-    /// Reads a stored text; fields it lacks have their defaults.
+    /// Missing fields get their defaults.
     package init(encoded: String) {
         self.init()
         guard let read = try? JSONDecoder().decode(Partial.self, from: Data(encoded.utf8)) else { return }
@@ -80,7 +80,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         var options: WebImageOptions?
     }
 
-    /// Every option of its loads.
+    /// Including ``retryFailed`` and ``fromCacheOnly``.
     package var ofLoads: WebImageOptions {
         var all = options
         if retryFailed { all.insert(.retryFailed) }
@@ -88,7 +88,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         return all
     }
 
-    /// The names of the options in which two batches differ, for a sentence to a person.
+    /// The options in which two batches differ, for messages.
     package func differences(from other: BatchOptions) -> [String] {
         var names: [String] = []
         if validate != other.validate { names.append("--validate \(validate), was \(other.validate)") }

@@ -1,6 +1,6 @@
 internal import CZlib
 
-/// The CRC-32 of a job's body (ISO 3309), by zlib: tells a cut or foreign element of the list from a job.
+/// The CRC-32 of a job's body (ISO 3309), by zlib: detects cut or foreign elements of the list.
 enum CRC32 {
     /// Eight lower-case hex digits.
     static func hex(of bytes: some Sequence<UInt8>) -> String {

@@ -1,2 +1,2 @@
-// The values of its records are part of it.
+// The values of its records are part of this module's interface.
 @_exported public import PrefetchModel

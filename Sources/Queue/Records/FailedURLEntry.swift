@@ -1,23 +1,20 @@
 internal import Redis
 
-/// What stands beside a member of the set of failed URLs: `first last count outcome status batch detail`, blanks between, times in
-/// ms since 1970. A member that somebody added by hand has nothing there.
+/// Metadata of a failed URL: `first last count outcome status batch detail`, separated by blanks, times in ms since 1970. URLs that were
+/// added by hand have none.
 package struct FailedURLEntry: Sendable, Equatable {
-    /// First and last failure, ms since 1970; 0 where unknown.
+    /// First and last failure, ms since 1970; 0 if unknown.
     package var first = 0, last = 0
     /// How often a batch listed it.
     package var count = 0
-    /// How it ended.
     package var outcome: PrefetchOutcome?
-    /// The status code, where there was one.
     package var httpStatus: Int?
     /// The batch that listed it last.
     package var batch = ""
-    /// The sentence.
     package var detail = ""
 
     init(meta: String) {
-        // By bytes: a look for each character's end would cost more than all the rest of listing a million of them.
+        // By bytes: finding character boundaries would cost more than the rest of listing a million entries.
         let parts = meta.utf8.split(separator: UInt8(ascii: " "), maxSplits: 6, omittingEmptySubsequences: false)
             .map { Substring($0) }
         guard parts.count == 7 else { return }

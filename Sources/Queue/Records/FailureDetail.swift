@@ -1,21 +1,21 @@
 internal import Redis
 
-/// What is kept about a skipped URL: one line of `failures`. Stored as TAB-separated fields:
-/// `line outcome status attempts url detail`, and the settings where the URL has some of its own.
+/// Details of a skipped URL: one line of `failures`. Stored as TAB-separated fields: `line outcome status attempts url detail`, and the
+/// URL's own settings if it has any.
 package struct FailureDetail: Sendable, Equatable {
     /// Line of the list, from 1.
     package var line: Int
     package var url: String
     package var outcome: PrefetchOutcome
-    /// The status code, where a response came.
+    /// Nil without a response.
     package var httpStatus: Int?
     /// Requests made.
     package var attempts: Int
     /// One sentence.
     package var detail: String
-    /// When it ended, ms since 1970; nil where that is not known. It stands in the record of the failure.
+    /// When it ended, ms since 1970, from the failure's record; nil if unknown.
     package var ended: Int?
-    /// What its line asks for this URL alone, for whoever tries it again.
+    /// The line's own settings, for a retry.
     package var settings: URLSettings?
 
     package init(

@@ -1,17 +1,17 @@
-/// What is kept of every failure of a batch, also where its details are not: nine bytes for a run of neighbours that ended alike.
+/// The record kept of every failure of a batch, also without its details: nine bytes for a run of neighbours that ended alike.
 ///
 /// A field of the hash is a chunk of 256 indices. Its value is a row of entries, in any order: the first and the last position in the
-/// chunk, one byte each; the HTTP status, two bytes; the tries, one byte; seconds since the batch was made, four bytes. Numbers are big
+/// chunk, one byte each; the HTTP status, two bytes; the tries, one byte; seconds since the batch was created, four bytes. Numbers are big
 /// endian.
 package struct FailureRecord: Sendable, Equatable {
-    /// The status code, where a response came.
+    /// Nil without a response.
     package var httpStatus: Int?
-    /// Requests made; 255 is that many or more.
+    /// Requests made; 255 means 255 or more.
     package var attempts: Int
-    /// Seconds from the making of the batch to the end of the URL; nil where that is not known any more.
+    /// Seconds from the creation of the batch to the end of the URL; nil if unknown.
     package var seconds: Int?
 
-    /// Indices in a chunk, and bytes of an entry.
+    /// Indices per chunk, and bytes per entry.
     package static let chunk = 256
     static let size = 9
 
@@ -19,7 +19,7 @@ package struct FailureRecord: Sendable, Equatable {
         (self.httpStatus, self.attempts, self.seconds) = (httpStatus, attempts, seconds)
     }
 
-    /// * `bytes`: of an entry, behind the positions.
+    /// * `bytes`: of an entry, after the positions.
     private init(_ bytes: ArraySlice<UInt8>) {
         let number = bytes.map { Int($0) }
         let seconds = number[3] << 24 | number[4] << 16 | number[5] << 8 | number[6]
@@ -29,7 +29,7 @@ package struct FailureRecord: Sendable, Equatable {
             seconds: seconds == Int(UInt32.max) ? nil : seconds)
     }
 
-    /// The records of a chunk by position. `isSound` is false where bytes are left over, or a position has two.
+    /// The records of a chunk by position. `isSound` is false if bytes are left over, or a position has two records.
     package static func decode(_ bytes: [UInt8]) -> (records: [Int: FailureRecord], isSound: Bool) {
         var records: [Int: FailureRecord] = [:]
         var isSound = bytes.count % size == 0
@@ -45,7 +45,7 @@ package struct FailureRecord: Sendable, Equatable {
         return (records, isSound)
     }
 
-    /// What REPORT gets of a job: entries without the time, which Redis has, by position in the job.
+    /// Entries for REPORT by position in the job, without the time, which Redis adds.
     static func entries(of settled: [SettledEntry]) -> [UInt8] {
         var bytes: [UInt8] = []
         var last: (position: Int, tail: [UInt8])?

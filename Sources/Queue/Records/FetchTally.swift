@@ -1,15 +1,15 @@
 internal import Redis
 
-/// What the images of a batch were like and how long their transfers took: counts and sums alone, so that those of all workers can be added.
-/// Of images that somebody was asked for; a hit is in none of them.
+/// Figures of a batch's images and transfers: only counts and sums, so that those of all workers can be added. Only URLs that were
+/// requested count, hits do not.
 package struct FetchTally: Sendable, Equatable {
-    /// What a worker knows of a URL it has asked for.
+    /// Figures of one requested URL.
     package struct Fetch: Sendable {
-        /// Nil where there is no image of it, or one that was not transferred. Of an `unsupported` one the format it is in.
+        /// Nil without a transferred image. For `unsupported` the format of the body.
         package var format: ImageFormat?
-        /// Of the last request; nil where there is no image.
+        /// Of the last request; nil without an image.
         package var timing: DownloadTiming?
-        /// How often it was asked for, 1 where it went well at once.
+        /// Number of tries, 1 if the first succeeded.
         package var tries: Int
 
         package init(format: ImageFormat?, timing: DownloadTiming?, tries: Int) {
@@ -17,32 +17,30 @@ package struct FetchTally: Sendable, Equatable {
         }
     }
 
-    /// The steps of a transfer, in their order.
+    /// The stages of a transfer, in order.
     package enum Stage: Int, CaseIterable, Sendable {
         case nameLookup, connect, tls, firstByte, rest
     }
 
-    /// Bytes of an image below which it belongs to the size of the same index; the last size has no bound.
+    /// Upper bounds of the size classes in bytes, exclusive; the last class has no bound.
     package static let sizeBounds = [10_000, 50_000, 200_000, 1_000_000, 5_000_000]
 
-    /// The last requests of images that were downloaded or had not changed.
+    /// Last requests of images that were downloaded or not modified.
     package private(set) var durations = DurationHistogram()
-    /// How many images were so large.
+    /// Images by size class.
     package private(set) var sizes = [Int](repeating: 0, count: sizeBounds.count + 1)
     package private(set) var formats: [ImageFormat: Int] = [:]
-    /// How many bodies were in a format that cannot be verified, and were not kept.
+    /// Bodies that were not kept because their format cannot be verified.
     package private(set) var unsupported: [ImageFormat: Int] = [:]
-    /// Microseconds that the requests spent so.
+    /// Microseconds that requests spent in each stage.
     package private(set) var stages: [Stage: Int] = [:]
-    /// Requests that went over a connection that was there.
+    /// Requests over an existing connection.
     package private(set) var reused = 0
-    /// Requests that brought what was asked for, and those that did not.
+    /// Tries that succeeded, and that failed.
     package private(set) var goodTries = 0, failedTries = 0
 
-    /// Nothing.
     package init() {}
 
-    /// Adds a URL that ended.
     package mutating func add(_ fetch: Fetch, outcome: PrefetchOutcome, bytes: Int) {
         failedTries += max(0, outcome.isSkipped ? fetch.tries : fetch.tries - 1)
         if outcome == .unsupported { unsupported[fetch.format ?? .unknown, default: 0] += 1 }
@@ -55,7 +53,7 @@ package struct FetchTally: Sendable, Equatable {
         guard let timing = fetch.timing else { return }
         durations.add(timing.total)
         if timing.reusedConnection { reused += 1 }
-        // libcurl counts each from the beginning, and says 0 where there was no such step.
+        // libcurl's times count from the start of the request; a stage that did not happen is 0.
         var before = 0.0
         let ends = [timing.nameLookup, timing.connect, timing.tls, timing.firstByte, timing.total]
         for (stage, end) in zip(Stage.allCases, ends) where end > before {
@@ -64,7 +62,7 @@ package struct FetchTally: Sendable, Equatable {
         }
     }
 
-    /// Seconds that a request spent so, on the average; nil where there was none.
+    /// Average seconds per request in this stage; nil without requests.
     package func mean(_ stage: Stage) -> Double? {
         let total = durations.total
         return total > 0 ? Double(stages[stage] ?? 0) / 1e6 / Double(total) : nil
@@ -72,9 +70,9 @@ package struct FetchTally: Sendable, Equatable {
 
     // MARK: In Redis
 
-    /// What is to be added to the fields of the batch, by their names: `t` and the index of a duration, `s` that of a size, `f` and the byte
-    /// that stands for a format (``ImageFormat/recordCode``), `u` and that byte a format that was not kept, `d` and the number of a stage; `d5` requests over a connection that was there,
-    /// `d6` microseconds of all; `a0` tries in vain, `a1` good ones.
+    /// Increments for the batch's fields: `t` + index of a duration, `s` + size class, `f` + byte of a format (``ImageFormat/recordCode``),
+    /// `u` + byte of a format that was not kept, `d` + number of a stage; `d5` requests over an existing connection, `d6` microseconds of
+    /// all; `a0` failed tries, `a1` successful ones.
     var fields: [(name: String, value: Int)] {
         var fields: [(name: String, value: Int)] = []
         func put(_ name: String, _ value: Int) { if value > 0 { fields.append((name, value)) } }
@@ -90,10 +88,10 @@ package struct FetchTally: Sendable, Equatable {
         return fields
     }
 
-    /// Reads the fields of a batch; what is none of these is passed over.
+    /// Reads the fields of a batch; ignores others.
     init(fields: [String: RedisValue]) {
         for (name, value) in fields where name.utf8.count <= 3 {
-            // No count comes near that; together they stay far from the end of the numbers.
+            // Above any real count, and small enough that sums cannot overflow.
             guard let number = Int(plausible: name.dropFirst()), let value = value.exactInt,
                 (0...1 << 48).contains(value)
             else {

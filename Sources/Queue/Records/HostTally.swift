@@ -1,7 +1,6 @@
-/// What a worker has asked of hosts since it last said so, batch by batch: URLs that were transferred or were skipped after a request, and
-/// which HTTP statuses they were skipped with, and what their images and transfers were like. What asked nobody, a hit above all, is not in it and costs nothing.
+/// A worker's requests to hosts since its last report, by batch: URLs that were transferred or skipped after a request, their HTTP
+/// statuses, and figures of images and transfers. URLs without a request, hits above all, are not in it and cost nothing.
 package struct HostTally: Sendable {
-    /// What one host came to.
     private struct Host {
         var finished = 0, skipped = 0, bytes = 0
 
@@ -18,18 +17,16 @@ package struct HostTally: Sendable {
         var fetches = FetchTally()
     }
 
-    /// The most hosts of a batch that are told at a time, and that are kept until then.
+    /// The most hosts per batch that are reported at a time, and that are kept until then.
     static let (mostTold, mostKept) = (32, 1_024)
 
     private var batches: [String: Batch] = [:]
 
-    /// Nothing.
     package init() {}
 
-    /// Whether there is nothing to tell.
     package var isEmpty: Bool { batches.isEmpty }
 
-    /// Whether an outcome is one of a host: something was asked of it.
+    /// Whether the outcome involved a request to a host.
     package static func counts(_ outcome: PrefetchOutcome) -> Bool {
         switch outcome {
         case .hit, .blacklisted, .invalidURL, .cancelled, .notCached: false
@@ -39,10 +36,10 @@ package struct HostTally: Sendable {
 
     /// Adds URLs of a job that a report was first to settle.
     package mutating func add(_ settled: [SettledEntry], of job: PrefetchJob) {
-        // Most reports have hits alone.
+        // Most reports have only hits.
         guard settled.contains(where: { Self.counts($0.outcome) }) else { return }
         var batch = batches.removeValue(forKey: job.batch) ?? Batch()
-        // Lists have many URLs of one site after each other: what ended for one host in a row is added at once.
+        // Lists often have many URLs of one site in a row: consecutive ones are added together.
         var (run, site): (Host, String) = (Host(), "")
         func close() {
             guard run.finished > 0, let name = Self.host(of: site),
@@ -74,7 +71,7 @@ package struct HostTally: Sendable {
         }
     }
 
-    /// A URL up to the end of its authority, and the `/` behind it; all of it where there is none.
+    /// A URL up to and including the `/` after its authority; the whole URL if there is none.
     private static func site(of url: String) -> String {
         let bytes = url.utf8
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return url }
@@ -83,8 +80,8 @@ package struct HostTally: Sendable {
         return String(url[...slash])
     }
 
-    /// A batch and its lines, `404 3` for statuses, `t27 3` for the fields of ``FetchTally`` and `host finished skipped bytes` for the hosts with most URLs, for each
-    /// batch.
+    /// For each batch its lines: `404 3` for statuses, `t27 3` for the fields of ``FetchTally``, and `host finished skipped bytes` for the
+    /// hosts with most URLs.
     var encoded: [(batch: String, lines: String)] {
         batches.sorted { $0.key < $1.key }.map { id, batch in
             var text = ""
@@ -98,7 +95,7 @@ package struct HostTally: Sendable {
         }
     }
 
-    /// Host and port of a URL in small letters; nil where there is none, or none that is plain ASCII.
+    /// Host and port of a URL in lower case; nil without a host, or if it is not plain ASCII.
     static func host(of url: String) -> String? {
         let bytes = Array(url.utf8)
         guard let scheme = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[scheme...].starts(with: "://".utf8) else {

@@ -1,32 +1,30 @@
 internal import Redis
 
-/// One of the lists of a batch that was submitted open: the batch reads as all of them one after the other.
+/// One of the lists of a batch that was submitted open; the batch reads as all of them concatenated.
 ///
-/// In Redis an element of the batch's LIST of lists: `base line total lines hash nonce host path`, blanks between.
+/// In Redis an element of the batch's LIST of lists: `base line total lines hash nonce host path`, separated by blanks.
 package struct ListSegment: Sendable, Equatable {
-    /// Its place among the batch's lists, from 0.
+    /// Position among the batch's lists, from 0.
     package var number: Int
     /// Index of its first URL in the batch.
     package var base: Int
-    /// Lines of the lists before it: the first line of this one is the next.
+    /// Number of lines in the lists before it.
     package var line: Int
-    /// Its URLs.
+    /// Number of URLs.
     package var total: Int
-    /// Its lines.
     package var lines: Int
     /// Hex SHA-256 of its bytes.
     package var hash: String
-    /// The call that added it.
+    /// Of the call that added it.
     var nonce: String
-    /// The machine on which the path can be read.
+    /// The machine on which ``path`` can be read.
     package var host: String
-    /// Where it was read.
     package var path: String
 
-    /// Index behind its last URL.
+    /// Index after its last URL.
     package var end: Int { base + total }
 
-    /// Reads an element; nil where it is none.
+    /// Nil for an invalid element.
     init?(number: Int, element: String) {
         let parts = element.split(separator: " ", maxSplits: 7, omittingEmptySubsequences: false)
         guard parts.count == 8, let base = Int(plausible: parts[0]), let line = Int(plausible: parts[1]),

@@ -1,49 +1,47 @@
-/// One URL of a running batch that has not ended, and what it waits for.
+/// A URL of a running batch that has not ended, and why.
 package struct OpenURL: Sendable, Equatable {
-    /// What it waits for.
     package enum State: String, Sendable, CaseIterable {
-        /// Its bytes come.
+        /// Receiving bytes.
         case transferring
         /// Its connection is silent; it holds no slot of its worker.
         case stalled
-        /// It waits for a slot of its host.
+        /// Waits for a slot of its host.
         case waitingForHost
-        /// It waits until one of its worker's transfers ends.
+        /// Waits for a slot of its worker.
         case waitingForSlot
-        /// It pauses before its next try.
+        /// In back-off before its next try.
         case retrying
         /// Another process transfers an image of the same key.
         case locked
-        /// Its bytes are with the decoder, or wait for a thread there.
+        /// Its bytes are being decoded, or wait for a decoder thread.
         case verifying
-        /// A worker has it and has not begun.
+        /// Claimed but not started.
         case claimed
         /// Its worker is paused by a local fault.
         case paused
-        /// Its worker gives no sign of life; others take it over when its lease has run out.
+        /// Its worker sends no heartbeats; its jobs are reaped when its lease has expired.
         case workerSilent
-        /// It waits in Redis for a worker.
+        /// Waits in Redis for a worker.
         case queued
-        /// It stands in the list and is not in Redis yet.
+        /// In the list but not in Redis yet.
         case notPushed
     }
 
     /// Index in the batch, from 0.
     package var index: Int
-    /// Line of the list; nil where it is not known here.
+    /// Line of the list; nil if unknown here.
     package var line: Int?
-    /// The URL as it stands in the list; nil where it is not known here.
+    /// The URL as in the list; nil if unknown here.
     package var url: String?
     /// The host it waits for, after redirects.
     package var host: String?
-    /// Tries begun; 0 where none was.
+    /// Tries started.
     package var attempt = 0
     package var state: State
-    /// Why the last try failed, what is broken, how many are not pushed; empty where there is nothing to say.
+    /// Why the last try failed, the fault, or how many are not pushed; may be empty.
     package var detail = ""
-    /// Milliseconds since 1970 by the clock of Redis: when this began, and when it ends, where that is known.
+    /// Milliseconds since 1970 by the clock of Redis: start of the state, and its end if known.
     package var since: Int?, until: Int?
-    /// The worker that has it.
     package var worker: String?
 
     package init(

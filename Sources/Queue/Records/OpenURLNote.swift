@@ -1,7 +1,7 @@
 internal import Redis
 
-/// What a worker tells of one of its open URLs with its beat: a line of the field `oldest` of `w:<worker>`. The URL itself stands in the
-/// job it has claimed. Times are milliseconds before and after the beat, so that no clock but that of Redis counts.
+/// A worker's note on one of its open URLs, sent with the heartbeat: a line of the field `oldest` of `w:<worker>`. The URL itself is in the
+/// claimed job. Times are milliseconds relative to the heartbeat, so that only the clock of Redis counts.
 package struct OpenURLNote: Equatable {
     package var batch: String
     /// Index in the batch.
@@ -11,11 +11,11 @@ package struct OpenURLNote: Equatable {
     package var claimed: Int
     /// Milliseconds since this state began.
     package var elapsed: Int
-    /// Milliseconds until it ends, where that is known.
+    /// Milliseconds until it ends, if known.
     package var remaining: Int?
-    /// Tries begun.
+    /// Tries started.
     package var attempt = 0
-    /// The host of the hop; empty where none was asked.
+    /// Host of the current hop; empty without a request.
     package var host = ""
     /// Why it waits.
     package var detail = ""
@@ -28,7 +28,7 @@ package struct OpenURLNote: Equatable {
         self.elapsed = elapsed
     }
 
-    /// The line: its parts with blanks between, `-` for what is not there, the detail last.
+    /// The parts separated by blanks, `-` for missing ones, the detail last.
     package var encoded: String {
         let host = Self.clean(host, most: 100).replacing(" ", with: "")
         let numbers = "\(claimed) \(elapsed) \(remaining.map { String($0) } ?? "-") \(attempt)"
@@ -36,7 +36,7 @@ package struct OpenURLNote: Equatable {
             "\(batch) \(index) \(state.rawValue) \(numbers) \(host.isEmpty ? "-" : host) \(Self.clean(detail, most: 100))"
     }
 
-    /// Reads a line; nil for one of another form, as a worker of another version may write it.
+    /// Nil for another form, such as that of another version.
     package init?(_ line: Substring) {
         let parts = line.split(separator: " ", maxSplits: 8, omittingEmptySubsequences: false)
         guard parts.count == 9, let index = Int(plausible: parts[1]),
@@ -51,7 +51,7 @@ package struct OpenURLNote: Equatable {
         detail = String(parts[8])
     }
 
-    /// One line of at most so many bytes.
+    /// One line of at most `most` bytes.
     private static func clean(_ text: String, most: Int) -> String {
         let line = text.replacing("\n", with: " ")
         return line.utf8.count <= most ? line : String(decoding: line.utf8.prefix(most), as: UTF8.self)

@@ -1,22 +1,22 @@
 package import Redis
 
-/// Why a command of the queue cannot go on: one sentence what, one what to do.
+/// Why a command of the queue failed: one sentence for the error, one for the remedy.
 public struct PrefetchError: Error, Sendable, CustomStringConvertible {
-    /// The kind, which decides the exit code (sysexits(3)).
+    /// The kind of error; it decides the exit code (sysexits(3)).
     public enum Kind: Sendable {
         /// The list cannot be read, or has no URL (65).
         case unreadableList
         /// No such file or batch (66).
         case notFound
-        /// Redis is away, too old or not set up for a queue (69).
+        /// Redis is unreachable, too old or not configured for a queue (69).
         case redisUnavailable
-        /// The cache folder cannot be made or written (73).
+        /// The cache folder cannot be created or written (73).
         case cacheUnavailable
         /// The disk is full or broken (74).
         case inputOutput
-        /// Stopped before the end; run it again (75).
+        /// Stopped before the end; can be run again (75).
         case stopped
-        /// Redis refused us (77).
+        /// Redis refused access (77).
         case refused
         /// A setting is wrong (78).
         case configuration
@@ -24,11 +24,11 @@ public struct PrefetchError: Error, Sendable, CustomStringConvertible {
         case software
     }
 
-    /// The kind.
+    /// Decides the exit code.
     public var kind: Kind
-    /// One sentence: what.
+    /// One sentence: the error.
     public var message: String
-    /// One sentence: what to do; empty where there is nothing.
+    /// One sentence: the remedy; may be empty.
     public var hint: String
 
     /// An error with its two sentences.
@@ -42,10 +42,10 @@ public struct PrefetchError: Error, Sendable, CustomStringConvertible {
     public var description: String { hint.isEmpty ? message : "\(message) (\(hint))" }
 }
 
-// MARK: - Of Redis
+// MARK: - Redis
 
 extension PrefetchError {
-    /// A Redis error in the words and with the exit code of the commands.
+    /// Wraps a Redis error, with the text and the exit code of the commands.
     package init(_ error: RedisError) {
         let kind: Kind =
             switch error.code {
@@ -53,7 +53,7 @@ extension PrefetchError {
             case .configuration: .configuration
             case .interrupted: .stopped
             case .unavailable, .timedOut, .transient, .outOfMemory, .protocolError: .redisUnavailable
-            // Nobody's bug of ours: somebody else has written to a key of the queue.
+            // Not a bug: another program has written to a key of the queue.
             case .reply: error.replyCode == "WRONGTYPE" ? .configuration : .software
             }
         let hint = error.replyCode == "WRONGTYPE" ? "see which key it is: prefetch-coord fsck" : ""
@@ -61,7 +61,7 @@ extension PrefetchError {
     }
 }
 
-/// Runs what talks to Redis; its error is thrown in the words and with the exit code of the commands.
+/// Runs calls to Redis and wraps their errors, with the text and the exit code of the commands.
 package func bridgingErrors<Success>(
     _ body: () async throws(RedisError) -> Success
 ) async throws(PrefetchError) -> Success {

@@ -5,24 +5,22 @@
 /// 513<TAB>https://example.org/a.jpg
 /// +20,4<TAB>b
 /// ```
-/// The first line has the form's version, the job's name (batch, index of its first URL, number of URLs) and the CRC-32 of the
-/// rest; every other line is a line number of the list and the URL. A `!` before the number marks a line that is no URL. `+20,4` is the
-/// next line number, and a URL whose first 20 and last 4 bytes are those of the one before, with what is written between them: lists
-/// have many URLs of one site and one form, and what is pushed is copied by Redis four times until it is reported. `+20` has an end of
-/// its own. A job with a URL that has settings of its own is of form 2, in which a TAB and the settings, as JSON, may follow what is
-/// written of a URL.
+/// The first line has the version of the form, the job's name (batch, index of its first URL, number of URLs) and the CRC-32 of the rest;
+/// every other line has a line number of the list and the URL. A `!` before the number marks an invalid URL. `+20,4` is the next line
+/// number, and a URL that shares its first 20 and last 4 bytes with the one before, with the text between them: lists have many similar
+/// URLs of one site, and Redis copies what is pushed four times until it is reported. `+20` shares no end. A job with a URL that has its
+/// own settings has form 2, in which a TAB and the settings, as JSON, may follow the text of a URL.
 package struct PrefetchJob: Sendable, Equatable {
-    /// One URL of a job.
     package struct Entry: Sendable, Equatable {
         /// Line of the list, from 1.
         package var line: Int
-        /// The line's text without surrounding blanks; escaped and cut where it is no text at all.
+        /// The line's text without surrounding blanks; escaped and cut if it is not text.
         package var url: String
-        /// The list's reader saw that it can be no URL: it ends `invalidURL` without being tried.
+        /// The list reader found it invalid: it ends `invalidURL` without a try.
         package var isInvalid: Bool
-        /// What the line asks for this URL alone.
+        /// The line's own settings.
         package var settings: URLSettings?
-        /// What a table had beside the URL. It stays in the list: no job has it.
+        /// Other columns of a table. They stay in the list: jobs do not contain them.
         package var columns: [String: String]?
 
         package init(line: Int, url: String, isInvalid: Bool = false, settings: URLSettings? = nil) {
@@ -32,29 +30,26 @@ package struct PrefetchJob: Sendable, Equatable {
             self.settings = settings
         }
 
-        /// What it counts for of a job's bytes.
+        /// Its share of a job's bytes.
         package var byteCount: Int { url.utf8.count + (settings?.text.utf8.count ?? 0) }
 
-        /// What two entries have in common that one transfer can serve.
+        /// Equal for two entries that one transfer can serve.
         package var identity: String { settings.map { "\(url)\t\($0.text)" } ?? url }
     }
 
-    /// The most URLs one job may have.
+    /// The most URLs of a job.
     package static let maxCount = 256
-    /// The longest URL, in bytes: the longest line that a list may have.
+    /// The longest URL, in bytes, which is the longest line of a list.
     package static let maxURLBytes = 65_536
-    /// Bytes of URLs and settings at which a job takes no more of them, 256 KiB: one has less than this and one entry, whatever was left out
-    /// of what was pushed.
+    /// Bytes of URLs and settings at which a job is full, 256 KiB: a job has less than this plus one entry, counted uncompressed.
     package static let fullBytes = 256 << 10
-    /// The most bytes of URLs and settings that a job may have, 1 MiB: what has more was made by nobody who keeps to ``fullBytes``, and is no
-    /// job. Few bytes can stand for many, since a URL names how much it shares with the one before.
+    /// The most bytes of URLs and settings of a valid job, 1 MiB; no producer that keeps to ``fullBytes`` makes a larger one. A few bytes
+    /// can expand to many, since a URL states how much it shares with the one before.
     package static let maxBytes = 1 << 20
 
-    /// The batch it belongs to.
     package var batch: String
     /// Index of the first URL in the batch.
     package var base: Int
-    /// The URLs.
     package var entries: [Entry]
 
     package init(batch: String, base: Int, entries: [Entry]) {
@@ -66,7 +61,7 @@ package struct PrefetchJob: Sendable, Equatable {
     /// `batch:base:count`, unique in a queue.
     package var name: String { "\(batch):\(base):\(entries.count)" }
 
-    /// The bytes that go onto the list.
+    /// The payload for the list.
     package func encoded() -> [UInt8] {
         var body: [UInt8] = []
         body.reserveCapacity(entries.count * 32)
@@ -102,7 +97,7 @@ package struct PrefetchJob: Sendable, Equatable {
                     body.append(contentsOf: settings.text.utf8)
                 }
                 body.append(UInt8(ascii: "\n"))
-                // An invalid line is no beginning of a URL.
+                // An invalid line is never used as a prefix.
                 last.line = entry.isInvalid ? -1 : entry.line
                 last.url.removeLast(last.url.count - min(shared, last.url.count))
                 last.url.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[shared...]))
@@ -114,7 +109,7 @@ package struct PrefetchJob: Sendable, Equatable {
         return payload
     }
 
-    /// Reads a payload; nil where it is no job of this form, or not the whole one.
+    /// Nil if the payload is not a complete job of this form.
     package init?(_ payload: [UInt8]) {
         guard let end = payload.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
         let head = payload[..<end].split(separator: UInt8(ascii: " "))
@@ -133,10 +128,10 @@ package struct PrefetchJob: Sendable, Equatable {
         self.init(batch: String(decoding: name[0], as: UTF8.self), base: base, entries: entries)
     }
 
-    /// Fewer bytes that a URL shares with the one before are written again.
+    /// Fewer shared bytes are written again.
     private static let leastShared = 4
 
-    /// The lines of a body; nil where one is none.
+    /// Nil if any line is invalid.
     private static func entries(in body: UnsafeBufferPointer<UInt8>, count: Int, hasSettings: Bool) -> [Entry]? {
         var entries: [Entry] = []
         entries.reserveCapacity(count)
@@ -186,7 +181,7 @@ package struct PrefetchJob: Sendable, Equatable {
         return entries
     }
 
-    /// The first bytes of something that is no job, for a sentence to a person: what is no printable ASCII as `\xNN`.
+    /// The first bytes of an invalid job for messages; other than printable ASCII as `\xNN`.
     package static func excerpt(of bytes: [UInt8]) -> String {
         let text = bytes.prefix(40).reduce(into: "") { text, byte in
             if (0x20..<0x7F).contains(byte) && byte != UInt8(ascii: "\\") {
@@ -209,9 +204,9 @@ package struct PrefetchJob: Sendable, Equatable {
 }
 
 extension Int {
-    /// A decimal number in bytes; nil for anything else.
+    /// A decimal number; nil for anything else.
     fileprivate init?(decoding bytes: some Collection<UInt8>) {
-        // Below 10^14: what is added to it stays far from the end of the numbers.
+        // Below 10^14, so that sums cannot overflow.
         guard !bytes.isEmpty, bytes.count < 15 else { return nil }
         var value = 0
         for byte in bytes {

@@ -1,4 +1,4 @@
-/// In which order the jobs of a batch start (SDWebImageDownloaderExecutionOrder): the end of its list that is popped.
+/// The order in which the jobs of a batch start (SDWebImageDownloaderExecutionOrder): which end of its list is popped.
 public enum PrefetchOrder: String, Sendable, CaseIterable, Codable {
     case fifo, lifo
 }

@@ -1,49 +1,49 @@
 internal import FoundationEssentials
 
-/// How the requests of a batch are made and which answers are taken. It is in the batch's record, set once when the batch is made, and
-/// every worker keeps to it. nil is the default, which ``ImageDownloader/Configuration`` names. All durations are seconds.
+/// How the requests of a batch are made and which responses are accepted. Set once, when the batch is created; every worker follows it. nil
+/// is the default, as documented by ``ImageDownloader/Configuration``. All durations are seconds.
 public struct RequestSettings: Sendable, Codable, Equatable {
-    /// Sent with every request, in place of a default of the same name: `Name: value`, or `Name:` for none. They are in Redis for
-    /// everybody to read who may read the queue: what is secret is a setting of the workers.
+    /// Sent with every request, replacing a default of the same name: `Name: value`, or `Name:` for none. Every reader of the queue can
+    /// read them in Redis: secrets belong in the settings of the workers.
     public var headers: [String]?
     /// The User-Agent of every request.
     public var userAgent: String?
-    /// A URL or an e-mail address in the User-Agent.
+    /// A URL or an e-mail address for the User-Agent.
     public var contact: String?
-    /// Time for a connection.
+    /// Connect timeout.
     public var connectTimeout: Double?
-    /// Time without a byte.
+    /// Idle timeout: time without a byte.
     public var timeout: Double?
     /// Time a URL may spend with a connection, over all tries; 0: no limit.
     public var maxTime: Double?
-    /// Time of one try, redirects included.
+    /// Time of one try, including redirects.
     public var maxTryTime: Double?
-    /// Bytes a second under which a transfer ends; 0: no limit.
+    /// Bytes per second below which a transfer is aborted; 0: no limit.
     public var lowSpeedLimit: Int?
-    /// How long it has to be slower.
+    /// How long a transfer may stay below ``lowSpeedLimit``.
     public var lowSpeedTime: Double?
-    /// Requests for a URL before it ends as failed.
+    /// Requests for a URL before it fails.
     public var tries: Int?
-    /// What is tried again: names of ``RetriedError``, and status codes.
+    /// What is retried: names of ``RetriedError``, and status codes.
     public var retryOn: [String]?
-    /// The longest first pause between tries.
+    /// The longest first back-off between tries.
     public var retryDelay: Double?
-    /// The longest `Retry-After` that is waited for.
+    /// The longest `Retry-After` that is honoured.
     public var maxRetryAfter: Double?
-    /// Whether a large body that broke off is gone on with.
+    /// Whether a large body that broke off is resumed.
     public var resumes: Bool?
     /// Redirects followed.
     public var maxRedirects: Int?
-    /// Bytes of the largest image; a worker may have a maximum of its own.
+    /// Bytes of the largest image; a worker may have its own maximum.
     public var maxSize: Int?
-    /// Status codes that are taken, as `200-299`.
+    /// Accepted status codes, such as `200-299`.
     public var acceptStatus: [String]?
-    /// Media types that are taken, as `image/*`.
+    /// Accepted media types, such as `image/*`.
     public var acceptTypes: [String]?
-    /// Transfers at once to one host, all workers of the queue and all its batches counted; 0: no limit. Where transfers of several
-    /// batches wait for a host, the lowest of their limits holds.
+    /// Concurrent transfers to one host, over all workers and batches of the queue; 0: no limit. If transfers of several batches wait for a
+    /// host, the lowest of their limits applies.
     public var maxPerHost: Int?
-    /// Requests a second to one host over all workers of the queue, in the same way.
+    /// Requests per second to one host, over all workers and batches in the same way.
     public var ratePerHost: Double?
     /// Whether each site's robots.txt is read first.
     public var asksRobots: Bool?
@@ -53,15 +53,14 @@ public struct RequestSettings: Sendable, Codable, Equatable {
     /// The defaults.
     public init() {}
 
-    /// Seconds of a time that has to pass, from a millisecond to a day.
+    /// Range of positive times in seconds, from a millisecond to a day.
     package static let times = 0.001...86_400.0
-    /// The ranges of numbers.
     package static let triesRange = 1...100, redirectsRange = 0...50, sizes = 1...4 << 30
     package static let rates = 0.001...100_000.0
-    /// The most headers a batch or one URL may have of its own, and the most bytes of them.
+    /// The most headers a batch or one URL may have, and the most bytes of them.
     package static let mostHeaders = 64, mostHeaderBytes = 16 << 10
 
-    /// The same with every value in its range, and without what is none: whoever reaches Redis can write anything.
+    /// A copy with every value in its range, without invalid ones: any client of Redis can write anything.
     package var bounded: RequestSettings {
         var all = self
         all.headers = headers.map { lines in
@@ -88,26 +87,26 @@ public struct RequestSettings: Sendable, Codable, Equatable {
         return all
     }
 
-    /// The same, with what another says in place of what this one does.
+    /// A copy in which the values of `other` replace these.
     package func overridden(by other: RequestSettings) -> RequestSettings {
         var all = self
         for option in Self.table { option.copy(other, &all) }
         return all
     }
 
-    /// `Name: value`; nil where it is none. A header without a value is one that is not sent.
+    /// `Name: value`; nil if invalid. A header without a value is not sent.
     package static func header(_ line: String) -> HTTPHeader? {
         guard let colon = line.firstIndex(of: ":") else { return nil }
         return HTTPHeader(String(line[..<colon]), String(line[line.index(after: colon)...].drop { $0 == " " }))
     }
 
-    /// Whether it can be in a User-Agent, for the one who reads a server's log.
+    /// Whether the text is safe in a User-Agent, as a contact for server operators.
     package static func isContact(_ text: String) -> Bool {
         let isPlain = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x28 && $0 != 0x29 }
         return isPlain && (text.contains("@") || text.hasPrefix("http://") || text.hasPrefix("https://"))
     }
 
-    /// `200-299`, `404`; nil where one of them is none.
+    /// `200-299`, `404`; nil if any is invalid.
     package static func statusCodes(_ texts: [String]) -> [ClosedRange<Int>]? {
         var ranges: [ClosedRange<Int>] = []
         for text in texts {
@@ -120,7 +119,7 @@ public struct RequestSettings: Sendable, Codable, Equatable {
         return ranges
     }
 
-    /// Names of errors and status codes; nil where one of them is none.
+    /// Names of errors and status codes; nil if any is invalid.
     package static func retried(_ texts: [String]) -> (errors: Set<RetriedError>, statusCodes: Set<Int>)? {
         var (errors, statusCodes): (Set<RetriedError>, Set<Int>) = ([], [])
         for text in texts {
@@ -143,16 +142,16 @@ extension Comparable {
 // MARK: - The table
 
 extension RequestSettings {
-    /// One of the settings: what it is called on a command line and in JSON, and its value as a person reads it.
+    /// One of the settings: its name on a command line and in JSON, and its value for display.
     package struct Option: Sendable {
-        /// The option, as `--timeout`.
+        /// Such as `--timeout`.
         package let flag: String
-        /// Its value; nil: the default.
+        /// Nil: the default.
         package let text: @Sendable (RequestSettings) -> String?
-        /// Takes the value of the first, where it has one.
+        /// Takes the value of the first, if it has one.
         fileprivate let copy: @Sendable (RequestSettings, inout RequestSettings) -> Void
 
-        /// * `shown`: how a value is written.
+        /// * `shown`: formats a value.
         fileprivate init<Value: Sendable>(
             _ flag: String, _ path: any WritableKeyPath<RequestSettings, Value?> & Sendable,
             _ shown: @escaping @Sendable (Value) -> String
@@ -163,16 +162,14 @@ extension RequestSettings {
         }
     }
 
-    /// A time as a command line takes it.
     static func time(_ seconds: Double) -> String {
         seconds == seconds.rounded() && abs(seconds) < 1e15 ? "\(Int(seconds))s" : "\(seconds)s"
     }
 
-    /// All of them.
     package static let table: [Option] = {
         @Sendable func list(_ value: [String]) -> String { value.joined(separator: ",") }
         return [
-            // Not the values: they may be secret after all.
+            // Names only: values may be secret.
             Option("--header", \.headers) { $0.map { String($0.prefix { $0 != ":" }) }.joined(separator: ",") },
             Option("--user-agent", \.userAgent) { $0 },
             Option("--contact", \.contact) { $0 },
@@ -198,7 +195,7 @@ extension RequestSettings {
         ]
     }()
 
-    /// The settings in which two differ, for a sentence to a person.
+    /// The settings in which two differ, for messages.
     package func differences(from other: RequestSettings) -> [String] {
         Self.table.compactMap { option in
             let (now, was) = (option.text(self), option.text(other))

@@ -1,17 +1,17 @@
-/// How one URL of a job ended, with what is written beside it.
+/// The outcome of one URL of a job, with the records that go with it.
 package struct SettledEntry: Sendable {
     /// Position in the job, from 0.
     package var position: Int
     package var outcome: PrefetchOutcome
     /// Bytes fetched; 0 unless downloaded.
     package var bytes = 0
-    /// What is known of its transfer, where somebody was asked for it.
+    /// Nil without a request.
     package var fetch: FetchTally.Fetch?
-    /// What `failures` shows, for a skipped URL.
+    /// For `failures`, if it was skipped.
     package var failure: FailureDetail?
-    /// The URL, where the policy adds it to the failed set.
+    /// The URL, if the policy adds it to the failed set.
     package var list: String?
-    /// The URL, where a success removes it from the failed set.
+    /// The URL, if its success removes it from the failed set.
     package var unlist: String?
 
     package init(position: Int, outcome: PrefetchOutcome) {
@@ -19,6 +19,6 @@ package struct SettledEntry: Sendable {
         self.outcome = outcome
     }
 
-    /// Whether something is written beside the outcome.
+    /// Whether more than the outcome is written.
     var isHeavy: Bool { failure != nil || list != nil || unlist != nil }
 }

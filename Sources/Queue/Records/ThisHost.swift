@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// The machine that this process runs on, as others are told of it.
+/// The identity of this machine and process for others.
 package enum ThisHost {
     /// gethostname(2).
     package static var name: String {
@@ -9,6 +9,6 @@ package enum ThisHost {
         return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// `host:pid`, as workers and feeders are named.
+    /// `host:pid`, the name of workers and feeders.
     package static var nameAndPID: String { "\(name):\(getpid())" }
 }

@@ -1,20 +1,20 @@
 internal import Redis
 internal import Threading
 
-/// A host that gives no answer, asked to be left alone, or answers slowly.
+/// A host that does not respond, asked for back-off, or is slow.
 package struct TroubledHost: Sendable, Equatable {
     package var host: String
     package var state: HostNews.State
-    /// Seconds until it is asked again; negative where that is over.
+    /// Seconds until its back-off ends; negative after that.
     package var remaining: Double
-    /// Seconds it has been so.
+    /// Seconds since this state began.
     package var elapsed: Double
-    /// Failures in a row; of a slow one transfers at once of each worker.
+    /// Failures in a row; for a slow host, concurrent transfers per worker.
     package var failures: Int
     package var code: WebImageError.Code
     package var reason: String
 
-    /// Reads an entry of `hosts`; nil for what is none. `now`: milliseconds since 1970.
+    /// Nil for an invalid note. `now`: milliseconds since 1970.
     package init?(host: String, note: String, now: Int) {
         let parts = note.split(separator: " ", maxSplits: 5, omittingEmptySubsequences: false)
         guard parts.count == 6, let state = HostNews.State(rawValue: String(parts[0])),
@@ -30,10 +30,10 @@ package struct TroubledHost: Sendable, Equatable {
         reason = String(parts[5])
     }
 
-    /// Whether nobody asks it now.
+    /// Whether no worker sends it requests now.
     package var isLeftAlone: Bool { state != .slow && remaining > 0 }
 
-    /// The same by this machine's monotonic clock.
+    /// Converted to this machine's monotonic clock.
     package var news: HostNews {
         let now = MonotonicClock.now
         return HostNews(

@@ -1,22 +1,21 @@
 internal import FoundationEssentials
 
-/// What one line of a list asks for its URL alone. A reference, so that the entries of plain lists, which have none, stay small.
+/// Settings that a line of a list has for its URL alone. A reference type, so that entries of plain lists, which have none, stay small.
 package final class URLSettings: Sendable, Equatable {
-    /// What its load does differently, beside what the batch asks.
+    /// In addition to the batch's.
     package let options: WebImageOptions
-    /// Sent with its request.
     package let headers: [HTTPHeader]
-    /// The digest its bytes have to have, hex.
+    /// The required digest of its bytes, hex.
     package let sha256: String?
-    /// Where else the image is.
+    /// Alternative URLs of the image.
     package let mirrors: [String]
-    /// All of it in one line of JSON, the same for the same settings.
+    /// Canonical JSON on one line.
     package let text: String
 
-    /// The longest ``text``, in bytes: what a line of a list can ask for, with room for how it is written.
+    /// The longest ``text``, in bytes: what a line of a list can hold, with room for the encoding.
     private static let longest = 128 << 10
 
-    /// * `text`: as ``text`` of another; nil where it is none, or asks for more than a line of a list may.
+    /// * `text`: a ``text``; nil if it is invalid, or exceeds what a line of a list may have.
     package init?(text: String) {
         guard text.utf8.count <= Self.longest,
             let fields = try? JSONDecoder().decode(Fields.self, from: Data(text.utf8)),
@@ -29,7 +28,7 @@ package final class URLSettings: Sendable, Equatable {
         self.text = text
     }
 
-    /// nil where nothing is asked.
+    /// Nil if nothing is set.
     package init?(options: WebImageOptions, headers named: [String: String]?, sha256: String?, mirrors: [String]) {
         self.options = options
         headers = (named ?? [:]).sorted { $0.key < $1.key }.map { HTTPHeader($0.key, $0.value) }
@@ -45,7 +44,7 @@ package final class URLSettings: Sendable, Equatable {
         text = String(decoding: data, as: UTF8.self)
     }
 
-    /// Whether a URL may have these headers of its own.
+    /// Whether these headers are within the limits for one URL.
     package static func mayHave(_ headers: [String: String]) -> Bool {
         headers.count <= RequestSettings.mostHeaders
             && headers.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count } <= RequestSettings.mostHeaderBytes
@@ -60,6 +59,6 @@ package final class URLSettings: Sendable, Equatable {
 
     package static func == (lhs: URLSettings, rhs: URLSettings) -> Bool { lhs.text == rhs.text }
 
-    /// Whether a hit is more than a look at the cache.
+    /// Whether a hit needs more than its presence in the cache.
     package var questionsHits: Bool { sha256 != nil || options.questionsHits }
 }

@@ -1,67 +1,64 @@
 internal import Redis
 
-/// What a worker says of itself with its registration and with each heartbeat: the fields of `w:<worker>`. They are written and read here and
-/// nowhere else, but for those that are orders to it (`paused`, `wanted`), which scripts write.
+/// The fields of `w:<worker>` that a worker writes when it registers and with each heartbeat. Read and written only here, except for
+/// `paused` and `wanted`, which scripts write.
 package struct WorkerReport: Sendable, Equatable {
-    /// How it is. Of several that are true the first one counts, in this order.
+    /// Of several that apply, the first in this order counts.
     package enum State: String, Sendable, CaseIterable {
-        /// Its lease has run out: alive again with its next heartbeat, or reaped.
+        /// Its lease has expired: the next heartbeat renews it, or it is reaped.
         case overdue
-        /// Its disk does not answer; its jobs went back to the queue.
+        /// Its disk does not respond; its jobs went back to the queue.
         case held
-        /// A local fault keeps it from working, or waits for it to pass.
+        /// A local fault stops it, or is about to pass.
         case trouble
-        /// Somebody told it to claim nothing.
+        /// Claims nothing, by command.
         case paused
         case running
     }
 
-    /// Where it runs, its process and its version.
     package var host = "", pid = 0, version = ""
-    /// Milliseconds since 1970: when it registered, and its last heartbeat.
+    /// Milliseconds since 1970: registration, and last heartbeat.
     package var since = 0, beat = 0
-    /// Milliseconds that its lease has from a heartbeat on; nil where it never said.
+    /// Length of its lease in milliseconds from a heartbeat; nil if it has never reported it.
     package var lease: Int?
-    /// Transfers under way, those from which no byte comes among them.
+    /// Current transfers, including stalled ones.
     package var inFlight = 0
-    /// Those from which no byte comes: they hold no slot.
+    /// Transfers without incoming bytes: they hold no slot.
     package var stalled = 0
     /// URLs whose image is being checked and stored, or waits for that.
     package var checking = 0
-    /// Transfers that wait for their host's turn, and for their next try.
+    /// Transfers that wait for their host, and for their next try.
     package var waitingForHost = 0, retrying = 0
     /// Outcomes that Redis has not taken yet: few, unless it refuses reports or is slow.
     package var unreported = 0
-    /// What it was first to settle since it registered; REPORT counts them, not the worker.
+    /// URLs and bytes it was first to settle since it registered; counted by REPORT, not by the worker.
     package var finished = 0, skipped = 0, bytes = 0
-    /// Transfers that it may have under way; nil where it did not say.
+    /// Limit of concurrent transfers; nil if not reported.
     package var maxConcurrentDownloads: Int?
-    /// What is broken where it runs; empty where nothing is.
+    /// Its local fault; empty without one.
     package var trouble = ""
-    /// What holds it, and since when; nil where nothing does.
+    /// Nil if nothing holds it.
     package var held: WorkerHold?
-    /// What it has to say of single batches or keys within half a minute; empty where nothing.
+    /// Its warnings about single batches or keys of the last half minute; may be empty.
     package var complaint = ""
-    /// Its oldest open URLs, a line each (``OpenURLNote``).
+    /// Its oldest open URLs, one line each (``OpenURLNote``).
     package var oldest = ""
-    /// The id of its cache (``CacheDirectory/id``); empty where it did not say.
+    /// The id of its cache (``CacheDirectory/id``); empty if not reported.
     package var cache = ""
-    /// Images of its cache, their bytes, and what they may take; nil where nobody has counted, or nothing limits them.
+    /// Images of its cache, their bytes, and the limit; nil if not counted, or without a limit.
     package var cacheImages: Int?, cacheBytes: Int?, cacheLimit: Int?
-    /// Bytes of memory, and milliseconds of processor since its start.
+    /// Bytes of memory, and milliseconds of CPU since its start.
     package var residentBytes: Int?, cpu: Int?
-    /// Whether it was told to claim nothing.
     package var isPaused = false
-    /// Transfers that it was told to have; nil: what it was started with, or what all were told.
+    /// Its own setting of concurrent transfers; nil: the one for all workers, or its startup value.
     package var wantedConcurrency: Int?
 
-    /// Of a worker that has said nothing.
     package init() {}
 
     /// Transfers that hold a slot.
     package var transferring: Int { max(0, inFlight - stalled) }
 
-    /// * `leaseLeft`: milliseconds until others may take its jobs.
+    /// * `leaseLeft`: milliseconds until other workers may take its jobs.
     package func state(leaseLeft: Int) -> State {
         if leaseLeft <= 0 { return .overdue }
         if held != nil { return .held }
@@ -69,10 +66,10 @@ package struct WorkerReport: Sendable, Equatable {
         return isPaused ? .paused : .running
     }
 
-    /// Milliseconds since its last heartbeat; nil where it never said how long its lease is.
+    /// Milliseconds since its last heartbeat; nil if it has never reported its lease.
     package func silence(leaseLeft: Int) -> Int? { lease.map { max(0, $0 - leaseLeft) } }
 
-    /// Reads the fields; numbers that cannot be are none.
+    /// Ignores implausible numbers.
     package init(fields: [String: String]) {
         func known(_ name: String) -> Int? { fields[name].flatMap { Int(plausible: $0) }.map { max(0, $0) } }
         func number(_ name: String) -> Int { known(name) ?? 0 }
@@ -92,7 +89,7 @@ package struct WorkerReport: Sendable, Equatable {
         (isPaused, wantedConcurrency) = (text("paused") == "1", known("wanted"))
     }
 
-    /// What a heartbeat says.
+    /// The fields of a heartbeat.
     package var fields: [(String, String)] {
         var fields = [
             ("in_flight", String(inFlight)), ("stalled", String(stalled)), ("checking", String(checking)),

@@ -1,22 +1,21 @@
 package import Redis
 
-/// The failed URLs that all workers of the queue know.
+/// The list of failed URLs, shared by all workers of the queue.
 package struct FailedURLList: Sendable {
     private let redis: ScriptRunner
 
     init(_ redis: ScriptRunner) { self.redis = redis }
 
-    /// A member of the set of failed URLs.
     package struct FailedURL: Sendable, Equatable {
-        /// The URL as it stood in a list, byte for byte.
+        /// The URL as in a list, byte for byte.
         package var url: String
-        /// Why it is there; without a date and a reason where it was added by hand.
+        /// Without a date and a reason if it was added by hand.
         package var entry: FailedURLEntry
     }
 
     private static let enlist = QueueScript.script(PackageResources.ENLIST_lua)
 
-    /// Puts URLs onto the list, to stay until they are taken off, whatever a batch says about entries that lapse.
+    /// Adds URLs that never expire, whatever the batches' settings.
     ///
     /// * `urls`: at most some thousands.
     /// Returns how many were not on it.
@@ -27,7 +26,7 @@ package struct FailedURLList: Sendable {
 
     private static let unlist = QueueScript.script(PackageResources.UNLIST_lua)
 
-    /// Takes URLs off the list; returns how many were on it.
+    /// Removes URLs; returns how many were on it.
     ///
     /// * `urls`: at most some thousands.
     package func remove(_ urls: [String]) async throws(RedisError) -> Int {
@@ -35,7 +34,7 @@ package struct FailedURLList: Sendable {
         return try await redis.run(Self.unlist, urls.map { RedisArgument($0) }).int ?? 0
     }
 
-    /// Takes all of them off, in one step; the memory is freed in the background.
+    /// Removes all URLs in one step; the memory is freed in the background.
     package func removeAll() async throws(RedisError) {
         let all = [redis.keys.failed, redis.keys.failedMeta, redis.keys.failedLapses, redis.keys.failedStays].map {
             RedisArgument($0)
@@ -46,12 +45,11 @@ package struct FailedURLList: Sendable {
         for reply in replies { _ = try reply.get() }
     }
 
-    /// How many there are.
     package func count() async throws(RedisError) -> Int {
         try await redis.read([["SCARD", RedisArgument(redis.keys.failed)]])[0].get().int ?? 0
     }
 
-    /// What the list says of one URL, nil where it is not on it; and the time of Redis, ms since 1970.
+    /// The entry of one URL, nil if it is not on the list; and the time of Redis, ms since 1970.
     package func find(_ url: String) async throws(RedisError) -> (entry: FailedURLEntry?, at: Int) {
         let replies = try await redis.read(
             redis.clockCommands + [
@@ -64,14 +62,14 @@ package struct FailedURLList: Sendable {
         )
     }
 
-    /// Members in one group of ``forEach(_:)``, more or less.
+    /// Approximate size of a group of ``forEach(_:)``.
     private static let group = 10_000
 
-    /// Runs `body` with groups of the failed URLs until it returns false, each group in order: a list of less than 10,000 comes in
-    /// order, a longer one in ordered blocks. In constant memory.
+    /// Calls `body` with groups of failed URLs until it returns false, each group sorted: a list of less than 10,000 is sorted as a whole,
+    /// a longer one in blocks. In constant memory.
     ///
-    /// What comes or goes meanwhile may be among them or not, and after a change of the set's size one may come twice (SSCAN).
-    /// - Throws: what `body` throws; what talking to Redis throws.
+    /// URLs added or removed meanwhile may be missing or present, and after a change of the set's size a URL may come twice (SSCAN).
+    /// - Throws: errors of `body` and of Redis.
     package func forEach(
         _ body: ([FailedURL]) async throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {
@@ -109,12 +107,12 @@ package struct FailedURLList: Sendable {
     private static let listed = QueueScript.script(PackageResources.LISTED_lua)
 
     /// The failed URLs among these, by position.
-    /// * `timeToLive`: seconds after which an entry lapses; 0 = never.
+    /// * `timeToLive`: seconds until an entry expires; 0 = never.
     package func listed(
         _ urls: [String], timeToLive: Double
     ) async throws(RedisError) -> [Int: FailedURLEntry] {
         guard !urls.isEmpty else { return [:] }
-        // Most are not on it. A command asks that for a quarter of what a script costs that is handed as many URLs.
+        // Most are not on it, and this command costs a quarter of a script with as many URLs.
         let members = try await redis.read([
             [RedisArgument("SMISMEMBER"), RedisArgument(redis.keys.failed)] + urls.map { RedisArgument($0) }
         ])
@@ -133,17 +131,15 @@ package struct FailedURLList: Sendable {
         return found
     }
 
-    /// How long the list of failed URLs may become.
     package struct Limit: Sendable, Equatable {
-        /// The URLs that batches may have listed together, 500,000 by default; 0 = no limit. Those added by hand do not count.
+        /// The most URLs that batches together may list, 500,000 by default; 0 = no limit. URLs added by hand do not count.
         package var most = PrefetchKeys.failedLimitDefault
-        /// Whether somebody has said so.
+        /// Whether it differs from the default by command.
         package var isSet = false
-        /// How many have gone because there were more.
+        /// URLs removed because of the limit.
         package var removed = 0
     }
 
-    /// What limits the list of failed URLs.
     package func limit() async throws(RedisError) -> Limit {
         let reply = try await redis.read([["HMGET", RedisArgument(redis.keys.failedLimit), "max", "removed"]])[0].get()
         let values = reply.array ?? []
@@ -153,8 +149,8 @@ package struct FailedURLList: Sendable {
         return limit
     }
 
-    /// Sets how many URLs batches may have listed; 0 = no limit, nil = as by default. Where there are more the oldest go, some with each
-    /// sign of life of a worker and each report of failures.
+    /// Sets the limit of URLs listed by batches; 0 = none, nil = the default. Excess URLs are removed oldest first, a few with each
+    /// heartbeat and each report of failures.
     package func setLimit(_ most: Int?) async throws(RedisError) {
         let key = RedisArgument(redis.keys.failedLimit)
         _ = try await redis.read([most.map { ["HSET", key, "max", RedisArgument($0)] } ?? ["HDEL", key, "max"]])[0]

@@ -1,7 +1,7 @@
-/// The type of every key of a queue, as Redis' TYPE says it. A key that is missing here is one that neither the check nor the repair looks
-/// at, so a test compares these with ``PrefetchKeys``, with the keys that scripts build, and with the table in `docs/PROTOCOL.md`.
+/// The type of every key of a queue, as named by Redis' TYPE. Neither the check nor the repair covers a key that is missing here, so a test
+/// compares these with ``PrefetchKeys``, with the keys that scripts build, and with the table in `docs/PROTOCOL.md`.
 extension PrefetchKeys {
-    /// A key and the type it must have: what stands behind the root and a colon, `*` where that differs.
+    /// Name after the root and the colon, with `*` for the variable part, and required type.
     typealias Typed = (name: String, type: String)
 
     /// Keys that a queue has once.
@@ -15,25 +15,24 @@ extension PrefetchKeys {
         ("failed:lapses", "zset"), ("failed:stays", "zset"), ("failed:limit", "hash"),
     ]
 
-    /// Keys that each batch has, `*` being its name.
+    /// Keys of each batch; `*` is its id.
     static let ofBatch: [Typed] = [
         ("b:*", "hash"), ("b:*:o", "string"), ("b:*:skipped", "hash"), ("b:*:records", "hash"),
         ("b:*:lists", "list"), ("b:*:w", "hash"), ("b:*:hosts", "hash"), ("b:*:refused", "hash"),
         ("b:*:tries", "hash"), ("b:*:caches", "hash"), ("b:*:places", "string"), ("jobs:*", "list"),
     ]
 
-    /// Keys that workers, hosts and sites have: no other key names all that there are.
+    /// Keys of workers, hosts and sites, which no other key lists completely.
     static let ofOthers: [Typed] = [
         ("own:*", "hash"), ("w:*", "hash"), ("rate:*", "string"), ("robots:*", "string"),
         ("conns:*", "hash"),
     ]
 
-    /// The keys of one batch.
     static func typed(ofBatch id: String) -> [Typed] {
         ofBatch.map { ($0.name.replacing("*", with: id), $0.type) }
     }
 
-    /// The batch of a key, and the type that must have; nil for a key of no batch.
+    /// The batch of a key, and the key's required type; nil for other keys.
     static func typed(batchKey name: String) -> (batch: String, type: String)? {
         let parts = name.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count >= 2, parts[0] == "b" || parts[0] == "jobs" else { return nil }
@@ -41,7 +40,6 @@ extension PrefetchKeys {
         return ofBatch.first { $0.name == pattern }.map { (String(parts[1]), $0.type) }
     }
 
-    /// The keys of one worker.
     static func typed(ofWorker id: String) -> [Typed] { [("own:\(id)", "hash"), ("w:\(id)", "hash")] }
 
     /// The type of a key of a worker, a host or a site; nil for any other.

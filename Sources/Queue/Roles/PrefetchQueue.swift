@@ -2,32 +2,31 @@ package import Redis
 
 /// The queue in Redis: every change of state is one Lua script, and every script may be sent again after a lost reply.
 ///
-/// A value over one connection; it holds no state of its own. What is in Redis: `docs/PROTOCOL.md`. What can be done with it is said by role:
-/// `queue.batches.open(…)`, `queue.jobs.claim(…)`.
+/// A value over one connection, without state of its own. Operations are grouped by role: `queue.batches.open(…)`, `queue.jobs.claim(…)`.
+/// `docs/PROTOCOL.md` describes the keys in Redis.
 package struct PrefetchQueue: Sendable {
-    /// What runs its scripts and commands.
     package var redis: ScriptRunner
 
-    /// Something wrong with one batch, while the others go on.
+    /// A problem of one batch that does not affect the others.
     package enum Notice: Sendable, Equatable {
-        /// An element of its job list was no job of it; it is on the list of the dead now. With its first bytes.
+        /// An invalid element of its job list, moved to the dead-letter list. With its first bytes.
         case buried(batch: String, head: [UInt8])
-        /// It cannot be worked on: a key of it is not what it must be.
+        /// It cannot run: one of its keys is invalid.
         case broken(batch: String, message: String)
-        /// Redis did not take a report of it, for a reason that is none of the known ones.
+        /// Redis refused one of its reports for an unknown reason.
         case refused(batch: String, message: String)
     }
 
     /// * `name`: 1 to 64 of `A-Z a-z 0-9 _ -`; it becomes the hash tag of every key.
-    /// * `patience`: as ``ScriptRunner/patience``.
+    /// * `patience`: see ``ScriptRunner/patience``.
     package init(connection: RedisConnection, name: String = "default", patience: Duration? = .seconds(10)) {
         self.init(ScriptRunner(connection: connection, keys: PrefetchKeys(queue: name), patience: patience))
     }
 
-    /// A queue over a connection of its own, which follows the queue through a Redis Cluster.
-    /// * `client`: what CLIENT LIST shows.
+    /// A queue with its own connection, which follows the queue through a Redis Cluster.
+    /// * `client`: name in CLIENT LIST.
     /// * `name`: 1 to 64 of `A-Z a-z 0-9 _ -`.
-    /// * `onPlaces`: hears where Redis listens, as of `RedisConnection`.
+    /// * `onPlaces`: called with Redis' addresses, see `RedisConnection`.
     package init(
         _ redis: RedisConfiguration, client: String, name: String = "default", patience: Duration? = .seconds(10),
         onPlaces: @escaping @Sendable (Set<RedisPlace>) -> Void = { _ in }
@@ -40,12 +39,10 @@ package struct PrefetchQueue: Sendable {
 
     package init(_ redis: ScriptRunner) { self.redis = redis }
 
-    /// The connection all calls use.
     package var connection: RedisConnection { redis.connection }
-    /// The names of this queue's keys.
     package var keys: PrefetchKeys { redis.keys }
 
-    /// The same queue for whoever has time; see ``ScriptRunner/patience``.
+    /// The queue with calls that wait for Redis without a timeout, see ``ScriptRunner/waiting(_:)``.
     package func waiting(_ tell: @escaping @Sendable (RedisOutage.Notice) -> Void) -> PrefetchQueue {
         PrefetchQueue(redis.waiting(tell))
     }
@@ -66,13 +63,12 @@ package struct PrefetchQueue: Sendable {
 
     // MARK: Names and servers
 
-    /// Looks whether this Redis can keep a queue; returns what a person should know of it.
-    /// - Throws: `configuration` where it cannot.
+    /// Checks whether this Redis can keep a queue; returns warnings.
+    /// - Throws: `configuration` if it cannot.
     package func checkServer() async throws(RedisError) -> [String] {
         try await redis.patiently { () async throws(RedisError) in try await connection.serverFacts().check() }
     }
 
-    /// Whether a text may name a queue.
     package static func isValidName(_ name: String) -> Bool {
         (1...64).contains(name.utf8.count)
             && name.utf8.allSatisfy { byte in
@@ -85,7 +81,7 @@ package struct PrefetchQueue: Sendable {
             }
     }
 
-    /// Whether a text may name a batch: as a queue, and dots inside.
+    /// Valid as a queue name, with dots allowed except at the start.
     package static func isValidBatchID(_ id: String) -> Bool {
         isValidName(id.replacing(".", with: "-")) && !id.hasPrefix(".")
     }

@@ -1,6 +1,6 @@
 package import Redis
 
-/// The life of a batch: it is opened, fed, sealed, and ends; and how far it is.
+/// The life cycle of batches, and their status.
 package struct QueueBatches: Sendable {
     private let redis: ScriptRunner
 
@@ -8,23 +8,21 @@ package struct QueueBatches: Sendable {
 
     private static let open = QueueScript.script(PackageResources.OPEN_lua)
 
-    /// Makes a batch and returns its id; nil where `exactly` this id is wanted and taken.
-    /// * `nonce`: any text that no other call uses; with the same one the call may be repeated.
+    /// Creates a batch and returns its id; nil if `exactly` this id is wanted and taken.
+    /// * `nonce`: unique per call; a repeated call passes the same one.
     package func open(
         id: String, nonce: String, exactly: Bool, fields: [(String, String)]
     ) async throws(RedisError) -> String? {
         try await open(id: id, nonce: nonce, exactly: exactly, slot: nil, fields: fields)?.id
     }
 
-    /// A batch that was made.
     package struct Opened: Sendable, Equatable {
-        /// Its id.
         package var id: String
-        /// The batch that had the slot and was cancelled for it.
+        /// The batch that was cancelled to free the slot.
         package var replaced: String?
     }
 
-    /// Makes a batch that takes a slot: the running batch that has it is cancelled in the same step.
+    /// Creates a batch with a slot; a running batch in that slot is cancelled in the same step.
     package func open(
         id: String, nonce: String, exactly: Bool, slot: String?, fields: [(String, String)]
     ) async throws(RedisError) -> Opened? {
@@ -37,17 +35,17 @@ package struct QueueBatches: Sendable {
         return Opened(id: id, replaced: reply.last?.string.flatMap { $0.isEmpty ? nil : $0 })
     }
 
-    /// The running batch that has a slot.
+    /// The batch that has a slot.
     package func batch(inSlot slot: String) async throws(RedisError) -> String? {
         try await redis.read([["HGET", RedisArgument(redis.keys.slots), RedisArgument(slot)]])[0].get().string
     }
 
-    /// Makes the next batch of what was skipped of one that is over, with its list and settings and `retryFailed`; OPEN links the two.
+    /// Creates a retry of the skipped URLs of a batch that is over, with its list and settings and `retryFailed`; OPEN links the two.
     ///
-    /// * `root`: the first batch of the chain, whose id it continues with `.2`, `.3` …
-    /// * `requests`: how requests are made otherwise than before.
-    /// * `nonce`: any text that no other call uses; with the same one the call may be repeated.
-    /// Returns its id; nil where the batch runs, is gone, or has a retry meanwhile.
+    /// * `root`: the first batch of the chain; the id continues it with `.2`, `.3` …
+    /// * `requests`: changes to the request settings.
+    /// * `nonce`: unique per call; a repeated call passes the same one.
+    /// Returns its id; nil if the batch runs, is gone, or has a retry already.
     package func retry(
         of status: BatchStatus, root: String, host: String, requests: RequestSettings = RequestSettings(), nonce: String
     ) async throws(RedisError) -> String? {
@@ -70,16 +68,15 @@ package struct QueueBatches: Sendable {
         return try await open(id: root, nonce: nonce, exactly: false, fields: fields)
     }
 
-    /// What Redis said to jobs that were offered to it.
     package enum PushResult: Sendable, Equatable {
-        /// Taken; so many URLs of the batch are pushed now.
+        /// Taken; the number of URLs of the batch pushed so far.
         case pushed(Int)
-        /// The window is full: offer them again when workers have claimed some.
+        /// The window is full: retry when workers have claimed some.
         case full
-        /// Redis has another number of URLs than the caller thinks (a lost reply, or Redis lost its tail): go on from there.
+        /// Redis has this number of pushed URLs, not the caller's (a lost reply, or Redis lost its last writes): go on from there.
         case at(Int)
-        /// The batch takes no more: `sealed`, `done`, `cancelled`, or `gone` where Redis knows it no more; `unlisted` where it has
-        /// no such list, `open` where it has lists and none was named.
+        /// The batch takes no more: `sealed`, `done`, `cancelled`, or `gone`; `unlisted` if it has no such list, `open` if it has lists and
+        /// none was named.
         case closed(String)
     }
 
@@ -87,9 +84,9 @@ package struct QueueBatches: Sendable {
 
     /// Pushes consecutive jobs of a batch.
     ///
-    /// * `offset`: how many of the batch's URLs are pushed already; what makes a repeated call harmless.
-    /// * `window`: `auto`, `all` or a number of jobs; but for `all` it is 24 MiB at most.
-    /// * `list`: which list of an open batch they are of.
+    /// * `offset`: URLs of the batch pushed so far; makes repeated calls harmless.
+    /// * `window`: `auto`, `all` or a number of jobs; 24 MiB at most unless it is `all`.
+    /// * `list`: the list of an open batch that they belong to.
     package func push(
         batch: String, offset: Int, window: String, count: Int, of list: ListSegment? = nil, jobs: [[UInt8]]
     ) async throws(RedisError) -> PushResult {
@@ -110,14 +107,14 @@ package struct QueueBatches: Sendable {
 
     private static let full = QueueScript.script(PackageResources.FULL_lua)
 
-    /// Says that the feeder of a batch waits for memory; returns the batch's state, nil where Redis knows it no more.
+    /// Notes that the feeder of a batch waits for memory; returns the batch's state, nil if it is gone.
     package func noteFull(batch: String) async throws(RedisError) -> String? {
         try await redis.run(Self.full, [RedisArgument(batch)]).string
     }
 
     private static let seal = QueueScript.script(PackageResources.SEAL_lua)
 
-    /// Says that the batch has `total` URLs and all are pushed.
+    /// States that the batch has `total` URLs and all are pushed.
     package func seal(batch: String, total: Int) async throws(RedisError) -> PushResult {
         let reply = try await redis.run(Self.seal, [RedisArgument(batch), RedisArgument(total)]).array ?? []
         let value = reply.last?.string ?? ""
@@ -130,26 +127,23 @@ package struct QueueBatches: Sendable {
 
     private static let cancel = QueueScript.script(PackageResources.CANCEL_lua)
 
-    /// Cancels a batch; returns the state it had before, nil where there is none of this id.
+    /// Cancels a batch; returns its state before, nil if there is no such batch.
     package func cancel(batch: String) async throws(RedisError) -> String? {
         try await redis.run(Self.cancel, [RedisArgument(batch)]).string
     }
 
-    /// What became of a batch that was to go.
     package enum Removal: Sendable, Equatable {
-        /// Nothing of it is left.
         case removed
-        /// Redis had none of this id.
+        /// Redis had no such batch.
         case gone
-        /// It runs: cancel it first.
+        /// Refused: cancel it first.
         case running
-        /// Its skipped lines are the entries of this batch: remove that first.
+        /// Refused: its skipped lines are the entries of this retry, which has to be removed first.
         case retriedBy(String)
     }
 
     private static let remove = QueueScript.script(PackageResources.REMOVE_lua)
 
-    /// Removes a batch that is over.
     package func remove(batch: String) async throws(RedisError) -> Removal {
         let reply = try await redis.run(Self.remove, [RedisArgument(batch)]).array ?? []
         switch reply.first?.string {
@@ -162,23 +156,21 @@ package struct QueueBatches: Sendable {
 
     private static let due = QueueScript.script(PackageResources.DUE_lua)
 
-    /// Ends the batches whose deadline has passed.
     package func endDue() async throws(RedisError) {
         _ = try await redis.run(Self.due, [])
     }
 
-    /// Ends them for who only looks; false where Redis takes no writes now, and then a worker will do it.
+    /// ``endDue()`` for readers; false if Redis takes no writes now: a worker will do it later.
     func endedDue() async -> Bool {
         (try? await redis.connection.run(Self.due, keys: [RedisArgument(redis.keys.root)], arguments: [])) != nil
     }
 
-    /// A batch as it is now; nil where Redis has none of this id.
+    /// Nil if Redis has no such batch.
     package func status(of id: String) async throws(RedisError) -> BatchStatus? {
         try await statuses(of: [id]).first
     }
 
-    /// Several batches as they are now, in one round trip; those that are gone are left out. One whose deadline has passed is ended by
-    /// this look, where no worker has done it.
+    /// Several batches in one round trip; missing ones are left out. Ends batches whose deadline has passed if no worker has.
     package func statuses(of ids: [String]) async throws(RedisError) -> [BatchStatus] {
         var found = try await readings(of: ids)
         for _ in 0...(ids.count / 16) where found.contains(where: \.isPastDeadline) {
@@ -196,7 +188,7 @@ package struct QueueBatches: Sendable {
         let isPaused = try replies[2].get().int == 1
         var result: [BatchStatus] = []
         for (id, reply) in zip(ids, replies.dropFirst(3)) {
-            // Somebody wrote something else to this key: no batch any more, and no reason to say nothing of the others.
+            // Another program has overwritten this key: skip this batch and report the others.
             if reply.error?.code == "WRONGTYPE" { continue }
             if let status = BatchStatus(
                 id: id, fields: try reply.get().fields ?? [:], at: now, isQueuePaused: isPaused)
@@ -207,7 +199,7 @@ package struct QueueBatches: Sendable {
         return result
     }
 
-    /// A link to a retry counts where that is one: its batch may be gone, or its name another batch's.
+    /// Drops links to retries that are gone, or whose id belongs to another batch now.
     private func withoutDeadLinks(_ statuses: [BatchStatus]) async throws(RedisError) -> [BatchStatus] {
         let links = statuses.compactMap(\.retriedBy)
         guard !links.isEmpty else { return statuses }

@@ -1,6 +1,6 @@
 package import Redis
 
-/// Which batches there are.
+/// Finds batches.
 package struct QueueCatalog: Sendable {
     private let redis: ScriptRunner
 
@@ -9,20 +9,18 @@ package struct QueueCatalog: Sendable {
     /// Ids of all batches Redis still has, oldest first.
     package func ids() async throws(RedisError) -> [String] { try await present(try await batchNames()) }
 
-    /// Ids of the batches in their list, oldest first: those of which Redis still has something, and those that have expired.
+    /// Ids in the set of batches, oldest first, including expired ones.
     private func batchNames() async throws(RedisError) -> [String] {
         (try await redis.read([["ZRANGE", RedisArgument(redis.keys.batches), "0", "-1"]])[0].get().array ?? [])
             .compactMap(\.string)
     }
 
-    /// Those of them that Redis still has.
     private func present(_ ids: [String]) async throws(RedisError) -> [String] {
         guard !ids.isEmpty else { return [] }
         let exist = try await redis.read(ids.map { ["EXISTS", RedisArgument(redis.keys.batch($0))] }).map {
             $0.int == 1
         }
-        // Batches leave Redis by their expiry; what is left of them in the list goes here, or with a later look where Redis takes no
-        // writes now.
+        // Batches expire in Redis; their entries in the set are removed here, or by a later call if Redis takes no writes now.
         let gone = zip(ids, exist).filter { !$0.1 }.map { RedisArgument($0.0) }
         if !gone.isEmpty {
             _ = try? await redis.connection.pipeline([["ZREM", RedisArgument(redis.keys.batches)] + gone])
@@ -30,14 +28,13 @@ package struct QueueCatalog: Sendable {
         return zip(ids, exist).filter(\.1).map(\.0)
     }
 
-    /// The members of the set of batches; nil where that is no such set.
+    /// The members of the set of batches; nil if that key has a wrong type.
     func listed() async throws(RedisError) -> [String]? {
         let reply = try await redis.read([["ZRANGE", RedisArgument(redis.keys.batches), "0", "-1"]])[0]
         if reply.error?.code == "WRONGTYPE" { return nil }
         return (try reply.get().array ?? []).compactMap(\.string)
     }
 
-    /// The newest batch that Redis still has.
     private func newestBatch(of listed: [String]) async throws(RedisError) -> String? {
         for end in stride(from: listed.count, to: 0, by: -64) {
             if let newest = try await present(Array(listed[max(0, end - 64)..<end])).last { return newest }
@@ -45,10 +42,10 @@ package struct QueueCatalog: Sendable {
         return nil
     }
 
-    /// The batch a person means: an id, a unique beginning of one, or nothing for the newest.
-    /// - Throws: `notFound` where there is none, or several begin so.
+    /// The batch of an id, of a unique prefix of one, or the newest for nil.
+    /// - Throws: `notFound` if there is none, or the prefix is ambiguous.
     package func resolve(_ name: String?) async throws(PrefetchError) -> String {
-        // Of ten thousand batches only those that may be meant are asked for.
+        // Of ten thousand batches only the candidates are read.
         let matches: [String]
         do throws(RedisError) {
             let listed = try await batchNames()
@@ -89,8 +86,8 @@ package struct QueueCatalog: Sendable {
             hint: "give more of it: \(matches.prefix(5).joined(separator: ", "))")
     }
 
-    /// The newest batch of a list with this hash, and the newest that is still running; retries of a part of it do not count,
-    /// nor those that were submitted open, of which it is one list.
+    /// The newest batch of a list with this hash, and the newest that is still running, without retries and without open batches, of which
+    /// it is only one list.
     package func newest(ofList hash: String) async throws(RedisError) -> (newest: BatchStatus?, running: BatchStatus?) {
         let same = try await QueueBatches(redis).statuses(of: try await ids()).filter {
             $0.listHash == hash && $0.retryOf == nil && !$0.hasLists
@@ -98,7 +95,7 @@ package struct QueueCatalog: Sendable {
         return (same.last, same.last { $0.state == .running })
     }
 
-    /// The newest running batch that was submitted open and has a list with this hash.
+    /// The newest running open batch that has a list with this hash.
     package func openBatch(withList hash: String) async throws(RedisError) -> BatchStatus? {
         for status in try await QueueBatches(redis).statuses(of: try await ids()).reversed()
         where status.hasLists && status.state == .running {
@@ -116,14 +113,12 @@ package struct QueueCatalog: Sendable {
         ).sorted()
     }
 
-    /// A Redis with more keys is not looked through for the sake of a hint.
+    /// A larger Redis is not scanned for the sake of a hint.
     private static let mostKeys = 10_000
 
-    /// The name it was made with.
     package var queueName: String { String(redis.keys.root.dropFirst("prefetch:{".count).dropLast()) }
 
-    /// Other queues of the same Redis that have a batch of this name or beginning, sorted. Empty where looking would be expensive or is
-    /// not allowed.
+    /// Other queues of the same Redis that have a batch of this name or prefix, sorted. Empty if the search is expensive or not allowed.
     func otherQueues(with name: String) async -> [String] {
         do throws(RedisError) {
             guard try await redis.read([["DBSIZE"]])[0].get().int ?? .max <= Self.mostKeys else { return [] }

@@ -1,12 +1,11 @@
 package import Redis
 
-/// What a person tells a queue, a batch or a worker on its way.
+/// Control commands for a queue, a batch or a worker.
 package struct QueueControl: Sendable {
     private let redis: ScriptRunner
 
     init(_ redis: ScriptRunner) { self.redis = redis }
 
-    /// What is paused and goes on.
     package enum PauseTarget: Sendable, Equatable {
         case queue
         case batch(String)
@@ -21,9 +20,8 @@ package struct QueueControl: Sendable {
         }
     }
 
-    /// What came of it.
     package enum PauseResult: Sendable, Equatable {
-        /// It is so now; whether it was not before.
+        /// `isNew`: whether this call changed it.
         case done(isNew: Bool)
         /// The batch is over: `done` or `cancelled`.
         case over(String)
@@ -33,14 +31,12 @@ package struct QueueControl: Sendable {
 
     private static let pause = QueueScript.script(PackageResources.PAUSE_lua)
 
-    /// Pauses a batch, the queue or a worker.
     package func pause(_ target: PauseTarget) async throws(RedisError) -> PauseResult {
         Self.pauseResult(try await redis.run(Self.pause, target.arguments))
     }
 
     private static let resume = QueueScript.script(PackageResources.RESUME_lua)
 
-    /// Lets a batch, the queue or a worker go on.
     package func resume(_ target: PauseTarget) async throws(RedisError) -> PauseResult {
         Self.pauseResult(try await redis.run(Self.resume, target.arguments))
     }
@@ -54,15 +50,13 @@ package struct QueueControl: Sendable {
         }
     }
 
-    /// Whose turn a batch has, and which of its jobs is next.
+    /// The priority of a batch, and the order of its jobs.
     package struct Precedence: Sendable, Equatable {
         package var priority: PrefetchPriority
         package var order: PrefetchOrder
     }
 
-    /// What came of a change of precedence.
     package enum PrecedenceResult: Sendable, Equatable {
-        /// What it was, and what it is now.
         case changed(from: Precedence, to: Precedence)
         /// The batch is over: `done` or `cancelled`.
         case over(String)
@@ -72,7 +66,7 @@ package struct QueueControl: Sendable {
 
     private static let reprioritise = QueueScript.script(PackageResources.REPRIORITISE_lua)
 
-    /// Changes the priority of a running batch, its order, or both; nil: stays as it is.
+    /// Changes priority or order of a running batch; nil: unchanged.
     package func reprioritise(
         batch: String, priority: PrefetchPriority?, order: PrefetchOrder?
     ) async throws(RedisError) -> PrecedenceResult {
@@ -92,26 +86,25 @@ package struct QueueControl: Sendable {
         }
     }
 
-    /// Transfers in flight a worker can be told to have.
-    package static let concurrencyRange = 1...4096
+    package static let concurrencyRange = 1...1024
 
     private static let concurrency = QueueScript.script(PackageResources.CONCURRENCY_lua)
 
-    /// Sets how many transfers a worker has in flight, nil = all workers, those to come included.
+    /// Sets the concurrent transfers of a worker, or for nil of all workers, including later ones.
     ///
-    /// * `count`: of ``concurrencyRange``; nil: what was said to all, or what it was started with.
-    /// Returns how many workers are told; 0 for a worker that is not registered.
+    /// * `count`: in ``concurrencyRange``; nil: the setting for all, or the startup value.
+    /// Returns the number of workers concerned; 0 for a worker that is not registered.
     package func setConcurrency(_ count: Int?, worker: String?) async throws(RedisError) -> Int {
         try await redis.run(
             Self.concurrency, [RedisArgument(worker ?? ""), RedisArgument(count.map { String($0) } ?? "")]
         ).int ?? 0
     }
 
-    /// What was said to all workers of a queue.
+    /// Settings for all workers of a queue.
     package struct QueueOrders: Sendable, Equatable {
-        /// Whether nothing is claimed of any batch.
+        /// Whether no batch is claimed from.
         package var isPaused = false
-        /// Transfers in flight a worker; nil: as each was started.
+        /// Concurrent transfers per worker; nil: each worker's startup value.
         package var concurrency: Int?
     }
 }

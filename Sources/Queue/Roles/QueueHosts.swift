@@ -1,7 +1,7 @@
 package import Redis
 internal import Threading
 
-/// What workers tell each other of hosts and sites, and what they have asked of them.
+/// Knowledge about hosts and sites that workers share, and their request counts.
 package struct QueueHosts: Sendable {
     private let redis: ScriptRunner
 
@@ -9,8 +9,8 @@ package struct QueueHosts: Sendable {
 
     private static let reserve = QueueScript.script(PackageResources.RESERVE_lua)
 
-    /// Reserves instants of several hosts: in the order of the wishes, nil where there are none now. Their times are seconds by the
-    /// monotonic clock of this machine.
+    /// Reserves request instants of several hosts, in the order of `wishes`; nil if there are none now. Times are seconds by this machine's
+    /// monotonic clock.
     package func reserve(_ wishes: [HostWish]) async throws(RedisError) -> [HostReservation?] {
         var arguments: [RedisArgument] = []
         for wish in wishes {
@@ -21,7 +21,7 @@ package struct QueueHosts: Sendable {
         }
         let before = MonotonicClock.now
         let reply = try await redis.run(Self.reserve, arguments).array ?? []
-        // Redis read its clock in between: never before the call, so that no instant comes too early, whatever held up the reply.
+        // Redis read its clock in between: never before the call, so that no instant comes too early, whatever delayed the reply.
         let after = MonotonicClock.now
         let now = after - before < 0.01 ? (before + after) / 2 : after
         return zip(wishes, reply).map { wish, value in
@@ -35,7 +35,7 @@ package struct QueueHosts: Sendable {
 
     private static let share = QueueScript.script(PackageResources.SHARE_lua)
 
-    /// How many transfers to each host a worker may have now, in the order of the wishes.
+    /// How many transfers to each host a worker may have now, in the order of `wishes`.
     package func share(_ wishes: [HostShareWish], worker: String) async throws(RedisError) -> [Int?] {
         var arguments = [RedisArgument(worker)]
         for wish in wishes {
@@ -47,7 +47,7 @@ package struct QueueHosts: Sendable {
 
     private static let note = QueueScript.script(PackageResources.NOTE_lua)
 
-    /// Tells all workers what one found out about hosts. Times of the news are seconds by this machine's monotonic clock.
+    /// Shares one worker's findings about hosts with all. Times are seconds by this machine's monotonic clock.
     package func note(_ news: [HostNews]) async throws(RedisError) {
         guard !news.isEmpty else { return }
         let now = MonotonicClock.now
@@ -63,25 +63,25 @@ package struct QueueHosts: Sendable {
         _ = try await redis.run(Self.note, arguments)
     }
 
-    /// What all workers know of hosts that are not as they should be, as of one moment.
+    /// All hosts in trouble at one moment.
     package func troubled() async throws(RedisError) -> [TroubledHost] {
         let reply = try await redis.read(redis.clockCommands + [["HGETALL", RedisArgument(redis.keys.hosts)]])
         return Self.troubled(reply[2].fields ?? [:], at: try ScriptRunner.time(reply))
     }
 
-    /// The entries of `hosts`, those that are asked again last first.
+    /// The entries of `hosts`, longest back-off first.
     static func troubled(_ fields: [String: RedisValue], at: Int) -> [TroubledHost] {
         fields.compactMap { host, value in value.string.flatMap { TroubledHost(host: host, note: $0, now: at) } }
             .filter { $0.state != .slow || $0.remaining > 0 }
             .sorted { ($0.remaining, $0.host) > ($1.remaining, $1.host) }
     }
 
-    /// Nothing that is no name is longer.
+    /// Host names are not longer.
     private static func keyPart(_ host: String) -> String { String(host.prefix(300)) }
 
     private static let askRobots = QueueScript.script(PackageResources.ROBOTS_lua)
 
-    /// What all workers know of sites' robots.txt, in the order of the sites.
+    /// What is stored of the sites' robots.txt, in the order of the sites.
     package func robots(of sites: [RobotsSite], worker: String) async throws(RedisError) -> [RobotsAnswer] {
         let reply =
             try await redis.run(
@@ -101,7 +101,7 @@ package struct QueueHosts: Sendable {
 
     private static let tellRobots = QueueScript.script(PackageResources.PAGES_lua)
 
-    /// Tells all workers what one has read.
+    /// Stores robots.txt read by one worker, for all.
     package func noteRobots(_ notes: [RobotsNote]) async throws(RedisError) {
         var arguments: [RedisArgument] = []
         for note in notes {
@@ -119,9 +119,9 @@ package struct QueueHosts: Sendable {
 
     private static let tallyHosts = QueueScript.script(PackageResources.HOSTS_lua)
 
-    /// Adds what a worker has asked of hosts.
+    /// Adds a worker's request counts.
     ///
-    /// * `token`: the worker's own for this tally: sent again after a lost reply, it adds nothing.
+    /// * `token`: unique per tally: sent again after a lost reply, it adds nothing.
     package func tally(_ hosts: HostTally, worker: String, token: String) async throws(RedisError) {
         try await tally(hosts.encoded, worker: worker, token: token)
     }

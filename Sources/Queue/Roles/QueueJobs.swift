@@ -1,14 +1,12 @@
 package import Redis
 
-/// Jobs on their way from a batch's list to a worker, and back.
+/// Moves jobs between batches and workers.
 package struct QueueJobs: Sendable {
     private let redis: ScriptRunner
 
     init(_ redis: ScriptRunner) { self.redis = redis }
 
-    /// A job as a worker gets it.
     package struct Claim: Sendable, Equatable {
-        /// The job.
         package var job: PrefetchJob
         /// The nonce of its batch.
         package var nonce: String
@@ -16,22 +14,20 @@ package struct QueueJobs: Sendable {
         package var outcomes: [UInt8]
         /// Deaths of workers that had the job and reported nothing new of it.
         package var deliveries: Int
-        /// Deaths while the job's one URL was with the decoder and nothing else was in flight.
+        /// Deaths while the job's one URL was being decoded and nothing else was in flight.
         package var marks: Int
 
-        /// The batch it is of.
         package var batch: BatchIdentity { BatchIdentity(id: job.batch, nonce: nonce) }
-        /// What the worker's claim of it is called in Redis.
+        /// The name of the claim in Redis.
         package var name: String { "\(job.name)@\(nonce)" }
     }
 
-    /// What a worker is told.
     package enum ClaimResult: Sendable, Equatable {
-        /// The jobs it has now; none where no batch has any.
+        /// Empty if no batch has jobs.
         case claimed([Claim])
-        /// It is paused: nothing for it until it is told otherwise.
+        /// The worker is paused until the next change of its settings.
         case paused
-        /// Its registration is gone (reaped): it takes a new name and joins again.
+        /// The registration is gone (reaped): the worker joins again under a new name.
         case lost
     }
 
@@ -39,8 +35,8 @@ package struct QueueJobs: Sendable {
 
     /// Claims up to `count` jobs.
     ///
-    /// * `sequence`: a number the worker raises after each claim whose reply it has read.
-    /// * `lease`: milliseconds from now until others may take the worker's jobs.
+    /// * `sequence`: increased by the worker after each claim whose reply it has read.
+    /// * `lease`: milliseconds from now until other workers may take the worker's jobs.
     package func claim(
         worker: String, sequence: Int, count: Int, lease: Int
     ) async throws(RedisError) -> ClaimResult {
@@ -91,7 +87,7 @@ package struct QueueJobs: Sendable {
 
     private static let split = QueueScript.script(PackageResources.SPLIT_lua)
 
-    /// Puts a job back as smaller ones.
+    /// Replaces a job by smaller ones.
     package func split(worker: String, claim: Claim, into parts: [PrefetchJob]) async throws(RedisError) {
         var arguments: [RedisArgument] = [RedisArgument(worker), RedisArgument(claim.name)]
         for part in parts { arguments += [RedisArgument(part.name), RedisArgument(part.encoded())] }
@@ -100,14 +96,14 @@ package struct QueueJobs: Sendable {
 
     private static let mark = QueueScript.script(PackageResources.MARK_lua)
 
-    /// Sets the mark of a suspect job, by the name of its claim, or takes it away (nil).
+    /// Marks a suspect job, by the name of its claim, or removes the mark (nil).
     package func mark(worker: String, claim: String?) async throws(RedisError) {
         _ = try await redis.run(Self.mark, [RedisArgument(worker), RedisArgument(claim ?? "")])
     }
 
     private static let keep = QueueScript.script(PackageResources.KEEP_lua)
 
-    /// Gives back what Redis thinks the worker has, but for these claims; returns how many, nil where the worker is not registered.
+    /// Gives back all claims of the worker in Redis except these; returns how many, nil if the worker is not registered.
     package func keep(worker: String, jobs: [String]) async throws(RedisError) -> Int? {
         let count = try await redis.run(Self.keep, [RedisArgument(worker)] + jobs.map { RedisArgument($0) }).int ?? -1
         return count < 0 ? nil : count
@@ -115,7 +111,7 @@ package struct QueueJobs: Sendable {
 
     private static let release = QueueScript.script(PackageResources.RELEASE_lua)
 
-    /// Gives jobs back: those of the named claims, or all. With `leaving` the registration ends too.
+    /// Gives back the named claims, or all. `leaving` ends the registration too.
     @discardableResult
     package func release(worker: String, jobs: [String] = [], leaving: Bool) async throws(RedisError) -> Int {
         try await redis.run(
@@ -123,7 +119,7 @@ package struct QueueJobs: Sendable {
         ).int ?? 0
     }
 
-    /// What is on the list of the dead, newest first: the first bytes of each, and how many there are.
+    /// The dead-letter list, newest first: the first bytes of each element, and how many there are.
     package func dead(most: Int = 20) async throws(RedisError) -> (elements: [[UInt8]], count: Int) {
         let replies = try await redis.read([
             ["LRANGE", RedisArgument(redis.keys.dead), "0", RedisArgument(most - 1)],

@@ -6,21 +6,20 @@ package struct QueueLists: Sendable {
 
     init(_ redis: ScriptRunner) { self.redis = redis }
 
-    /// What became of a list that was to be added to an open batch.
     package enum AppendResult: Sendable, Equatable {
-        /// It is one of the batch's lists; whether this call made it so, and how many URLs of the batch are pushed.
+        /// One of the batch's lists; `isNew`: added by this call; `pushed`: URLs of the batch pushed so far.
         case listed(ListSegment, isNew: Bool, pushed: Int)
-        /// The batch takes no more lists: `sealed`, `done`, `cancelled`, `gone`, or `single` where it was not submitted open.
+        /// The batch takes no more lists: `sealed`, `done`, `cancelled`, `gone`, or `single` if it was not submitted open.
         case closed(String)
     }
 
     private static let append = QueueScript.script(PackageResources.APPEND_lua)
 
-    /// Adds a list to an open batch, where it is not there yet; its URLs are to be pushed then.
+    /// Adds a list to an open batch, if it is not there yet; its URLs have to be pushed after that.
     ///
     /// * `hash`, `total`, `lines`, `path`: of the list.
-    /// * `nonce`: a word that no other call uses; with the same one the call may be repeated.
-    /// * `again`: whether a list that is there, and is pushed to its end, is added once more.
+    /// * `nonce`: unique per call; a repeated call passes the same one.
+    /// * `again`: whether a list that is there and fully pushed is added once more.
     package func append(
         hash: String, total: Int, lines: Int, path: String, to batch: String, nonce: String, host: String, again: Bool
     ) async throws(RedisError) -> AppendResult {
@@ -40,8 +39,8 @@ package struct QueueLists: Sendable {
 
     private static let close = QueueScript.script(PackageResources.CLOSE_lua)
 
-    /// Says that an open batch gets no more lists. `pushed`: it is sealed, with so many URLs; `at`: so many are pushed, and with
-    /// its last URL it will be.
+    /// States that an open batch gets no more lists. `pushed`: it is sealed, with this number of URLs; `at`: this number is pushed, and its
+    /// last URL will seal it.
     package func close(batch: String) async throws(RedisError) -> QueueBatches.PushResult {
         let reply = try await redis.run(Self.close, [RedisArgument(batch)]).array ?? []
         let value = reply.last?.string ?? ""
@@ -52,7 +51,7 @@ package struct QueueLists: Sendable {
         }
     }
 
-    /// The lists of a batch that was submitted open, in their order; none of any other.
+    /// The lists of an open batch in order; empty for any other.
     package func segments(of batch: String) async throws(RedisError) -> [ListSegment] {
         let elements =
             try await redis.read([["LRANGE", RedisArgument(redis.keys.lists(batch)), "0", "-1"]])[0].get().array ?? []

@@ -1,7 +1,7 @@
 package import Redis
 
-/// The steps by which a queue and one of its batches are made true again (`BatchRepair`, `QueueRepair`). One repair at a time has a batch: it names
-/// itself with a token, and one that comes while its heartbeats do is told so. Every step may be sent again, and workers go on meanwhile.
+/// The steps of a repair of a queue or a batch (`BatchRepair`, `QueueRepair`). One repair at a time owns a batch, by a token that its steps
+/// renew; others get `busy`. Every step may be sent again, and workers go on meanwhile.
 package struct QueueMending: Sendable {
     private let redis: ScriptRunner
 
@@ -9,7 +9,7 @@ package struct QueueMending: Sendable {
 
     private static let putAside = QueueScript.script(PackageResources.ASIDE_lua)
 
-    /// * `name`: what stands behind the root and a colon.
+    /// * `name`: after the root and the colon.
     func putAside(_ name: String, unlessType type: String) async throws(RedisError) -> Bool {
         try await redis.run(Self.putAside, [RedisArgument(name), RedisArgument(type)]).int == 1
     }
@@ -27,9 +27,9 @@ package struct QueueMending: Sendable {
 
     private static let rering = QueueScript.script(PackageResources.RERING_lua)
 
-    /// Makes sets, lists, bell and slots agree with the batches; returns what did not.
-    /// * `isDry`: nothing is changed.
-    /// * `batches`: those that a pass over all keys has found.
+    /// Makes sets, lists, bell and slots agree with the batches; returns the differences.
+    /// * `isDry`: only reports.
+    /// * `batches`: found by a scan of all keys.
     package func rering(isDry: Bool, batches: [String]) async throws(RedisError) -> [String] {
         let listed = Set(try await QueueCatalog(redis).listed() ?? [])
         let others = batches.filter { !listed.contains($0) }
@@ -37,12 +37,11 @@ package struct QueueMending: Sendable {
             .compactMap(\.string)
     }
 
-    /// Whether a repair may begin.
     package enum RepairTaking: Sendable, Equatable {
         case taken
-        /// Another repair of this batch is under way.
+        /// Another repair of this batch is running.
         case busy
-        /// Redis knows no such batch.
+        /// Redis has no such batch.
         case gone
     }
 
@@ -58,8 +57,8 @@ package struct QueueMending: Sendable {
 
     private static let recount = QueueScript.step(PackageResources.RECOUNT_lua)
 
-    /// Counts all outcomes anew, piece by piece; ``tally(_:token:)`` makes the counts theirs. Returns how many bytes were no outcome, and
-    /// the first index behind all outcomes; nil where the repair is no longer this one's.
+    /// Recounts all outcomes, piece by piece; ``tally(_:token:)`` then applies the counts. Returns the number of invalid outcome bytes, and
+    /// the first index after all outcomes; nil if the repair has lost the batch.
     /// * `limit`: URLs of the list.
     package func recount(_ batch: String, token: String, limit: Int) async throws(RedisError) -> (wrong: Int, end: Int)?
     {
@@ -73,7 +72,7 @@ package struct QueueMending: Sendable {
                 end = max(end, numbers[2])
                 if numbers[0] < Self.piece { return (wrong, end) }
                 from += Self.piece
-            // The reply of the call before was lost.
+            // The reply of the previous call was lost.
             case "AT": from = numbers[0]
             default: return nil
             }
@@ -82,7 +81,7 @@ package struct QueueMending: Sendable {
 
     private static let piece = 1 << 16
 
-    /// One piece of ``recount(_:token:limit:)``: what Redis says of it.
+    /// The reply to one piece of ``recount(_:token:limit:)``.
     func recountPiece(_ batch: String, token: String, from: Int, limit: Int) async throws(RedisError) -> [String] {
         let arguments = [
             RedisArgument(batch), RedisArgument(token), RedisArgument(from), RedisArgument(Self.piece),
@@ -93,7 +92,7 @@ package struct QueueMending: Sendable {
 
     private static let tally = QueueScript.step(PackageResources.TALLY_lua)
 
-    /// Makes the counts true; returns what was wrong.
+    /// Corrects the counts; returns those that were wrong.
     package func tally(_ batch: String, token: String) async throws(RedisError) -> [(name: String, old: Int, new: Int)]
     {
         let words = try await redis.run(Self.tally, [RedisArgument(batch), RedisArgument(token)]).array ?? []
@@ -104,7 +103,7 @@ package struct QueueMending: Sendable {
 
     private static let hold = QueueScript.step(PackageResources.HOLD_lua)
 
-    /// Holds a batch, or goes on holding it; returns how many of its URLs are pushed, nil where it was not held all the time.
+    /// Starts or renews the hold of a batch; returns its number of pushed URLs, nil if the hold was interrupted.
     package func hold(_ batch: String, token: String, begins: Bool) async throws(RedisError) -> Int? {
         let arguments = [RedisArgument(batch), RedisArgument(token), begins ? "1" : ""]
         let reply = try await redis.run(Self.hold, arguments).array ?? []
@@ -140,10 +139,9 @@ package struct QueueMending: Sendable {
         ).int == 1
     }
 
-    /// What Redis said to jobs that were offered again.
     package enum Refill: Sendable, Equatable {
         case taken
-        /// So many jobs wait that workers should have some first.
+        /// Enough jobs wait: workers should take some first.
         case full
         /// The batch is over, or another repair has it.
         case closed
@@ -164,7 +162,7 @@ package struct QueueMending: Sendable {
 
     private static let prune = QueueScript.step(PackageResources.PRUNE_lua)
 
-    /// * `indices`: as they stand in the hash of details; some hundred.
+    /// * `indices`: as in the hash of details; some hundred.
     package func prune(_ batch: String, token: String, keep: Int, indices: [String]) async throws(RedisError) -> Int {
         let arguments = [RedisArgument(batch), RedisArgument(token), RedisArgument(keep)]
         return try await redis.run(Self.prune, arguments + indices.map { RedisArgument($0) }).int ?? 0
@@ -172,7 +170,7 @@ package struct QueueMending: Sendable {
 
     private static let finish = QueueScript.step(PackageResources.FINISH_lua)
 
-    /// Returns the state of the batch, and in how many places it was not as that says.
+    /// Returns the state of the batch, and the number of sets and lists that disagreed with it.
     @discardableResult
     package func finish(_ batch: String, token: String) async throws(RedisError) -> (state: String, wrong: Int) {
         let reply = try await redis.run(Self.finish, [RedisArgument(batch), RedisArgument(token)]).array ?? []

@@ -1,6 +1,6 @@
 package import Redis
 
-/// What workers report of their jobs.
+/// Sends the workers' reports.
 package struct QueueReports: Sendable {
     private let redis: ScriptRunner
 
@@ -12,12 +12,12 @@ package struct QueueReports: Sendable {
         package var batch: BatchIdentity
         package var base: Int
         package var count: Int
-        /// Whether the job has ended with this.
+        /// Whether the job has ended.
         package var isFinal: Bool
         package var settled: [SettledEntry]
-        /// The most entries of skipped URLs the batch keeps.
+        /// The most details of skipped URLs the batch keeps.
         package var keepDetails: Int
-        /// Milliseconds after which the URLs it lists lapse; 0 = never.
+        /// Milliseconds until the URLs it lists expire; 0 = never.
         package var lapse = 0
 
         package init(
@@ -37,18 +37,17 @@ package struct QueueReports: Sendable {
 
     private static let report = QueueScript.script(PackageResources.REPORT_lua)
 
-    /// What Redis said to one report.
     package struct Answer: Sendable {
-        /// The outcomes that this call was first to settle, by position.
+        /// The outcomes that this call was first to settle.
         package var first: [(position: Int, outcome: PrefetchOutcome)] = []
-        /// Whether the batch is no longer running, or gone, or its name a later batch's.
+        /// Whether the batch is no longer running, gone, or replaced by one of the same id.
         package var isOver = false
-        /// Why Redis did not take it, or not all of it: it has to be sent again. nil: it was taken.
+        /// Why Redis refused all or part of it: it has to be sent again. nil: accepted.
         package var refusal: String?
     }
 
-    /// Reports groups of outcomes in one round trip; `cache` is where the images of them are. Returns for each the outcomes this call was first to settle, by position; nil
-    /// where the batch is no longer running, or did not take them.
+    /// Reports groups of outcomes in one round trip; `cache` has their images. Returns for each the outcomes this call was first to settle;
+    /// nil if the batch is no longer running, or refused them.
     package func send(
         _ reports: [Report], worker: String, cache: BatchCache? = nil
     ) async throws(RedisError) -> [[(position: Int, outcome: PrefetchOutcome)]?] {
@@ -57,7 +56,7 @@ package struct QueueReports: Sendable {
         }
     }
 
-    /// The same; tells too which start of Redis has answered, where that is wanted.
+    /// The same; also returns which start of Redis has replied, if `namesServer`.
     package func send(
         _ reports: [Report], worker: String, cache: BatchCache?, namesServer: Bool
     ) async throws(RedisError) -> (answers: [Answer], server: String) {
@@ -76,7 +75,7 @@ package struct QueueReports: Sendable {
         var results = [Answer](repeating: Answer(), count: reports.count)
         for (group, value) in zip(groups, answer.0) {
             let batch = group[0].report.batch.id
-            // Whatever it is that nobody foresaw, it is of this batch: the reports of others count.
+            // Unforeseen errors are blamed on this batch: the reports of others count.
             let error = value.error?.asError
             if let error, error.code != .reply { throw error }
             let reply = value.array ?? []
@@ -90,7 +89,7 @@ package struct QueueReports: Sendable {
                 redis.notice(.broken(batch: batch, message: message))
                 for (number, _) in group { results[number].refusal = message }
             case (nil, .some(let state)) where reply.count == 1:
-                // A word for which there is no state is none of REPORT's.
+                // An unknown state does not come from REPORT.
                 let isOver = state == "gone" || BatchStatus.State(rawValue: state) != nil
                 for (number, _) in group {
                     if isOver { results[number].isOver = true } else { results[number].refusal = state }
@@ -104,8 +103,8 @@ package struct QueueReports: Sendable {
         return (results, answer.1)
     }
 
-    /// The reports in as many calls as it takes that none keeps Redis from everybody else for milliseconds: up to 16 jobs of one batch,
-    /// and of what is written beside an outcome, which costs some 10 us a URL, up to 64. Only the last part of a report ends its job.
+    /// Splits reports into calls so that none blocks Redis for milliseconds: up to 16 jobs of one batch, and up to 64 records besides
+    /// outcomes, which cost some 10 us per URL. Only the last part of a report ends its job.
     private static func groups(of reports: [Report]) -> [[(number: Int, report: Report)]] {
         var groups: [[(number: Int, report: Report)]] = []
         var last: [BatchIdentity: (group: Int, heavy: Int)] = [:]
@@ -139,7 +138,7 @@ package struct QueueReports: Sendable {
 
     private static let heavy = 64
 
-    /// Notes an address the policy refused, for whoever watches the batch. Again: the same.
+    /// Notes an address refused by the policy, for observers of the batch. Idempotent.
     package func noteRefusal(batch: String, host: String, message: String) async throws(RedisError) {
         let reply = try await redis.read([
             ["HSETNX", RedisArgument(redis.keys.refused(batch)), RedisArgument(host), RedisArgument(message)]
@@ -148,7 +147,7 @@ package struct QueueReports: Sendable {
         if let error = reply.error?.asError, error.code != .outOfMemory, error.code != .reply { throw error }
     }
 
-    /// The addresses that were refused in a batch, with the sentence about each.
+    /// The addresses refused in a batch, with the reasons.
     package func refusals(of batch: String) async throws(RedisError) -> [(host: String, message: String)] {
         let fields =
             try await redis.read([["HGETALL", RedisArgument(redis.keys.refused(batch))]])[0].get().fields ?? [:]
@@ -170,7 +169,7 @@ package struct QueueReports: Sendable {
 }
 
 extension QueueReports.Report {
-    /// What REPORT gets for this job.
+    /// The arguments of REPORT for this job.
     fileprivate func arguments() -> [RedisArgument] {
         var codes = [UInt8](repeating: 0, count: count)
         var sizes = [Int](repeating: 0, count: count)
@@ -182,7 +181,7 @@ extension QueueReports.Report {
             sizes[item.position] = item.bytes
             guard item.isHeavy else { continue }
             let position = RedisArgument(item.position)
-            // Nothing is kept of a batch that keeps no details.
+            // A batch that keeps no details needs none.
             if keepDetails > 0, let failure = item.failure { details += [position, RedisArgument(failure.encoded())] }
             if let url = item.list {
                 let status = item.failure?.httpStatus ?? 0
@@ -192,7 +191,7 @@ extension QueueReports.Report {
             if let url = item.unlist { unlisted += [position, RedisArgument(url)] }
         }
         var lengths: [UInt8] = []
-        // What fetched nothing has no lengths, and Redis need not add them up.
+        // Without downloads there are no lengths for Redis to add up.
         let hasFetched = sizes.contains { $0 > 0 }
         for (code, size) in zip(codes, sizes) where hasFetched && code != 0 {
             let size = UInt32(clamping: size)

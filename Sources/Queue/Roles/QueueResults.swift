@@ -1,12 +1,12 @@
 package import Redis
 
-/// How the URLs of a batch ended, and what is kept of that.
+/// The outcomes of a batch, and their details.
 package struct QueueResults: Sendable {
     private let redis: ScriptRunner
 
     init(_ redis: ScriptRunner) { self.redis = redis }
 
-    /// First-write counts of each worker that reported of a batch, also of those that are dead: they add up to the batch's.
+    /// First-write counts of each worker that reported for a batch, including dead ones: they add up to the batch's.
     package func workerCounts(of id: String) async throws(RedisError) -> [String: PrefetchCounts] {
         let fields =
             try await redis.read([["HGETALL", RedisArgument(redis.keys.workerCounts(id))]])[0].get().fields ?? [:]
@@ -18,7 +18,7 @@ package struct QueueResults: Sendable {
         try await bytes(redis.keys.outcomes(id), range)
     }
 
-    /// A range of a string of one byte per URL; zeros behind its end.
+    /// A range of a string of one byte per URL; zeros after its end.
     private func bytes(_ key: String, _ range: Range<Int>) async throws(RedisError) -> [UInt8] {
         let reply = try await redis.read([
             [
@@ -31,18 +31,17 @@ package struct QueueResults: Sendable {
         return bytes
     }
 
-    /// The caches that have images of a batch.
     package func caches(of id: String) async throws(RedisError) -> BatchCaches {
         let fields = try await redis.read([["HGETALL", RedisArgument(redis.keys.caches(id))]])[0].get().fields ?? [:]
         return BatchCaches(fields: fields.compactMapValues(\.string))
     }
 
-    /// The numbers of the caches that the images of a range of URL indices are in; of a URL without an image it means nothing.
+    /// The numbers of the caches of the images of a range of URL indices; meaningless for a URL without an image.
     package func places(of id: String, range: Range<Int>) async throws(RedisError) -> [UInt8] {
         try await bytes(redis.keys.places(id), range)
     }
 
-    /// Details kept about some URL indices.
+    /// By URL index.
     package func details(of id: String, indices: [Int]) async throws(RedisError) -> [Int: FailureDetail] {
         guard !indices.isEmpty else { return [:] }
         let values =
@@ -86,14 +85,14 @@ package struct QueueResults: Sendable {
             if what == "bytes" {
                 counts[worker, default: PrefetchCounts()].bytes = number
             } else if let outcome = UInt8(what).flatMap(PrefetchOutcome.init(code:)) {
-                // Several codes of later versions are one outcome here.
+                // Several codes of later versions may map to one outcome here.
                 counts[worker, default: PrefetchCounts()][outcome] += number
             }
         }
         return counts
     }
 
-    /// Some of the entries kept about skipped URLs, chosen by chance, by their index.
+    /// A random sample of the details of skipped URLs, by index.
     package func someFailures(of id: String, most: Int) async throws(RedisError) -> [Int: FailureDetail] {
         let reply = try await redis.read([
             ["HRANDFIELD", RedisArgument(redis.keys.skipped(id)), RedisArgument(most), "WITHVALUES"]
@@ -110,12 +109,11 @@ package struct QueueResults: Sendable {
         return found
     }
 
-    /// How many details a batch keeps.
     package func detailsKept(of batch: String) async throws(RedisError) -> Int {
         try await redis.read([["HLEN", RedisArgument(redis.keys.skipped(batch))]])[0].get().int ?? 0
     }
 
-    /// The details a batch keeps of one URL, by line. Reads all details of the batch, a thousand at a time: they are found by index only.
+    /// The details of one URL, by line. Reads all details of the batch, a thousand at a time: the hash is keyed by index only.
     package func keptDetails(of batch: String, url: String) async throws(RedisError) -> [FailureDetail] {
         let wanted = Array(url.utf8)
         var found: [Int: FailureDetail] = [:]
@@ -137,7 +135,7 @@ package struct QueueResults: Sendable {
         return found.values.sorted { $0.line < $1.line }
     }
 
-    /// Whether the fifth of the fields between TABs is this, without taking the others apart.
+    /// Whether the fifth TAB-separated field is this URL, without splitting the others.
     private static func hasURL(_ value: [UInt8], _ url: [UInt8]) -> Bool {
         guard value.count > url.count else { return false }
         var start = 0

@@ -8,7 +8,7 @@ package struct QueueWorkers: Sendable {
 
     private static let join = QueueScript.script(PackageResources.JOIN_lua)
 
-    /// Registers a worker under a name that no other has; false where it is taken.
+    /// Registers a worker; false if the name is taken.
     package func join(worker: String, lease: Int, about: [(String, String)]) async throws(RedisError) -> Bool {
         var arguments: [RedisArgument] = [RedisArgument(worker), RedisArgument(lease)]
         for (name, value) in about { arguments += [RedisArgument(name), RedisArgument(value)] }
@@ -17,29 +17,28 @@ package struct QueueWorkers: Sendable {
 
     private static let beat = QueueScript.script(PackageResources.BEAT_lua)
 
-    /// What a worker is told with each sign of life.
+    /// The reply to a heartbeat.
     package struct WorkerOrders: Sendable, Equatable {
-        /// A batch of its jobs.
+        /// The state of a batch of its jobs.
         package struct Batch: Sendable, Equatable {
-            /// What became of it: `running`, `done`, `cancelled`, or `gone`.
+            /// `running`, `done`, `cancelled`, or `gone`.
             package var state: String
-            /// Whether nothing more of it is to begin.
             package var isPaused = false
         }
 
-        /// Whether it is to claim nothing, and to begin nothing.
+        /// Whether the worker may not claim or start anything.
         package var isWorkerPaused = false
-        /// Whether nobody is.
+        /// Whether no worker may.
         package var isQueuePaused = false
-        /// Transfers in flight, said to it alone, and said to all.
+        /// Concurrent transfers set for this worker, and for all.
         package var ownConcurrency: Int?, queueConcurrency: Int?
-        /// How often what is known of hosts has changed; nil: nothing is known.
+        /// Number of changes of the host notes; nil: there are none.
         package var hostsVersion: Int?
         /// Whether there may be something for REAP.
         package var mayReap = false
-        /// How many failed URLs have gone since there are more than their list may have; nil: none.
+        /// URLs removed from the failed list because of its limit; nil: none.
         package var unlisted: Int?
-        /// The batches it asked about, in the same order.
+        /// The batches of the request, in the same order.
         package var batches: [Batch] = []
 
         package init(
@@ -58,11 +57,10 @@ package struct QueueWorkers: Sendable {
         }
     }
 
-    /// What a worker has claimed, as far as it knows.
+    /// The claims of a worker, as far as it knows.
     package struct KnownClaims: Sendable {
-        /// The number of its last claim whose reply it has read.
+        /// The number of the last claim whose reply it has read.
         package var sequence: Int
-        /// Names of claims.
         package var names: [String]
 
         package init(sequence: Int, names: [String]) {
@@ -70,9 +68,8 @@ package struct QueueWorkers: Sendable {
         }
     }
 
-    /// Renews a lease. Returns what the worker is to do, and what became of the batches it asks about; nil where it is no longer
-    /// registered.
-    /// * `claims`: what it has claimed; what else stands under its name at two heartbeats in a row goes back. nil: it does not say.
+    /// Renews a lease. Returns settings for the worker and the states of its batches; nil if it is not registered any more.
+    /// * `claims`: other claims under its name go back after two heartbeats. nil: not reported.
     package func beat(
         worker: String, lease: Int, trouble: Bool, batches: [BatchIdentity], claims: KnownClaims? = nil,
         about: [(String, String)]
@@ -101,18 +98,17 @@ package struct QueueWorkers: Sendable {
             })
     }
 
-    /// What a look for dead workers found.
     package enum ReapResult: Sendable, Equatable {
-        /// Nobody's lease has run out, or nobody may be reaped now.
+        /// No lease has expired, or reaping is on hold.
         case nobody
-        /// So many jobs of this worker went back to their lists.
+        /// Number of jobs of this worker that went back to their lists.
         case reaped(worker: String, jobs: Int)
     }
 
     private static let reap = QueueScript.script(PackageResources.REAP_lua)
 
-    /// Takes the jobs of one dead worker back.
-    /// * `worker`: nil: whose lease ran out first. Named: this one, whatever its lease says.
+    /// Returns the jobs of one dead worker to their lists.
+    /// * `worker`: nil: the one whose lease expired first; otherwise this one, whatever its lease.
     package func reap(worker: String? = nil, most: Int = 64) async throws(RedisError) -> ReapResult {
         let reply =
             try await redis.run(
@@ -122,7 +118,7 @@ package struct QueueWorkers: Sendable {
         return .reaped(worker: name, jobs: reply[1].int ?? 0)
     }
 
-    /// The registered workers, whose lease ends first in front.
+    /// The registered workers, earliest end of lease first.
     package func names() async throws(RedisError) -> [String] {
         (try await redis.read([["ZRANGE", RedisArgument(redis.keys.workers), "0", "-1"]])[0].get().array ?? [])
             .compactMap(\.string)

@@ -1,13 +1,12 @@
 package import Redis
 internal import Threading
 
-/// What a person is told of a Redis that does not do as it is told: once why, and once that it does again.
+/// Messages about a Redis that fails: one with the cause, and one when it has recovered.
 package struct RedisOutage: Sendable {
-    /// What there is to say.
     package enum Notice: Sendable, Equatable {
-        /// It is waited for, with the reason.
+        /// Calls wait for it, with the reason.
         case away(String)
-        /// It does as it is told again, after so long.
+        /// It has recovered, after this time.
         case back(Duration)
     }
 
@@ -15,10 +14,9 @@ package struct RedisOutage: Sendable {
     private var since: ContinuousClock.Instant?
     private var isSaid = false
 
-    /// Nothing has failed yet.
     package init() {}
 
-    /// A call failed. A connection that was cut is there again at once, and nobody has to know.
+    /// A call failed. The first transient error, such as a cut connection, is not reported.
     package mutating func fails(_ error: RedisError) -> Notice? {
         failures += 1
         since = since ?? .now
@@ -27,7 +25,6 @@ package struct RedisOutage: Sendable {
         return .away(error.message)
     }
 
-    /// A call succeeded.
     package mutating func answers() -> Notice? {
         defer { self = RedisOutage() }
         guard isSaid, let since else { return nil }
@@ -35,7 +32,7 @@ package struct RedisOutage: Sendable {
     }
 }
 
-/// The same for all calls of a queue, whoever makes them.
+/// Shared by all calls of a queue.
 final class RedisOutageTeller: Sendable {
     private let outage = Locked(RedisOutage())
     private let tell: @Sendable (RedisOutage.Notice) -> Void

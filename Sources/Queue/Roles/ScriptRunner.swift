@@ -1,22 +1,20 @@
 package import Redis
 
-/// Runs the scripts and commands of one queue over one connection. A value; it holds no state of its own.
+/// Runs the scripts and commands of one queue over one connection. A value without state of its own.
 ///
-/// A call waits while Redis is away or says that it cannot now, up to ``patience``, and sends the script again: every script may be sent again
+/// While Redis is unreachable or not ready, a call waits up to ``patience`` and sends the script again: every script may be sent again
 /// after a lost reply.
 package struct ScriptRunner: Sendable {
-    /// The connection all calls use.
     package let connection: RedisConnection
-    /// The names of the queue's keys.
     package let keys: PrefetchKeys
-    /// How long a call waits for a Redis that is away; nil = until the task is cancelled.
+    /// Timeout of a call while Redis is unreachable; nil = until the task is cancelled.
     package var patience: Duration?
-    /// How long a call waits for a Redis that refuses it (NOAUTH, WRONGPASS, NOPERM); not at all by default, because a wrong password
-    /// stays wrong. For whoever was let in before: then somebody is changing the password, and soon has.
+    /// Timeout of a call while Redis refuses it (NOAUTH, WRONGPASS, NOPERM); zero by default, because a wrong password stays wrong. For
+    /// callers that had access before: the password may be in the middle of a change.
     package var forbearance: Duration = .zero
-    /// Says that Redis is away, where somebody wants to hear of it.
+    /// Reports outages, if wanted.
     private var teller: RedisOutageTeller?
-    /// Hears what a call came upon beside what it was for.
+    /// Receives problems that a call found besides its result.
     package var notice: @Sendable (PrefetchQueue.Notice) -> Void = { _ in }
 
     package init(connection: RedisConnection, keys: PrefetchKeys, patience: Duration?) {
@@ -25,8 +23,8 @@ package struct ScriptRunner: Sendable {
         self.patience = patience
     }
 
-    /// The same for whoever has time: its calls wait for a Redis that is away, is loading or takes no writes until the task is cancelled, and
-    /// `tell` hears of it.
+    /// A copy whose calls wait for a Redis that is unreachable, is loading or takes no writes until the task is cancelled, and report that
+    /// to `tell`.
     func waiting(_ tell: @escaping @Sendable (RedisOutage.Notice) -> Void) -> ScriptRunner {
         var runner = self
         runner.patience = nil
@@ -41,7 +39,7 @@ package struct ScriptRunner: Sendable {
         }
     }
 
-    /// Commands in one round trip, for reading. Repeated as a whole where a reply says that Redis cannot now.
+    /// Reads in one round trip. Repeated as a whole if a reply says that Redis is not ready.
     package func read(_ commands: [[RedisArgument]]) async throws(RedisError) -> [RedisValue] {
         try await patiently { () async throws(RedisError) in
             let replies = try Self.withoutTransient(try await connection.pipeline(commands))
@@ -51,16 +49,15 @@ package struct ScriptRunner: Sendable {
         }
     }
 
-    /// Two commands whose replies, the first of several, are the time of the queue's clock.
+    /// Two commands whose replies, as the first ones, give the time of the queue's clock.
     package var clockCommands: [[RedisArgument]] { [["TIME"], ["HGET", RedisArgument(keys.clock), "ahead"]] }
 
-    /// Milliseconds since 1970 by the queue's clock, from the replies to ``clockCommands``: what times in Redis are to be compared with.
+    /// Milliseconds since 1970 by the queue's clock, from the replies to ``clockCommands``: comparable with times in Redis.
     package static func time(_ replies: [RedisValue]) throws(RedisError) -> Int {
         (try replies[0].get().milliseconds ?? 0) + (replies[1].count ?? 0)
     }
 
-    /// The replies, or the first of their errors that waiting can heal: a node of a cluster that is losing its slot refuses one command
-    /// and not the next.
+    /// The replies, or the first transient error among them: a cluster node that is losing its slot refuses one command and not the next.
     static func withoutTransient(_ replies: [RedisValue]) throws(RedisError) -> [RedisValue] {
         for case .error(let reply) in replies {
             let error = reply.asError
@@ -69,7 +66,7 @@ package struct ScriptRunner: Sendable {
         return replies
     }
 
-    /// Repeats an idempotent call while Redis is away, up to ``patience``, or refuses it, up to ``forbearance``.
+    /// Repeats an idempotent call while Redis is unreachable, up to ``patience``, or refuses it, up to ``forbearance``.
     package nonisolated(nonsending) func patiently<Success>(
         _ body: nonisolated(nonsending) () async throws(RedisError) -> Success
     ) async throws(RedisError) -> Success {

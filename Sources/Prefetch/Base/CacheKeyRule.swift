@@ -1,4 +1,4 @@
-/// What of a URL is its key in the cache (SDWebImageManager's `cacheKeyFilter`), as a batch can name it.
+/// The rule of a batch that maps a URL to its cache key (SDWebImageManager's `cacheKeyFilter`).
 package enum CacheKeyRule: Sendable {
     /// The whole URL, byte for byte: SDWebImage's absoluteString.
     case url
@@ -7,8 +7,8 @@ package enum CacheKeyRule: Sendable {
     /// `s/pattern/replacement/`: every match of a regular expression replaced.
     case substitution(pattern: String, replacement: String)
 
-    /// Reads `url`, `without-query` or `s/pattern/replacement/` (any character may stand for the slash); nil for anything else,
-    /// also where the pattern is no regular expression.
+    /// Parses `url`, `without-query` or `s/pattern/replacement/` (any character may replace the slash); nil for anything else, including an
+    /// invalid regular expression.
     package init?(_ text: String) {
         switch text {
         case "url": self = .url
@@ -23,7 +23,6 @@ package enum CacheKeyRule: Sendable {
         }
     }
 
-    /// The key of a URL.
     package func key(for url: String) -> String {
         switch self {
         case .url: return url

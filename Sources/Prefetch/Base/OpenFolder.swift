@@ -1,17 +1,17 @@
 internal import CLinux
 internal import Glibc
 
-/// The one owner of an open folder.
+/// Owns the descriptor of an open folder.
 final class OpenFolder: Sendable {
     let descriptor: Int32
 
-    /// Opens it; nil with `errno`.
+    /// Nil with `errno`.
     init?(_ path: String) {
         descriptor = clinux_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
         if descriptor < 0 { return nil }
     }
 
-    /// Opens a folder in another one, and makes it where it is missing; nil with `errno`. A symbolic link is not followed.
+    /// Opens a folder in another one, creating it if needed; nil with `errno`. Does not follow a symbolic link.
     init?(_ name: String, in folder: OpenFolder) {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
         var file = clinux_open_beneath(folder.descriptor, name, flags, 0)
@@ -24,7 +24,7 @@ final class OpenFolder: Sendable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Whether a file of this name is there and has the bytes of an open one.
+    /// Whether a file of this name exists with the bytes of an open one.
     func has(_ name: String, sameAs other: Int32) -> Bool {
         let file = clinux_open_beneath(descriptor, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
         guard file >= 0 else { return false }

@@ -1,13 +1,13 @@
 internal import Glibc
 internal import WebImage
 
-/// A file that is being written in a folder and has no name there yet, or a temporary one where the file system knows only files with
-/// names. Without a name nothing is left of it, whatever ends the process; a temporary name goes with the last reference.
+/// A file being written that has no name yet, or a temporary one if the file system does not support unnamed files. Without a name nothing
+/// is left of it, however the process ends; a temporary name is removed with the last reference.
 final class TemporaryFile: Sendable {
     private let folder: OpenFolder
     private let file: NewFile
 
-    /// Makes one; nil with `errno`.
+    /// Nil with `errno`.
     /// * `isUnnamed`: whether to try without a name.
     init?(in folder: OpenFolder, isUnnamed: Bool = true) {
         self.folder = folder
@@ -21,16 +21,16 @@ final class TemporaryFile: Sendable {
 
     deinit {
         close(descriptor)
-        // Where it was published by a rename the name is free already, and nobody else's: it is random.
+        // After a rename the name is free, and nobody can have taken it: it is random.
         if let name = file.temporaryName { unlinkat(folder.descriptor, name, 0) }
     }
 
     var descriptor: Int32 { file.descriptor }
 
-    /// Gives it a name that is free. Returns 0 or an errno, `EEXIST` where the name is taken.
+    /// Returns 0 or an errno, `EEXIST` if the name is taken.
     func publish(as target: String) -> Int32 { file.publish(as: target) }
 
-    /// Gives it a name in place of what has it. Returns 0 or an errno.
+    /// Replaces an existing file. Returns 0 or an errno.
     func publish(replacing target: String) -> Int32 { file.publish(replacing: target, by: Self.name()) }
 
     private static func name() -> String {

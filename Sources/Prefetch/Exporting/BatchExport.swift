@@ -1,9 +1,9 @@
 internal import Threading
 package import WebImage
 
-/// The images of a list: each line's newest result together with what the cache has of it, in the order of the list.
+/// The images of a list in its order: the newest result of each line with its cache entry.
 package struct BatchExport: Sendable {
-    /// Lines that are looked up in one turn.
+    /// Lines per lookup.
     private static let groupSize = 512
 
     private let results: BatchResults
@@ -13,14 +13,14 @@ package struct BatchExport: Sendable {
     private let cacheID: String?
     private let state = Locked(Absent())
 
-    /// Images that are not in the cache that was looked into.
+    /// Images that are not in the given cache.
     package struct Absent: Sendable, Equatable {
-        /// In the caches of others, and how many in each.
+        /// In caches of other machines, with the number in each.
         package var elsewhere: [BatchCache: Int] = [:]
         /// Deleted since.
         package var missing = 0
 
-        /// The same without what was found elsewhere.
+        /// Subtracts the images that were found elsewhere.
         package func without(_ found: Absent) -> Absent {
             var rest = self
             rest.missing -= found.missing
@@ -30,12 +30,12 @@ package struct BatchExport: Sendable {
         }
     }
 
-    /// What was absent until now.
+    /// Images absent so far.
     package var absent: Absent { state.withLock { $0 } }
     private let pool = ThreadPool(threads: 1, name: "export")
 
-    /// * `listPath`: where the list is now, if not where it was read.
-    /// - Throws: `notFound`, `unreadableList` where the list is not there or has changed.
+    /// * `listPath`: the list's current path, if it has moved.
+    /// - Throws: `notFound`, `unreadableList` if the list is missing or has changed.
     package init(
         _ chain: BatchChain, queue: PrefetchQueue, cache: DiskCache, listPath: String? = nil
     ) async throws(PrefetchError) {
@@ -46,12 +46,12 @@ package struct BatchExport: Sendable {
         total = chain.root.total
     }
 
-    /// The names of the columns that the list had beside its URLs, sorted.
-    /// - Throws: `unreadableList` where it cannot be read (any more).
+    /// The names of the list's columns besides the URL, sorted.
+    /// - Throws: `unreadableList`.
     package func columnNames() async throws(PrefetchError) -> [String] { try await results.columnNames() }
 
-    /// Runs `body` with the lines in groups until it returns false, on a thread that may block.
-    /// - Throws: what `body` throws; `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
+    /// Calls `body` with groups of lines until it returns false, on a thread that may block.
+    /// - Throws: errors of `body`; `inputOutput` if the cache cannot be read, `stopped` if the task is cancelled.
     package func forEachGroup(
         _ body: @escaping @Sendable ([ExportedLine]) throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {
@@ -61,18 +61,18 @@ package struct BatchExport: Sendable {
         }
     }
 
-    /// How images are named in a folder.
+    /// File names of images in a folder.
     package enum Naming: Sendable {
-        /// By line number and format.
+        /// Line number and format.
         case lines
-        /// As the URL is laid out; see ``TreeName``.
+        /// The layout of the URL; see ``TreeName``.
         case tree
-        /// As SDWebImage names the file of the key, in the folders below its cache folder.
+        /// SDWebImage's file name of the key, and the folders below its cache folder.
         case sdWebImage(SDWebImageFileName.Layout)
     }
 
-    /// Puts every image into a folder.
-    /// - Throws: what ``ImageFolder/add(_:as:)`` throws, `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
+    /// Adds every image to a folder.
+    /// - Throws: as ``ImageFolder/add(_:as:)``, `inputOutput` if the cache cannot be read, `stopped` if the task is cancelled.
     package func fill(_ folder: ImageFolder, _ naming: Naming = .lines) async throws(PrefetchError) {
         let width = max(6, String(total).count)
         let rule = rule
@@ -94,10 +94,10 @@ package struct BatchExport: Sendable {
         }
     }
 
-    /// Puts every image into archives.
+    /// Adds every image to archives.
     ///
-    /// * `describe`: the JSON beside an image; nothing in it may differ from one export to the next.
-    /// - Throws: what ``ImageShards`` throws, `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
+    /// * `describe`: the JSON of an image; must be the same in every export.
+    /// - Throws: as ``ImageShards``, `inputOutput` if the cache cannot be read, `stopped` if the task is cancelled.
     package func fill(
         _ shards: ImageShards, describe: @escaping @Sendable (ExportedLine) -> [UInt8]
     ) async throws(PrefetchError) {
@@ -114,7 +114,7 @@ package struct BatchExport: Sendable {
         try await pool.run { () throws(PrefetchError) in try shards.finish() }
     }
 
-    /// Runs `body` with the lines in groups, each with what a lock says of it: nil where there is no image.
+    /// Calls `body` with groups of lock lines, nil for a line without an image.
     /// - Throws: as ``forEachGroup(_:)``.
     package func forEachLock(
         _ body: @escaping @Sendable ([ImageLock?]) throws(PrefetchError) -> Bool
@@ -196,7 +196,7 @@ package struct BatchExport: Sendable {
         return found
     }
 
-    /// Whether an image is said to be in another cache than the one that was looked into.
+    /// Whether an image was stored in another cache than the given one.
     private func isElsewhere(_ line: BatchResults.Line) -> Bool { line.cache.map { $0.id != cacheID } ?? false }
 
     private func miss(_ line: BatchResults.Line) {

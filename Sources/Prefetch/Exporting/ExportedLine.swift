@@ -1,19 +1,17 @@
 internal import WebImage
 
-/// One line of a manifest.
 package struct ExportedLine: Sendable, Equatable {
-    /// What the cache knows of an image.
     package struct Image: Sendable, Equatable {
-        /// Opens from where the command runs.
+        /// Valid in the current directory of the command.
         package var path: String
         package var bytes: Int
-        /// Hex SHA-256; nil where none is kept.
+        /// Hex SHA-256; nil if none is stored.
         package var sha256: String?
-        /// Nil where nobody looked, as with `--validate none`.
+        /// Nil if unknown, as with `--validate none`.
         package var format: ImageFormat?
-        /// Pixels; nil where nobody looked.
+        /// Pixels; nil if unknown.
         package var width: Int?, height: Int?
-        /// How far it was verified; nil where nobody wrote it down.
+        /// How far it was verified; nil if not recorded.
         package var level: ValidationLevel?
 
         package init(
@@ -25,11 +23,10 @@ package struct ExportedLine: Sendable, Equatable {
         }
     }
 
-    /// The line and how it ended.
     package var result: BatchResults.Line
-    /// Nil where it ended without one, or it is in another cache, or somebody has deleted it since.
+    /// Nil if it ended without one, or if it is in another cache, or was deleted since.
     package var image: Image?
-    /// The machine that has the image, where it is not in the cache that was looked into.
+    /// The machine that has the image, if another one.
     package var host: String?
 
     package init(_ result: BatchResults.Line, image: Image? = nil) { (self.result, self.image) = (result, image) }

@@ -3,44 +3,40 @@ internal import Glibc
 internal import Threading
 package import WebImage
 
-/// A folder that gets images out of the cache under names of their own: as hard links, which take no room, or as copies where those
-/// cannot be or are wanted. A file that is there already is never overwritten.
+/// A folder that receives images of the cache under other names: as hard links, which take no space, or as copies if links are impossible
+/// or unwanted. Existing files are never overwritten.
 package final class ImageFolder: Sendable {
-    /// What was done.
     package struct Tally: Sendable, Equatable {
-        /// New names of the cache's own files.
+        /// New links to the cache's files.
         package var linked = 0
-        /// New copies.
         package var copied = 0
-        /// Images that were there.
+        /// Images that were there already.
         package var present = 0
         /// Lines that ended without an image, or are open.
         package var without = 0
-        /// Images whose name no file can have.
+        /// Images whose name is not a valid file name.
         package var unnamable = 0
     }
 
-    /// What the new files are.
     package enum Manner: Sendable {
-        /// The cache's own files under another name.
+        /// Hard links to the cache's files.
         case links
-        /// Files of their own, with the date of now.
+        /// Separate files with the current date.
         case copies
     }
 
-    /// As it was named.
     package let path: String
     private let folder: OpenFolder
     private let manner: Manner
-    /// The folder below that was used last: neighbours of a list are most often neighbours there.
+    /// The subfolder used last: neighbours of a list mostly share one.
     private let recent = Locked<(path: String, folder: OpenFolder)?>(nil)
     private let state = Locked(Tally())
     private let onFirstCopy: @Sendable (_ reason: String) -> Void
 
-    /// Opens a folder; makes it, and what is missing above it.
+    /// Opens a folder, and creates it with its parents.
     ///
-    /// * `onFirstCopy`: hears once why files are copied.
-    /// - Throws: `cacheUnavailable` (73) where it cannot be made or written to.
+    /// * `onFirstCopy`: called once with the reason why files are copied.
+    /// - Throws: `cacheUnavailable` (73) if it cannot be created or written to.
     package init(
         path: String, manner: Manner = .links, onFirstCopy: @escaping @Sendable (_ reason: String) -> Void = { _ in }
     ) throws(PrefetchError) {
@@ -53,11 +49,10 @@ package final class ImageFolder: Sendable {
         self.folder = folder
     }
 
-    /// What was done until now.
     package var tally: Tally { state.withLock { $0 } }
 
-    /// Puts an image under a name; folders in front of it are made.
-    /// - Throws: `cacheUnavailable` where another file has the name, `inputOutput` (74).
+    /// Adds an image under a name, creating the folders in it.
+    /// - Throws: `cacheUnavailable` if another file has the name, `inputOutput` (74).
     package func add(_ entry: CacheEntry, as name: String) throws(PrefetchError) {
         let parts = name.split(separator: "/")
         guard let last = parts.last else { return }
@@ -68,7 +63,7 @@ package final class ImageFolder: Sendable {
         switch code {
         case 0: state.withLock { $0.linked += 1 }
         case EEXIST: try compare(entry, place)
-        // ENOENT: no /proc, or the cache has let the file go since it was opened.
+        // ENOENT: no /proc, or the cache has removed the file since it was opened.
         case EXDEV, EPERM, EMLINK, EOPNOTSUPP, ENOSYS, ENOENT: try copy(entry, place, because: code)
         default: throw failed(name, code)
         }
@@ -77,11 +72,11 @@ package final class ImageFolder: Sendable {
     private struct Place {
         let folder: OpenFolder
         let name: String
-        /// Below the whole folder.
+        /// Path relative to the whole folder.
         let path: String
     }
 
-    /// A folder below, made where it is missing; no symbolic link is followed.
+    /// A subfolder, created if needed; symbolic links are not followed.
     private func folder(_ path: String) throws(PrefetchError) -> OpenFolder {
         if path.isEmpty { return folder }
         if let known = recent.withLock({ $0?.path == path ? $0?.folder : nil }) { return known }
@@ -94,10 +89,10 @@ package final class ImageFolder: Sendable {
         return folder
     }
 
-    /// Notes a line without an image.
+    /// Counts a line without an image.
     func skip() { state.withLock { $0.without += 1 } }
 
-    /// * `reason`: an errno; nil: copies are what was asked for.
+    /// * `reason`: an errno; nil: copies were requested.
     private func copy(_ entry: CacheEntry, _ place: Place, because reason: Int32?) throws(PrefetchError) {
         guard let file = TemporaryFile(in: place.folder) else { throw failed(place.path, errno) }
         var code = entry.copy(to: file.descriptor)
@@ -124,7 +119,6 @@ package final class ImageFolder: Sendable {
         state.withLock { $0.present += 1 }
     }
 
-    /// The error that another file is in the way.
     static func taken(_ path: String) -> PrefetchError {
         PrefetchError(
             .cacheUnavailable, "\(path) is there already and is another file; it was not overwritten",

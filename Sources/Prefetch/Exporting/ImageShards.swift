@@ -2,15 +2,13 @@ internal import Glibc
 internal import Threading
 internal import WebImage
 
-/// A folder of tar archives `000000.tar`, `000001.tar` …, as WebDataset reads them: of each image a file of its bytes and one of JSON under
-/// the same key. The same images make the same archives, byte for byte. An archive has its name only when it is complete, and none that
-/// is there is overwritten.
+/// A folder of tar archives `000000.tar`, `000001.tar` …, as WebDataset reads them: each image has a file of its bytes and one of JSON
+/// under the same key. The same images make the same archives, byte for byte. An archive gets its name only when it is complete, and never
+/// overwrites an existing one.
 package final class ImageShards: Sendable {
-    /// What was done.
     package struct Tally: Sendable, Equatable {
-        /// Archives, and how many of them were not there before.
+        /// Archives, and how many of them are new.
         package var shards = 0, new = 0
-        /// Images in them.
         package var images = 0
     }
 
@@ -21,16 +19,15 @@ package final class ImageShards: Sendable {
         var size = 0
     }
 
-    /// As it was named.
     package let path: String
     private let folder: OpenFolder
     private let perShard: Int
     private let state = Locked(State())
 
-    /// Opens a folder; makes it, and what is missing above it.
+    /// Opens a folder, and creates it with its parents.
     ///
-    /// * `perShard`: images an archive.
-    /// - Throws: `cacheUnavailable` (73) where it cannot be made or written to.
+    /// * `perShard`: images per archive.
+    /// - Throws: `cacheUnavailable` (73) if it cannot be created or written to.
     package init(path: String, perShard: Int) throws(PrefetchError) {
         self.path = path
         self.perShard = max(1, perShard)
@@ -40,14 +37,13 @@ package final class ImageShards: Sendable {
         self.folder = folder
     }
 
-    /// What was done until now.
     package var tally: Tally { state.withLock { $0.tally } }
 
     /// Adds an image.
     ///
-    /// * `key`: without a dot: what is behind the first one tells the parts of a sample apart.
-    /// * `json`: what is known of it.
-    /// - Throws: `cacheUnavailable` where another file has the archive's name, `inputOutput` (74).
+    /// * `key`: without a dot, since the first dot separates the key from the extension.
+    /// * `json`: its metadata.
+    /// - Throws: `cacheUnavailable` if another file has the archive's name, `inputOutput` (74).
     func add(_ entry: CacheEntry, key: String, json: [UInt8]) throws(PrefetchError) {
         var state = state.withLock { $0 }
         if state.file == nil {

@@ -2,10 +2,10 @@ internal import FoundationEssentials
 internal import Threading
 internal import WebImage
 
-/// Manifests of one batch (`export --to jsonl`) that other machines have written, read line by line beside our own: what is in none of
-/// our caches is in theirs.
+/// Manifests of one batch (`export --to jsonl`) from other machines, read line by line in parallel: they have the images that our caches
+/// lack.
 package final class ManifestMerge: Sendable {
-    /// A line of a manifest, as far as an image goes.
+    /// The image fields of a manifest line.
     private struct Line: Decodable {
         var line: Int
         var url: String
@@ -18,7 +18,7 @@ package final class ManifestMerge: Sendable {
         var host: String?
     }
 
-    /// One manifest while it is read.
+    /// A manifest being read.
     private final class Manifest {
         let path: String
         var reader: LineReader
@@ -51,11 +51,11 @@ package final class ManifestMerge: Sendable {
     private let shown: @Sendable (String) -> String
     private let state = Locked(BatchExport.Absent())
 
-    /// What the manifests had of the images that were absent here.
+    /// The absent images that the manifests had.
     package var found: BatchExport.Absent { state.withLock { $0 } }
 
-    /// * `shown`: how a manifest writes a URL.
-    /// - Throws: `notFound`, `unreadableList` where one cannot be read.
+    /// * `shown`: the form of a URL in a manifest.
+    /// - Throws: `notFound`, `unreadableList` if one cannot be read.
     package init(
         _ paths: [String], shown: @escaping @Sendable (String) -> String
     ) throws(PrefetchError) {
@@ -65,8 +65,9 @@ package final class ManifestMerge: Sendable {
         self.shown = shown
     }
 
-    /// Gives each line that ended with an image, and has none here, the one of the first manifest that has it. In the order of the list.
-    /// - Throws: `unreadableList` where a manifest is of another batch, or none.
+    /// Adds an image from the first manifest that has one to each line that ended with an image but has none here. In the order of the
+    /// list.
+    /// - Throws: `unreadableList` if a manifest is invalid or of another batch.
     package func complete(_ lines: inout [ExportedLine]) throws(PrefetchError) {
         var all = lines
         try manifests.withLock { manifests throws(PrefetchError) in
@@ -85,7 +86,7 @@ package final class ManifestMerge: Sendable {
         lines = all
     }
 
-    /// Returns whether it has an image now that it had not.
+    /// Returns whether an image was added.
     private static func complete(
         _ line: inout ExportedLine, _ manifests: [Manifest], _ shown: (String) -> String
     ) throws(PrefetchError) -> Bool {

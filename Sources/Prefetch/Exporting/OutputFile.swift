@@ -2,20 +2,19 @@ internal import CLinux
 internal import Glibc
 internal import WebImage
 
-/// A file of results that takes its name only when it is complete: until ``commit()`` what had the name stays as it was. What is no
-/// regular file (a pipe, /dev/null) is written to as it is.
+/// An output file that gets its name only when it is complete: an existing file of that name stays until ``commit()``. Anything but a
+/// regular file (a pipe, /dev/null) is written to directly.
 package final class OutputFile: Sendable {
     private enum Target: Sendable {
         case file(TemporaryFile, name: String)
         case special(Int32)
     }
 
-    /// As it was named.
     package let path: String
     private let target: Target
 
-    /// Makes what will become the file, in its folder.
-    /// - Throws: `cacheUnavailable` (73) where that cannot be, with the reason.
+    /// Creates the temporary file in the target's folder.
+    /// - Throws: `cacheUnavailable` (73) with the reason.
     package init(path: String) throws(PrefetchError) {
         self.path = path
         var status = stat()
@@ -27,7 +26,7 @@ package final class OutputFile: Sendable {
             target = .special(file)
             return
         }
-        // Behind a symbolic link, not in place of it.
+        // The target of a symbolic link, not the link.
         let resolved = exists ? Self.resolved(path) : path
         let parts = resolved.split(separator: "/", omittingEmptySubsequences: false)
         let name = String(parts.last ?? "")
@@ -44,11 +43,11 @@ package final class OutputFile: Sendable {
         if case .special(let file) = target { close(file) }
     }
 
-    /// Looks whether a file can be written under a path, and leaves nothing behind.
+    /// Checks whether a path can be written, and leaves nothing behind.
     /// - Throws: as ``init(path:)``.
     package static func check(_ path: String) throws(PrefetchError) {
         var status = stat()
-        // Opening a pipe would wait for its reader, and closing it again would be the end of the output.
+        // Opening a pipe would wait for its reader, and closing it would end the output.
         if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO {
             guard access(path, W_OK) == 0 else { throw refused(path, errno) }
             return
@@ -56,7 +55,6 @@ package final class OutputFile: Sendable {
         _ = try OutputFile(path: path)
     }
 
-    /// Adds bytes.
     /// - Throws: `inputOutput` (74).
     package func write(_ bytes: [UInt8]) throws(PrefetchError) {
         let descriptor =
@@ -72,7 +70,7 @@ package final class OutputFile: Sendable {
     /// - Throws: `inputOutput` (74).
     package func commit() throws(PrefetchError) {
         guard case .file(let file, let name) = target else { return }
-        // Or a power cut could leave an empty file where a complete one was.
+        // Otherwise a power cut could replace a complete file by an empty one.
         guard fsync(file.descriptor) == 0 else { throw Self.failed(path, errno) }
         let code = file.publish(replacing: name)
         guard code == 0 else { throw Self.failed(path, code) }

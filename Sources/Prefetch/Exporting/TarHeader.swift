@@ -1,8 +1,8 @@
-/// The header of one file in a tar archive (POSIX.1-1988 ustar), of nobody and without a date: the same files make the same archive, byte for
-/// byte, whoever makes it and when.
+/// The header of a file in a tar archive (POSIX.1-1988 ustar), without owner and date: the same files always make the same archive, byte
+/// for byte.
 enum TarHeader {
     static let blockSize = 512
-    /// Two blocks of zeros, up to the ten kilobytes that tar(1) writes at once.
+    /// Archives end with two blocks of zeros and are padded to tar(1)'s record of ten kilobytes.
     static let recordSize = 10_240
 
     /// * `name`: at most 100 bytes.
@@ -17,7 +17,7 @@ enum TarHeader {
         }
         put(String(name.prefix(100)), at: 0)
         put("0000644\0", at: 100)
-        // Owner and group; then, behind the size, the date.
+        // Owner and group; then, after the size, the date.
         put("0000000\0", at: 108)
         put("0000000\0", at: 116)
         put("\(octal(size, digits: 11))\0", at: 124)
@@ -37,7 +37,7 @@ enum TarHeader {
         Array(repeating: 0, count: (blockSize - size % blockSize) % blockSize)
     }
 
-    /// What ends an archive of so many bytes.
+    /// The end of an archive of `size` bytes.
     static func end(_ size: Int) -> [UInt8] {
         let least = size + 2 * blockSize
         return Array(repeating: 0, count: 2 * blockSize + (recordSize - least % recordSize) % recordSize)

@@ -1,16 +1,16 @@
 internal import WebImage
 
-/// The path of an image in a folder that is laid out as its URL is: `https/example.org/a/b.jpg`.
+/// The path of an image in a folder laid out as its URL: `https/example.org/a/b.jpg`.
 ///
-/// A URL is somebody else's text: what is not a letter, a digit or one of `-._=+@,%` is written as `~NN`, no name begins with a dot, and one
-/// that is too long ends in a digest. A `~` before anything but two digits was added here, so two URLs never have one path.
+/// URLs are untrusted: a character other than letters, digits and `-._=+@,%` is written as `~NN`, no name begins with a dot, and a name
+/// that is too long ends in a digest. A `~` before anything but two digits was added here, so two URLs never share a path.
 enum TreeName {
-    /// NAME_MAX is 255; an ending and a `~` are added yet.
+    /// NAME_MAX is 255; an extension and a `~` may be added.
     private static let longestName = 200
-    /// PATH_MAX is 4,096, the folder included.
+    /// PATH_MAX is 4,096, with the folder.
     private static let longestPath = 2_000
 
-    /// The path for a URL, without a slash at its start. A secret of it is there as the beginning of its digest.
+    /// The path for a URL, without a leading slash. Credentials appear only as the start of their digest.
     static func path(of url: String, _ format: ImageFormat) -> String {
         let (scheme, rest) = split(url, at: "://")
         let hostEnd = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
@@ -18,13 +18,13 @@ enum TreeName {
         let path = URLMask.url(String(rest[hostEnd...])) { URLMask.mask + digest($0).prefix(16) }
         let queryStart = path.firstIndex { $0 == "?" || $0 == "#" } ?? path.endIndex
         var parts = path[..<queryStart].split(separator: "/", omittingEmptySubsequences: false)
-        // What is in front of the first slash: nothing.
+        // The empty part before the first slash.
         if !parts.isEmpty { parts.removeFirst() }
         let last = (parts.popLast() ?? "") + path[queryStart...]
-        // A folder is never called as a file could be.
+        // Keeps names of folders and files apart.
         for part in parts { folders.append(hasEnding(part) ? name(part) + "~" : name(part)) }
         let ending = format.fileExtension
-        // "http://h" and "http://h/" are two.
+        // "http://h" and "http://h/" differ.
         let file = (path.first == "/" ? "" : "~~") + (last.isEmpty ? "~" : name(last))
         let isNamed = hasSuffix(file, ".\(ending)") || (ending == "jpg" && hasSuffix(file, ".jpeg"))
         let text = (folders + [isNamed ? file : "\(file)~.\(ending)"]).joined(separator: "/")
@@ -32,7 +32,7 @@ enum TreeName {
         return "\(folders[0])/\(folders[1])/~~\(digest(url)).\(ending)"
     }
 
-    /// A password is nobody's business who sees the folder.
+    /// Hides the password from readers of the folder.
     private static func host(_ authority: Substring) -> String {
         guard let at = authority.lastIndex(of: "@") else { return name(authority) }
         return "~~\(digest(authority[..<at]).prefix(8))~~\(name(authority[authority.index(after: at)...]))"
@@ -57,7 +57,7 @@ enum TreeName {
 
     private static func digest(_ text: some StringProtocol) -> String { SHA256.hash(Array(text.utf8)).hex }
 
-    /// Whether it looks like the name of an image's file.
+    /// Whether it ends like the name of an image file.
     private static func hasEnding(_ name: Substring) -> Bool {
         ImageFormat.allCases.contains { hasSuffix(name, ".\($0.fileExtension)") } || hasSuffix(name, ".jpeg")
     }

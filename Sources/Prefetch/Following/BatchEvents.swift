@@ -1,15 +1,15 @@
 public import WebImage
 
-/// What happens to a batch, as an `AsyncSequence`: for each URL that ends `progress` and `didPrefetch`, at the end `didFinish` and
-/// `completion`, once. A batch that is cancelled ends so too, with its open URLs as `cancelled`. `result` of each URL is nil, since another
+/// The events of a batch as an `AsyncSequence`: for each URL that ends `progress` and `didPrefetch`, at the end `didFinish` and
+/// `completion`, once, also if the batch is cancelled: its open URLs count as `cancelled`. `result` of each URL is nil, since another
 /// process has it.
 ///
-/// Nothing is buffered: each iterator follows the batch by itself, waits for a Redis that is away, and may be left at any time; the
+/// Nothing is buffered: each iterator follows the batch separately, waits while Redis is unreachable, and may be dropped at any time; the
 /// batch goes on.
 public struct BatchEvents: AsyncSequence, Sendable {
-    /// What is iterated.
+    /// An event of the batch.
     public typealias Element = PrefetchEvent
-    /// `notFound` where Redis does not know the batch (any more), `unreadableList` where the name of a URL is only in a list that is not there.
+    /// `notFound` if Redis does not have the batch (any more), `unreadableList` if a URL is only in a list that is missing.
     public typealias Failure = PrefetchError
 
     private let follow: @Sendable () -> BatchFollowing
@@ -18,10 +18,10 @@ public struct BatchEvents: AsyncSequence, Sendable {
         self.follow = follow
     }
 
-    /// Begins to follow.
+    /// Starts to follow.
     public func makeAsyncIterator() -> Iterator { Iterator(following: follow()) }
 
-    /// One follower.
+    /// Follows the batch for one reader.
     public struct Iterator: AsyncIteratorProtocol {
         private let following: BatchFollowing
         private var events: [PrefetchEvent] = []
@@ -31,7 +31,7 @@ public struct BatchEvents: AsyncSequence, Sendable {
             self.following = following
         }
 
-        /// The next event; nil after the last, and where the task is cancelled.
+        /// The next event; nil after the last, and if the task is cancelled.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(PrefetchError) -> PrefetchEvent? {
@@ -43,7 +43,7 @@ public struct BatchEvents: AsyncSequence, Sendable {
             return events[next]
         }
 
-        /// The next event; nil after the last, and where the task is cancelled.
+        /// The next event; nil after the last, and if the task is cancelled.
         public mutating func next() async throws(PrefetchError) -> PrefetchEvent? {
             try await next(isolation: nil)
         }

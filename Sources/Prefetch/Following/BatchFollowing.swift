@@ -1,20 +1,20 @@
 internal import Redis
 package import WebImage
 
-/// Follows one batch to its end and says what happens to it in SDWebImagePrefetcher's order: for each URL that ends `progress` and
-/// `didPrefetch`, then `didFinish` and `completion`, once. Whoever follows, and whenever: the k-th URL has the count k.
+/// Follows one batch to its end and returns its events in SDWebImagePrefetcher's order: for each URL that ends `progress` and
+/// `didPrefetch`, then `didFinish` and `completion`, once. For every follower the k-th URL has the count k.
 ///
-/// Its counts are those of what it told. They are the batch's, but where Redis was started again without its last second and a URL ended
-/// otherwise the second time: the first told stands. One caller at a time.
+/// It counts the events it has returned. These are the batch's counts, except if Redis restarted without its last second and a URL then
+/// ended differently: the first event stands. One caller at a time.
 package actor BatchFollowing {
-    /// Where the URLs of indices come from.
+    /// Where URLs of indices come from.
     private enum Source {
         case notLooked
         case given([String])
         case list(ListCursor)
         case lists(SegmentedList)
         case packed(PackedURLs)
-        /// Only details of skipped URLs are there.
+        /// Only the details of skipped URLs.
         case none(PrefetchError)
     }
 
@@ -23,14 +23,14 @@ package actor BatchFollowing {
     private var source = Source.notLooked
     private let tail: OutcomeTail
     private var saysPresent: Bool
-    /// The batch as it was read last.
+    /// The last reading of the batch.
     package private(set) var status: BatchStatus?
-    /// Whether the batch is over and everything was told.
+    /// Whether the batch is over and all its events were returned.
     package private(set) var hasEnded = false
 
-    /// * `urls`: the URLs of the batch, where they are at hand.
-    /// * `listPath`: where the list is now, if not where it was read.
-    /// * `patience`: how long a Redis that is away is waited for; nil = until the task is cancelled.
+    /// * `urls`: the URLs of the batch, if known.
+    /// * `listPath`: the list's current path, if it has moved.
+    /// * `patience`: timeout while Redis is unreachable; nil = until the task is cancelled.
     package init(
         queue: PrefetchQueue, batch: String, from start: OutcomeTail.Start, urls: [String]? = nil,
         listPath: String? = nil, patience: Duration? = nil,
@@ -38,7 +38,7 @@ package actor BatchFollowing {
     ) {
         var patient = PrefetchQueue(
             ScriptRunner(connection: queue.connection, keys: queue.keys, patience: patience))
-        // It is asked after the tail has read something: whoever refuses us then has let us in before.
+        // Used only after the tail has read something, so a refusal means that access was lost.
         patient.redis.forbearance = OutcomeTail.forbearance
         self.queue = patient
         self.listPath = listPath
@@ -47,15 +47,15 @@ package actor BatchFollowing {
         tail = OutcomeTail(queue: queue, batch: batch, from: start, patience: patience, notice: notice)
     }
 
-    /// What has happened since the last call, perhaps nothing; nil after the end, and where the task is cancelled. Who begins in the
-    /// middle gets one `progress` with the counts of now first.
-    /// - Throws: `notFound` where Redis does not know the batch; `unreadableList` where a URL is asked for that only the list has.
+    /// Events since the last call, possibly none; nil after the end, and if the task is cancelled. A follower that starts in the middle
+    /// first gets one `progress` with the current counts.
+    /// - Throws: `notFound` if Redis does not have the batch; `unreadableList` if a URL is needed that only the list has.
     package func next() async throws(PrefetchError) -> [PrefetchEvent]? {
         guard let news = try await tail.next() else { return nil }
         status = news.status
         let total = news.status.total
         var finished = news.finished - news.settled.count
-        // SDWebImage 3 calls nobody any more once a prefetch is cancelled.
+        // SDWebImage 3 makes no more calls once a prefetch is cancelled.
         let isSilent = news.status.state == .cancelled && !news.status.options.completesWhenCancelled
         let told = isSilent ? news.settled.filter { $0.outcome != .cancelled } : news.settled
         var events: [PrefetchEvent] = []
@@ -79,10 +79,10 @@ package actor BatchFollowing {
     }
 }
 
-// MARK: - The URLs of indices
+// MARK: - URLs of indices
 
 extension BatchFollowing {
-    /// The URLs of some indices, in ascending order.
+    /// * `settled`: in ascending order.
     private func urls(of settled: [SettledURL], in status: BatchStatus) async throws(PrefetchError) -> [String] {
         guard !settled.isEmpty else { return [] }
         if case .notLooked = source { source = try await lookForURLs(of: status) }
@@ -137,7 +137,7 @@ extension BatchFollowing {
         }
     }
 
-    /// Of an open batch, whose lists may have become more. Those of a list that cannot be read are in the details, or nowhere.
+    /// URLs of an open batch, which may have got more lists. Those of an unreadable list come from the details, if at all.
     private func listedURLs(
         of settled: [SettledURL], _ lists: SegmentedList, in status: BatchStatus
     ) async throws(PrefetchError) -> [String] {
@@ -153,7 +153,7 @@ extension BatchFollowing {
         return urls
     }
 
-    /// The entries of a retry are lines of another batch that were skipped, and perhaps of a retry again: they are kept in memory.
+    /// The entries of a retry are skipped lines of another batch, which may be a retry itself: they are kept in memory.
     private func retrySource(_ status: BatchStatus) async throws(PrefetchError) -> Source {
         let entries = try await BatchEntries(of: status, queue: queue, listPath: listPath)
         var packed = PackedURLs()
@@ -164,7 +164,7 @@ extension BatchFollowing {
         return .packed(packed)
     }
 
-    /// Without the list, Redis knows the URLs that were skipped, as far as it keeps their details.
+    /// Without the list: URLs from the details of skipped ones that Redis keeps.
     private func detailedURLs(
         of settled: [SettledURL], in status: BatchStatus, otherwise reason: PrefetchError
     ) async throws(PrefetchError) -> [String] {

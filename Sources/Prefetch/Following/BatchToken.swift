@@ -1,7 +1,7 @@
 internal import Redis
 internal import Threading
 
-/// One batch that is being prefetched by other processes (SDWebImagePrefetchToken).
+/// A batch that other processes prefetch (SDWebImagePrefetchToken).
 public final class BatchToken: Sendable {
     private struct State {
         var following: Task<Void, Never>?
@@ -10,9 +10,9 @@ public final class BatchToken: Sendable {
         var end: Result<BatchStatus, PrefetchError>?
     }
 
-    /// The name of the batch, which commands take.
+    /// The id of the batch, for commands.
     public let id: String
-    /// The running batch that had the slot and was cancelled for this one.
+    /// The running batch that was cancelled to free the slot.
     public let replaced: String?
     private let queue: PrefetchQueue
     private let state = Locked(State())
@@ -24,9 +24,9 @@ public final class BatchToken: Sendable {
         self.queue = queue
     }
 
-    /// Ends the batch now, for all processes: its open URLs count as `cancelled`. Unlike a token of one process, whoever follows is told
-    /// the end: `didFinish` and completion, once. Without effect on a batch that has ended.
-    /// - Throws: `redisUnavailable` where Redis has been away for 10 s.
+    /// Ends the batch now, for all processes: its open URLs count as `cancelled`. Unlike with a token of one process, followers still get
+    /// `didFinish` and completion, once. No effect on a batch that has ended.
+    /// - Throws: `redisUnavailable` if Redis has been unreachable for 10 s.
     public func cancel() async throws(PrefetchError) {
         do throws(RedisError) {
             if try await queue.batches.cancel(batch: id) == BatchStatus.State.running.rawValue { noteCancelled() }
@@ -35,11 +35,11 @@ public final class BatchToken: Sendable {
         }
     }
 
-    /// Whether it was cancelled before its end, here or by anybody, as far as this follower has heard.
+    /// Whether it was cancelled before its end, here or elsewhere, as far as this follower knows.
     public var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-    /// Returns when the whole list is in Redis: from then on the batch needs this process no more.
-    /// - Throws: why it cannot be queued; `stopped` where the task is cancelled first.
+    /// Returns when the whole list is in Redis: from then on the batch does not need this process.
+    /// - Throws: why it cannot be queued; `stopped` if the task is cancelled first.
     public func waitUntilQueued() async throws(PrefetchError) {
         await queued.wait()
         guard let result = state.withLock({ $0.queued }) else {
@@ -48,8 +48,8 @@ public final class BatchToken: Sendable {
         try result.get()
     }
 
-    /// Returns when the batch is over and its end was told.
-    /// - Throws: why it cannot be followed to its end; `stopped` where the task is cancelled first, or ``stopFollowing()`` was called.
+    /// Returns when the batch is over and its end was reported.
+    /// - Throws: why it cannot be followed to its end; `stopped` if the task is cancelled first, or ``stopFollowing()`` was called.
     @discardableResult public func wait() async throws(PrefetchError) -> BatchStatus {
         await ended.wait()
         guard let result = state.withLock({ $0.end }) else {
@@ -58,7 +58,7 @@ public final class BatchToken: Sendable {
         return try result.get()
     }
 
-    /// Calls nothing more; the batch goes on, and is queued to its end.
+    /// Stops all calls; the batch goes on, and is queued to its end.
     public func stopFollowing() {
         state.withLock { $0.following }?.cancel()
     }
@@ -67,7 +67,7 @@ public final class BatchToken: Sendable {
 
     func start(_ task: Task<Void, Never>) {
         state.withLock { $0.following = task }
-        // Its list could not be fed, and that was known before.
+        // Feeding its list had failed already.
         guard ended.isOpen else { return }
         state.withLock { $0.following = nil }
         task.cancel()

@@ -4,25 +4,25 @@ internal import Threading
 public import WebImage
 
 /// Loads lists of URLs into the cache of worker processes, on this machine or others, over one Redis (SDWebImagePrefetcher for many
-/// processes). The delegate, the closures and the events are those of ``ImagePrefetcher``.
+/// processes). Delegate, closures and events are those of ``ImagePrefetcher``.
 ///
-/// Every URL ends exactly once, with an image or as skipped, whichever worker did it and whatever died meanwhile. This process only puts
-/// the list into Redis (``BatchToken/waitUntilQueued()``) and follows. SIGPIPE is ignored from the first prefetcher on, unless the program
-/// handles it itself: a Redis that goes away must not end the process.
+/// Every URL ends exactly once, with an image or as skipped, whichever worker handles it and whatever fails meanwhile. This process only
+/// puts the list into Redis (``BatchToken/waitUntilQueued()``) and follows. The first prefetcher makes the process ignore SIGPIPE, unless
+/// the program handles it: losing Redis must not end the process.
 public final class DistributedImagePrefetcher: ImagePrefetching {
-    /// Where lists go.
+    /// The queue, and how lists are put into it.
     public struct Configuration: Sendable {
-        /// The queue in Redis, `default` as the commands; 1 to 64 of `A-Z a-z 0-9 _ -`.
+        /// The queue in Redis, `default` as in the commands; 1 to 64 of `A-Z a-z 0-9 _ -`.
         public var queue = "default"
-        /// The folder for lists that come from memory, which must be there. They stay in it, for whoever follows the batch later, and
-        /// are yours to remove. Nil (default): TMPDIR or `/tmp`, where each list is removed when this process has told the end of its
-        /// batch; who follows from the start after that is asked for the list.
+        /// An existing folder for lists that come from memory. They stay in it for later followers, and the caller removes them. Nil
+        /// (default): TMPDIR or `/tmp`, where each list is removed when this process has reported the end of its batch; a later follower
+        /// from the start has to supply the list.
         public var listFolder: String?
-        /// Seconds a batch stays in Redis after its end, 7 days by default; 0 = for ever.
+        /// Seconds a batch stays in Redis after its end, 7 days by default; 0 = forever.
         public var keep = 7 * 86_400
         /// Jobs of a batch that wait in Redis: `auto` (default: 1,024 shared by the running batches), `all`, or a number.
         public var window = "auto"
-        /// URLs a job, 1 to 256; nil (default): a 64th of the list, and at least 4.
+        /// URLs per job, 1 to 256; nil (default): a 64th of the list, and at least 4.
         public var jobSize: Int?
 
         /// The defaults.
@@ -36,13 +36,13 @@ public final class DistributedImagePrefetcher: ImagePrefetching {
         var isChecked = false
     }
 
-    /// How much it does, and where.
+    /// The settings it was created with.
     public let configuration: Configuration
     let queue: PrefetchQueue
     let state = Locked(State())
 
-    /// A prefetcher over a Redis. Nothing is connected yet.
-    /// - Throws: `configuration` where the queue has no valid name.
+    /// A prefetcher over a Redis. Does not connect yet.
+    /// - Throws: `configuration` if the queue's name is invalid.
     public init(
         redis: RedisConfiguration, configuration: Configuration = Configuration()
     ) throws(PrefetchError) {
@@ -60,7 +60,7 @@ public final class DistributedImagePrefetcher: ImagePrefetching {
     }
 
     /// A prefetcher over a Redis by its URL: `redis://[user[:password]@]host[:port][/db]` or `unix:///path?db=1`.
-    /// - Throws: `configuration` where the URL is none of Redis, or the queue has no valid name.
+    /// - Throws: `configuration` if the URL or the queue's name is invalid.
     public convenience init(
         redisURL: String, configuration: Configuration = Configuration()
     ) throws(PrefetchError) {
@@ -69,20 +69,20 @@ public final class DistributedImagePrefetcher: ImagePrefetching {
         try self.init(redis: redis, configuration: configuration)
     }
 
-    /// Who follows every list, those of others that are followed too; not retained.
+    /// Gets the calls of every list, including followed lists of other processes; not retained.
     public var delegate: (any ImagePrefetcherDelegate)? {
         get { state.withLock { $0.delegate } }
         set { state.withLock { [weak newValue] in $0.delegate = newValue } }
     }
 
-    /// How many batches that were submitted or are followed here have neither ended nor been cancelled.
+    /// Batches submitted or followed here that have neither ended nor been cancelled.
     public var runningTokenCount: Int {
         let tokens = state.withLock { Array($0.submitted.values) + Array($0.followed.values) }
         return tokens.count { !$0.isCancelled && !$0.hasEnded }
     }
 
-    /// Cancels every batch that was submitted here; each has its `didFinish` and completion, once. Those of others go on.
-    /// - Throws: `redisUnavailable` where Redis has been away for 10 s.
+    /// Cancels every batch that was submitted here; each gets its `didFinish` and completion, once. Batches of others go on.
+    /// - Throws: `redisUnavailable` if Redis has been unreachable for 10 s.
     public func cancelPrefetching() async throws(PrefetchError) {
         for token in state.withLock({ Array($0.submitted.values) }) { try await token.cancel() }
     }
@@ -92,19 +92,19 @@ public final class DistributedImagePrefetcher: ImagePrefetching {
 
 extension DistributedImagePrefetcher {
     /// Puts a list into the queue. For each URL that ends `progress` is called, then the delegate; at the end the delegate's `didFinish`
-    /// and then `completed`, once, also where the batch was cancelled. An empty list has its `completed` with (0, 0) alone.
+    /// and then `completed`, once, also if the batch was cancelled. An empty list only calls `completed`, with (0, 0).
     ///
-    /// The list is written to a file first (``Configuration/listFolder``) and fed from there; it is not kept in memory by the queue.
+    /// The list is written to a file first (``Configuration/listFolder``) and fed from there; the queue does not keep it in memory.
     /// - Parameters:
     ///   - urls: in the order in which they are started. Duplicates each count.
-    ///   - options: what the batch asks of every worker.
-    ///   - slot: 1 to 64 of `A-Z a-z 0-9 _ -`: the running batch that has it, from whatever process, is cancelled in the same step
+    ///   - options: of the batch, for every worker.
+    ///   - slot: 1 to 64 of `A-Z a-z 0-9 _ -`: the running batch in it, of any process, is cancelled in the same step
     ///     (`sd_cancelCurrentImageLoad`).
     ///   - progress: called for each URL that ended, with finishedCount and totalCount, before the delegate.
     ///   - completed: called once at the end with finishedCount and skippedCount, after the delegate.
-    /// - Returns: once the batch is made; feeding and following go on when nobody keeps the token.
-    /// - Throws: `inputOutput` where the list cannot be written, `redisUnavailable` where Redis is away for 10 s, `configuration` where
-    ///   it can keep no queue.
+    /// - Returns: once the batch is created; feeding and following go on even if the token is dropped.
+    /// - Throws: `inputOutput` if the list cannot be written, `redisUnavailable` if Redis is unreachable for 10 s, `configuration` if it
+    ///   is not set up for a queue.
     @discardableResult
     public func prefetch(
         _ urls: [String], options: BatchOptions = BatchOptions(), slot: String? = nil,
@@ -122,9 +122,9 @@ extension DistributedImagePrefetcher {
         }
     }
 
-    /// Puts a list from a file into the queue: one URL a line, `#` begins a comment. The file has to stay as it is until the batch is
-    /// queued, and for whoever follows it; it is never removed. Otherwise as ``prefetch(_:options:slot:progress:completed:)``.
-    /// - Throws: `notFound`, `unreadableList` where the file is no list, and as the other.
+    /// Puts a list from a file into the queue: one URL per line, `#` begins a comment. The file must not change until the batch is queued,
+    /// and while it is followed; it is never removed. Otherwise as ``prefetch(_:options:slot:progress:completed:)``.
+    /// - Throws: `notFound`, `unreadableList` if the file is not a list, and as the other.
     @discardableResult
     public func prefetch(
         listAt path: String, options: BatchOptions = BatchOptions(), slot: String? = nil,
@@ -135,8 +135,8 @@ extension DistributedImagePrefetcher {
             URLList(path: path), options, slot, urls: nil, removing: nil, progress: progress, completed: completed)
     }
 
-    /// Puts a list into the queue, and gives everything that happens to it from its first URL on; the delegate is called as always. Who
-    /// stops reading stops following only: a batch needs nobody.
+    /// Puts a list into the queue, and returns all its events from the first URL on; the delegate is called as always. Ending the iteration
+    /// only stops following: the batch goes on.
     /// - Throws: as ``prefetch(_:options:slot:progress:completed:)``.
     public func events(
         for urls: [String], options: BatchOptions = BatchOptions(), slot: String? = nil
@@ -172,7 +172,7 @@ extension DistributedImagePrefetcher {
         return token
     }
 
-    /// A queue must not be put where Redis may throw parts of it away. Asked once.
+    /// A queue must not be in a Redis that may evict parts of it. Checked once.
     private func checkServer() async throws(PrefetchError) {
         guard !state.withLock({ $0.isChecked }) else { return }
         do throws(RedisError) {
@@ -183,7 +183,7 @@ extension DistributedImagePrefetcher {
         state.withLock { $0.isChecked = true }
     }
 
-    /// Feeds the list, as long as that takes; a Redis that is away is waited for.
+    /// Feeds the list without a timeout, also while Redis is unreachable.
     private func feed(_ token: BatchToken, _ list: URLList) {
         let patient = PrefetchQueue(
             ScriptRunner(connection: queue.connection, keys: queue.keys, patience: nil))
@@ -203,15 +203,15 @@ extension DistributedImagePrefetcher {
 // MARK: - Following
 
 extension DistributedImagePrefetcher {
-    /// Follows a batch that somebody else has submitted: closures and delegate are called as for one of ours.
+    /// Follows a batch of another process: closures and delegate are called as for one submitted here.
     /// - Parameters:
-    ///   - id: its whole name.
-    ///   - fromStart: true (default): everything from the first URL on. False: the counts of now as one `progress`, then what comes.
-    ///   - listPath: where its list is, if not where it was read.
+    ///   - id: its whole id.
+    ///   - fromStart: true (default): everything from the first URL on. False: the current counts as one `progress`, then new events.
+    ///   - listPath: the list's current path, if it has moved.
     ///   - progress: called for each URL that ended, with finishedCount and totalCount, before the delegate.
     ///   - completed: called once at the end with finishedCount and skippedCount, after the delegate.
-    /// - Returns: what cancels the batch for all, or stops following it. It goes on when nobody keeps it.
-    /// - Throws: `notFound` where Redis has no such batch, `redisUnavailable` where it is away for 10 s.
+    /// - Returns: cancels the batch for all, or stops following it. Following goes on even if the token is dropped.
+    /// - Throws: `notFound` if Redis has no such batch, `redisUnavailable` if it is unreachable for 10 s.
     @discardableResult
     public func follow(
         _ id: String, fromStart: Bool = true, listPath: String? = nil,
@@ -222,7 +222,7 @@ extension DistributedImagePrefetcher {
         do throws(RedisError) { status = try await queue.batches.status(of: id) } catch { throw PrefetchError(error) }
         guard status != nil else { throw PrefetchError(.notFound, "there is no batch '\(id)'") }
         let token = BatchToken(id: id, replaced: nil, queue: queue)
-        // How far it is queued is its feeder's business.
+        // Its feeder alone knows how far it is queued.
         token.noteQueued(.success(()))
         state.withLock { $0.followed[ObjectIdentifier(token)] = token }
         let following = BatchFollowing(
@@ -233,12 +233,12 @@ extension DistributedImagePrefetcher {
         return token
     }
 
-    /// What happens to a batch, whoever submitted it; neither delegate nor closures are called.
+    /// The events of a batch of any process; neither delegate nor closures are called.
     /// - Parameters:
-    ///   - id: its whole name.
-    ///   - fromStart: true (default): everything from the first URL on. False: the counts of now as one `progress`, then what comes.
-    ///   - listPath: where its list is, if not where it was read.
-    /// - Returns: a sequence each of whose iterators follows by itself.
+    ///   - id: its whole id.
+    ///   - fromStart: true (default): everything from the first URL on. False: the current counts as one `progress`, then new events.
+    ///   - listPath: the list's current path, if it has moved.
+    /// - Returns: a sequence; each of its iterators follows separately.
     public func events(
         ofBatch id: String, fromStart: Bool = true, listPath: String? = nil
     ) -> BatchEvents {
@@ -248,7 +248,7 @@ extension DistributedImagePrefetcher {
         }
     }
 
-    /// Tells all that happens to a batch, until it ends or nobody follows any more.
+    /// Reports all events of a batch until it ends or is no longer followed.
     func follow(
         _ token: BatchToken, _ following: BatchFollowing, progress: (@Sendable (Int, Int) -> Void)?,
         completed: (@Sendable (Int, Int) -> Void)?, onEnd: @escaping @Sendable (BatchStatus?) -> Void
@@ -271,7 +271,7 @@ extension DistributedImagePrefetcher {
         token.start(task)
     }
 
-    /// SDWebImagePrefetcher's order: the closures hear of a URL before the delegate does.
+    /// SDWebImagePrefetcher's order: closures before the delegate.
     private func tell(
         _ event: PrefetchEvent, _ progress: (@Sendable (Int, Int) -> Void)?,
         _ completed: (@Sendable (Int, Int) -> Void)?

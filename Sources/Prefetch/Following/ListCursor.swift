@@ -1,24 +1,24 @@
 internal import WebImage
 
-/// Entries of a list by their index, without reading it from its start each time: one pass finds where every 1,024th begins.
+/// Random access to a list's entries: one pass records the position of every 1,024th, later reads start at the nearest.
 ///
-/// It keeps the file open, so that a list that is replaced under its name meanwhile does no harm.
+/// The file stays open, so replacing the list under its name does no harm.
 final class ListCursor {
     private struct Checkpoint {
         var offset: Int
         var line: Int
     }
 
-    /// Entries between two known places.
+    /// Entries between two known positions.
     private static let step = 1_024
 
     /// Hex SHA-256 of the file's bytes.
     let hash: String
-    /// How many entries it has.
+    /// Number of entries.
     let total: Int
     private var reader: LineReader
     private var checkpoints: [Checkpoint] = []
-    /// Index of the entry that is read next.
+    /// Index of the next entry.
     private var at: Int
 
     /// Reads the list once.
@@ -43,8 +43,8 @@ final class ListCursor {
         at = count
     }
 
-    /// The entry of an index. Cheap where indices ascend.
-    /// - Throws: `unreadableList` where the file has become shorter or cannot be read any more.
+    /// The entry of an index. Cheap for ascending indices.
+    /// - Throws: `unreadableList` if the file has become shorter or unreadable.
     func entry(at index: Int) throws(PrefetchError) -> PrefetchJob.Entry {
         if index < at || index / Self.step > at / Self.step, index / Self.step < checkpoints.count {
             let place = checkpoints[index / Self.step]

@@ -2,11 +2,11 @@ internal import FoundationEssentials
 internal import Glibc
 internal import WebImage
 
-/// A list from memory as a file, so that it can be fed, and read by whoever follows the batch from elsewhere.
+/// Writes a list from memory to a file, so that it can be fed, and read by other followers of the batch.
 enum ListSpool {
-    /// Writes one line a URL.
+    /// Writes one line per URL.
     /// * `folder`: nil: TMPDIR, or `/tmp`.
-    /// - Throws: `inputOutput` where the file cannot be made or written.
+    /// - Throws: `inputOutput` if the file cannot be written.
     static func write(_ urls: [String], into folder: String?) throws(PrefetchError) -> URLList {
         let directory = folder ?? ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
         let path = "\(directory)/list-\(getpid())-\(UInt64.random(in: 0...UInt64.max)).txt"
@@ -39,7 +39,7 @@ enum ListSpool {
         return URLList(path: path, total: urls.count, hash: hasher.finishedHex())
     }
 
-    /// The line of a URL. What would be no entry, or two, becomes one that can be no URL: every URL has to count.
+    /// The line of a URL. A URL that would make no entry, or two, is written as one invalid URL: every URL has to count.
     private static func line(_ url: String) -> [UInt8] {
         let mark: UInt8 = 0x0B
         var bytes = Array(url.utf8)

@@ -1,21 +1,20 @@
 internal import WebImage
 
-/// A follower's own copy of a batch's outcomes: what it has told. An index that was told is never told again, whatever Redis says of it
-/// later; so the count of a follower runs from 1 to n without gap or repeat, also across a Redis that lost its last second.
+/// A follower's copy of the outcomes it has reported. An index is reported once, whatever Redis has of it later; so a follower counts from
+/// 1 to n without gap or repeat, also if Redis lost its last second.
 struct OutcomeCopy {
-    /// Indices a piece. Pieces of which every index was told are never read again.
+    /// Indices per piece. A piece that is fully reported is not read again.
     static let piece = 8_192
 
-    /// One byte an index, 0 = not told.
+    /// One byte per index, 0 = not reported.
     private var told: [UInt8] = []
-    /// For each piece, how many of its indices are not told.
+    /// Number of unreported indices of each piece.
     private var open: [Int] = []
-    /// How many were told.
+    /// Number of reported indices.
     private(set) var finished = 0
-    /// How many of them ended without an image.
+    /// Those without an image.
     private(set) var skipped = 0
 
-    /// Makes room for so many indices.
     private mutating func grow(to count: Int) {
         guard count > told.count else { return }
         var at = told.count
@@ -28,7 +27,7 @@ struct OutcomeCopy {
         }
     }
 
-    /// The pieces below `count` that have an index that was not told.
+    /// The pieces below `count` with unreported indices.
     mutating func openPieces(below count: Int) -> [Range<Int>] {
         grow(to: count)
         return open.indices.compactMap { index in
@@ -38,9 +37,9 @@ struct OutcomeCopy {
         }
     }
 
-    /// Takes over what Redis says of some indices and returns what is new.
-    /// * `openAs`: how open ones read, where the batch was cancelled.
-    /// - Throws: `software` for a code that does not exist.
+    /// Takes over outcomes of some indices from Redis and returns the new ones.
+    /// * `openAs`: outcome of open ones, if the batch was cancelled.
+    /// - Throws: `software` for an unknown code.
     mutating func learn(
         _ codes: [UInt8], of range: Range<Int>, openAs: PrefetchOutcome?
     ) throws(PrefetchError) -> [SettledURL] {
@@ -64,10 +63,8 @@ struct OutcomeCopy {
     }
 }
 
-/// One URL of a batch that ended.
 package struct SettledURL: Sendable, Equatable {
-    /// Its index in the batch, from 0.
+    /// Index in the batch, from 0.
     package var index: Int
-    /// How it ended.
     package var outcome: PrefetchOutcome
 }

@@ -1,40 +1,39 @@
 internal import Redis
 internal import WebImage
 
-/// Reads one batch again and again, and finds which URLs ended since it looked last: what `tail -f` is for a file.
+/// Polls a batch and returns the URLs that ended since the last poll, like `tail -f` for a file.
 ///
-/// It looks every 50 ms for the first two seconds, then every 200 ms; more often where the end is near, less where a look takes long. One look is the batch's hash;
-/// outcomes are read only where that has changed, and of them only the pieces with a URL that was not told. One caller at a time.
+/// It polls every 50 ms for the first two seconds, then every 200 ms; more often near the end, less often if a poll takes long. A poll
+/// reads the batch's hash; outcomes are read only if that has changed, and only pieces with unreported URLs. One caller at a time.
 package actor OutcomeTail {
     /// Where following begins.
     package enum Start: Sendable {
-        /// With what ends from now on; what has ended before is only counted.
+        /// With new outcomes; earlier ones are only counted.
         case present
         /// With the first URL that ended.
         case beginning
     }
 
-    /// What a person may want to know meanwhile.
+    /// For the user.
     package enum Notice: Sendable, Equatable {
-        /// Redis does not answer; it is waited for. Said once.
+        /// Redis is unreachable; polling waits for it. Sent once.
         case redisAway(String)
-        /// It answers again.
+        /// It is reachable again.
         case redisBack
     }
 
-    /// What is new.
     package struct News: Sendable {
-        /// The batch as it was read before the outcomes.
+        /// As read before the outcomes.
         package var status: BatchStatus
-        /// URLs that ended since the last look, perhaps none.
+        /// URLs that ended since the last poll, possibly none.
         package var settled: [SettledURL]
-        /// How many ended until now, these included, and how many of them without an image. Only where outcomes are read.
+        /// URLs that have ended, including these, and those without an image. Only if outcomes are read.
         package var finished: Int, skipped: Int
-        /// Whether the batch is over and everything was told.
+        /// Whether the batch is over and everything was reported.
         package var isEnd: Bool
     }
 
-    /// What has to change before outcomes are read again.
+    /// Outcomes are read again when this changes.
     private struct Mark: Equatable {
         var state: BatchStatus.State
         var pushed, finished, last: Int
@@ -47,10 +46,10 @@ package actor OutcomeTail {
         }
     }
 
-    /// How long whoever follows a batch waits for a Redis that refuses it after it had answered, by default: 90 s.
+    /// Default timeout while Redis refuses access after it had granted it: 90 s.
     package static let forbearance = Duration.seconds(90)
 
-    /// Pieces a round trip.
+    /// Pieces per round trip.
     private static let group = 4
 
     private let queue: PrefetchQueue
@@ -58,23 +57,23 @@ package actor OutcomeTail {
     private let readsOutcomes: Bool
     private let patience: Duration?
     private let forbearance: Duration
-    /// Whether Redis has answered once.
+    /// Whether Redis has ever replied.
     private var hasRead = false
     private let notice: @Sendable (Notice) -> Void
     private var copy = OutcomeCopy()
     private var isPrimed: Bool
     private var status: BatchStatus?
     private var mark: Mark?
-    /// What is left to read of this look.
+    /// Pieces of this poll still to be read.
     private var pieces: ArraySlice<Range<Int>> = []
     private var cost = Duration.zero
     private var futileLooks = 0
     private var isOver = false
     private let began = ContinuousClock.now
 
-    /// * `readsOutcomes`: false where only the counts are wanted.
-    /// * `patience`: how long a Redis that is away is waited for; nil = until the task is cancelled.
-    /// * `forbearance`: how long one is waited for that refuses us after it has answered once: its password or a right is being changed.
+    /// * `readsOutcomes`: false if only counts are wanted.
+    /// * `patience`: timeout while Redis is unreachable; nil = until the task is cancelled.
+    /// * `forbearance`: timeout while Redis refuses access after it has replied once: its password or rights may be changing.
     package init(
         queue: PrefetchQueue, batch: String, from start: Start, readsOutcomes: Bool = true, patience: Duration? = nil,
         forbearance: Duration = OutcomeTail.forbearance,
@@ -90,10 +89,9 @@ package actor OutcomeTail {
         isPrimed = start == .beginning || !readsOutcomes
     }
 
-    /// The next look at the batch: waits its time, then says what is new, perhaps nothing. Nil after the end, and where the task is
-    /// cancelled.
-    /// - Throws: `notFound` where Redis does not know the batch (any more); `redisUnavailable` after the patience; `refused` where Redis
-    ///   has never answered, or after the forbearance.
+    /// Waits for the next poll and returns its news, possibly none. Nil after the end, and if the task is cancelled.
+    /// - Throws: `notFound` if Redis does not have the batch (any more); `redisUnavailable` after `patience`; `refused` if Redis has never
+    ///   replied, or after `forbearance`.
     package func next() async throws(PrefetchError) -> News? {
         guard !isOver else { return nil }
         do throws(PrefetchError) {
@@ -125,7 +123,7 @@ package actor OutcomeTail {
         }
     }
 
-    /// The batch as this look sees it: read anew where everything of the last look was told.
+    /// The batch in this poll: read anew if all news of the last poll were returned.
     private func reading() async throws(PrefetchError) -> BatchStatus {
         if let status, !pieces.isEmpty { return status }
         if status != nil { try await pause() }
@@ -136,13 +134,13 @@ package actor OutcomeTail {
                 .notFound, "Redis knows the batch \(id) no more", hint: "was Redis emptied? submit the list again")
         }
         status = found
-        // The state was read first: of a batch that is over, outcomes read after that are all there will be.
+        // The state was read first: outcomes of a batch that is over, read after it, are final.
         if readsOutcomes, Mark(found) != mark || found.state != .running {
             let key = queue.keys.outcomes(id)
             let length = try await redis { queue async throws(RedisError) in
                 try await queue.redis.read([["STRLEN", RedisArgument(key)]])[0].get().int ?? 0
             }
-            // An open batch may have got a list since: its URLs are not in the total that is told with this look.
+            // An open batch may have got a list since: its URLs are not in the total of this poll.
             pieces = copy.openPieces(below: found.state == .cancelled ? found.total : min(length, found.total))[...]
             mark = Mark(found)
             cost = .zero
@@ -175,11 +173,11 @@ package actor OutcomeTail {
         return settled
     }
 
-    /// Whether nothing is left to tell of a batch that is over.
+    /// Whether the batch is over and everything was reported.
     private func isComplete(_ status: BatchStatus) throws(PrefetchError) -> Bool {
         guard status.state != .running, pieces.isEmpty else { return false }
         guard readsOutcomes, copy.finished < status.total else { return true }
-        // Redis was started again between the two readings and has lost the end: it will come again. Unless it never does.
+        // Redis restarted between the two readings and lost the end, which normally comes again.
         futileLooks += 1
         guard futileLooks < 20 else {
             throw PrefetchError(
@@ -193,7 +191,7 @@ package actor OutcomeTail {
     private func pause() async throws(PrefetchError) {
         var interval: Duration = ContinuousClock.now - began < .seconds(2) ? .milliseconds(50) : .milliseconds(200)
         if let status, status.isSealed, status.counts.finished > 0, status.elapsed > 0 {
-            // A tenth of what is left at the pace so far: who waits for the end of a short batch is not kept waiting.
+            // A tenth of the estimated rest, so that the end of a short batch is seen without delay.
             let rest = Double(status.total - status.counts.finished) / Double(status.counts.finished) * status.elapsed
             interval = min(interval, max(.milliseconds(10), .seconds(min(1, rest / 10))))
         }
@@ -206,7 +204,7 @@ package actor OutcomeTail {
         }
     }
 
-    /// Asks Redis, and waits for it where it is away.
+    /// Calls Redis, and waits while it is unreachable.
     private func redis<Success: Sendable>(
         _ body: @Sendable (PrefetchQueue) async throws(RedisError) -> Success
     ) async throws(PrefetchError) -> Success {
@@ -223,7 +221,7 @@ package actor OutcomeTail {
                 let waited = ContinuousClock.now - began
                 guard !Task.isCancelled, canHeal(error, after: waited) else { throw PrefetchError(error) }
                 failures += 1
-                // A connection that was cut is there again at once, and nobody has to know.
+                // A single cut connection recovers at once and is not reported.
                 if !hasSaid, failures > 1 || waited > .seconds(1) || !error.isTransient {
                     hasSaid = true
                     notice(.redisAway(error.message))
@@ -233,7 +231,7 @@ package actor OutcomeTail {
         }
     }
 
-    /// Whether waiting may help against an error, which has lasted so long.
+    /// Whether waiting may help against an error that has lasted this long.
     private func canHeal(_ error: RedisError, after waited: Duration) -> Bool {
         if error.code == .refused { return hasRead && waited < forbearance }
         return error.isTransient && patience.map { waited < $0 } ?? true

@@ -1,4 +1,4 @@
-/// URLs by their index, one after the other in memory: what there is no file for.
+/// URLs by index, concatenated in memory: for lists without a file.
 struct PackedURLs {
     private var bytes: [UInt8] = []
     private var ends: [Int] = []
@@ -8,7 +8,7 @@ struct PackedURLs {
         ends.append(bytes.count)
     }
 
-    /// The URL of an index, nil past the last.
+    /// Nil past the last.
     subscript(index: Int) -> String? {
         guard ends.indices.contains(index) else { return nil }
         return String(decoding: bytes[(index == 0 ? 0 : ends[index - 1])..<ends[index]], as: UTF8.self)

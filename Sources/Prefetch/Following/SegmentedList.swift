@@ -1,31 +1,30 @@
-/// The URLs of an open batch by their index, over all its lists. A list is opened when one of its URLs is asked for, and few are kept
-/// open: a batch may have thousands.
+/// The URLs of an open batch by index, over all its lists. A list is opened when one of its URLs is needed, and few stay open: a batch may
+/// have thousands.
 final class SegmentedList {
     private static let mostOpen = 8
 
     private let places: ListPlaces
-    /// Those that have URLs, in their order.
+    /// Lists with URLs, in order.
     private var segments: [ListSegment] = []
-    /// The one used last is at the end.
+    /// Least recently used first.
     private var open: [(number: Int, cursor: ListCursor)] = []
     private var failures: [Int: PrefetchError] = [:]
 
-    /// * `path`: one of the lists, or a folder that has them; nil: they are where they were read.
-    /// - Throws: `notFound`, `unreadableList` where the file is none of the lists.
+    /// * `path`: one of the lists, or a folder that has them; nil: their original paths.
+    /// - Throws: `notFound`, `unreadableList` if the file is not one of the lists.
     init(_ path: String?, of id: String, _ segments: [ListSegment]) throws(PrefetchError) {
         places = try ListPlaces(path, of: id, segments)
         extend(segments)
     }
 
-    /// Index behind the last URL.
+    /// Index after the last URL.
     var end: Int { segments.last?.end ?? 0 }
 
-    /// Takes over the lists as they are now.
     func extend(_ all: [ListSegment]) {
         segments = all.filter { $0.total > 0 }
     }
 
-    /// The URL of an index; a failure where its list cannot be read, or no list has it.
+    /// A failure if its list cannot be read, or no list has the index.
     func url(at index: Int) -> Result<String, PrefetchError> {
         var (low, high) = (0, segments.count)
         while low < high {

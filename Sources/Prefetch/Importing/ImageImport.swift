@@ -2,21 +2,20 @@ internal import Glibc
 internal import Threading
 package import WebImage
 
-/// Takes images over into a cache: each is verified, and stored under the key of its URL. What the cache has already stays.
+/// Imports images into a cache: each is verified, and stored under the key of its URL. Existing entries stay.
 package struct ImageImport: Sendable {
-    /// What was done.
     package struct Tally: Sendable, Equatable {
-        /// Images that are in the cache now and were not before.
+        /// Newly stored images.
         package var stored = 0
-        /// Images that were there.
+        /// Images that were there already.
         package var present = 0
         /// URLs without a file.
         package var missing = 0
-        /// Files that are no whole image, or have other bytes than the list says.
+        /// Files that are not complete images, or differ from the list's digest.
         package var refused = 0
     }
 
-    /// Images that are read and verified at a time.
+    /// Images read and verified at a time.
     private static let groupSize = 64
 
     private let disk: DiskCache
@@ -28,8 +27,8 @@ package struct ImageImport: Sendable {
     private let onRefusal: @Sendable (_ name: String, _ reason: String) -> Void
 
     /// * `level`: how far each is verified.
-    /// * `most`: the most bytes an image may have.
-    /// * `onRefusal`: hears of each file that is not taken, and why.
+    /// * `most`: the most bytes of an image.
+    /// * `onRefusal`: called for each rejected file, with the reason.
     package init(
         into disk: DiskCache, rule: CacheKeyRule, level: ValidationLevel, most: Int,
         onRefusal: @escaping @Sendable (_ name: String, _ reason: String) -> Void
@@ -37,8 +36,8 @@ package struct ImageImport: Sendable {
         (self.disk, self.rule, self.level, self.most, self.onRefusal) = (disk, rule, level, most, onRefusal)
     }
 
-    /// Takes everything over; what is stored when this returns survives a power cut.
-    /// - Throws: `unreadableList`, `notFound`, `inputOutput` where a file cannot be read or the cache not be written.
+    /// Imports everything; stored images survive a power cut once this returns.
+    /// - Throws: `unreadableList`, `notFound`, `inputOutput` if a file cannot be read or the cache not be written.
     package func run(_ source: ImageSource, list: URLList?) async throws(PrefetchError) -> Tally {
         var tally = Tally()
         var group: [ImageSource.Item] = []

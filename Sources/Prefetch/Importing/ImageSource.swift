@@ -3,30 +3,29 @@ internal import FoundationEssentials
 internal import Glibc
 package import WebImage
 
-/// Where images are that a cache is to take over.
+/// Images to import.
 package enum ImageSource: Sendable {
-    /// A cache of SDWebImage, whose names say nothing without the URLs of a list.
+    /// A cache of SDWebImage, whose file names have to be matched with the URLs of a list.
     case sdWebImage(SDWebImageFolder)
-    /// Files named by the line numbers of a list, as `export --to files` makes them.
+    /// Files named by the line numbers of a list, as made by `export --to files`.
     case numbered(NumberedFolder)
-    /// Files named by a manifest with `url` and `path`, as `export --to jsonl` writes it.
+    /// Files named by a manifest with `url` and `path`, as made by `export --to jsonl`.
     case manifest(String)
-    /// Files whose URL is a beginning and their path below the folder.
+    /// Files whose URL is `base` plus their path below the folder.
     case folder(String, base: String)
 
-    /// One image to take over.
     package struct Item: Sendable {
         package var url: String
-        /// SHA-256 that the bytes must have; nil: any.
+        /// Required SHA-256; nil: any.
         package var digest: Digest?
-        /// For a sentence to a person.
+        /// For messages.
         package var name: String
-        /// Nil where there is no file.
+        /// Nil without a file.
         var read: @Sendable (_ most: Int) throws(WebImageError) -> [UInt8]?
     }
 
-    /// Runs `body` with every image, in order, until it returns false.
-    /// - Throws: what `body` throws; `unreadableList`, `notFound`.
+    /// Calls `body` with every image, in order, until it returns false.
+    /// - Throws: errors of `body`; `unreadableList`, `notFound`.
     package func forEach(
         list: URLList?, _ body: (Item) async throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {
@@ -95,7 +94,7 @@ package enum ImageSource: Sendable {
         return true
     }
 
-    /// A part of a URL's path (RFC 3986 section 3.3).
+    /// Escapes a part of a URL's path (RFC 3986 section 3.3).
     private static func escaped(_ name: String) -> String {
         name.utf8.reduce(into: "") { text, byte in
             let isPlain =
@@ -105,7 +104,7 @@ package enum ImageSource: Sendable {
         }
     }
 
-    /// A whole file; nil where there is none, or where it is no file or too long. A symbolic link at its end is not followed.
+    /// A whole file; nil if it is missing, not a regular file or too long. Does not follow a symbolic link at its end.
     private static func read(_ path: String, most: Int) throws(WebImageError) -> [UInt8]? {
         let file = clinux_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0)
         func failed() -> WebImageError {

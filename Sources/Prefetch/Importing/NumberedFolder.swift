@@ -2,12 +2,10 @@ internal import Glibc
 
 /// A folder of files named by line numbers: `000007.jpg`.
 package struct NumberedFolder: Sendable {
-    /// As it was named.
     package let path: String
     private let names: [Int: String]
 
-    /// Reads its names.
-    /// - Throws: `notFound` where there is no such folder.
+    /// - Throws: `notFound` if there is no such folder.
     package init(path: String) throws(PrefetchError) {
         self.path = path
         var names: [Int: String] = [:]
@@ -17,10 +15,9 @@ package struct NumberedFolder: Sendable {
         self.names = names
     }
 
-    /// The file of a line; nil where there is none.
     func name(ofLine line: Int) -> String? { names[line] }
 
-    /// The files and folders of a folder by name; symbolic links and whatever else there may be are left out.
+    /// Names of files and folders; symbolic links and other kinds are left out.
     static func entries(of path: String) throws(PrefetchError) -> [(name: String, isFolder: Bool)] {
         guard let stream = opendir(path) else {
             throw PrefetchError(

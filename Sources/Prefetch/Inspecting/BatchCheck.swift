@@ -1,24 +1,23 @@
 internal import Redis
 internal import WebImage
 
-/// The invariants of one batch, checked on what Redis has at one moment. Changes nothing, and workers may go on meanwhile.
+/// Checks the invariants of one batch on a snapshot of Redis. Changes nothing, and workers may go on meanwhile.
 ///
 /// - I1: finished = outcomes that are not open = the sum of the counts of the outcomes; skipped likewise.
 /// - I2: while a batch runs, every open URL that is pushed is in exactly one job, and a waiting job can be claimed.
-/// - I3: a batch is done exactly where it is sealed and every URL ended; then nothing of its run is left.
+/// - I3: a batch is done exactly if it is sealed and every URL ended; then its temporary keys are gone.
 /// - I4: claims belong to registered workers, which know of them; the workers' counts add up to the batch's.
-/// - I5, that every image is in the cache, needs the cache and the list: `prefetch-coord fsck --cache` looks.
-/// - I6: deaths are counted of jobs that exist, those under the mark are at most all of them; a `poison` URL has its detail, and while
-///   the batch runs it is on the list of failed URLs, where the policy lists.
-/// - I7: every URL that was skipped has one record of its status, tries and time, and no other URL has one.
-/// - Type: every key of it is of the type it must be. Where one is not, nothing else is looked at.
+/// - I5, that every image is in the cache, needs the cache and the list: `prefetch-coord fsck --cache` checks it.
+/// - I6: deaths are counted only for existing jobs, and deaths under the mark are at most all of them; a `poison` URL has its detail, and
+///   while the batch runs it is on the list of failed URLs, if the policy lists.
+/// - I7: every skipped URL has one record of its status, tries and time, and no other URL has one.
+/// - Type: every key of the batch has the required type. If one does not, nothing else is checked.
 package struct BatchCheck: Sendable {
-    /// Something that does not agree.
+    /// A violated invariant.
     package struct Finding: Sendable, Equatable {
         package var batch: String
         /// `I1` to `I7`, or `Type`.
         package var invariant: String
-        /// One sentence.
         package var message: String
 
         package init(batch: String, invariant: String, message: String) {
@@ -42,9 +41,9 @@ package struct BatchCheck: Sendable {
         self.owners = owners
     }
 
-    /// The checks of several batches. Who has claims is looked for once for all of them, since that goes through all keys of Redis; a
-    /// worker that joined since is looked for again.
-    /// - Throws: what talking to Redis throws.
+    /// Checks for several batches. Owners of claims are read once for all of them, since that scans all keys of Redis, and again for
+    /// workers that joined since.
+    /// - Throws: errors of Redis.
     package static func checks(of batches: [String], queue: PrefetchQueue) async throws(PrefetchError) -> [BatchCheck] {
         do throws(RedisError) {
             let owners = batches.count > 1 ? try await BatchSnapshot.owners(queue) : nil
@@ -54,8 +53,8 @@ package struct BatchCheck: Sendable {
         }
     }
 
-    /// What does not agree, in the order of the invariants; empty where all is well.
-    /// - Throws: `notFound` where Redis has no such batch; what talking to Redis throws.
+    /// Findings in the order of the invariants.
+    /// - Throws: `notFound` if Redis has no such batch; errors of Redis.
     package func run() async throws(PrefetchError) -> [Finding] {
         let snapshot: BatchSnapshot?
         var listed: [Finding] = []
@@ -103,8 +102,8 @@ package struct BatchCheck: Sendable {
         if snapshot.number("skipped") != skipped {
             found.append(finding("I1", "skipped is \(snapshot.number("skipped")), but \(skipped) URLs were skipped"))
         }
-        // Where Redis lost its tail, and with it the end of the list, workers still report what they had of that: it counts, and is
-        // pushed again with the rest.
+        // If Redis lost its last writes, and with them the end of the list, workers still report their jobs of that part: these count, and
+        // are pushed again with the rest.
         let end = snapshot.number("sealed") == 1 ? snapshot.count("pushed") : snapshot.fields["total"]?.count ?? .max
         let beyond = snapshot.outcomes.dropFirst(end).count { $0 != 0 }
         if beyond > 0 { found.append(finding("I1", "\(beyond) URLs have an outcome and were never pushed")) }
@@ -123,7 +122,7 @@ package struct BatchCheck: Sendable {
         var found: [Finding] = []
         let pushed = snapshot.count("pushed")
         let identity = snapshot.identity(of: batch)
-        // Of the URLs behind the last outcome and the last job nothing is known, however many they are said to be.
+        // Nothing is known of URLs after the last outcome and the last job, whatever the total.
         var places = [UInt8](repeating: 0, count: min(pushed, snapshot.outcomes.count))
         func place(_ payload: [UInt8], _ whose: String) {
             guard let job = PrefetchJob(payload), job.batch == batch, job.base + job.entries.count <= pushed,
@@ -137,7 +136,7 @@ package struct BatchCheck: Sendable {
         }
         for payload in snapshot.jobs { place(payload, "an element of the job list") }
         for (worker, claims) in snapshot.owned.sorted(by: { $0.key < $1.key }) {
-            // Jobs of an earlier batch of this name are nobody's: their reports are refused.
+            // Jobs of an earlier batch with this id do not count: their reports are refused.
             for claim in claims where identity.range(ofClaim: claim.name) != nil {
                 place(claim.payload, "\(claim.name), claimed by \(worker),")
             }
@@ -251,15 +250,15 @@ extension BatchSnapshot {
 
     func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
 
-    /// The same where less than nothing is none.
+    /// At least 0.
     func count(_ name: String) -> Int { max(0, number(name)) }
 }
 
 // MARK: - Lists
 
 extension BatchCheck {
-    /// Of a batch that was submitted open: its lists follow each other without a gap and have as many URLs and lines as it says; of one
-    /// that is over, that no deadline is left. Lists only become more, so those that were added since the snapshot are passed over.
+    /// For an open batch: its lists are contiguous and agree with its URLs and lines. For one that is over: no deadline is left. Lists are
+    /// only ever added, so those added since the snapshot are ignored.
     func lists(_ snapshot: BatchSnapshot) async throws(RedisError) -> [Finding] {
         var found: [Finding] = []
         func tell(_ invariant: String, _ message: String) {
@@ -294,7 +293,7 @@ extension BatchCheck {
 // MARK: - Poison
 
 extension BatchCheck {
-    /// I6: the way on which a URL becomes `poison`.
+    /// I6: the records that lead to `poison`.
     private func poisonings(_ snapshot: BatchSnapshot) async throws(RedisError) -> [Finding] {
         deaths(snapshot) + (try await details(snapshot))
     }
@@ -329,12 +328,12 @@ extension BatchCheck {
         for index in poison where kept[index] == nil && snapshot.detailsKept < keep {
             found.append(finding("I6", "the URL with the index \(index) ended poison and has no detail"))
         }
-        // By hand and in time entries leave the list: only what just happened can be held to it.
+        // Entries leave the list by command and by age: only recent ones can be required.
         let options = BatchOptions(encoded: snapshot.fields["options"]?.string ?? "{}")
         guard snapshot.isRunning, options.blacklist != FailedURLPolicy.none.rawValue, !options.retryFailed else {
             return found
         }
-        // One that was made longer ago than its entries last may have lost some, and so may a list that was at its limit.
+        // A batch older than its entries' lifetime may have lost some, and so may a list at its limit.
         let at = try ScriptRunner.time(try await queue.redis.read(queue.redis.clockCommands))
         let isOld = options.lapse > 0 && at - (snapshot.fields["created"]?.int ?? 0) > options.lapse
         let urls = kept.sorted { $0.key < $1.key }.map(\.value.url)
@@ -350,7 +349,7 @@ extension BatchCheck {
 }
 
 extension PrefetchJob {
-    /// The job's name in the head of a payload, without a look at the rest.
+    /// The job's name in the head of a payload, without decoding the rest.
     static func name(ofPayload payload: [UInt8]) -> String? {
         let words = payload.prefix(200).prefix { $0 != UInt8(ascii: "\n") }.split(separator: UInt8(ascii: " "))
         return words.count > 2 ? String(decoding: words[2], as: UTF8.self) : nil
@@ -360,7 +359,7 @@ extension PrefetchJob {
 // MARK: - Records
 
 extension BatchCheck {
-    /// I7: every URL that was skipped has one record, and no other URL has one.
+    /// I7: every skipped URL has one record, and no other URL has one.
     func records(_ snapshot: BatchSnapshot) -> [Finding] {
         var (damaged, strangers, missing) = (0, 0, 0)
         var first: Int?

@@ -1,8 +1,8 @@
 internal import Redis
 internal import WebImage
 
-/// The entries of a batch in the order of their indices: the lines of its list, or of its lists one after the other; of a batch that is a
-/// retry, the skipped lines of the batch it retries.
+/// The entries of a batch in the order of their indices: the lines of its list or lists; for a retry, the skipped lines of the batch it
+/// retries.
 package struct BatchEntries: Sendable {
     private enum Source: Sendable {
         case list(URLList)
@@ -11,16 +11,14 @@ package struct BatchEntries: Sendable {
     }
 
     private let source: Source
-    /// How many there are.
     package let total: Int
 
-    /// All lines of a list.
     package init(_ list: URLList) {
         source = .list(list)
         total = list.total
     }
 
-    /// The lines of one list of an open batch, with the indices and line numbers they have in the batch.
+    /// The lines of one list of an open batch, with their indices and line numbers in the batch.
     package init(_ list: URLList, as segment: ListSegment) {
         self.init([(segment, list)])
     }
@@ -30,9 +28,9 @@ package struct BatchEntries: Sendable {
         total = lists.reduce(0) { $0 + $1.segment.total }
     }
 
-    /// The entries of a batch that Redis has; of one that is open, as far as its status knew of them.
-    /// * `listPath`: where the list is now, if not where it was read.
-    /// - Throws: `unreadableList` where the list is needed and is not there or has changed; `notFound` where the retried batch is gone.
+    /// The entries of a batch in Redis; for an open one, as far as its status includes them.
+    /// * `listPath`: the list's current path, if it has moved.
+    /// - Throws: `unreadableList` if the list is needed but missing or changed; `notFound` if the retried batch is gone.
     package init(of status: BatchStatus, queue: PrefetchQueue, listPath: String? = nil) async throws(PrefetchError) {
         if let parent = status.retryOf {
             let found: BatchStatus?
@@ -53,7 +51,7 @@ package struct BatchEntries: Sendable {
         }
         let list: URLList
         do throws(PrefetchError) { list = try URLList(path: listPath ?? status.listPath) } catch {
-            // Nobody types the path of a batch's list again: what helps is to say where the list is now.
+            // The original path does not help: the hint asks for the current one.
             throw PrefetchError(
                 error.kind, "the list of \(status.id) cannot be used: \(error.message)",
                 hint: "give the file it was submitted from: --list FILE")
@@ -75,7 +73,7 @@ package struct BatchEntries: Sendable {
         }
         let places = try ListPlaces(listPath, of: status.id, segments)
         var lists: [(segment: ListSegment, list: URLList)] = []
-        // What was added since the status was read belongs to the next one.
+        // Lists added since the status was read belong to the next status.
         for segment in segments where segment.total > 0 && segment.end <= status.total {
             lists.append((segment, try places.list(segment)))
         }
@@ -90,7 +88,7 @@ package struct BatchEntries: Sendable {
         var left = segment.end - max(first, segment.base)
         var goesOn = true
         try await list.forEach(from: max(0, first - segment.base)) { entry async throws(PrefetchError) in
-            // The file may have grown since: what is behind is no entry of this batch.
+            // The file may have grown: lines after the end are not entries of this batch.
             guard left > 0 else { return false }
             left -= 1
             var entry = entry
@@ -101,14 +99,14 @@ package struct BatchEntries: Sendable {
         return goesOn
     }
 
-    /// What was skipped of a batch that is over.
+    /// The skipped entries of a batch that is over.
     package init(skippedOf status: BatchStatus, queue: PrefetchQueue, listPath: String? = nil) {
         source = .skipped(FailureReader(queue: queue, status: status, listPath: listPath))
         total = status.counts.skipped
     }
 
-    /// Runs `body` with each entry from index `first` on, until it returns false.
-    /// - Throws: what `body` throws; `unreadableList`, `redisUnavailable` where the entries cannot be read (any more).
+    /// Calls `body` with each entry from index `first` on, until it returns false.
+    /// - Throws: errors of `body`; `unreadableList`, `redisUnavailable` if the entries cannot be read (any more).
     package func forEach(
         from first: Int = 0, _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {

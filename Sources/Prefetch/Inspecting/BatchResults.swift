@@ -1,24 +1,22 @@
 internal import Redis
 internal import WebImage
 
-/// How each line of a list ended, in the order of the list: the newest result over a batch and its retries. In constant memory: a retry has
-/// the skipped lines of the batch before it in their order, so one walk keeps a place in each of them.
+/// The newest result of each line over a batch and its retries, in the order of the list. In constant memory: a retry has the skipped lines
+/// of the batch before it in their order, so one pass keeps a position in each of them.
 package struct BatchResults: Sendable {
-    /// One line of the list.
     package struct Line: Sendable, Equatable {
-        /// Line of the list, from 1.
+        /// From 1.
         package var line: Int
-        /// The line's text.
         package var url: String
-        /// How it ended last; nil while it is open.
+        /// Newest outcome; nil while open.
         package var outcome: PrefetchOutcome?
-        /// Of a line that was skipped, its HTTP status and tries; nil otherwise.
+        /// HTTP status and tries of a skipped line.
         package var failure: FailureRecord?
-        /// When a line that was skipped ended, ms since 1970; nil where that is not known.
+        /// When a skipped line ended, ms since 1970; nil if unknown.
         package var ended: Int?
-        /// The cache of an image, as its worker said; nil for a line without one, and where no worker said so.
+        /// The cache of the image, as reported by its worker; nil without one, or if not reported.
         package var cache: BatchCache?
-        /// What a table had beside the URL.
+        /// The other columns of a table.
         package var columns: [String: String]?
 
         package init(line: Int, url: String, outcome: PrefetchOutcome?) {
@@ -32,16 +30,16 @@ package struct BatchResults: Sendable {
     private let queue: PrefetchQueue
     private let entries: BatchEntries
 
-    /// * `listPath`: where the list is now, if not where it was read.
-    /// - Throws: `notFound`, `unreadableList` where the list is not there or has changed.
+    /// * `listPath`: the list's current path, if it has moved.
+    /// - Throws: `notFound`, `unreadableList` if the list is missing or has changed.
     package init(_ chain: BatchChain, queue: PrefetchQueue, listPath: String? = nil) async throws(PrefetchError) {
         self.chain = chain
         self.queue = queue
         entries = try await BatchEntries(of: chain.root, queue: queue, listPath: listPath)
     }
 
-    /// The names of what tables had beside the URLs of the list, each once, sorted. Reads the list to its end.
-    /// - Throws: `unreadableList` where it cannot be read (any more).
+    /// The names of columns besides the URL, without duplicates, sorted. Reads the whole list.
+    /// - Throws: `unreadableList`.
     package func columnNames() async throws(PrefetchError) -> [String] {
         var names: Set<String> = []
         try await entries.forEach { entry async throws(PrefetchError) in
@@ -51,8 +49,8 @@ package struct BatchResults: Sendable {
         return names.sorted()
     }
 
-    /// Runs `body` with each line until it returns false.
-    /// - Throws: what `body` throws; `unreadableList`, `redisUnavailable` where it cannot be read (any more).
+    /// Calls `body` with each line until it returns false.
+    /// - Throws: errors of `body`; `unreadableList`, `redisUnavailable` if it cannot be read (any more).
     package func forEach(_ body: (Line) async throws(PrefetchError) -> Bool) async throws(PrefetchError) {
         var readers = chain.batches.map { OutcomeReader(queue: queue, status: $0) }
         try await entries.forEach { entry async throws(PrefetchError) in
@@ -69,17 +67,17 @@ package struct BatchResults: Sendable {
     }
 }
 
-/// The outcomes of a batch one after the other, read a block at a time.
+/// Reads the outcomes of a batch in order, a block at a time.
 private struct OutcomeReader {
     private static let step = 16_384
 
     struct Result {
-        /// Nil of an open URL.
+        /// Nil if open.
         var outcome: PrefetchOutcome?
-        /// Of a skipped one, and when it ended.
+        /// If skipped, with the time of its end.
         var failure: FailureRecord?
         var ended: Int?
-        /// Of an image.
+        /// If it has an image.
         var cache: BatchCache?
     }
 
@@ -88,7 +86,7 @@ private struct OutcomeReader {
     private var index = 0
     private var block: [UInt8] = []
     private var caches = BatchCaches()
-    /// Empty where all images are in the first cache.
+    /// Empty if all images are in the first cache.
     private var places: [UInt8] = []
     private var records: [Int: FailureRecord] = [:]
     private let reader: FailureRecords

@@ -1,13 +1,11 @@
 internal import Redis
 package import WebImage
 
-/// Whether the images of a batch are in the cache that should have them: I5. Changes nothing.
+/// Checks that the images of a batch are in the given cache: I5. Changes nothing.
 package struct CacheCheck: Sendable {
-    /// What was found.
     package struct Result: Sendable {
-        /// Images of the batch that are in the cache.
         package var present = 0
-        /// Images that are in caches of others, and how many in each.
+        /// Images in caches of other machines, with the number in each.
         package var elsewhere: [BatchCache: Int] = [:]
     }
 
@@ -18,11 +16,11 @@ package struct CacheCheck: Sendable {
 
     package init(queue: PrefetchQueue, cache: DiskCache) { (self.queue, self.cache) = (queue, cache) }
 
-    /// Walks over the list of a batch and looks for each of its images. What is said to be in another cache and is not here is only counted.
+    /// Checks each image of a batch's list. An image that was stored in another cache and is missing here is only counted.
     ///
-    /// * `listPath`: where the list is now, if not where it was read.
-    /// * `found`: hears of each image that should be here and is not.
-    /// - Throws: `notFound`, `unreadableList` where the list is not there or has changed; `redisUnavailable`.
+    /// * `listPath`: the list's current path, if it has moved.
+    /// * `found`: called for each missing image.
+    /// - Throws: `notFound`, `unreadableList` if the list is missing or has changed; `redisUnavailable`.
     package func run(
         _ status: BatchStatus, listPath: String? = nil, found: (BatchCheck.Finding) -> Void
     ) async throws(PrefetchError) -> Result {
@@ -56,11 +54,11 @@ package struct CacheCheck: Sendable {
     private struct Block {
         var outcomes: [UInt8] = []
         var caches = BatchCaches()
-        /// Empty where all images are in the first cache.
+        /// Empty if all images are in the first cache.
         var places: [UInt8] = []
     }
 
-    /// What Redis has no byte of reads as open; the list may be longer than the batch says it is.
+    /// Missing bytes read as open; the list may be longer than the batch.
     private func read(_ batch: String, _ range: Range<Int>) async throws(PrefetchError) -> Block {
         do throws(RedisError) {
             var block = Block()

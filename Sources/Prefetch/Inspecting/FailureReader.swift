@@ -1,22 +1,22 @@
 internal import WebImage
 internal import Redis
 
-/// Reads what was skipped of a batch, in the order of its lines: from the details Redis keeps, and past those from the
-/// records of all failures and the list.
+/// Reads the skipped URLs of a batch in the order of its lines: from the details in Redis, and beyond those from the records of all
+/// failures and the list.
 package struct FailureReader: Sendable {
     private let queue: PrefetchQueue
     private let status: BatchStatus
     private let listPath: String?
 
-    /// * `listPath`: where the list is now, if not where it was read.
+    /// * `listPath`: the list's current path, if it has moved.
     package init(queue: PrefetchQueue, status: BatchStatus, listPath: String? = nil) {
         self.queue = queue
         self.status = status
         self.listPath = listPath
     }
 
-    /// Runs `body` with each skipped URL until it returns false.
-    /// - Throws: `redisUnavailable`; `unreadableList` where an entry is only in the list and that cannot be read.
+    /// Calls `body` with each skipped URL until it returns false.
+    /// - Throws: `redisUnavailable`; `unreadableList` if an entry is only in the list and that cannot be read.
     package func forEach(_ body: (FailureDetail) async throws(PrefetchError) -> Bool) async throws(PrefetchError) {
         var missing = false
         try await forEachKept { detail async throws(PrefetchError) in
@@ -27,13 +27,13 @@ package struct FailureReader: Sendable {
             return try await body(detail)
         }
         guard missing else { return }
-        // Some entry is known only by its outcome: walk the list beside the outcomes, from the start of what was not given yet.
+        // An entry without a detail: go on along the list, from the first entry that was not returned yet.
         try await forEachInList(body)
     }
 
     private static let step = 16_384
 
-    /// Every skipped index in order, nil where Redis has no detail of it. Stops where `body` says so.
+    /// Every skipped index in order, nil if Redis has no detail of it. Stops if `body` returns false.
     private func forEachKept(
         _ body: (FailureDetail?) async throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {
@@ -41,7 +41,7 @@ package struct FailureReader: Sendable {
             _ = try await body(nil)
             return
         }
-        // Behind the last outcome nobody was skipped, whatever the total says.
+        // No URL after the last outcome was skipped, whatever the total.
         let end = min(status.total, try await outcomeCount())
         for start in stride(from: 0, to: end, by: Self.step) {
             for item in try await failures(start..<min(start + Self.step, end)) {
@@ -50,7 +50,7 @@ package struct FailureReader: Sendable {
         }
     }
 
-    /// Whether some skipped URL has no detail in Redis.
+    /// Whether any skipped URL has no detail in Redis.
     private func isIncomplete() async throws(PrefetchError) -> Bool {
         let kept = try await bridgingErrors { () async throws(RedisError) in
             try await queue.redis.read([["HLEN", RedisArgument(queue.keys.skipped(status.id))]])[0].get().int ?? 0
@@ -80,7 +80,7 @@ package struct FailureReader: Sendable {
         }
     }
 
-    /// What Redis has of a failure, which may be without its URL.
+    /// A failure in Redis, possibly without its URL.
     private struct Failure {
         let index: Int
         let outcome: PrefetchOutcome

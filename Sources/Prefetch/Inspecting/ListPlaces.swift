@@ -1,13 +1,13 @@
 internal import Glibc
 
-/// Where the lists of an open batch are now: where they were read, or where a person says.
+/// Current paths of an open batch's lists: the original ones, or those given by the user.
 struct ListPlaces: Sendable {
     private let id: String
     private let given: URLList?
     private let folder: String?
 
-    /// * `path`: one of the lists, or a folder that has them under their names; nil: they are where they were read.
-    /// - Throws: `notFound`, `unreadableList` where the file is none of the lists.
+    /// * `path`: one of the lists, or a folder that has them under their names; nil: their original paths.
+    /// - Throws: `notFound`, `unreadableList` if the file is not one of the lists.
     init(_ path: String?, of id: String, _ segments: [ListSegment]) throws(PrefetchError) {
         self.id = id
         var status = stat()
@@ -24,7 +24,7 @@ struct ListPlaces: Sendable {
         (given, folder) = (list, nil)
     }
 
-    /// Where a list may be, the likeliest first.
+    /// Possible paths of a list, likeliest first.
     func paths(_ segment: ListSegment) -> [String] {
         var paths: [String] = []
         if let given, given.hash == segment.hash { paths.append(given.path) }
@@ -32,7 +32,7 @@ struct ListPlaces: Sendable {
         return paths + [segment.path]
     }
 
-    /// The list, where it is and is still the same.
+    /// The list, if it is unchanged.
     /// - Throws: `notFound`, `unreadableList`.
     func list(_ segment: ListSegment) throws(PrefetchError) -> URLList {
         try first(segment) { path throws(PrefetchError) in
@@ -41,7 +41,7 @@ struct ListPlaces: Sendable {
         }
     }
 
-    /// What `open` makes of the first path that has the list; nil from it says that another file is there.
+    /// The result of `open` for the first path that has the list; `open` returns nil if another file is there.
     func first<Opened>(
         _ segment: ListSegment, _ open: (String) throws(PrefetchError) -> Opened?
     ) throws(PrefetchError) -> Opened {

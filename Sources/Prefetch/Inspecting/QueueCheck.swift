@@ -1,7 +1,7 @@
 internal import Redis
 
-/// What must agree in a queue whichever batches it has: types of keys, sets, ready lists and bell, claims of workers that
-/// are registered, and keys of batches that are there.
+/// Checks a queue apart from its batches: types of keys, sets, ready lists and bell, claims of registered workers, and keys that belong to
+/// existing batches.
 package struct QueueCheck: Sendable {
     private let queue: PrefetchQueue
 
@@ -9,7 +9,7 @@ package struct QueueCheck: Sendable {
         self.queue = queue
     }
 
-    /// What does not agree; the batch of a finding is empty. Passes over all keys of this Redis once.
+    /// Findings without a batch. Scans all keys of this Redis once.
     package func run() async throws(PrefetchError) -> [BatchCheck.Finding] {
         func finding(_ invariant: String, _ message: String) -> BatchCheck.Finding {
             BatchCheck.Finding(batch: "", invariant: invariant, message: message)

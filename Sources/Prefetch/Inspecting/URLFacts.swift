@@ -1,45 +1,43 @@
 internal import Redis
 package import WebImage
 
-/// What a queue and a cache know of one URL.
+/// Everything a queue and a cache have about one URL.
 package struct URLFacts: Sendable {
-    /// How it ended in one batch.
+    /// The URL's failures in one batch.
     package struct Ending: Sendable {
-        /// The batch, as it was when it was looked at.
         package var batch: BatchStatus
-        /// A detail for each of its lines that has this URL and was skipped, in their order; never empty.
+        /// One detail for each of its skipped lines with this URL, in order; never empty.
         package var details: [FailureDetail]
     }
 
-    /// The time of the reading in Redis, ms since 1970.
+    /// Time of the reading in Redis, ms since 1970.
     package var at: Int
-    /// What the list of failed URLs says; nil where it is not on it.
+    /// Its entry in the list of failed URLs.
     package var listing: FailedURLEntry?
-    /// Its image; nil where there is none, or no cache was given.
+    /// Nil if it is not in the given cache, or none was given.
     package var image: CacheEntry?
-    /// Its image on another machine; nil where it is in the cache that was looked into, or no batch knows of one.
+    /// Its image on another machine; nil if it is in the given cache, or no batch has one.
     package var place: Place?
     /// Newest batch first.
     package var endings: [Ending]
-    /// Batches whose details were looked through.
+    /// Number of batches whose details were searched.
     package var batchesRead: Int
-    /// Batches whose list cannot be read here, and that keep fewer details than they have failures or have images on other machines.
+    /// Batches whose list cannot be read here, and that have fewer details than failures, or images on other machines.
     package var unread: [String] = []
-    /// Batches Redis has.
+    /// Number of batches in Redis.
     package var batchCount: Int
 
-    /// Whether anything is known.
     package var isKnown: Bool { listing != nil || image != nil || place != nil || !endings.isEmpty }
 
-    /// Looks everywhere.
+    /// Collects everything.
     ///
-    /// * `url`: as it stood in a list, byte for byte.
+    /// * `url`: as in a list, byte for byte.
     /// * `key`: its key in the cache.
-    /// * `cache`: where its image may be; nil: nobody looks.
-    /// * `batches`: how many of the newest are looked through. Costs the transfer of what they keep of skipped URLs, and a walk over the
-    ///   list of a batch that keeps fewer details than it has failures, or, where the image is not in `cache`, has images in another.
-    /// * `listPath`: where the list of such a batch is now, if not where it was read.
-    /// - Throws: what talking to Redis throws; `inputOutput` where the cache cannot be read.
+    /// * `cache`: searched for its image, if given.
+    /// * `batches`: how many of the newest are searched. Transfers their details of skipped URLs, and reads the list of a batch that has
+    ///   fewer details than failures, or, if the image is not in `cache`, images in another cache.
+    /// * `listPath`: the current path of such a batch's list, if it has moved.
+    /// - Throws: errors of Redis; `inputOutput` if the cache cannot be read.
     package static func read(
         _ url: String, key: String, queue: PrefetchQueue, cache: DiskCache?, batches: Int, listPath: String? = nil
     ) async throws(PrefetchError) -> URLFacts {
@@ -90,7 +88,7 @@ package struct URLFacts: Sendable {
 }
 
 extension URLFacts {
-    /// The failures of a URL in a batch that does not keep the details of all, by line.
+    /// The failures of a URL in a batch that does not keep all details, by line.
     private static func listedFailures(
         _ url: String, _ status: BatchStatus, _ queue: PrefetchQueue, _ listPath: String?
     ) async throws(PrefetchError) -> [FailureDetail] {
@@ -101,7 +99,7 @@ extension URLFacts {
                 return found.count < 1_000
             }
         }
-        // The list that was named is that of one batch; the others have theirs.
+        // The given list belongs to one batch; the others use their own.
         if let listPath, (try? await walk(listPath)) != nil { return found }
         found = []
         try await walk(nil)

@@ -2,20 +2,20 @@ internal import Redis
 internal import WebImage
 
 extension URLFacts {
-    /// An image of the URL that is in the cache of another machine.
+    /// An image of the URL in the cache of another machine.
     package struct Place: Sendable {
         package var batch: BatchStatus
-        /// Its line in the list of the batch, from 1.
+        /// Line of the batch's list, from 1.
         package var line: Int
         package var outcome: PrefetchOutcome
         package var cache: BatchCache
     }
 
-    /// Where the newest of these batches that has an image of a URL has it, if that is another cache than `cache`. Walks over the lists of
-    /// batches that have images in other caches, newest first, as far as they can be read here.
+    /// The place of a URL's image in the newest of these batches that has one, if that is another cache than `cache`. Reads the lists of
+    /// batches with images in other caches, newest first, as far as they can be read here.
     ///
-    /// * `unread`: hears of batches whose list cannot be read.
-    /// - Throws: what talking to Redis throws.
+    /// * `unread`: called for batches whose list cannot be read.
+    /// - Throws: errors of Redis.
     static func place(
         of url: String, in batches: [BatchStatus], besides cache: String?, queue: PrefetchQueue, listPath: String?,
         unread: (String) -> Void
@@ -55,7 +55,7 @@ extension URLFacts {
             }
             return line.map { (index, $0) }
         }
-        // The list that was named is that of one batch; the others have theirs.
+        // The given list belongs to one batch; the others use their own.
         if let listPath {
             do throws(PrefetchError) { return try await walk(listPath) } catch {
                 guard error.kind == .notFound || error.kind == .unreadableList else { throw error }
@@ -64,7 +64,7 @@ extension URLFacts {
         return try await walk(nil)
     }
 
-    /// How an index ended, and in which cache its image is; nil where it has none.
+    /// The outcome of an index and the cache of its image; nil without an image.
     private static func outcome(
         _ index: Int, of batch: String, _ queue: PrefetchQueue, _ caches: BatchCaches
     ) async throws(PrefetchError) -> (PrefetchOutcome, BatchCache)? {

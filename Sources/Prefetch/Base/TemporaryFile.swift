@@ -21,7 +21,7 @@ final class TemporaryFile: Sendable {
 
     deinit {
         close(descriptor)
-        // After a rename the name is free, and nobody can have taken it: it is random.
+        // After a rename the name is free, and no other file has it: it is random.
         if let name = file.temporaryName { unlinkat(folder.descriptor, name, 0) }
     }
 

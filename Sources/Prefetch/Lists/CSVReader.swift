@@ -1,22 +1,20 @@
-/// Takes a table apart: fields between commas, or tabs; a field in quotes may have them, quotes written twice and line ends in it (RFC 4180).
-/// Bytes come in pieces of any size, and nothing but the record on its way is kept.
+/// Parses a table: fields separated by commas or tabs; quoted fields may contain separators, doubled quotes and line ends (RFC 4180). Input
+/// comes in pieces of any size; only the current record is kept.
 struct CSVReader {
-    /// One row.
     struct Record: Equatable {
         var fields: [[UInt8]]
-        /// The line it begins at, from 1, and how many it takes.
+        /// The line it begins at, from 1, and the number of its lines.
         var line: Int, lines: Int
     }
 
-    /// The longest row: a quote that is never closed must not take all memory.
+    /// The longest row: an unclosed quote must not take all memory.
     static let longest = 1 << 20
 
     private enum State {
-        /// At the beginning of a field.
         case start
         case plain
         case quoted
-        /// Behind a quote within quotes: the end of the field, or the first of two.
+        /// After a quote within quotes: the end of the field, or the first of two.
         case quote
     }
 
@@ -25,7 +23,7 @@ struct CSVReader {
     private var field: [UInt8] = []
     private var fields: [[UInt8]] = []
     private var size = 0
-    /// The line of the next byte, and the one the record began at.
+    /// The line of the next byte, and the first line of the record.
     private var line = 1, first = 1
     private var isAfterReturn = false
     private var isFirst = true
@@ -33,8 +31,8 @@ struct CSVReader {
     /// * `separator`: a comma or a tab.
     init(separator: UInt8) { self.separator = separator }
 
-    /// Reads a piece; `body` gets each row that ends in it, blank lines left out.
-    /// - Throws: `unreadableList` where a row has no end in sight; what `body` throws.
+    /// Parses a piece; `body` gets each row that ends in it, without blank lines.
+    /// - Throws: `unreadableList` if a row is too long; errors of `body`.
     mutating func read(
         _ bytes: ArraySlice<UInt8>, _ body: (Record) throws(PrefetchError) -> Void
     ) throws(PrefetchError) {
@@ -59,15 +57,15 @@ struct CSVReader {
                 try endRecord(body)
             case (.quote, UInt8(ascii: "\r")): continue
             default:
-                // Behind a closed quote too: what people write is kept, not refused.
+                // Text after a closed quote too: it is kept, not refused.
                 field.append(byte)
                 state = isMark ? .start : .plain
             }
         }
     }
 
-    /// The last row, where no line end closes it.
-    /// - Throws: `unreadableList` where a quote is still open; what `body` throws.
+    /// The last row, without a line end.
+    /// - Throws: `unreadableList` if a quote is still open; errors of `body`.
     mutating func finish(_ body: (Record) throws(PrefetchError) -> Void) throws(PrefetchError) {
         if state == .quoted { throw endless }
         guard size > 0 else { return }
@@ -76,7 +74,7 @@ struct CSVReader {
         try endRecord(body)
     }
 
-    /// Whether the first field is a byte order mark, or the beginning of one, so far.
+    /// Whether the first field so far is a byte order mark, or the beginning of one.
     private var isMark: Bool {
         isFirst && fields.isEmpty && !field.isEmpty && field.count <= 3
             && ([0xEF, 0xBB, 0xBF] as [UInt8]).starts(with: field)

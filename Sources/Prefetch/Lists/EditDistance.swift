@@ -1,6 +1,5 @@
-/// How far two words are from each other.
 package enum EditDistance {
-    /// Letters to add, drop, change or swap (optimal string alignment).
+    /// Number of insertions, deletions, substitutions and swaps (optimal string alignment).
     package static func between(_ first: String, _ second: String) -> Int {
         let (a, b) = (Array(first), Array(second))
         var rows = [Array(0...b.count)]

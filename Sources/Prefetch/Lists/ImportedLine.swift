@@ -1,10 +1,10 @@
 internal import FoundationEssentials
 
-/// A line of the list that an input becomes: the URL alone, or an object with what belongs to it (``JSONLine``).
+/// A line of the converted list: the URL alone, or an object with its settings (``JSONLine``).
 struct ImportedLine: Encodable {
     var url: String
     var sha256: String?
-    /// What a table has beside it, by the names of its columns.
+    /// Other columns of a table, by name.
     var columns: [String: String] = [:]
 
     private enum CodingKeys: CodingKey {
@@ -18,7 +18,7 @@ struct ImportedLine: Encodable {
         if !columns.isEmpty { try container.encode(columns, forKey: .columns) }
     }
 
-    /// With the line's end. What would be another line, or none, is written as an object, so that each input is one entry.
+    /// Including the line end. A URL that would read as another line, or none, is written as an object, so that each input is one entry.
     var bytes: [UInt8] {
         if sha256 == nil, columns.isEmpty, URLLines.isURL(url) { return Array(url.utf8) + [UInt8(ascii: "\n")] }
         let encoder = JSONEncoder()

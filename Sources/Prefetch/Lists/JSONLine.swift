@@ -2,10 +2,10 @@ internal import FoundationEssentials
 internal import WebImage
 
 /// One line of a list of JSON objects: `{"url":"https://…","options":["refreshCached"],"headers":{"Referer":"…"},"sha256":"…",
-/// "mirrors":["https://…"]}`. All but the URL may be left out. A member whose name is nearly one of these refuses the list; others are
-/// named, and stay in the list.
+/// "mirrors":["https://…"]}`. Only the URL is required. A member whose name is nearly one of these refuses the list; others are reported,
+/// and stay in the list.
 struct JSONLine: Decodable {
-    /// What a line may ask with, and `columns`.
+    /// The settings of a line, and `columns`.
     static let members = ["url", "options", "headers", "sha256", "mirrors", "columns"]
 
     var url: String?
@@ -13,9 +13,9 @@ struct JSONLine: Decodable {
     var headers: [String: String]?
     var sha256: String?
     var mirrors: [String]?
-    /// What the list has beside the URL for manifests; it asks nothing.
+    /// Values for manifests; not a setting.
     var columns: [String: String]?
-    /// Names of members that nothing uses, sorted.
+    /// Unknown members, sorted.
     var others: [String]
 
     private struct Member: CodingKey {
@@ -40,29 +40,29 @@ struct JSONLine: Decodable {
         others = fields.allKeys.map(\.stringValue).filter { !Self.members.contains($0) }.sorted()
     }
 
-    /// Whether a line can be one: no URL begins so.
+    /// Whether a line is meant as JSON: no URL begins with a brace.
     static func isOne(_ line: [UInt8]) -> Bool { line.first == UInt8(ascii: "{") }
 
-    /// nil where a line is no such object; one without a URL is.
+    /// Nil if the line is not such an object; the URL may be missing.
     init?(_ line: [UInt8]) {
         guard let read = try? JSONDecoder().decode(JSONLine.self, from: Data(line)) else { return nil }
         self = read
     }
 
-    /// Every member of a line; nil where it is no object.
+    /// Nil if the line is not an object.
     static func object(_ line: [UInt8]) -> [String: JSONValue]? {
         try? JSONDecoder().decode([String: JSONValue].self, from: Data(line))
     }
 
-    /// The member that a name is nearly: within two letters, one of the short `url`, that are added, dropped, changed or swapped.
+    /// The member that a name misspells: edit distance up to two, or one for the short `url`.
     static func nearMiss(_ name: String) -> String? {
         let near = members.map { ($0, EditDistance.between($0, name.lowercased())) }.min { $0.1 < $1.1 }
         guard let (known, distance) = near, distance <= max(1, min(2, known.count / 3)) else { return nil }
         return known
     }
 
-    /// What it asks; nil where that is nothing.
-    /// - Throws: a sentence about what cannot be asked.
+    /// Nil without settings.
+    /// - Throws: a message about an invalid setting.
     func settings() throws(WebImageError) -> URLSettings? {
         if let sha256, Digest(hex: sha256.lowercased()) == nil {
             throw WebImageError(.invalidConfiguration, "sha256 has to be 64 hexadecimal digits")
@@ -86,22 +86,22 @@ struct JSONLine: Decodable {
     }
 }
 
-/// How the lines of a list are written.
+/// The format of a list's lines.
 package enum ListFormat: String, Sendable, CaseIterable {
-    /// Each line as it looks: what begins with `{` is an object.
+    /// By each line: one that begins with `{` is an object.
     case auto
-    /// One URL a line.
+    /// One URL per line.
     case plain
-    /// One JSON object a line.
+    /// One JSON object per line.
     case jsonl
-    /// Tables, which become lines (``ListImport``).
+    /// Tables, converted to lines (``ListImport``).
     case csv, tsv
-    /// A sitemap, which becomes lines.
+    /// A sitemap, converted to lines.
     case sitemap
 
-    /// Why a line is not written so; nil where it is.
+    /// Why a line is not in this format; nil if it is.
     ///
-    /// * `object`: the line, where it is an object that can be read.
+    /// * `object`: the parsed line, if it is an object.
     func objection(to line: [UInt8], _ object: JSONLine?, number: Int) -> PrefetchError? {
         let isObject = JSONLine.isOne(line)
         if self == .jsonl && !isObject {

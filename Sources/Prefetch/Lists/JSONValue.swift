@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 
-/// Any JSON: what members have that nothing here uses.
+/// Any JSON, for unknown members.
 enum JSONValue: Codable, Equatable {
     case null
     case bool(Bool)
@@ -42,7 +42,7 @@ enum JSONValue: Codable, Equatable {
         }
     }
 
-    /// As it stands in a column of a table: a text as it is, nothing for null, everything else as JSON.
+    /// The value for a column: a string as it is, null as empty, everything else as JSON.
     var text: String {
         switch self {
         case .null: ""
@@ -51,7 +51,7 @@ enum JSONValue: Codable, Equatable {
         }
     }
 
-    /// One line of JSON; nil where it has a number that JSON has not.
+    /// One line of JSON; nil for numbers that JSON cannot represent.
     var encoded: [UInt8]? {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

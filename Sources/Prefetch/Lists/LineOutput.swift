@@ -1,18 +1,16 @@
 internal import Glibc
 internal import WebImage
 
-/// Writes a list and takes its digest. Fed by one caller.
+/// Writes a list and computes its digest. One caller at a time.
 final class LineOutput {
     private let file: TemporaryFile
     private let path: String
     private let hasher = SHA256Hasher()
     private var buffer: [UInt8] = []
-    /// The number of the next line.
     private var line = 1
 
     init(file: TemporaryFile, path: String) { (self.file, self.path) = (file, path) }
 
-    /// Adds bytes as they are.
     /// - Throws: `inputOutput`.
     func write(_ bytes: ArraySlice<UInt8>) throws(PrefetchError) {
         buffer += bytes
@@ -20,13 +18,13 @@ final class LineOutput {
         if buffer.count > 1 << 18 { try flush() }
     }
 
-    /// Blank lines, so that the next one has this number where it has not been passed.
+    /// Adds blank lines until the next line has this number, unless it is past it.
     /// - Throws: `inputOutput`.
     func skip(to number: Int) throws(PrefetchError) {
         while line < number { try write([UInt8(ascii: "\n")]) }
     }
 
-    /// Writes what is left; hex SHA-256 of all.
+    /// Flushes; returns the hex SHA-256 of everything.
     /// - Throws: `inputOutput`.
     func finish() throws(PrefetchError) -> String {
         try flush()

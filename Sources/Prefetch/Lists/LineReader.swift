@@ -1,8 +1,7 @@
 internal import Glibc
 
-/// Reads a file line by line in constant memory. A line longer than `longest` is cut there and says so.
+/// Reads a file line by line in constant memory. Lines longer than `longest` are cut and marked.
 struct LineReader: ~Copyable {
-    /// The longest line that is read whole.
     static let longest = 65_536
 
     private let file: Int32
@@ -10,25 +9,25 @@ struct LineReader: ~Copyable {
     private var start = 0
     private var end = 0
     private var atEnd = false
-    /// Where in the file the buffer begins.
+    /// File offset of the buffer.
     private var base = 0
-    /// Where in the file the line returned last begins.
+    /// File offset of the last line.
     private(set) var lineOffset = 0
-    /// The number of the line returned last, from 1.
+    /// Number of the last line, from 1.
     private(set) var lineNumber = 0
-    /// Sees every byte of the file, in order.
+    /// Called with every byte of the file, in order.
     var observe: (([UInt8], Range<Int>) -> Void)?
 
     /// Opens a list that is read more than once.
-    /// - Throws: `notFound` or `unreadableList` with the reason; the latter also for what can be read only once.
+    /// - Throws: `notFound` or `unreadableList` with the reason, the latter also for streams.
     init(path: String) throws(PrefetchError) {
         try ListFile.requireRepeatable(path)
         file = try ListFile.open(path)
     }
 
-    /// Opens what is read in one pass: a file, a pipe, or `-` for standard input.
+    /// Opens a file, a pipe, or `-` for standard input, for one pass.
     ///
-    /// * `waiting`: as of ``ListFile/open(_:waiting:)``.
+    /// * `waiting`: see ``ListFile/open(_:waiting:)``.
     /// - Throws: `notFound` or `unreadableList` with the reason.
     init(once path: String, waiting: () -> Void = {}) throws(PrefetchError) {
         file = try ListFile.open(path, waiting: waiting)
@@ -36,8 +35,8 @@ struct LineReader: ~Copyable {
 
     deinit { close(file) }
 
-    /// Goes on reading at a byte where the line of this number begins.
-    /// - Throws: `unreadableList` where the file cannot be read from there (a pipe).
+    /// Continues at the start of a line.
+    /// - Throws: `unreadableList` if the file is not seekable.
     mutating func seek(to offset: Int, line: Int) throws(PrefetchError) {
         guard lseek(file, offset, SEEK_SET) == offset else { throw Self.failure(errno) }
         (base, start, end, atEnd) = (offset, 0, 0, false)
@@ -45,7 +44,7 @@ struct LineReader: ~Copyable {
     }
 
     /// The next line without its end, and whether it was cut; nil at the end of the file.
-    /// - Throws: `unreadableList` where reading fails (a folder, a broken disk).
+    /// - Throws: `unreadableList` if reading fails (a folder, a broken disk).
     mutating func next() throws(PrefetchError) -> (line: [UInt8], isCut: Bool)? {
         var searched = start
         lineOffset = base + start
@@ -62,7 +61,7 @@ struct LineReader: ~Copyable {
                 defer { start = end }
                 return trimmed(start..<end)
             }
-            // So much fits beside the room that is left: the buffer never grows.
+            // Fits beside the remaining space: the buffer never grows.
             if end - start > Self.longest + 1 { return try skipLongLine() }
             if end == buffer.count {
                 buffer.replaceSubrange(0..<(end - start), with: buffer[start..<end])
@@ -93,7 +92,7 @@ struct LineReader: ~Copyable {
             hint: "give a text file with one URL a line, or - for standard input")
     }
 
-    /// Keeps the head of a line that is too long and reads on to its end.
+    /// Keeps the head of a line that is too long and skips the rest.
     private mutating func skipLongLine() throws(PrefetchError) -> (line: [UInt8], isCut: Bool)? {
         let head = Array(buffer[start..<(start + Self.longest)])
         while true {

@@ -3,14 +3,14 @@ internal import FoundationEssentials
 internal import Glibc
 internal import WebImage
 
-/// Opens what a list is in. A list is read several times, and a pipe, a socket or a device gives its bytes once: what is no regular file
-/// is copied into one first.
+/// Opens the file of a list. A list is read several times, and a pipe, a socket or a device only once: such input is copied to a file
+/// first.
 package enum ListFile {
-    /// What standard input is called in messages.
+    /// The name of standard input in messages.
     private static let standardInput = "standard input"
 
-    /// Whether a path names something that gives its bytes once, `-`, a pipe, a socket, a terminal or a device, or a file that has no name
-    /// for another process. False for what is not there, and for a folder.
+    /// Whether a path can only be read once (`-`, a pipe, a socket, a terminal or a device), or is a file without a name for other
+    /// processes. False for a missing path, and for a folder.
     package static func isStream(_ path: String) -> Bool {
         var status = stat()
         if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 0 { return true }
@@ -24,29 +24,29 @@ package enum ListFile {
         return ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
     }
 
-    /// What a list is called in messages.
+    /// The name of a list in messages.
     package static func name(of path: String) -> String {
         descriptor(path) == STDIN_FILENO ? standardInput : path
     }
 
-    /// Whether a name of messages is a path that another command can read.
+    /// Whether a name in messages is a path that another command can read.
     static func isNamed(_ name: String) -> Bool { name != standardInput && descriptor(name) == nil }
 
-    /// What a copy of a list is called, and with it the batch: the file's name, `stdin` or `pipe`.
+    /// The name of a list's copy, and so of the batch: the file's name, `stdin` or `pipe`.
     package static func stem(of path: String) -> String {
         guard let descriptor = descriptor(path) else { return URLList(path: path, total: 0, hash: "").stem }
         return descriptor == STDIN_FILENO ? "stdin" : "pipe"
     }
 
-    /// Opens a list for one pass. A FIFO is waited for until somebody writes into it, for as long as that takes.
+    /// Opens a list for one pass. Waits for the first writer of a FIFO without a timeout.
     ///
-    /// * `waiting`: called once where nobody has written into a FIFO for a second.
-    /// - Throws: `notFound`, `unreadableList` with the reason: a folder, a terminal, what may not be read.
+    /// * `waiting`: called once if a FIFO has had no writer for a second.
+    /// - Throws: `notFound`, `unreadableList` with the reason: a folder, a terminal, no permission.
     package static func open(_ path: String, waiting: () -> Void = {}) throws(PrefetchError) -> Int32 {
         var status = stat()
         let file: Int32
         if let descriptor = descriptor(path), isReadOnce(path) {
-            // By its number: what is behind it need not have a name that can be opened (a socket has none).
+            // By its number: what it refers to may have no name that can be opened (a socket has none).
             file = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
         } else if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO {
             file = openFIFO(path, waiting)
@@ -61,7 +61,7 @@ package enum ListFile {
         return file
     }
 
-    /// Why an open file can be no list; nil where it can.
+    /// Why an open file cannot be a list; nil if it can.
     static func refusal(of file: Int32, _ path: String) -> PrefetchError? {
         var status = stat()
         if fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
@@ -74,7 +74,7 @@ package enum ListFile {
             .unreadableList, "\(name(of: path)) is a terminal", hint: "pipe a list into it: cat urls.txt | …")
     }
 
-    /// Refuses what can be read only once, where a list is read several times.
+    /// Refuses streams for lists that are read several times.
     /// - Throws: `unreadableList`.
     static func requireRepeatable(_ path: String) throws(PrefetchError) {
         guard isReadOnce(path) else { return }
@@ -83,10 +83,10 @@ package enum ListFile {
             hint: "copy it into a file first: cat \(path) > urls.txt")
     }
 
-    /// Copies a list that can be read only once into a file of a folder and returns its path.
+    /// Copies a stream into a file of a folder and returns its path.
     ///
-    /// * `waiting`: as of ``open(_:waiting:)``.
-    /// - Throws: as ``open(_:waiting:)``; `inputOutput` where it cannot be written, and then nothing is left of it.
+    /// * `waiting`: see ``open(_:waiting:)``.
+    /// - Throws: as ``open(_:waiting:)``; `inputOutput` if it cannot be written, leaving nothing behind.
     package static func copy(
         _ path: String, into folder: String, waiting: () -> Void = {}
     ) throws(PrefetchError) -> String {
@@ -105,8 +105,8 @@ package enum ListFile {
         return target
     }
 
-    /// A path that can be read any number of times until this process ends, and leaves nothing behind: the path itself where it is a
-    /// regular file or a folder, otherwise a copy in TMPDIR that has no name.
+    /// A path that can be read any number of times until this process ends, and leaves nothing behind: the path itself for a regular file
+    /// or a folder, otherwise an unnamed copy in TMPDIR.
     ///
     /// - Throws: as ``copy(_:into:waiting:)``.
     package static func repeatable(_ path: String, waiting: () -> Void = {}) throws(PrefetchError) -> String {
@@ -115,7 +115,7 @@ package enum ListFile {
         defer { unlink(copied) }
         let file = clinux_open(copied, O_RDONLY | O_CLOEXEC, 0)
         guard file >= 0 else { throw failure(copied, errno) }
-        // Never closed: the path is good for as long as the descriptor is (proc(5)).
+        // Never closed: the path is valid as long as the descriptor (proc(5)).
         return "/proc/self/fd/\(file)"
     }
 
@@ -140,7 +140,7 @@ package enum ListFile {
         }
     }
 
-    /// The descriptor that a path stands for; nil for any other path.
+    /// The descriptor that a path names; nil for any other path.
     private static func descriptor(_ path: String) -> Int32? {
         if path == "-" || path == "/dev/stdin" { return STDIN_FILENO }
         for folder in ["/dev/fd/", "/proc/self/fd/"] where path.hasPrefix(folder) {
@@ -149,13 +149,13 @@ package enum ListFile {
         return nil
     }
 
-    /// Opens a FIFO without waiting in open(2), which could say nothing meanwhile, and waits for its first bytes, or its end.
+    /// Opens a FIFO without blocking in open(2), which would prevent messages, and waits for its first bytes, or its end.
     private static func openFIFO(_ path: String, _ waiting: () -> Void) -> Int32 {
         let file = clinux_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
         guard file >= 0 else { return -1 }
         var entry = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
         var patience: Int32 = 1_000
-        // Until there was a first writer a FIFO is not at its end (fifo(7), poll(2)).
+        // Before its first writer a FIFO is not at its end (fifo(7), poll(2)).
         while true {
             let count = poll(&entry, 1, patience)
             if count > 0 { break }

@@ -1,7 +1,7 @@
-/// What a file without URLs looks like, for the sentence that refuses it.
+/// Guesses the type of a file without URLs, for the error message.
 enum ListGuess {
     static func error(path: String, head: [UInt8]) -> PrefetchError {
-        // A command to copy cannot read again what came through a pipe.
+        // A suggested command cannot read a pipe again.
         let (what, hint) = guess(head, path: ListFile.isNamed(path) ? path : "FILE")
         return PrefetchError(
             .unreadableList, "\(path) looks like \(what): none of its first lines is a URL, nothing was queued",

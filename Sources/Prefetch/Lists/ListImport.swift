@@ -2,30 +2,30 @@ internal import FoundationEssentials
 internal import Glibc
 internal import WebImage
 
-/// Lists that are packed, tables and sitemaps, laid out once as the list of lines that everything else reads. The same input makes the same
-/// list, so that the same command goes on with the batch it has begun.
+/// Converts compressed lists, tables and sitemaps to a list of lines. The same input makes the same list, so that a repeated command
+/// continues its batch.
 package struct ListImport: Sendable {
-    /// What a person said of the input.
+    /// Options for the input.
     package struct Options: Sendable, Equatable {
         package var format = ListFormat.auto
-        /// Of a table: name or number of the columns. Of lines of JSON `keepColumns` are names of members.
+        /// For a table: name or number of the columns. For lines of JSON, `keepColumns` are names of members.
         package var urlColumn: String?
         package var sha256Column: String?
         package var keepColumns: [String] = []
 
         package init() {}
 
-        /// Whether all of them that are there are about lines of JSON too.
+        /// Whether the options are valid for lines of JSON too.
         var isOfMembers: Bool { !keepColumns.isEmpty && urlColumn == nil && sha256Column == nil }
 
-        /// Whether one of them is about tables.
+        /// Whether any option is about tables.
         var isOfTable: Bool { urlColumn != nil || sha256Column != nil || !keepColumns.isEmpty }
     }
 
     private enum Kind: Equatable {
         case lines
         case table(separator: UInt8)
-        /// Lines of JSON, of which members become columns.
+        /// Lines of JSON whose members become columns.
         case objects
         case sitemap
     }
@@ -35,16 +35,16 @@ package struct ListImport: Sendable {
     private let kind: Kind
     private let isPacked: Bool
     private let isSpooled: Bool
-    /// What messages call it.
+    /// Name in messages.
     private let called: String
-    /// How it begins, unpacked: what it looks like is said where it has no URLs.
+    /// Its uncompressed beginning, for messages if it has no URLs.
     let head: [UInt8]
 
-    /// Looks at the beginning of a file; nil where it is a list of lines as it is.
+    /// Inspects the beginning of a file; nil if it is a plain list of lines.
     ///
-    /// * `name`: what the file is called where it was read from, for its extension and for messages.
-    /// * `isSpooled`: it is a copy of standard input or a pipe, so nothing beside it belongs to it.
-    /// - Throws: `notFound`, `unreadableList`; `configuration` where the options are for something else than it is.
+    /// * `name`: original name of the file, for its extension and for messages.
+    /// * `isSpooled`: a copy of standard input or a pipe, without neighbouring files.
+    /// - Throws: `notFound`, `unreadableList`; `configuration` if the options do not match the format.
     package init?(
         path: String, name: String? = nil, isSpooled: Bool = false, options: Options = Options()
     ) throws(PrefetchError) {
@@ -94,7 +94,7 @@ package struct ListImport: Sendable {
         return lines.first { !$0.isEmpty && $0.first != UInt8(ascii: "#") }?.first == UInt8(ascii: "{")
     }
 
-    /// Whether a text begins as XML does, or with the element of a sitemap, whatever prefix it has.
+    /// Whether a text begins as XML, or with a sitemap's element of any prefix.
     private static func isSitemap(_ text: ArraySlice<UInt8>) -> Bool {
         if ["<?xml", "<!--"].contains(where: { text.starts(with: $0.utf8) }) { return true }
         guard text.first == UInt8(ascii: "<") else { return false }
@@ -103,10 +103,10 @@ package struct ListImport: Sendable {
         return ["urlset", "sitemapindex"].contains { local.elementsEqual($0.utf8) }
     }
 
-    /// Writes the list into a folder and returns its path; the name has the digest of what is in it.
+    /// Writes the list into a folder and returns its path; the name includes the digest of its content.
     ///
-    /// * `stem`: the beginning of the name, which batches are called by.
-    /// - Throws: `unreadableList` with the line where the input is not what it seemed; `inputOutput`, `cacheUnavailable`.
+    /// * `stem`: the start of the name, and so of batch ids.
+    /// - Throws: `unreadableList` with the line if the input has another format; `inputOutput`, `cacheUnavailable`.
     package func write(into folder: String, stem: String) throws(PrefetchError) -> String {
         guard let open = OpenFolder(folder), let file = TemporaryFile(in: open) else {
             throw PrefetchError(
@@ -132,7 +132,7 @@ package struct ListImport: Sendable {
         return "\(folder)/\(name)"
     }
 
-    /// Lines stay lines under their numbers; members that are kept become columns.
+    /// Keeps line numbers; kept members become columns.
     private func writeObjects(to output: LineOutput) throws(PrefetchError) {
         var members = ListMembers(options.keepColumns)
         func add(_ line: [UInt8]) throws(PrefetchError) { try output.write(line[...]) }
@@ -141,17 +141,17 @@ package struct ListImport: Sendable {
         try members.finish(add)
     }
 
-    /// What the row of names of a table says.
+    /// The header row of a table.
     package struct Header: Sendable {
         /// Columns that are neither used nor kept.
         package var unused: [String] = []
-        /// The column of the URLs, where nobody named it and it is not called url.
+        /// The column of URLs, if it was neither given nor called url.
         package var guessedURL: String?
 
         package init() {}
     }
 
-    /// Reads the row of names of a table; empty where there is none.
+    /// Empty without a header row.
     /// - Throws: as ``write(into:stem:)``.
     package func header() throws(PrefetchError) -> Header {
         guard case .table(let separator) = kind else { return Header() }
@@ -174,7 +174,7 @@ package struct ListImport: Sendable {
         return header ?? Header()
     }
 
-    /// Rows become lines under the numbers they have: what is said of line 7 is said of line 7 of the table.
+    /// Rows become lines with the same numbers, so that messages fit the table.
     private func writeTable(_ separator: UInt8, to output: LineOutput) throws(PrefetchError) {
         var columns: TableColumns?
         var reader = CSVReader(separator: separator)
@@ -200,7 +200,7 @@ package struct ListImport: Sendable {
         try reader.finish(add)
     }
 
-    /// The images of a sitemap; its pages where it names no image. Those that an index names are read from beside it.
+    /// Writes the images of a sitemap; its pages if it has no images. Sitemaps of an index are read from its folder.
     private func writeSitemap(to output: LineOutput) throws(PrefetchError) {
         var (images, maps) = (0, [(address: String, line: Int)]())
         try Self.read(path) { kind, address, line throws(PrefetchError) in
@@ -248,7 +248,7 @@ package struct ListImport: Sendable {
         try reader.finish()
     }
 
-    /// The file beside the index that has the name of an address.
+    /// The file in the index's folder that has the name of an address.
     private func local(_ address: String, line: Int) throws(PrefetchError) -> String {
         let names = "line \(line) of \(called) names \(address)"
         let together = "nothing is fetched for a list: fetch all of its sitemaps into one folder with it"

@@ -1,15 +1,15 @@
-/// Moves members of JSON lines to their `columns`, from where the export has them.
+/// Moves members of JSON lines to their `columns`, for exports.
 struct ListMembers {
     private let kept: [String]
     private var found: Set<String> = []
     private var line: [UInt8] = []
-    /// Whether the line on its way is too long to be read whole, and is passed on as it is.
+    /// Whether the current line is too long, and is passed through unchanged.
     private var isLong = false
 
     /// * `kept`: names of members.
     init(_ kept: [String]) { self.kept = kept }
 
-    /// Reads a piece; `body` gets all lines in their order, each with its end.
+    /// Parses a piece; `body` gets all lines in order, with their ends.
     mutating func read(
         _ bytes: ArraySlice<UInt8>, _ body: ([UInt8]) throws(PrefetchError) -> Void
     ) throws(PrefetchError) {
@@ -21,8 +21,8 @@ struct ListMembers {
         if !rest.isEmpty { try add(rest, body) }
     }
 
-    /// The last line, where no line end closes it.
-    /// - Throws: `unreadableList` where no line has one of the members; what `body` throws.
+    /// The last line, without a line end.
+    /// - Throws: `unreadableList` if no line has one of the members; errors of `body`.
     mutating func finish(_ body: ([UInt8]) throws(PrefetchError) -> Void) throws(PrefetchError) {
         if !line.isEmpty { try body(isLong ? line : rewritten(line)) }
         guard let missing = kept.first(where: { !found.contains($0) }) else { return }

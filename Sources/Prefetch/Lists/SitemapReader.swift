@@ -1,39 +1,38 @@
-/// Takes the addresses out of a sitemap (https://www.sitemaps.org/protocol.html): `<loc>` of pages, of images (`<image:loc>`) and of other
-/// sitemaps. A reader of XML as far as sitemaps have it: tags must close each other, and what defines entities is refused, since they can make
-/// a small file a large one. Bytes come in pieces of any size.
+/// Extracts addresses from a sitemap (https://www.sitemaps.org/protocol.html): `<loc>` of pages, of images (`<image:loc>`) and of other
+/// sitemaps. Parses only the XML that sitemaps need: tags must match, and entity definitions are refused, since they can expand a small
+/// file to a large one. Input comes in pieces of any size.
 struct SitemapReader {
-    /// What an address is of.
     enum Kind: Equatable {
         case page, image, sitemap
     }
 
-    /// The longest address or tag, and the deepest element.
+    /// The longest address or tag, and the deepest nesting.
     static let (longest, deepest) = (65_536, 32)
 
     private enum State: Equatable {
         case text
-        /// Within `<…>`, with the quote that is open.
+        /// Within `<…>`, with the open quote.
         case tag(quote: UInt8?)
-        /// Within `<!-- … -->`, `<![CDATA[ … ]]>`, `<? … ?>`, which end with these bytes.
+        /// Within `<!-- … -->`, `<![CDATA[ … ]]>`, `<? … ?>`, up to these bytes.
         case until([UInt8], isText: Bool)
     }
 
-    /// What it is called where something is wrong with it.
+    /// Name in messages.
     private let name: String
     private var state = State.text
-    /// The tag, or what was seen of the end of a comment.
+    /// The tag, or a partial end of a comment.
     private var token: [UInt8] = []
-    /// The names of the elements that are open.
+    /// Names of the open elements.
     private var open: [[UInt8]] = []
-    /// The text of the innermost element, where it is an address.
+    /// The text of the innermost element, if it is an address.
     private var text: [UInt8] = []
     private var line = 1
     private var hasRoot = false
 
     init(name: String = "the sitemap") { self.name = name }
 
-    /// Reads a piece; `body` gets each address that ends in it, and the line where it ends.
-    /// - Throws: `unreadableList` with the line where it is no sitemap; what `body` throws.
+    /// Parses a piece; `body` gets each address that ends in it, and the line of its end.
+    /// - Throws: `unreadableList` with the line if it is not a sitemap; errors of `body`.
     mutating func read(
         _ bytes: ArraySlice<UInt8>, _ body: (Kind, String, Int) throws(PrefetchError) -> Void
     ) throws(PrefetchError) {
@@ -66,7 +65,7 @@ struct SitemapReader {
             case .until(let end, let isText):
                 token.append(byte)
                 guard token.count >= end.count, token.suffix(end.count).elementsEqual(end) else {
-                    // The last bytes may be the beginning of the end: the one before them is not.
+                    // The last bytes may belong to the end; the one before them does not.
                     if token.count > end.count {
                         let first = token.removeFirst()
                         if isText { try add(first, isRaw: true) }
@@ -79,7 +78,7 @@ struct SitemapReader {
         }
     }
 
-    /// Looks whether everything was closed.
+    /// Checks that everything was closed.
     /// - Throws: `unreadableList`.
     func finish() throws(PrefetchError) {
         if let name = open.last {
@@ -89,7 +88,7 @@ struct SitemapReader {
         guard hasRoot else { throw failure("there is no <urlset> and no <sitemapindex>") }
     }
 
-    /// Whether a tag that has just begun is none.
+    /// Detects comments, CDATA sections and instructions.
     private mutating func special() throws(PrefetchError) {
         guard token.first == UInt8(ascii: "!") || token.first == UInt8(ascii: "?") else { return }
         switch String(decoding: token, as: UTF8.self) {
@@ -132,7 +131,7 @@ struct SitemapReader {
         open.append(Array(name))
     }
 
-    /// What an address of the element that is innermost now is of.
+    /// The kind of address in the innermost element.
     private var kind: Kind? {
         switch open.last.map(Self.local) {
         case "url": .page
@@ -149,10 +148,10 @@ struct SitemapReader {
 
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
 
-    /// * `isRaw`: of a CDATA section, in which `&` is no beginning of anything.
+    /// * `isRaw`: in a CDATA section, where `&` has no meaning.
     private mutating func add(_ byte: UInt8, isRaw: Bool = false) throws(PrefetchError) {
         guard let last = open.last else {
-            // Blanks around the root, and the mark of UTF-8 before it.
+            // Blanks around the root, and a UTF-8 byte order mark before it, are allowed.
             guard Self.isBlank(byte) || (!hasRoot && [0xEF, 0xBB, 0xBF].contains(byte)) else {
                 throw failure(
                     byte == 0 || byte >= 0xFE ? "it is not in UTF-8" : "there is text outside of its elements")
@@ -175,7 +174,7 @@ struct SitemapReader {
         try body(kind, try resolved(raw), line)
     }
 
-    /// With the five entities of XML, and characters by their number.
+    /// Resolves XML's five entities and numeric character references.
     private func resolved(_ text: String) throws(PrefetchError) -> String {
         guard text.contains("&") else { return text }
         var out = ""

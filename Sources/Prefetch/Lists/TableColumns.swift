@@ -1,13 +1,13 @@
-/// Which columns of a table are what.
+/// The roles of a table's columns.
 struct TableColumns: Equatable {
-    /// Where the URLs are, and the digests the images must have.
+    /// The columns of URLs, and of required digests.
     var url: Int, sha256: Int?
-    /// What is kept, by the name it is kept under.
+    /// Kept columns by the names they get.
     var kept: [(name: String, column: Int)]
-    /// Whether the first row is a URL already.
+    /// False if the first row has a URL.
     var hasHeader: Bool
 
-    /// Names that a column of URLs has, most telling first.
+    /// Usual names of a URL column, most specific first.
     private static let names = [
         "url", "image_url", "imageurl", "image", "img_url", "img", "image_link", "src", "link", "href", "uri", "loc",
     ]
@@ -17,16 +17,15 @@ struct TableColumns: Equatable {
             && left.kept.elementsEqual(right.kept) { $0 == $1 }
     }
 
-    /// The names of the first row that are neither used nor kept; none where it is a row of URLs.
+    /// Names in the header that are neither used nor kept; none without a header.
     func unused(_ first: [String]) -> [String] {
         guard hasHeader else { return [] }
         let used = Set([url] + [sha256].compactMap { $0 } + kept.map(\.column))
         return first.indices.filter { !used.contains($0) && !first[$0].isEmpty }.map { first[$0] }
     }
 
-    /// Goes by the first row.
-    ///
-    /// - Throws: `unreadableList` where a column is not there, with those that are.
+    /// * `first`: the first row.
+    /// - Throws: `unreadableList` if a column is missing, with those that exist.
     init(_ first: [String], _ options: ListImport.Options) throws(PrefetchError) {
         let isURL = first.map { URLLines.isURL($0) }
         let isNamed = !isURL.contains(true)

@@ -1,14 +1,13 @@
-/// Lines of URLs that are read once, as a stream, and judged as ``URLList`` judges them: from a file, from standard input, or from the
-/// words of a command.
+/// URLs that are read once, as a stream, by the rules of ``URLList``: from a file, from standard input, or from arguments of a command.
 package enum URLLines {
     private static let groupCount = 1_000
     private static let groupBytes = 1 << 20
 
-    /// Runs `body` with groups of the entries, in order, in constant memory: up to 1,000 of them, or about 1 MiB.
+    /// Calls `body` with groups of entries, in order, in constant memory: up to 1,000 of them, or about 1 MiB.
     ///
     /// * `path`: a file, a pipe, or `-` for standard input.
-    /// * `waiting`: as of ``ListFile/open(_:waiting:)``.
-    /// - Throws: what `body` throws; `notFound`, `unreadableList`.
+    /// * `waiting`: see ``ListFile/open(_:waiting:)``.
+    /// - Throws: errors of `body`; `notFound`, `unreadableList`.
     package static func forEachGroup(
         path: String, waiting: () -> Void = {}, _ body: ([PrefetchJob.Entry]) async throws(PrefetchError) -> Void
     ) async throws(PrefetchError) {
@@ -27,7 +26,7 @@ package enum URLLines {
         if !group.isEmpty { try await body(group) }
     }
 
-    /// The entries that words make, numbered from 1; what a list would pass over is no URL here.
+    /// Entries of arguments, numbered from 1; lines that a list would skip are invalid here.
     package static func entries(_ words: [String]) -> [PrefetchJob.Entry] {
         zip(1..., words).map { number, word in
             URLList.entry(Array(word.utf8), isCut: word.utf8.count > LineReader.longest, number: number)
@@ -35,7 +34,7 @@ package enum URLLines {
         }
     }
 
-    /// Whether a text is a line that reads back as this very URL.
+    /// Whether a text, as a line, reads back as this URL.
     package static func isURL(_ text: String) -> Bool {
         let blank: (UInt8?) -> Bool = { $0 == UInt8(ascii: " ") }
         guard !blank(text.utf8.first), !blank(text.utf8.last), text.utf8.count <= LineReader.longest else {

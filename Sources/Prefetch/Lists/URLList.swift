@@ -1,30 +1,27 @@
 internal import WebImage
 internal import Glibc
 
-/// A list of URLs in a text file: one a line, or a JSON object with one; blank lines and lines that begin with `#` are no entries; a
-/// byte order mark, CR LF and surrounding blanks are taken off. A line that can be no URL is an entry too: it counts, and ends as `invalidURL`.
-/// Behind a TAB a line may have the SHA-256 that its bytes must have (``ImageLock``).
+/// A list of URLs in a text file: one URL or JSON object per line. Blank lines and lines that begin with `#` are skipped; a byte order
+/// mark, CR LF and surrounding blanks are removed. An invalid line is an entry too: it counts, and ends as `invalidURL`. After a TAB a line
+/// may have the required SHA-256 of the bytes (``ImageLock``).
 package struct URLList: Sendable, Equatable {
-    /// Where the list is.
     package var path: String
-    /// Entries, bad lines included.
+    /// Number of entries, including invalid ones.
     package var total: Int
-    /// Lines, those that are no entries included.
+    /// Number of lines, including those without an entry.
     package var lines: Int
     /// Hex SHA-256 of the file's bytes.
     package var hash: String
-    /// Every option that one of its lines asks for its URL alone.
+    /// The union of options of single lines.
     package private(set) var lineOptions: WebImageOptions = []
-    /// Members of its lines that nothing uses.
+    /// Unknown members of its lines.
     package private(set) var unknownMembers = UnknownMembers()
 
-    /// Reads the whole list once, in constant memory: its total and hash.
+    /// Reads the whole list once, in constant memory, for its total and hash.
     ///
-    /// * `origin`: what it was made of, where that is something else, and what that was called; it is named where there are no URLs in
-    ///   it.
-    /// - Throws: `notFound`, `unreadableList`; the latter also where none of the first 200 entries is a URL, with a hint that
-    ///   names what the file looks like, and where a line is not of the format, asks for what there is not, or has a member whose name is
-    ///   nearly one that asks something.
+    /// * `origin`: the source it was converted from, and its name, for messages if it has no URLs.
+    /// - Throws: `notFound`, `unreadableList`; the latter also if none of the first 200 entries is a URL, with a hint at the type of the
+    ///   file, and if a line does not match the format, has an invalid setting, or a member that is misspelled.
     package init(
         path: String, format: ListFormat = .auto, origin: (name: String, input: ListImport?)? = nil
     ) throws(PrefetchError) {
@@ -47,7 +44,7 @@ package struct URLList: Sendable, Equatable {
                 if let settings = try? object.settings() { lineOptions.formUnion(settings.options) }
                 unknownMembers.note(object.others, line: reader.lineNumber)
             }
-            // What each line is matters to the next pass; to this one, whether the first ones are URLs at all.
+            // This pass only needs to know whether the first entries are URLs; the next pass reads the lines.
             if total <= 200, Self.entry(line, isCut: isCut, number: 1)?.isInvalid == false { looksLikeURLs = true }
             if total == 200 && !looksLikeURLs { break }
         }
@@ -59,19 +56,19 @@ package struct URLList: Sendable, Equatable {
         hash = hasher.finishedHex()
     }
 
-    /// A list whose total and hash are known, and that has nothing but entries.
+    /// A list with known total and hash whose lines are all entries.
     package init(path: String, total: Int, hash: String) {
         (self.path, self.total, self.lines, self.hash) = (path, total, total, hash)
     }
 
-    /// The path as every process on this machine can open it.
+    /// The path for other processes on this machine.
     package var absolutePath: String {
         guard let resolved = realpath(path, nil) else { return path }
         defer { free(resolved) }
         return String(cString: resolved)
     }
 
-    /// The file's name without folder and extension, reduced to what a batch id may have.
+    /// The file's name without folder and extension, reduced to the characters of a batch id.
     package var stem: String {
         let name = path.split(separator: "/").last.map(String.init) ?? "list"
         let base = name.firstIndex(of: ".").map { String(name[..<$0]) } ?? name
@@ -81,8 +78,8 @@ package struct URLList: Sendable, Equatable {
         return kept.isEmpty ? "list" : String(kept.prefix(40))
     }
 
-    /// Runs `body` with each entry from index `first` on, until it returns false.
-    /// - Throws: `unreadableList` where the file cannot be read (any more).
+    /// Calls `body` with each entry from index `first` on, until it returns false.
+    /// - Throws: `unreadableList` if the file cannot be read (any more).
     package func forEach(
         from first: Int = 0, _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {
@@ -95,7 +92,7 @@ package struct URLList: Sendable, Equatable {
         }
     }
 
-    /// The first line whose entry has no SHA-256, of a list in which each should have one; nil where all have.
+    /// The first entry's line without a SHA-256, for lists in which each must have one.
     /// - Throws: `unreadableList`.
     package func firstUnlocked() throws(PrefetchError) -> Int? {
         var reader = try LineReader(path: path)
@@ -106,10 +103,10 @@ package struct URLList: Sendable, Equatable {
         return nil
     }
 
-    /// Whether a line is an entry, good or bad: not blank and no comment.
+    /// Whether a line is an entry, valid or not: neither blank nor a comment.
     private static func isEntry(_ line: [UInt8]) -> Bool { line.first.map { $0 != UInt8(ascii: "#") } ?? false }
 
-    /// The entry a line makes; nil for a blank line or a comment.
+    /// Nil for a blank line or a comment.
     static func entry(_ line: [UInt8], isCut: Bool, number: Int) -> PrefetchJob.Entry? {
         guard isEntry(line) else { return nil }
         if JSONLine.isOne(line), !isCut, let read = JSONLine(line), read.url != nil {
@@ -146,7 +143,7 @@ package struct URLList: Sendable, Equatable {
         return entry
     }
 
-    /// RFC 3986 section 3.1, and the `//` that every URL we fetch has.
+    /// RFC 3986 section 3.1, and the `//` that every fetchable URL has.
     private static func hasScheme(_ line: [UInt8]) -> Bool {
         guard let colon = line.prefix(20).firstIndex(of: UInt8(ascii: ":")), colon > 0 else { return false }
         let scheme = line[..<colon].allSatisfy { byte in

@@ -1,9 +1,9 @@
-/// Names in a list that nothing uses, of members of JSON lines or of columns of a table, with where they are.
+/// Unknown JSON members or table columns of a list, with their lines.
 package struct UnknownMembers: Sendable, Equatable {
-    /// Names beyond so many are not told apart: what writes a new one into each line must not take all memory.
+    /// The most distinct names: a new name in each line must not take all memory.
     private static let most = 100
 
-    /// How many lines have a name, and the first of them.
+    /// Number of lines with a name, and the first of them.
     package struct Use: Sendable, Equatable {
         package var name: String
         package var count: Int
@@ -11,9 +11,9 @@ package struct UnknownMembers: Sendable, Equatable {
     }
 
     private var places: [String: Int] = [:]
-    /// In the order in which they were met.
+    /// In order of appearance.
     package private(set) var uses: [Use] = []
-    /// Whether there are more than are told apart.
+    /// Whether there were more names than are kept.
     package private(set) var hasMore = false
 
     mutating func note(_ names: [String], line: Int) {

@@ -1,53 +1,48 @@
 internal import Redis
 internal import WebImage
 
-/// What became of every URL of a batch, by the histories of its workers and by Redis together: the classes of Jepsen's total-queue test.
+/// Classifies every URL of a batch by the histories of its workers and by Redis: the classes of Jepsen's total-queue test.
 ///
-/// Redis may have been killed in between and have lost its last second: what it had confirmed then is done again, and is recovered.
+/// Redis may have been killed in between and have lost its last second: outcomes it had confirmed are then redone, and count as recovered.
 package struct HistoryCheck: Sendable {
-    /// What became of one URL.
     package enum Class: String, Sendable, CaseIterable {
-        /// Settled by the one worker that had it, which was told so.
+        /// Settled by its only worker, which got the confirmation.
         case ok
-        /// Settled once all the same: several workers had it, or the one that settled it was never told, or Redis forgot it in between.
+        /// Settled once in spite of several workers, a missing confirmation, or a loss in Redis.
         case recovered
-        /// Open in a batch that is done; or a worker was told that it settled it, and Redis has another outcome or none.
+        /// Open in a batch that is done; or confirmed to a worker, but Redis has another outcome or none.
         case lost
-        /// Two reports were told that they were the first to settle it.
+        /// Two reports were confirmed as the first to settle it.
         case duplicated
-        /// An outcome that no history explains, an index the batch does not have, an outcome other than expected.
+        /// An outcome without a history, an index outside the batch, or not the expected outcome.
         case unexpected
-        /// Open in a batch that was cancelled.
+        /// Open in a cancelled batch.
         case cancelled
-        /// Open in a batch that runs.
+        /// Open in a running batch.
         case open
 
-        /// Whether a queue that keeps its promises has none.
+        /// Classes that a correct queue does not have.
         package var isBad: Bool { self == .lost || self == .duplicated || self == .unexpected }
     }
 
-    /// One URL and why it is in its class.
     package struct Example: Sendable, Equatable {
         package var kind: Class
         package var index: Int
-        /// One sentence.
         package var message: String
     }
 
-    /// What was found.
     package struct Result: Sendable {
-        /// How many URLs of each class.
+        /// Number of URLs in each class.
         package fileprivate(set) var counts: [Class: Int] = [:]
         /// The first of each bad class.
         package fileprivate(set) var examples: [Example] = []
-        /// Histories that were read.
+        /// Number of histories.
         package fileprivate(set) var files = 0
-        /// Lines torn by the death of who wrote them.
+        /// Lines torn by the death of their writer.
         package fileprivate(set) var torn = 0
-        /// Starts of Redis that confirmed something of this batch.
+        /// Redis starts that confirmed outcomes of this batch.
         package fileprivate(set) var servers = 0
 
-        /// Whether nothing is lost, duplicated or unexpected.
         package var isGood: Bool { !counts.contains { $0.key.isBad && $0.value > 0 } }
 
         fileprivate mutating func add(_ kind: Class, _ index: Int, _ message: @autoclosure () -> String) {
@@ -64,7 +59,7 @@ package struct HistoryCheck: Sendable {
     private let batch: String
     private let folder: String
 
-    /// * `folder`: where the workers kept their histories.
+    /// * `folder`: of the histories.
     package init(queue: PrefetchQueue, batch: String, folder: String) {
         self.queue = queue
         self.batch = batch
@@ -73,13 +68,13 @@ package struct HistoryCheck: Sendable {
 
     /// Reads everything and classifies every URL. Workers may go on meanwhile.
     ///
-    /// * `expected`: outcomes allowed for an index, an image downloaded or hit being the same; nil: any.
-    /// - Throws: `notFound` where there is no such batch, or no history; what reading them throws.
+    /// * `expected`: outcomes allowed for an index, with downloaded and hit being equal; nil: any.
+    /// - Throws: `notFound` if there is no such batch, or no history; errors of reading them.
     package func run(
         expected: (Int) -> Set<PrefetchOutcome>? = { _ in nil }
     ) async throws(PrefetchError) -> Result {
-        // Outcomes are read before the histories and again after them: what Redis has now was sent before, and what a worker has been
-        // told by now Redis has then.
+        // Outcomes are read before the histories and again after them: those in Redis now were sent before, and those confirmed to a worker
+        // by now are in Redis then.
         let before = try await read().outcomes
         var tally = HistoryTally(count: before.count)
         var reader = HistoryReader(folder: folder, queue: queue.catalog.queueName, batch: batch)
@@ -109,7 +104,7 @@ package struct HistoryCheck: Sendable {
             }
             return
         }
-        // The same start of Redis has no two firsts, and forgets nothing.
+        // One Redis start has no two firsts, and forgets nothing.
         let starts = known.confirmations.map(\.server)
         if Set(starts).count < starts.count {
             return result.add(.duplicated, index, "first settled by \(starts.count) reports: \(told)")
@@ -147,13 +142,13 @@ package struct HistoryCheck: Sendable {
         outcomes.sorted { $0.rawValue < $1.rawValue }.map(\.name).joined(separator: " or ")
     }
 
-    /// What Redis has, and which start of it says so.
+    /// The batch in Redis, and its current start.
     private func read() async throws(PrefetchError) -> (status: BatchStatus, outcomes: [UInt8], server: String) {
         do throws(RedisError) {
             if let status = try await queue.batches.status(of: batch) {
                 var outcomes: [UInt8] = []
                 repeat {
-                    // One more than the batch has: what is beyond its end must not be there.
+                    // One more than the batch has: there must be nothing beyond its end.
                     let end = min(outcomes.count + Self.step, status.total + 1)
                     outcomes += try await queue.results.outcomes(
                         of: batch, range: outcomes.count..<max(end, outcomes.count + 1))

@@ -1,16 +1,16 @@
-/// What the history of a worker says about one job, as far as a check needs it.
+/// An event of a worker's history about one job, as needed by a check.
 struct HistoryEvent {
     enum Kind {
-        /// The worker has the job; the items are what was settled before.
+        /// The worker claimed the job; the items are outcomes settled before.
         case claimed
         /// It is about to report the items.
         case sent
-        /// Redis has answered, in the start with this number: the items are what the report was first to settle.
+        /// Redis replied, in the start of this number: the items are those that the report was first to settle.
         case confirmed(server: Int)
     }
 
     var kind: Kind
-    /// A number for each name of a worker.
+    /// A number for each worker name.
     var worker: Int
     /// The indices of the job.
     var range: Range<Int>

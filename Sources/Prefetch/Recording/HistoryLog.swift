@@ -3,21 +3,20 @@ internal import Glibc
 internal import Threading
 internal import WebImage
 
-/// What one worker process did, event by event, in a file of its own: what `fsck --history` compares Redis with.
+/// The event log of one worker process, in its own file: `fsck --history` compares it with Redis.
 ///
-/// A line an event, and one write(2) for all lines of a step, with O_APPEND: whoever is killed leaves whole lines, at worst a torn
-/// last one. What a process is about to tell Redis is written before it is sent. `docs/PROTOCOL.md` has the form.
+/// One line per event, and one write(2) for all lines of a step, with O_APPEND: a killed process leaves whole lines, except possibly a torn
+/// last one. Lines are written before the data is sent to Redis. `docs/PROTOCOL.md` has the format.
 package final class HistoryLog: Sendable {
-    /// How the names of the files end.
+    /// File name suffix.
     static let suffix = ".history"
 
-    /// The file.
     package let path: String
     private let file: Int32
     private let sentCount = Locked(0)
 
-    /// Begins a history in a folder, which is made where it is missing.
-    /// - Throws: `inputOutput` or `cacheUnavailable` where the file cannot be made.
+    /// Starts a history in a folder, which is created if missing.
+    /// - Throws: `inputOutput` or `cacheUnavailable` if the file cannot be created.
     package init(folder: String, queue: String) throws(PrefetchError) {
         if mkdir(folder, 0o755) != 0 && errno != EEXIST { throw Self.failure("make", folder) }
         let host = ThisHost.name
@@ -27,7 +26,7 @@ package final class HistoryLog: Sendable {
         repeat {
             path = "\(folder)/\(name)-\(getpid())-\(start)\(Self.suffix)"
             file = clinux_open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0o644)
-            // Another worker of this process has begun in the same millisecond.
+            // Another worker of this process started in the same millisecond.
             start += 1
         } while file < 0 && errno == EEXIST
         guard file >= 0 else { throw Self.failure("make", path) }
@@ -37,16 +36,15 @@ package final class HistoryLog: Sendable {
 
     deinit { close(file) }
 
-    /// It is registered under this name.
+    /// Registered under this name.
     func joined(_ worker: String) { write("\(Self.now)\tjoined\t\(worker)\n") }
 
-    /// Its jobs were taken back; it takes another name.
+    /// Its jobs were reaped; it takes another name.
     func lost(_ worker: String) { write("\(Self.now)\tlost\t\(worker)\n") }
 
-    /// It left in order.
     func left(_ worker: String) { write("\(Self.now)\tleft\t\(worker)\n") }
 
-    /// It has these jobs now, with the outcomes that were there already.
+    /// Claimed these jobs, with the outcomes they had already.
     func claimed(_ worker: String, _ claims: [QueueJobs.Claim]) {
         let head = "\(Self.now)\tclaimed\t\(worker)\t"
         write(
@@ -56,12 +54,12 @@ package final class HistoryLog: Sendable {
             }.joined())
     }
 
-    /// A URL was not in the cache, and is asked for now.
+    /// A URL was not in the cache, and is requested now.
     func began(_ worker: String, _ job: PrefetchJob, position: Int) {
         write("\(Self.now)\tbegan\t\(worker)\t\(job.name)\t\(job.base + position)\n")
     }
 
-    /// It knows how these URLs ended.
+    /// The outcomes of these URLs are known.
     func settled(_ worker: String, _ job: PrefetchJob, _ items: [SettledEntry]) {
         let list = Self.items(items.map { (job.base + $0.position, $0.outcome.rawValue) })
         write("\(Self.now)\tsettled\t\(worker)\t\(job.name)\t\(list)\n")
@@ -82,9 +80,8 @@ package final class HistoryLog: Sendable {
         return number
     }
 
-    /// Redis has answered: which of these it was first to settle, or that the batch is over. What it did not take is sent again, under
-    /// another number.
-    /// * `server`: the start of Redis that answered, its `run_id`.
+    /// Redis replied: which outcomes it was first to settle, or that the batch is over. Refused ones are sent again, under another number.
+    /// * `server`: the `run_id` of the Redis start that replied.
     func confirmed(
         _ worker: String, _ number: Int, server: String, _ reports: [QueueReports.Report],
         _ answers: [QueueReports.Answer]
@@ -99,13 +96,13 @@ package final class HistoryLog: Sendable {
             }.joined())
     }
 
-    /// It gave these jobs back.
+    /// Gave these jobs back.
     func released(_ worker: String, _ jobs: [String]) {
         let head = "\(Self.now)\treleased\t\(worker)\t"
         write(jobs.map { "\(head)\($0)\n" }.joined())
     }
 
-    /// `512=1,513=5`; `-` for nothing.
+    /// `512=1,513=5`; `-` if empty.
     private static func items(_ pairs: [(index: Int, code: UInt8)]) -> String {
         pairs.isEmpty ? "-" : pairs.map { "\($0.index)=\($0.code)" }.joined(separator: ",")
     }
@@ -125,7 +122,7 @@ package final class HistoryLog: Sendable {
             while !rest.isEmpty {
                 let count = Glibc.write(file, rest.baseAddress, rest.count)
                 if count < 0 && errno == EINTR { continue }
-                // A full disk: the worker has worse problems, and says so itself.
+                // A full disk: the worker reports that itself.
                 guard count > 0 else { return }
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
             }

@@ -1,28 +1,28 @@
 internal import CLinux
 internal import Glibc
 
-/// Reads what the histories of a folder say about one batch, in constant memory: each file once, from its beginning.
+/// Reads the events of one batch from the histories of a folder, in constant memory: each file once, from its beginning.
 struct HistoryReader {
     private let folder: String
     private let queue: String
     private let batch: [UInt8]
     private var workers: [[UInt8]: Int] = [:]
-    /// Starts of Redis, by their `run_id`.
+    /// Redis starts, by their `run_id`.
     private(set) var servers: [[UInt8]: Int] = [:]
-    /// Files that have been read.
+    /// Number of files read.
     private(set) var files = 0
-    /// Lines that are none: torn by the death of who wrote them.
+    /// Lines torn by the death of their writer.
     private(set) var torn = 0
 
-    /// * `queue`: histories of other queues are passed over.
+    /// * `queue`: histories of other queues are skipped.
     init(folder: String, queue: String, batch: String) {
         self.folder = folder
         self.queue = queue
         self.batch = Array(batch.utf8)
     }
 
-    /// Runs `body` with every event of the batch: in the order of each process, one process after the other.
-    /// - Throws: `notFound` where there is no history; `inputOutput` where one cannot be read.
+    /// Calls `body` with every event of the batch: in the order of each process, one process after the other.
+    /// - Throws: `notFound` if there is no history; `inputOutput` if one cannot be read.
     mutating func forEach(_ body: (HistoryEvent) -> Void) throws(PrefetchError) {
         for name in try names() { try read(folder + "/" + name, body) }
     }
@@ -58,7 +58,7 @@ struct HistoryReader {
         var kept = 0
         var isOfQueue: Bool?
         while true {
-            // A line longer than the buffer: a group of 256 outcomes is under 4 KB, but who knows what a file holds.
+            // A line longer than the buffer: a group of 256 outcomes is under 4 KB, but the file may be damaged.
             if kept == buffer.count { buffer += [UInt8](repeating: 0, count: buffer.count) }
             let start = kept
             let count = buffer.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress! + start, $0.count - start) }
@@ -78,7 +78,7 @@ struct HistoryReader {
         if kept > 0 { torn += 1 }
     }
 
-    /// Takes the whole lines; returns how many bytes they have.
+    /// Parses the whole lines; returns their size in bytes.
     private mutating func lines(
         _ bytes: UnsafeRawBufferPointer, _ isOfQueue: inout Bool?, _ body: (HistoryEvent) -> Void
     ) -> Int {
@@ -110,7 +110,7 @@ struct HistoryReader {
         let kind: HistoryEvent.Kind
         let items: [(index: Int, code: UInt8)]?
         switch fields[1].first {
-        // claimed, sent, confirmed: no other event begins so.
+        // claimed, confirmed and sent; settled is longer.
         case UInt8(ascii: "c") where fields.count == 5:
             kind = .claimed
             items = Self.items(fields[4])
@@ -139,7 +139,7 @@ struct HistoryReader {
         return names.count - 1
     }
 
-    /// `512=1,513=5`; nil where it is something else.
+    /// `512=1,513=5`; nil if invalid.
     private static func items(_ text: UnsafeRawBufferPointer) -> [(index: Int, code: UInt8)]? {
         if text.count == 1, text[0] == UInt8(ascii: "-") { return [] }
         var items: [(index: Int, code: UInt8)] = []
@@ -170,7 +170,7 @@ struct HistoryReader {
     }
 }
 
-/// The fields of a line, seven at most, TAB between; an empty one where there is none.
+/// The TAB-separated fields of a line, seven at most; missing ones are empty.
 private struct Fields {
     private let line: UnsafeRawBufferPointer
     private let ends: [7 of Int]

@@ -1,17 +1,15 @@
-/// What the histories say about each URL of a batch, added up. About 30 bytes a URL, more for the few that Redis had to be told twice.
+/// Sums up the histories per URL of a batch. About 30 bytes per URL, more for the few that were reported twice.
 struct HistoryTally {
-    /// What is known of one URL.
     struct Entry: Equatable {
-        /// Reports that were told that they had settled it first: their outcome, and in which start of Redis.
+        /// Reports confirmed as the first: their outcome, and the Redis start.
         var confirmations: [(code: UInt8, server: Int)] = []
-        /// A bit for each outcome that was in a report, answered or not.
+        /// One bit for each reported outcome, confirmed or not.
         var sent: UInt32 = 0
-        /// Whether more than one worker had it while it was open.
+        /// Whether several workers had it while it was open.
         var hadSeveralWorkers = false
-        /// Whether any worker had it.
         var wasClaimed = false
 
-        /// Whether some report had this outcome.
+        /// Whether any report had this outcome.
         func wasSent(_ code: UInt8) -> Bool { code < 32 && sent & (1 << UInt32(code)) != 0 }
 
         static func == (lhs: Entry, rhs: Entry) -> Bool {
@@ -22,7 +20,7 @@ struct HistoryTally {
 
     private static let nobody: Int32 = -1
     private static let several: Int32 = -2
-    /// An index this far beyond the batch's end is one example as good as the next.
+    /// Indices further beyond the batch's end need no examples of their own.
     private static let slack = 1 << 16
 
     private let most: Int
@@ -32,7 +30,7 @@ struct HistoryTally {
     private var firstServer: [Int32]
     private var more: [Int: [(code: UInt8, server: Int)]] = [:]
 
-    /// URLs it knows of.
+    /// Number of known URLs.
     var count: Int { sent.count }
 
     init(count: Int) {
@@ -43,7 +41,6 @@ struct HistoryTally {
         firstServer = Array(repeating: Self.nobody, count: count)
     }
 
-    /// Adds what one line says.
     mutating func add(_ event: HistoryEvent) {
         switch event.kind {
         case .claimed:
@@ -74,7 +71,6 @@ struct HistoryTally {
         }
     }
 
-    /// What is known of one URL.
     subscript(index: Int) -> Entry {
         var entry = Entry()
         entry.sent = sent[index]

@@ -1,20 +1,20 @@
 internal import Redis
 internal import WebImage
 
-/// Makes a batch true again after Redis has lost a part of it: its counts become what its outcomes say, what is no job leaves its list, and
-/// open URLs that are in no job are pushed again, exactly those and once. Safe while workers run, and while the list is fed.
+/// Repairs a batch after Redis has lost a part of it: recounts its outcomes, removes invalid jobs from its list, and pushes open URLs that
+/// are in no job, exactly those and once. Safe while workers run, and while the list is fed.
 ///
-/// What is read of the batch is read in pieces, and while its jobs are read (and only then) none of them is given out. A repair that dies
-/// is repeated; what it held is let go by any worker after ten seconds.
+/// The batch is read in pieces, and only while its jobs are read none of them is claimed. A repair that dies is repeated; its hold is
+/// released by any worker after ten seconds.
 package struct BatchRepair: Sendable {
     let queue: PrefetchQueue
     let batch: String
     private let listPath: String?
     let token: String
-    /// Hears a sentence for each thing that was done.
+    /// Called with a sentence for each change.
     let tell: @Sendable (String) -> Void
 
-    /// * `listPath`: where the list is now, if not where it was read.
+    /// * `listPath`: the list's current path, if it has moved.
     package init(
         queue: PrefetchQueue, batch: String, listPath: String? = nil, tell: @escaping @Sendable (String) -> Void
     ) {
@@ -25,9 +25,9 @@ package struct BatchRepair: Sendable {
         self.tell = tell
     }
 
-    /// Mends; returns false where Redis knows no such batch: what was left of it is removed.
-    /// - Throws: `stopped` where another repair of it is under way; `unreadableList` where URLs have to be pushed again and the list is not
-    ///   to be had; what talking to Redis throws.
+    /// Repairs; returns false if Redis has no such batch: its remains are removed.
+    /// - Throws: `stopped` if another repair of it is running; `unreadableList` if URLs have to be pushed again and the list is not
+    ///   available; errors of Redis.
     package func run() async throws(PrefetchError) -> Bool {
         try await bridgingErrors { () async throws(RedisError) in
             for line in try await queue.keySpace.putAside(try await queue.keySpace.wrongKeys(of: batch)) { tell(line) }
@@ -52,8 +52,7 @@ package struct BatchRepair: Sendable {
             }
             before = try await mend()
         } catch {
-            // Whatever it was, also a call that was carried out and whose reply said otherwise: jobs are given out again, and the next
-            // repair need not wait.
+            // Whatever the error, also of a call that was executed: jobs are claimed again, and the next repair need not wait.
             _ = try? await finish()
             throw error
         }
@@ -63,8 +62,7 @@ package struct BatchRepair: Sendable {
         return true
     }
 
-    /// Lets the batch go; an error reply that says nothing of a key is not taken for an answer at once, because a batch that is not let go
-    /// keeps every other repair out for a minute.
+    /// Releases the batch. Retries unknown error replies, because a batch that stays held blocks every other repair for a minute.
     private func finish() async throws(RedisError) -> (state: String, wrong: Int) {
         var pause = Duration.milliseconds(50)
         for _ in 0..<4 {
@@ -79,7 +77,7 @@ package struct BatchRepair: Sendable {
         return try await queue.mending.finish(batch, token: token)
     }
 
-    /// Returns the state of the batch in the meantime.
+    /// Returns the state of the batch before ``finish()``.
     private func mend() async throws(PrefetchError) -> BatchStatus.State {
         let found = try await bridgingErrors { () async throws(RedisError) in try await queue.batches.status(of: batch)
         }
@@ -88,7 +86,7 @@ package struct BatchRepair: Sendable {
         do throws(PrefetchError) {
             entries = .success(try await BatchEntries(of: before, queue: queue, listPath: listPath))
         } catch {
-            // Needed only where something has to be pushed again.
+            // Needed only if something has to be pushed again.
             entries = .failure(error)
         }
         let total = (try? entries.get().total) ?? (before.isSealed ? before.total : max(before.total, before.pushed))
@@ -112,7 +110,7 @@ package struct BatchRepair: Sendable {
         return status.state
     }
 
-    /// Makes the counts true; returns the index behind the last outcome.
+    /// Corrects the counts; returns the index after the last outcome.
     private func count(limit: Int) async throws(PrefetchError) -> Int {
         let counted = try await bridgingErrors { () async throws(RedisError) in
             try await queue.mending.recount(batch, token: token, limit: limit)
@@ -131,7 +129,7 @@ package struct BatchRepair: Sendable {
         return counted.end
     }
 
-    /// `o5` and `workers:5` in words.
+    /// The name of a count such as `o5` or `workers:5`, for messages.
     private static func name(of field: String) -> String {
         func outcome(_ text: Substring) -> String {
             UInt8(text).flatMap(PrefetchOutcome.init(code:))?.name ?? String(text)
@@ -140,7 +138,7 @@ package struct BatchRepair: Sendable {
         return field.first == "o" ? outcome(field.dropFirst()) : field
     }
 
-    /// Which URLs are open and in no job; before that, what is no job has left the list.
+    /// The URLs that are open and in no job, after invalid jobs were removed from the list.
     private func missing(
         _ status: BatchStatus, _ entries: Result<BatchEntries, PrefetchError>, total: Int, lastOutcome: Int
     ) async throws(PrefetchError) -> [Bool] {
@@ -159,7 +157,7 @@ package struct BatchRepair: Sendable {
                     tell("\(jobs.buried) elements of the job list of \(batch) were no jobs: they are dead")
                 }
                 if jobs.doubled > 0 { tell("\(jobs.doubled) jobs of \(batch) had URLs of others: they are taken off") }
-                // What was seen before something was taken off is not what there is now.
+                // Jobs read before an element was removed may be outdated.
                 guard jobs.buried + jobs.doubled == 0 else { return nil }
                 let end = status.isSealed ? total : min(total, max(pushed, jobs.end))
                 if end != pushed || (status.isSealed && status.total != total) {
@@ -199,7 +197,7 @@ package struct BatchRepair: Sendable {
         return settled
     }
 
-    /// I6: deaths are counted of jobs that exist.
+    /// I6: removes deaths of jobs that do not exist.
     private func dropDeaths(_ names: Set<String>) async throws(RedisError) {
         let key = RedisArgument(queue.keys.tries(batch))
         let tries = (try await queue.redis.read([["HGETALL", key]])[0].get().fields ?? [:]).compactMapValues(\.int)
@@ -280,7 +278,7 @@ package struct BatchRepair: Sendable {
 // MARK: - Details
 
 extension BatchRepair {
-    /// Details of URLs that were not skipped go; a `poison` URL gets one where it has none, and is listed where the policy lists.
+    /// Removes details of URLs that were not skipped; adds missing details of `poison` URLs, and lists them if the policy does.
     private func mendDetails(
         _ status: BatchStatus, _ entries: Result<BatchEntries, PrefetchError>
     ) async throws(PrefetchError) {
@@ -329,7 +327,7 @@ extension BatchRepair {
         return pruned
     }
 
-    /// Indices of URLs that ended `poison`: few, or something is very wrong.
+    /// Indices of URLs that ended `poison`: normally few.
     private func poisoned(_ total: Int) async throws(RedisError) -> [Int] {
         var found: [Int] = []
         for start in stride(from: 0, to: total, by: 1 << 20) {
@@ -382,7 +380,7 @@ extension BatchRepair {
 // MARK: - Records
 
 extension BatchRepair {
-    /// Records of URLs that were not skipped go, and a skipped URL without one gets one that says nothing but that.
+    /// Removes records of URLs that were not skipped, and adds empty records for skipped URLs without one.
     ///
     /// * `total`: URLs of the list.
     func mendRecords(_ total: Int) async throws(PrefetchError) {

@@ -1,25 +1,24 @@
 internal import Redis
 
-/// Which URLs of a batch are in a job, on its list or with a worker. Read while the batch is held, so that jobs only go from workers to
+/// The URLs of a batch that are in a job, on its list or with a worker. Read while the batch is held, so that jobs only go from workers to
 /// the list or end: workers first, then the list from its left end, where the coordinator pushes; so none is missed.
 struct JobCoverage {
-    /// One byte per URL index: whether it is in a job.
+    /// One element per URL index: whether it is in a job.
     private(set) var isCovered: [Bool]
-    /// Index behind the last URL of any job.
+    /// Index after the last URL of any job.
     private(set) var end = 0
-    /// The jobs there are.
     private(set) var names: Set<String> = []
-    /// How many elements were taken off the list: what was seen before that may be wrong then.
+    /// Elements removed from the list, invalid and duplicate ones; data read before that may be outdated.
     private(set) var buried = 0, doubled = 0
 
     private static let slice = 64
 
-    /// Reads all jobs of a batch, and takes off its list what is no job and what has URLs that are in another one.
+    /// Reads all jobs of a batch, and removes invalid and duplicate ones from its list.
     ///
     /// * `limit`: URLs of the list.
-    /// * `settled`: whether a URL has an outcome; such a one may be in two jobs.
-    /// * `sweeps`: false: nothing is taken off.
-    /// Returns nil where the batch was not held all the time.
+    /// * `settled`: whether a URL has an outcome; such a URL may be in two jobs.
+    /// * `sweeps`: false: removes nothing.
+    /// Returns nil if the hold was interrupted.
     static func read(
         _ identity: BatchIdentity, queue: PrefetchQueue, token: String, limit: Int, sweeps: Bool, settled: (Int) -> Bool
     ) async throws(RedisError) -> JobCoverage? {

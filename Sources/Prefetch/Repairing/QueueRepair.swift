@@ -1,7 +1,7 @@
 internal import Redis
 
-/// Mends what of a queue belongs to no batch, or to all: keys of a wrong type, claims of nobody, sets, ready lists and bell. Safe while
-/// workers run; doing it again changes nothing more.
+/// Repairs the parts of a queue outside its batches: keys of a wrong type, orphaned claims, sets, ready lists and bell. Safe while workers
+/// run, and idempotent.
 package struct QueueRepair: Sendable {
     private let queue: PrefetchQueue
 
@@ -9,7 +9,7 @@ package struct QueueRepair: Sendable {
         self.queue = queue
     }
 
-    /// Mends; returns a sentence for each thing it did.
+    /// Returns a sentence for each change.
     package func run() async throws(PrefetchError) -> [String] {
         do throws(RedisError) {
             var found = try await queue.keySpace.foundKeys()
@@ -30,7 +30,7 @@ package struct QueueRepair: Sendable {
             throw PrefetchError(error)
         }
     }
-    /// Removes the keys of a batch whose hash is gone; returns what there is to say.
+    /// Removes the keys of a batch whose hash is gone; returns the message.
     func removeRemains(of batch: String) async throws(RedisError) -> String {
         _ = try await queue.batches.remove(batch: batch)
         return "removed what was left of \(batch), which Redis knows no more; make it again from its list: "

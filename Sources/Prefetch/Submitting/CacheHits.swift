@@ -3,10 +3,10 @@ internal import Redis
 internal import Threading
 package import WebImage
 
-/// Ends what the cache has while a list is queued, before any worker is asked (`queryDiskSync`): a list that is all there is done when it
-/// is sealed.
+/// Settles cache hits while a list is queued, before any worker claims it (`queryDiskSync`): a list that is completely cached is done when
+/// it is sealed.
 ///
-/// Not with the policies `sd3` and `sd4`, which ask the failed URLs before the cache. A worker that was faster has found the same.
+/// Not with the policies `sd3` and `sd4`, which check the failed URLs before the cache. A faster worker would find the same.
 package struct CacheHits: Sendable {
     private let disk: DiskCache
     private let cache: BatchCache
@@ -15,7 +15,7 @@ package struct CacheHits: Sendable {
     private let rule: CacheKeyRule
     private let threads = ThreadPool(threads: 2, name: "hits")
 
-    /// * `disk`: the cache the batch's workers have.
+    /// * `disk`: the cache of the batch's workers.
     package init(_ disk: DiskCache, options: BatchOptions) {
         self.disk = disk
         cache = BatchCache(disk)
@@ -24,7 +24,7 @@ package struct CacheHits: Sendable {
         rule = CacheKeyRule(options.cacheKey) ?? .url
     }
 
-    /// Reports the hits of jobs of a batch that Redis has by now.
+    /// Reports the hits of jobs that have been pushed.
     func settle(_ jobs: [PrefetchJob], of batch: BatchIdentity, in queue: PrefetchQueue) async throws(RedisError) {
         guard !policy.asksBeforeCache else { return }
         let reports = await threads.run { [self] in jobs.compactMap { report($0, of: batch) } }
@@ -50,7 +50,7 @@ package struct CacheHits: Sendable {
             settled: settled, keepDetails: 0)
     }
 
-    /// Whether a hit of an entry can be told by a look alone, and is to be.
+    /// Whether `queryDiskSync` applies to an entry, and the presence in the cache decides.
     private func isAsked(_ entry: PrefetchJob.Entry) -> Bool {
         let all = options.ofLoads.union(entry.settings?.options ?? [])
         return !entry.isInvalid && all.contains(.queryDiskSync) && !all.questionsHits && entry.settings?.sha256 == nil

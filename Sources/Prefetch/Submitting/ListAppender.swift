@@ -1,15 +1,13 @@
 internal import Redis
 
-/// Adds a list to an open batch. The list takes its place in one step, so any number may add theirs at once; then its URLs are pushed,
-/// which whoever comes later with the same list goes on with.
+/// Adds a list to an open batch. Registering the list is one step, so any number of processes may do so at once; then its URLs are pushed,
+/// and a later process with the same list can continue that.
 package struct ListAppender: Sendable {
-    /// A list that is one of the batch's.
     package struct Added: Sendable, Equatable {
-        /// Its place.
         package var segment: ListSegment
-        /// Whether it was not there before.
+        /// Added by this call.
         package var isNew: Bool
-        /// Whether every URL of it was pushed before.
+        /// Whether all its URLs had been pushed before.
         package var wasFed: Bool
     }
 
@@ -18,7 +16,7 @@ package struct ListAppender: Sendable {
     private let list: URLList
     private let feeder: OpenBatchFeeder
 
-    /// * `window`, `jobSize`: as of ``ListFeeder``.
+    /// * `window`, `jobSize`: see ``ListFeeder``.
     package init(
         queue: PrefetchQueue, batch: String, list: URLList, window: String = "auto", jobSize: Int? = nil
     ) {
@@ -28,10 +26,10 @@ package struct ListAppender: Sendable {
         feeder = OpenBatchFeeder(queue: queue, batch: batch, list: list, window: window, jobSize: jobSize)
     }
 
-    /// Gives the list its place behind all others, or finds the place it has.
+    /// Registers the list after all others, or finds it.
     ///
-    /// * `again`: whether a list that is there to its end is added once more.
-    /// - Throws: `notFound` where there is no such batch, `configuration` where it takes no list.
+    /// * `again`: whether a list that is there and fully pushed is added once more.
+    /// - Throws: `notFound` if there is no such batch, `configuration` if it takes no list.
     package func add(again: Bool = false) async throws(PrefetchError) -> Added {
         let nonce = "\(UInt64.random(in: 0...UInt64.max))-\(UInt64.random(in: 0...UInt64.max))"
         let result: QueueLists.AppendResult
@@ -49,8 +47,8 @@ package struct ListAppender: Sendable {
         }
     }
 
-    /// Pushes its URLs, behind those of the lists before it.
-    /// - Throws: as ``ListFeeder/feed(pushed:waiting:)``; where the batch was ended meanwhile as ``add(again:)``.
+    /// Pushes its URLs, after those of the lists before it.
+    /// - Throws: as ``ListFeeder/feed(pushed:waiting:)``; if the batch has ended meanwhile as ``add(again:)``.
     package func feed(
         _ added: Added, notice: @escaping @Sendable (OpenBatchFeeder.Notice) -> Void = { _ in }
     ) async throws(PrefetchError) {

@@ -3,31 +3,29 @@ internal import WebImage
 
 /// Pushes a list onto a batch's Redis list, within the window, and seals the batch at the end.
 ///
-/// It may be stopped and started again at any time, by anybody: Redis knows how many URLs it has, and says so where the feeder
-/// thinks otherwise. Nothing of the list stays in memory but the jobs of one push.
+/// Can be stopped and restarted at any time, by any process: Redis knows the number of pushed URLs, and returns it to a feeder that has
+/// another. Only the jobs of one push are in memory.
 package struct ListFeeder: Sendable {
-    /// How feeding ended.
     package enum End: Sendable, Equatable {
         /// Every URL is pushed and the batch is sealed.
         case sealed
         /// Every URL of one list of an open batch is pushed.
         case fed
-        /// Redis wants URLs of a list before this one.
+        /// Redis expects URLs of an earlier list.
         case elsewhere
-        /// The batch is over: `done`, `cancelled` or `gone`; `unlisted` where it does not have this list.
+        /// The batch is over: `done`, `cancelled` or `gone`; `unlisted` if it does not have this list.
         case closed(String)
     }
 
-    /// What a feeder waits for.
     package enum Wait: Sendable {
-        /// As many jobs wait in Redis as the window allows: workers have to take some.
+        /// The window is full: workers have to claim jobs.
         case window
-        /// Redis has reached its maxmemory.
+        /// Redis has reached maxmemory.
         case memory
     }
 
     private static let leastCount = 4
-    /// Jobs a push.
+    /// Jobs per push.
     private static let mostJobs = 64
 
     private let queue: PrefetchQueue
@@ -36,16 +34,16 @@ package struct ListFeeder: Sendable {
     private let batch: String
     private let window: String
     private let jobSize: Int
-    /// The list of an open batch that the entries are.
+    /// The list of an open batch.
     private let segment: ListSegment?
-    /// Ends what the cache has at once; nil: workers find it.
+    /// Settles hits at once; nil: left to workers.
     private let hits: CacheHits?
 
     ///
-    /// * `window`: `auto`, `all`, or how many jobs wait in Redis before a push has to; one push has up to 64. But for `all` they take at
-    ///   most 24 MiB there.
-    /// * `jobSize`: URLs a job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers, and at least 4: a job costs
-    ///   Redis and its worker as much as ten URLs do.
+    /// * `window`: `auto`, `all`, or the number of waiting jobs in Redis at which pushes wait; one push has up to 64. Unless it is `all`
+    ///   they take at most 24 MiB there.
+    /// * `jobSize`: URLs per job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers, and at least 4: a job
+    ///   costs Redis and its worker as much as ten URLs.
     package init(
         queue: PrefetchQueue, list: URLList, batch: String, window: String = "auto", jobSize: Int? = nil,
         hits: CacheHits? = nil
@@ -55,8 +53,8 @@ package struct ListFeeder: Sendable {
             hits: hits)
     }
 
-    /// * `of`: what the entries are of, for a sentence to a person.
-    /// * `segment`: the list of an open batch that they are; the batch is not sealed then.
+    /// * `of`: name of the entries' source, for messages.
+    /// * `segment`: their list of an open batch; the batch is not sealed then.
     package init(
         queue: PrefetchQueue, entries: BatchEntries, of name: String, batch: String, window: String = "auto",
         jobSize: Int? = nil, segment: ListSegment? = nil, hits: CacheHits? = nil
@@ -73,17 +71,17 @@ package struct ListFeeder: Sendable {
 
     /// Feeds until the batch is sealed or over.
     ///
-    /// * `pushed`: hears how many URLs Redis has, after every push.
-    /// * `waiting`: hears once when the window or Redis is full, and again when it is the other of them.
-    /// Throws `redisUnavailable` after the queue's patience, `unreadableList` where the file is gone or has changed, `stopped`
-    ///   where the task is cancelled. The batch stays open and can be resumed.
+    /// * `pushed`: called after every push with the number of pushed URLs.
+    /// * `waiting`: called once when the window or Redis is full, and again when the cause changes.
+    /// Throws `redisUnavailable` after the queue's timeout, `unreadableList` if the file is gone or has changed, `stopped` if the task is
+    /// cancelled. The batch stays open and can be resumed.
     package func feed(
         pushed: @Sendable (Int) -> Void = { _ in }, waiting: @Sendable (Wait) -> Void = { _ in }
     ) async throws(PrefetchError) -> End {
         let end = segment?.end ?? entries.total
         var from = segment?.base ?? 0
         let identity = hits == nil ? nil : try await identity()
-        // Jobs a push: fewer while Redis has no room for so many.
+        // Jobs per push: fewer while Redis has little room.
         var most = Self.mostJobs
         while true {
             var push = PendingPush(offset: from)
@@ -99,7 +97,7 @@ package struct ListFeeder: Sendable {
                         push.drop(part)
                         most = min(Self.mostJobs, 2 * most)
                     case .wait(.memory) where part.jobs.count > 1:
-                        // There may be room for less, and a Redis that has little room must not refuse the same push for ever.
+                        // A smaller push may fit, so that a nearly full Redis does not refuse the same push forever.
                         most = part.jobs.count / 2
                     case .wait(let wait):
                         if said != wait { waiting(wait) }
@@ -139,9 +137,9 @@ package struct ListFeeder: Sendable {
         }
     }
 
-    /// Asks with nothing in hand until there is room: the same quarter of a MiB again and again would cost Redis more than all the
-    /// pushes that it takes. Less and less often: a full window is work for a second or more, or a stalled queue.
-    /// * `wait`: returns too where it is the other thing that is waited for now.
+    /// Polls without jobs until there is room: sending the same quarter of a MiB repeatedly would cost Redis more than all accepted pushes.
+    /// At growing intervals: a full window is work for a second or more, or a stalled queue.
+    /// * `wait`: also returns if the cause changes.
     private func waitForRoom(at offset: Int, _ wait: Wait) async throws(PrefetchError) {
         var milliseconds = 20
         while true {
@@ -152,7 +150,7 @@ package struct ListFeeder: Sendable {
         }
     }
 
-    /// What came of a push: nothing for now, or what Redis said.
+    /// A reason to wait, or Redis' reply.
     private enum Answer {
         case wait(Wait)
         case result(QueueBatches.PushResult)
@@ -172,7 +170,7 @@ package struct ListFeeder: Sendable {
         }
     }
 
-    /// What a refused PUSH could not do: say that the feeder is there, and hear whether the batch was ended meanwhile, by its deadline too.
+    /// Does what a refused PUSH could not: notes that the feeder is alive, and checks whether the batch has ended, also by its deadline.
     private func stillTakesJobs() async throws(PrefetchError) -> Answer {
         let state = try await bridgingErrors { () async throws(RedisError) in
             try await queue.batches.noteFull(batch: batch)
@@ -185,7 +183,7 @@ package struct ListFeeder: Sendable {
         try await bridgingErrors { () async throws(RedisError) in try await hits.settle(jobs, of: batch, in: queue) }
     }
 
-    /// Which of the batches that may have its name it is; nil where Redis has none.
+    /// Nil if Redis has no batch of this id.
     private func identity() async throws(PrefetchError) -> BatchIdentity? {
         try await bridgingErrors { () async throws(RedisError) in
             try await queue.batches.status(of: batch)?.identity
@@ -220,7 +218,7 @@ private struct PendingPush {
 
     init(offset: Int) { self.offset = offset }
 
-    /// Large enough for a round trip of its own: 64 jobs or a quarter of a MiB.
+    /// Large enough for a round trip: 64 jobs or a quarter of a MiB.
     var isLarge: Bool { jobsAreFull && (jobs.count >= 64 || bytes >= 1 << 18) }
     private var jobsAreFull = false
 
@@ -236,7 +234,7 @@ private struct PendingPush {
         jobsAreFull = jobs[jobs.count - 1].entries.count == jobSize || jobBytes >= PrefetchJob.fullBytes
     }
 
-    /// The first of its jobs, at most so many.
+    /// Its first jobs, `most` at most.
     func first(_ most: Int) -> PendingPush {
         guard jobs.count > most else { return self }
         var part = PendingPush(offset: offset)
@@ -245,7 +243,7 @@ private struct PendingPush {
         return part
     }
 
-    /// What Redis has of it by now goes; of an empty one nothing is left but its place.
+    /// Removes pushed jobs; if none are left only the offset remains.
     mutating func drop(_ part: PendingPush) {
         guard part.jobs.count < jobs.count else { return self = PendingPush(offset: offset + count) }
         jobs.removeFirst(part.jobs.count)

@@ -1,8 +1,8 @@
-/// `.prefetch/lists` of a cache: copies of the lists that are no files of their user's own.
+/// `.prefetch/lists` of a cache: copies of lists without a file of the user.
 package enum ListFolder {
-    /// Makes it where it is missing.
-    /// - Returns: its path, below the cache as it was named.
-    /// - Throws: `cacheUnavailable` where it cannot be made, or where a symbolic link would lead elsewhere.
+    /// Creates it if missing.
+    /// - Returns: its path, below the cache's given path.
+    /// - Throws: `cacheUnavailable` if it cannot be created, or a symbolic link would lead elsewhere.
     package static func make(inCache cache: String) throws(PrefetchError) -> String {
         let control = try CacheControl(cache: cache).folder
         try control.make("lists", mode: 0o777)

@@ -1,36 +1,33 @@
 internal import Redis
 
-/// A list and what is asked for it, before it is a batch.
+/// A list with its options, before it becomes a batch.
 package struct NewBatch: Sendable {
-    /// The list; an open batch may have none yet.
+    /// An open batch may have none yet.
     package var list: URLList?
-    /// Whether more lists may be added, until it is sealed by hand.
+    /// Whether more lists may be added until it is sealed by command.
     package var isOpen = false
-    /// Milliseconds after which it is ended, whatever is open then.
+    /// Time limit in milliseconds.
     package var limit: Int?
-    /// How many of its URLs have to end until it is ended: a number, or a share as `99.9%`.
+    /// How many URLs have to end before it is ended: a number, or a share such as `99.9%`.
     package var finishAt: String?
-    /// What it asks of workers.
     package var options = BatchOptions()
-    /// Which jobs start first.
     package var order = PrefetchOrder.fifo
-    /// Its priority among the batches of the queue.
     package var priority = PrefetchPriority.normal
-    /// Seconds it stays in Redis after its end; 0 = for ever.
+    /// Seconds it stays in Redis after its end; 0 = forever.
     package var keep = 7 * 86_400
-    /// The most entries of skipped URLs it keeps.
+    /// The most details of skipped URLs it keeps.
     package var keepDetails = 100_000
-    /// The slot it takes: a running batch that has it is cancelled.
+    /// Its slot: a running batch in it is cancelled.
     package var slot: String?
-    /// Its name; nil: the list's name and hash, and `.2` for a later one.
+    /// Its id; nil: the list's name and hash, with `.2` … for later ones.
     package var name: String?
 
     package init(list: URLList?) {
         self.list = list
     }
 
-    /// Makes the batch.
-    /// - Throws: `configuration` where `name` names a batch that exists; what Redis says.
+    /// Creates the batch.
+    /// - Throws: `configuration` if `name` exists; errors of Redis.
     package func open(in queue: PrefetchQueue) async throws(PrefetchError) -> QueueBatches.Opened {
         var fields = [
             ("total", String(list?.total ?? 0)), ("list", list?.absolutePath ?? ""), ("hash", list?.hash ?? ""),
@@ -61,6 +58,6 @@ package struct NewBatch: Sendable {
 }
 
 extension URLList {
-    /// The name of its first batch, where nobody names it.
+    /// The default id.
     package var usualBatchID: String { "\(stem)-\(hash.prefix(8))" }
 }

@@ -1,13 +1,13 @@
 internal import Redis
 
-/// Pushes the lists of an open batch in their order, from where Redis is: its own list, and those before it whose feeder is silent, where
-/// it can read them. So whoever adds a list is held up by nobody who died on this machine.
+/// Pushes the lists of an open batch in order, from where Redis is: its own list, and readable earlier lists whose feeder is silent. A dead
+/// feeder on this machine therefore blocks no later list.
 package struct OpenBatchFeeder: Sendable {
-    /// What a person may want to know meanwhile.
+    /// For the user.
     package enum Notice: Sendable {
-        /// The window or Redis is full: workers have to take jobs first.
+        /// The window or Redis is full: workers have to claim jobs first.
         case waitingForRoom(ListFeeder.Wait)
-        /// This list comes first, and others feed it or nobody can here.
+        /// This earlier list is fed by others, or cannot be read here.
         case waitingForList(ListSegment)
     }
 
@@ -18,9 +18,9 @@ package struct OpenBatchFeeder: Sendable {
     private let jobSize: Int?
     private let silence: Int
 
-    /// * `list`: a list this process can read, whoever feeds it too.
-    /// * `window`, `jobSize`: as of ``ListFeeder``.
-    /// * `silence`: milliseconds without a push until a list of others is fed here.
+    /// * `list`: a list this process can read, whatever its host.
+    /// * `window`, `jobSize`: see ``ListFeeder``.
+    /// * `silence`: milliseconds without a push until a list of another process is fed here.
     package init(
         queue: PrefetchQueue, batch: String, list: URLList?, window: String = "auto", jobSize: Int? = nil,
         silence: Int = Int.random(in: 2_000...3_000)
@@ -50,7 +50,7 @@ package struct OpenBatchFeeder: Sendable {
             if status.isSealed { return .sealed }
             if let end, status.pushed >= end { return .fed }
             guard let next = reading.1.first(where: { $0.base <= status.pushed && status.pushed < $0.end }) else {
-                // Redis has lost its tail: the list, or that the batch is to be sealed.
+                // Redis has lost its last writes: the list, or that the batch is to be sealed.
                 guard end == nil else { return .closed("unlisted") }
                 _ = try await bridgingErrors { () async throws(RedisError) in try await queue.lists.close(batch: id) }
                 try await pause(.milliseconds(50))
@@ -75,7 +75,7 @@ package struct OpenBatchFeeder: Sendable {
         }
     }
 
-    /// A list of others, where this process can read it and it is still the same.
+    /// A list of another process, if it is unchanged and readable here.
     private static func readable(_ segment: ListSegment) -> URLList? {
         guard segment.host == ThisHost.name, let list = try? URLList(path: segment.path) else { return nil }
         return list.hash == segment.hash ? list : nil

@@ -1,28 +1,26 @@
-/// On what terms a command uses the private Redis of a cache folder. What such a Redis reads is as good as code, and a folder may come from
-/// anywhere.
+/// The terms on which a command uses the private Redis of a cache folder. Data of such a Redis is as dangerous as code, and a folder may
+/// come from anywhere.
 package struct CacheAdmission: Sendable {
-    /// Who vouches for data that this user has not made on this machine.
+    /// Trust in data that this user has not created on this machine.
     package enum Trust: Sendable {
-        /// Nobody: it is set aside.
+        /// Untrusted: the data is set aside.
         case none
-        /// The command, once: it is used, and counts as made here from then on.
+        /// By the command, once: the data is used, and trusted from then on.
         case given
-        /// The environment: it is used, and nothing is remembered.
+        /// By the environment: the data is used, and nothing is recorded.
         case standing
     }
 
-    /// Who vouches for the folder; default nobody.
     package var trust: Trust
-    /// Whether the server may be started; false for a folder that nobody has named. Then only one that runs already is used.
+    /// Whether the server may be started; false for a folder that was not named: then only a running one is used.
     package var startsServer = true
-    /// Whether data that is not to be trusted may be moved aside; otherwise it is an error.
+    /// Whether untrusted data may be moved aside; otherwise it is an error.
     package var setsAside = true
-    /// Where this user's list of caches is.
+    /// Has this user's list of caches.
     package var state: StateFolder
-    /// Called with a sentence for a person when data was set aside.
+    /// Called with a message when data was set aside.
     package var notice: @Sendable (String) -> Void
 
-    /// Terms of their parts.
     package init(
         trust: Trust = .none, state: StateFolder, notice: @escaping @Sendable (String) -> Void = { _ in }
     ) {

@@ -4,10 +4,10 @@ internal import Glibc
 struct CacheControl: Sendable {
     /// Absolute, without symbolic links: every name of a cache leads to the same server.
     let cache: String
-    /// `.prefetch` itself, which is never a symbolic link. In a cache of a group others may write there.
+    /// `.prefetch` itself, never a symbolic link. In a group's cache other users may write there.
     let folder: HeldFolder
 
-    /// Makes what is missing of the two folders; nothing else of a cache is touched.
+    /// Creates the two folders if missing; touches nothing else of the cache.
     init(cache: String) throws(PrefetchError) {
         try Self.makeFolders(cache)
         guard let resolved = realpath(cache, nil) else { throw .file("resolve", cache) }

@@ -2,8 +2,7 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// One child process, waited for by a thread of its own: it never stays a zombie, and its pid is never signalled once it may
-/// be another's.
+/// One child process, waited for by its own thread: it never stays a zombie, and its pid is never signalled once it may be reused.
 final class Child: Sendable {
     private struct State {
         var end: ChildEnd?
@@ -22,10 +21,9 @@ final class Child: Sendable {
         Task { await waiter.run { self.reap() } }
     }
 
-    /// Whether it has not ended yet.
     var isRunning: Bool { state.withLock { $0.end == nil } }
 
-    /// Waits for the end; cancellation does not shorten it. Any number of callers get the same answer.
+    /// Waits for the end, also if cancelled. Any number of callers get the same result.
     @discardableResult func wait() async -> ChildEnd {
         await withUnsafeContinuation { continuation in
             let end = state.withLock { state in
@@ -36,12 +34,12 @@ final class Child: Sendable {
         }
     }
 
-    /// Sends a signal to it, or to its whole process group; does nothing once it has ended.
+    /// Signals it, or its process group; does nothing once it has ended.
     func signal(_ number: Int32, group: Bool = false) {
         state.withLock { if $0.end == nil { _ = kill(group ? -pid : pid, number) } }
     }
 
-    /// Asks it to end, and no longer asks after `patience`.
+    /// SIGTERM, then SIGKILL after `patience`.
     func stop(patience: Duration) async {
         signal(SIGTERM)
         let timer = Task {
@@ -54,7 +52,7 @@ final class Child: Sendable {
 
     private func reap() {
         var info = siginfo_t()
-        // Leaves it a zombie, so that under the lock the pid is still its own.
+        // Leaves a zombie, so that the pid stays valid under the lock.
         while waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR {}
         let (end, waiters) = state.withLock { state in
             var status: Int32 = 0

@@ -2,10 +2,9 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// Starts children that cannot outlive this process: the kernel signals them when the *thread* that forked them ends
-/// (prctl(2), PR_SET_PDEATHSIG), so all of them come from the one thread of this actor, which lives as long as any of them.
+/// Starts children that cannot outlive this process: the kernel signals them when the *thread* that forked them ends (prctl(2),
+/// PR_SET_PDEATHSIG), so all are forked by this actor's one thread, which lives as long as any of them.
 actor ChildProcesses {
-    /// Why a program did not start.
     struct StartError: Error {
         /// errno(3).
         let code: Int32
@@ -18,10 +17,10 @@ actor ChildProcesses {
 
     deinit { executor.stop() }
 
-    /// Starts a program; the child is waited for from then on.
+    /// The child is waited for from then on.
     func start(_ program: ChildProgram) throws(StartError) -> Child {
         let words = [program.path] + program.arguments
-        // execve(2) would see a shorter word than was meant.
+        // execve(2) would truncate the word.
         guard !words.contains(where: { $0.utf8.contains(0) }) else { throw StartError(code: EINVAL) }
         let argv = words.map { strdup($0) } + [nil]
         defer { for word in argv { free(word) } }

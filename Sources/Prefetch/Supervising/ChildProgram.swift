@@ -1,24 +1,22 @@
 internal import Glibc
 
-/// A program to start as a child, in a process group of its own, with the environment of this process.
+/// A program to start as a child, in its own process group, with the environment of this process.
 struct ChildProgram: Sendable {
     /// Path of the file; PATH is not searched.
     var path: String
     var arguments: [String]
     /// Its stdin; -1 is /dev/null.
     var input: Int32 = -1
-    /// Its stdout.
     var output: Int32 = 2
-    /// Its stderr.
     var errors: Int32 = 2
-    /// A descriptor it inherits under its own number; -1 is none.
+    /// A descriptor it inherits under the same number; -1 is none.
     var keeping: Int32 = -1
-    /// An open folder it works in, where the files it makes are for this user alone; -1 is the folder of this process.
+    /// Its working directory, an open folder in which new files are private to this user; -1 is that of this process.
     var folder: Int32 = -1
-    /// What the kernel sends it when this process ends, however that happens.
+    /// Sent by the kernel when this process ends for any reason.
     var deathSignal: Int32 = SIGKILL
 
-    /// As a person would type it into a shell.
+    /// Quoted for a shell.
     var commandLine: String { ([path] + arguments).map(Self.quoted).joined(separator: " ") }
 
     private static func quoted(_ word: String) -> String {

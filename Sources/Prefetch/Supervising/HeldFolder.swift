@@ -1,10 +1,10 @@
 internal import CLinux
 internal import Glibc
 
-/// A folder that is held open. What is in it is reached from there, by a single name and never through a symbolic link: whoever can
-/// rename one of the folders above cannot put another in its place.
+/// A folder that is held open. Its entries are reached by a single name from there and never through a symbolic link, so a user who can
+/// rename a parent folder cannot substitute another.
 final class HeldFolder: Sendable {
-    /// Where it was when it was opened; for messages, and for other programs.
+    /// Its path when it was opened; for messages, and for other programs.
     let path: String
     let descriptor: Int32
 
@@ -15,7 +15,7 @@ final class HeldFolder: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Opens a folder that its user has named; the path may have symbolic links.
+    /// Opens a folder named by the user; the path may have symbolic links.
     convenience init(path: String) throws(PrefetchError) {
         let descriptor = clinux_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
         guard descriptor >= 0 else { throw .file("open", path) }
@@ -23,7 +23,7 @@ final class HeldFolder: Sendable {
     }
 
     /// A folder in this one.
-    /// - Returns: nil where there is nothing of this name.
+    /// - Returns: nil if there is none of this name.
     func folder(_ name: String) throws(PrefetchError) -> HeldFolder? {
         let inside = clinux_open_beneath(descriptor, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
         guard inside >= 0 else {
@@ -33,26 +33,25 @@ final class HeldFolder: Sendable {
         return HeldFolder(path: "\(path)/\(name)", descriptor: inside)
     }
 
-    /// Makes a folder in this one unless there is something of its name.
-    /// - Returns: whether it was made.
+    /// Creates a folder in this one unless the name exists.
+    /// - Returns: whether it was created.
     @discardableResult func make(_ name: String, mode: mode_t) throws(PrefetchError) -> Bool {
         if mkdirat(descriptor, name, mode) == 0 { return true }
         guard errno == EEXIST else { throw .file("make", "\(path)/\(name)") }
         return false
     }
 
-    /// What it is like.
     var status: stat {
         var status = stat()
         fstat(descriptor, &status)
         return status
     }
 
-    /// Opens a file that belongs to this user and that nobody else can write.
-    /// - Returns: a descriptor for the caller to close; -1 where there is no such file and `flags` do not make one.
-    /// - Throws: `cacheUnavailable`; also where something else has the name: a link, a FIFO, a file of somebody else.
+    /// Opens a file that belongs to this user and that no other user can write.
+    /// - Returns: a descriptor for the caller to close; -1 if there is no such file and `flags` do not create one.
+    /// - Throws: `cacheUnavailable`; also for a link, a FIFO, or a file of another user.
     func open(_ name: String, _ flags: Int32) throws(PrefetchError) -> Int32 {
-        // O_NONBLOCK: to open a FIFO would wait for its other end.
+        // O_NONBLOCK: opening a FIFO would wait for its other end.
         let file = clinux_open_beneath(descriptor, name, flags | O_CLOEXEC | O_NONBLOCK, 0o600)
         guard file >= 0 else {
             if errno == ENOENT && flags & O_CREAT == 0 { return -1 }
@@ -67,7 +66,7 @@ final class HeldFolder: Sendable {
         return file
     }
 
-    /// Up to 64 KiB of a small file from an offset on; nothing where it cannot be read.
+    /// Up to 64 KiB of a small file from an offset on; empty if it cannot be read.
     func read(_ name: String, from offset: Int = 0) -> [UInt8] {
         guard let file = try? open(name, O_RDONLY), file >= 0 else { return [] }
         defer { close(file) }
@@ -76,9 +75,9 @@ final class HeldFolder: Sendable {
         return Array(bytes.prefix(max(0, count)))
     }
 
-    /// Writes a file so that a reader sees the old one or the new one.
+    /// Replaces a file atomically.
     ///
-    /// * `isSynced`: it survives a power cut once this returns.
+    /// * `isSynced`: whether it survives a power cut once this returns.
     /// - Throws: `cacheUnavailable`, `inputOutput`.
     func write(_ text: String, to name: String, isSynced: Bool = false) throws(PrefetchError) {
         let temporary = "\(name).\(getpid())"
@@ -100,9 +99,8 @@ final class HeldFolder: Sendable {
         else { throw .file("write", "\(path)/\(name)") }
     }
 
-    /// The names in it.
     func names() throws(PrefetchError) -> [String] {
-        // Its own position in the folder; closedir(3) closes the descriptor.
+        // A second descriptor has its own position; closedir(3) closes it.
         let own = clinux_open_beneath(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
         guard own >= 0, let stream = fdopendir(own) else {
             if own >= 0 { close(own) }
@@ -119,11 +117,11 @@ final class HeldFolder: Sendable {
         return names
     }
 
-    /// Refuses what nobody but this user may have put here, if somebody else may have: the folder, and every file in it, has to belong to
-    /// this user, be writable by this user alone, and have no other name elsewhere.
+    /// Refuses a folder that another user may have tampered with: it, and every file in it, must belong to this user, be writable by this
+    /// user only, and have no other hard link.
     ///
-    /// * `folders`: names of folders in it that are looked through too; any other one is refused.
-    /// - Throws: `cacheUnavailable` with what is wrong, and with which file.
+    /// * `folders`: names of subfolders that are checked too; any other one is refused.
+    /// - Throws: `cacheUnavailable` with the fault and the file.
     func inspect(folders: Set<String> = []) throws(PrefetchError) {
         if let fault = Self.fault(of: status, isFolder: true) { throw .notOurs(path, fault) }
         for name in try names() {
@@ -142,7 +140,7 @@ final class HeldFolder: Sendable {
         }
     }
 
-    /// What is wrong with a file, or a folder, that should be this user's alone; nil where nothing is.
+    /// Why a file or folder is not private to this user; nil if it is.
     static func fault(of status: stat, isFolder: Bool = false) -> String? {
         switch status.st_mode & S_IFMT {
         case S_IFREG where !isFolder, S_IFDIR where isFolder: break
@@ -157,7 +155,6 @@ final class HeldFolder: Sendable {
 }
 
 extension PrefetchError {
-    /// Something that has to be this user's alone, and is not.
     static func notOurs(_ path: String, _ fault: String) -> PrefetchError {
         PrefetchError(
             .cacheUnavailable, "\(path) \(fault), so it is not used",

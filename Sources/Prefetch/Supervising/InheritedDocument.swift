@@ -1,15 +1,15 @@
 internal import CLinux
 internal import Glibc
 
-/// Bytes that children of this process read from a descriptor they inherit: what must be neither on a command line nor in a file.
+/// Bytes that children of this process read from an inherited descriptor: secrets that must be neither on a command line nor in a file.
 ///
-/// They are in memory (memfd_create(2)), and sealed. A child that is started again reads them again: each reads from the beginning
-/// (pread(2)), whatever others have read.
+/// They are in sealed memory (memfd_create(2)). A restarted child reads them again: pread(2) reads from the beginning, whatever other
+/// processes have read.
 package final class InheritedDocument: Sendable {
     /// Open as long as this object.
     package let descriptor: Int32
 
-    /// - Throws: `software` where the kernel has no memory or descriptor for it.
+    /// - Throws: `software` if the kernel has no memory or descriptor for it.
     package init(_ bytes: [UInt8]) throws(PrefetchError) {
         descriptor = clinux_memory_file()
         guard descriptor >= 0 else { throw Self.failure() }
@@ -24,10 +24,10 @@ package final class InheritedDocument: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Reads what the parent of this process left, and closes the descriptor, so that no child of this one has it.
-    /// - Returns: nil where there is no such descriptor.
+    /// Reads the document of the parent process, and closes the descriptor, so that children of this one do not inherit it.
+    /// - Returns: nil if there is no such descriptor.
     package static func take(_ descriptor: Int32) -> [UInt8]? {
-        // The standard ones are nobody's document.
+        // Standard descriptors are never a document.
         guard descriptor > 2 else { return nil }
         defer { close(descriptor) }
         var status = stat()

@@ -1,8 +1,8 @@
 internal import CLinux
 internal import Glibc
 
-/// A lock on a file by flock(2): the kernel gives it up when the last process that holds the descriptor has ended, a child that
-/// inherited it included. The file itself stays, or two processes could hold locks on two files of one name.
+/// A lock on a file by flock(2): the kernel releases it when the last process that holds the descriptor has ended, including children that
+/// inherited it. The file itself stays, or two processes could lock two files of one name.
 final class LockFile: Sendable {
     let descriptor: Int32
 
@@ -11,16 +11,16 @@ final class LockFile: Sendable {
     deinit { close(descriptor) }
 
     /// Tries to take a lock.
-    /// - Returns: nil while somebody else has it.
-    /// - Throws: `cacheUnavailable` where the file cannot be made, or is not this user's alone.
+    /// - Returns: nil while another process has it.
+    /// - Throws: `cacheUnavailable` if the file cannot be created, or is not private to this user.
     static func take(_ name: String, in folder: HeldFolder, shared: Bool = false) throws(PrefetchError) -> LockFile? {
         let file = LockFile(descriptor: try folder.open(name, O_RDWR | O_CREAT))
         return try file.lock(shared: shared, path: "\(folder.path)/\(name)") ? file : nil
     }
 
-    /// Takes a lock where its file is there and can be one.
-    /// - Returns: nil where it is not, so that nobody can have the lock.
-    /// - Throws: where somebody has it.
+    /// Takes a lock if its file exists and can be locked.
+    /// - Returns: nil if not, in which case no process can have the lock.
+    /// - Throws: if another process has it.
     static func takeExisting(_ name: String, in folder: HeldFolder) throws(PrefetchError) -> LockFile? {
         guard let descriptor = try? folder.open(name, O_RDWR), descriptor >= 0 else { return nil }
         let file = LockFile(descriptor: descriptor)
@@ -30,12 +30,12 @@ final class LockFile: Sendable {
         return file
     }
 
-    /// Gives the lock up at once, for every process that holds the descriptor: also for a child that some thread has just forked
-    /// and that has not closed it by its exec yet.
+    /// Releases the lock at once, for every process that holds the descriptor: also for a child that another thread has just forked and
+    /// that has not closed it by its exec yet.
     func release() { flock(descriptor, LOCK_UN) }
 
-    /// Lets others share a lock that was exclusive. flock(2) gives the old lock up before it takes the new one, so keep others
-    /// from trying meanwhile.
+    /// Turns an exclusive lock into a shared one. flock(2) releases the old lock before it takes the new one, so keep others from trying
+    /// meanwhile.
     func share() { while flock(descriptor, LOCK_SH) < 0 && errno == EINTR {} }
 
     private func lock(shared: Bool, path: String) throws(PrefetchError) -> Bool {

@@ -1,13 +1,13 @@
 internal import Glibc
 internal import WebImage
 
-/// Which caches this user has made on this machine: the file `caches` of the state folder, a line for each with a digest of its origin,
-/// which is a secret in the cache, and the path it had then.
+/// The caches this user has created on this machine: the file `caches` of the state folder has a line for each, with a digest of its
+/// origin, which is a secret in the cache, and its path at that time.
 ///
-/// The owner of a file proves nothing, since an archive is unpacked as whoever unpacks it; and the id of a cache is known to everyone who sees the
-/// queue. What nobody can know is 32 random bytes in a file that nobody else can read.
+/// The owner of a file proves nothing, since unpacking an archive sets it; and every user of the queue knows the id of a cache. The proof
+/// is 32 random bytes in a file that no other user can read.
 struct MadeCaches: Sendable {
-    /// Caches that are gone make room beyond this; then the oldest ones.
+    /// Beyond this, entries of caches that are gone are dropped, then the oldest ones.
     private static let most = 10_000
     private static let name = "caches"
 
@@ -15,13 +15,12 @@ struct MadeCaches: Sendable {
 
     init(_ state: StateFolder) throws(PrefetchError) { folder = try state.open() }
 
-    /// Whether the origin is one of them.
     func contains(_ origin: String) throws(PrefetchError) -> Bool {
         let digest = Self.digest(origin)[...]
         return try lines().contains { $0.prefix { $0 != " " } == digest }
     }
 
-    /// Waits until no other process changes the list or a cache that is not in it; 10 s at most.
+    /// Waits until no other process changes the list, or a cache that is not in it; 10 s at most.
     func lock() async throws(PrefetchError) -> LockFile {
         let deadline = ContinuousClock.now + .seconds(10)
         while true {

@@ -3,11 +3,11 @@ internal import Glibc
 internal import Redis
 
 extension PrivateRedis {
-    /// A server is ready after 10 ms; a busy machine gets more.
+    /// A server is normally ready after 10 ms; this allows for a busy machine.
     private static let startLimit = Duration.seconds(10)
     private static let maxLog = 1 << 20
 
-    /// Starts redis-server and waits until it has read its data. Without success the lock is free again.
+    /// Starts redis-server and waits until it has loaded its data. A failure releases the lock.
     func startServer(lock: LockFile) async throws(PrefetchError) -> Server {
         do throws(PrefetchError) {
             return Server(child: try await startChild(lock: lock), lock: lock)
@@ -19,7 +19,7 @@ extension PrivateRedis {
 
     private func startChild(lock: LockFile) async throws(PrefetchError) -> Child {
         let program = try await RedisProgram.find(in: searchPath, using: children)
-        // Redis does what its append-only file says, and follows links.
+        // Redis executes its append-only file, and follows links.
         try folder.data.inspect(folders: ["appendonlydir"])
         let log = try folder.data.open(PrivateRedisFolder.logName, O_WRONLY | O_CREAT | O_APPEND)
         defer { close(log) }
@@ -31,7 +31,7 @@ extension PrivateRedis {
         let child: Child
         do throws(ChildProcesses.StartError) {
             child = try await children.start(
-                // It reads its settings from its standard input, and works in its folder: no name leads it to anything but its data.
+                // It reads its settings from standard input, and works in its folder, so that no path leads it to anything but its data.
                 ChildProgram(
                     path: program.path, arguments: ["-"], input: input, output: log, errors: log,
                     keeping: lock.descriptor, folder: folder.data.descriptor, deathSignal: SIGTERM))
@@ -49,7 +49,7 @@ extension PrivateRedis {
         return child
     }
 
-    /// The end to read ``configurationText`` from; it fits into any pipe.
+    /// The read end of a pipe with ``configurationText``, which fits into any pipe.
     private func configurationPipe() throws(PrefetchError) -> Int32 {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw .file("make a pipe for", folder.cache) }
@@ -87,7 +87,7 @@ extension PrivateRedis {
         }
     }
 
-    /// An error with the last words of the server; `from` is where in its log they can begin.
+    /// An error with the last log lines of the server; `from` is the size of the log before the start.
     func failedToStart(_ message: String, from logStart: Int) -> PrefetchError {
         let log = String(decoding: folder.data.read(PrivateRedisFolder.logName, from: logStart), as: UTF8.self)
         let lines = log.split(whereSeparator: \.isNewline).suffix(3).joined(separator: " | ")
@@ -98,7 +98,7 @@ extension PrivateRedis {
         return PrefetchError(.redisUnavailable, lines.isEmpty ? message : "\(message): \(lines)", hint: hint)
     }
 
-    /// The lock is taken, and nobody answers.
+    /// The lock is taken, but there is no reply.
     static func unreachable(folder: PrivateRedisFolder, record: ServerRecord?) -> PrefetchError {
         guard let record else {
             return PrefetchError(
@@ -117,8 +117,8 @@ extension PrivateRedis {
             hint: "its log is \(folder.log)")
     }
 
-    /// Commands that the queue does not need and that reach beyond it: other files, other machines, code. Redis carries out whatever its
-    /// append-only file says, so that nobody may call them is not enough; without a name they cannot stand there either.
+    /// Commands that the queue does not need and that reach beyond it: other files, other machines, code. Forbidding calls is not enough,
+    /// since Redis executes whatever its append-only file contains; without a name they cannot be in there either.
     static let removedCommands = [
         "ACL", "CLUSTER", "CONFIG", "DEBUG", "FAILOVER", "FCALL", "FCALL_RO", "FUNCTION", "MIGRATE", "MODULE", "PSYNC",
         "REPLCONF", "REPLICAOF", "RESTORE", "RESTORE-ASKING", "SLAVEOF", "SYNC",
@@ -140,7 +140,7 @@ extension PrivateRedis {
         """ + Self.removedCommands.map { "rename-command \($0) \"\"\n" }.joined()
     }
 
-    /// A word of redis.conf: what is not printable ASCII goes as \xHH, so no path can end its line.
+    /// A quoted word of redis.conf: bytes other than printable ASCII as \xHH, so no path can end its line.
     private static func quoted(_ text: String) -> String {
         var out = "\""
         for byte in text.utf8 {

@@ -1,14 +1,14 @@
 internal import Glibc
 package import Redis
 
-/// One user's hold on the redis-server that belongs to a cache folder: its data stands in `.prefetch/redis`, it listens on a Unix
-/// socket only, and it lives until the last user leaves.
+/// One user's reference to the redis-server of a cache folder: its data is in `.prefetch/redis`, it listens on a Unix socket only, and it
+/// lives until the last user leaves.
 ///
-/// The data is what this user has made on this machine, or what somebody vouches for (``CacheAdmission``).
+/// The data was created by this user on this machine, or is trusted explicitly (``CacheAdmission``).
 ///
-/// Whoever gets the lock starts the server, which inherits the lock: it is free again when the server has really ended, whoever
-/// died. The kernel ends the server with its owner (SIGTERM: the append-only file is complete); within 100 ms another user
-/// takes the lock and starts a server on the same data and the same socket, and connections find it by themselves.
+/// The process that gets the lock starts the server, which inherits the lock: it is free again when the server has really ended, whichever
+/// process dies. The kernel ends the server with its owner (SIGTERM: the append-only file is complete); within 100 ms another user takes
+/// the lock and starts a server on the same data and the same socket, and connections reconnect automatically.
 package actor PrivateRedis {
     /// The running server of an owner.
     struct Server {
@@ -16,17 +16,16 @@ package actor PrivateRedis {
         let lock: LockFile
     }
 
-    /// How often a user looks whether the owner has gone.
+    /// How often a user checks whether the owner has gone.
     private static let lookInterval = Duration.milliseconds(100)
-    /// How long a server whose lock is taken may take to answer: its owner may be starting it, or leaving.
+    /// Timeout for a reply of a server whose lock is taken: its owner may be starting it, or leaving.
     package static let patience = Duration.seconds(5)
 
-    /// Where the server is.
     package nonisolated let configuration: RedisConfiguration
     nonisolated let folder: PrivateRedisFolder
     nonisolated let socket: String
     nonisolated let searchPath: String
-    /// Whether a server that is gone is started again.
+    /// Whether a server that is gone is restarted.
     private let startsServer: Bool
     nonisolated let children = ChildProcesses()
     private let onFailure: @Sendable (PrefetchError) -> Void
@@ -50,19 +49,19 @@ package actor PrivateRedis {
 
     deinit { watch?.cancel() }
 
-    /// Finds the server of a cache, or starts it. Returns when it answers and has read its data.
+    /// Finds the server of a cache, or starts it. Returns when it replies and has loaded its data.
     ///
     /// Every success must be followed by ``leave()``; without it the server ends with the process.
     /// - Parameters:
-    ///   - cache: the folder; made where it is missing.
-    ///   - admission: on what terms.
-    ///   - patience: how long a server that is being started, or ended, may take to answer; default 5 s.
-    ///   - searchPath: where redis-server is looked for; default PATH.
+    ///   - cache: the folder; created if missing.
+    ///   - admission: terms for its data.
+    ///   - patience: timeout for a server that is starting or ending; default 5 s.
+    ///   - searchPath: where redis-server is searched; default PATH.
     ///   - onFailure: called once when the server cannot be kept running; every command fails from then on.
     /// - Returns: a user of the server.
-    /// - Throws: `redisUnavailable` (no or too old a redis-server, or it does not start, or it is another host's),
-    ///   `cacheUnavailable` (the folder cannot be made, or something in it is not this user's alone), `configuration` (no state folder),
-    ///   `notFound` (no server runs, and none may be started), `inputOutput`, and `stopped` when cancelled.
+    /// - Throws: `redisUnavailable` (no redis-server or too old, or it does not start, or it is another host's),
+    ///   `cacheUnavailable` (the folder cannot be created, or something in it is not private to this user), `configuration` (no state
+    ///   folder), `notFound` (no server runs, and none may be started), `inputOutput`, and `stopped` when cancelled.
     package static func attach(
         cache: String, admission: CacheAdmission, patience: Duration = PrivateRedis.patience, searchPath: String? = nil,
         onFailure: @escaping @Sendable (PrefetchError) -> Void = { _ in }
@@ -83,7 +82,7 @@ package actor PrivateRedis {
                 try await user.own(lock)
                 return user
             }
-            // The folder may have another name here than where the server was started: in another container.
+            // The folder may have another path where the server was started: in another container.
             let record = folder.record
             if let other = record?.socket, probes[other] == nil, folder.isOurs(socket: other) {
                 probes[other] = ServerProbe(socket: other)
@@ -109,14 +108,14 @@ package actor PrivateRedis {
         }
     }
 
-    /// Whether a folder has the data of a private server, whoever made it.
+    /// Whether a folder has the data of a private server, created by any user.
     package static func isOurs(cache: String) -> Bool { PrivateRedisFolder.exists(in: cache) }
 
     /// Whether this user has started the running server.
     package var isOwner: Bool { server != nil }
 
-    /// Lets the server go. An owner ends it and returns when its data is complete on disk; another user that is still there
-    /// starts it again. Later calls do nothing.
+    /// Releases the server. An owner ends it and returns when its data is complete on disk; another user that is still there restarts it.
+    /// Later calls do nothing.
     package func leave() async {
         isLeaving = true
         watch?.cancel()
@@ -134,7 +133,7 @@ package actor PrivateRedis {
         self.server = nil
     }
 
-    /// SHUTDOWN writes what SIGTERM writes, at once; the signal is only looked at ten times a second.
+    /// SHUTDOWN writes the same data as SIGTERM, but at once; signals are only checked ten times per second.
     private func askToEnd(_ server: Server) async {
         let connection = RedisConnection(
             RedisConfiguration(
@@ -143,7 +142,7 @@ package actor PrivateRedis {
         do throws(RedisError) {
             try await connection.command(["SHUTDOWN"])
         } catch {
-            // The connection ends with the server. One that does not answer gets the signal.
+            // The connection ends with the server. A server that does not reply gets the signal.
         }
     }
 
@@ -166,7 +165,7 @@ package actor PrivateRedis {
         }
     }
 
-    /// Starts the server where it is gone and nobody else does.
+    /// Starts the server if it is gone and no other user does.
     /// - Returns: whether to go on watching.
     private func keepServerRunning() async -> Bool {
         if isLeaving { return false }
@@ -184,7 +183,7 @@ package actor PrivateRedis {
             failures = 0
             return true
         } catch {
-            // Another user may have more luck meanwhile.
+            // Another user may succeed meanwhile.
             server?.lock.release()
             server = nil
             failures += 1

@@ -3,13 +3,12 @@ internal import Glibc
 internal import WebImage
 
 extension PrivateRedisFolder {
-    /// A secret that shows that this user has made the folder on this machine.
+    /// A secret that proves that this user has created the folder on this machine.
     private static let originName = "origin"
 
-    /// Opens the data of a cache's private server, and makes the folder where it is missing. What was not made here is moved aside
-    /// first, unless somebody vouches for it.
-    /// - Throws: `cacheUnavailable`, `inputOutput`; `configuration` where there is no list of caches and nobody vouches; `notFound` where
-    ///   the terms allow neither to use nor to make it; `stopped` when cancelled.
+    /// Opens the data of a cache's private server, and creates the folder if missing. Untrusted data is moved aside first.
+    /// - Throws: `cacheUnavailable`, `inputOutput`; `configuration` if there is no list of caches and no trust was given; `notFound` if the
+    ///   terms allow neither to use nor to create it; `stopped` when cancelled.
     static func admit(cache: String, _ admission: CacheAdmission) async throws(PrefetchError) -> PrivateRedisFolder {
         let control = try CacheControl(cache: cache)
         var made: MadeCaches?
@@ -21,12 +20,12 @@ extension PrivateRedisFolder {
         guard admission.setsAside || admission.trust != .none || !exists(in: control.cache) else {
             throw notMadeHere(control.cache)
         }
-        // One at a time: two that come at once to what was not made here must not set aside what the other has just made.
+        // One at a time: two commands that find untrusted data must not set aside each other's new folder.
         let lock = try await made?.lock()
         defer { lock?.release() }
         if let found = try accepted(control, made, admission) { return found }
         if let data = try control.folder.folder(name) {
-            // Made a moment ago by a command that was killed then.
+            // Created a moment ago by a command that was killed then.
             let isEmpty = try data.names().allSatisfy { $0.hasPrefix(originName) }
             if isEmpty && HeldFolder.fault(of: data.status, isFolder: true) == nil || admission.trust != .none {
                 return try remembered(control, data, made)
@@ -40,13 +39,13 @@ extension PrivateRedisFolder {
         return try remembered(control, data, made)
     }
 
-    /// The folder where it is there and can be used as it is.
+    /// The folder if it exists and can be used as it is.
     private static func accepted(
         _ control: CacheControl, _ made: MadeCaches?, _ admission: CacheAdmission
     ) throws(PrefetchError) -> PrivateRedisFolder? {
         guard let data = try control.folder.folder(name) else { return nil }
         let status = data.status
-        // Nothing can be done about it, not even to move it aside.
+        // A folder of another user cannot even be moved aside.
         if status.st_uid != geteuid() { throw .notOurs(data.path, HeldFolder.fault(of: status, isFolder: true) ?? "") }
         var isOurs = admission.trust == .standing || admission.trust == .given && made == nil
         if !isOurs, let origin = Self.origin(of: data), let made { isOurs = try made.contains(origin) }
@@ -60,7 +59,7 @@ extension PrivateRedisFolder {
         return text.utf8.count == 64 ? text : nil
     }
 
-    /// Writes a new secret, also in place of one that somebody else may know, and puts it on the list.
+    /// Writes a new secret, replacing one that others may know, and adds it to the list.
     private static func remembered(
         _ control: CacheControl, _ data: HeldFolder, _ made: MadeCaches?
     ) throws(PrefetchError) -> PrivateRedisFolder {
@@ -78,7 +77,7 @@ extension PrivateRedisFolder {
     private static func setAside(
         _ control: CacheControl, _ data: HeldFolder, _ admission: CacheAdmission
     ) throws(PrefetchError) {
-        // Somebody works with it, who has another list: a container, or another state folder.
+        // It is in use by a process with another list: a container, or another state folder.
         let lock: LockFile?
         do throws(PrefetchError) { lock = try LockFile.takeExisting(lockName, in: data) } catch {
             throw PrefetchError(
@@ -98,7 +97,7 @@ extension PrivateRedisFolder {
         )
     }
 
-    /// The folder is none that somebody named, and no server of ours runs for it.
+    /// The folder was not named by the user, and no server of ours runs for it.
     static func notNamed(_ cache: String) -> PrefetchError {
         PrefetchError(
             .notFound, "\(cache) was not named, so its private Redis is not started",

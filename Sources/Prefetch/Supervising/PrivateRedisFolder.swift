@@ -1,23 +1,22 @@
 internal import Glibc
 internal import WebImage
 
-/// `.prefetch/redis` of a cache, held open: append-only file, log, lock and socket of its private server. It belongs to this user and
-/// nobody else may look into it (0700).
+/// `.prefetch/redis` of a cache, held open: append-only file, log, lock and socket of its private server. Private to this user (0700).
 struct PrivateRedisFolder: Sendable {
     static let name = "redis"
     static let lockName = "server.lock"
     static let recordName = "redis.json"
     static let logName = "redis.log"
     private static let socketName = "redis.sock"
-    /// The longest socket path that is used as it is: unix(7) allows 107 bytes.
+    /// The longest socket path that is used directly: unix(7) allows 107 bytes.
     private static let maxSocketPath = 100
 
     /// The cache folder: absolute, without symbolic links.
     let cache: String
     let data: HeldFolder
-    /// Where clients find the server's Unix socket.
+    /// The socket's path for clients.
     let socket: String
-    /// The same as the server itself is told, whose working directory is ``data``.
+    /// The socket's path for the server, whose working directory is ``data``.
     let boundSocket: String
 
     /// Paths for messages.
@@ -29,23 +28,23 @@ struct PrivateRedisFolder: Sendable {
         self.cache = cache
         self.data = data
         let near = "\(data.path)/\(Self.socketName)"
-        // Clients go there by its path: nobody else may be able to put another folder in the place of one on the way.
+        // Clients connect by path: no other user may be able to replace a folder on the way.
         let isNear = near.utf8.count <= Self.maxSocketPath && Self.isPrivate(data.path)
         socket = isNear ? near : try Self.shortSocket(for: cache)
         boundSocket = isNear ? Self.socketName : socket
     }
 
-    /// Whether a folder has something in the place of a private server's data.
+    /// Whether anything exists in the place of a private server's data.
     static func exists(in cache: String) -> Bool {
         var status = stat()
         return lstat("\(cache)/.prefetch/\(name)", &status) == 0
     }
 
-    /// What the process that started the server has written down.
+    /// Written by the process that started the server.
     var record: ServerRecord? { ServerRecord(json: data.read(Self.recordName)) }
 
-    /// Whether only a server of this user can listen at the path: in this very folder, whatever it is called where the server was
-    /// started (in another container), or beside the other short sockets.
+    /// Whether only a server of this user can listen at the path: in this very folder, whatever its path was where the server was started
+    /// (in another container), or beside the other short sockets.
     func isOurs(socket other: String) -> Bool {
         guard other.hasPrefix("/"), other.utf8.count <= Self.maxSocketPath, let slash = other.lastIndex(of: "/") else {
             return false
@@ -58,7 +57,7 @@ struct PrivateRedisFolder: Sendable {
             && Self.isPrivate(parent)
     }
 
-    /// Whether nobody but this user and root can rename a folder on the way, or one in it.
+    /// Whether only this user and root can rename folders on the way.
     private static func isPrivate(_ path: String) -> Bool {
         var prefix = ""
         for component in [""] + path.split(separator: "/").map(String.init) {
@@ -66,7 +65,7 @@ struct PrivateRedisFolder: Sendable {
             var status = stat()
             guard lstat(prefix.isEmpty ? "/" : prefix, &status) == 0, status.st_mode & S_IFMT == S_IFDIR,
                 status.st_uid == 0 || status.st_uid == geteuid(),
-                // In a folder with the sticky bit only its owner renames a name (01000).
+                // In a folder with the sticky bit (01000) only the owner of an entry can rename it.
                 status.st_mode & 0o022 == 0 || status.st_mode & 0o1000 != 0
             else { return false }
         }
@@ -75,12 +74,12 @@ struct PrivateRedisFolder: Sendable {
 
     private static var shortFolder: String { "/tmp/prefetch-\(geteuid())" }
 
-    /// Derived from the path of the cache alone, so that whoever takes the server over later listens in the same place.
+    /// Derived from the path of the cache alone, so that later owners listen at the same path.
     private static func shortSocket(for cache: String) throws(PrefetchError) -> String {
         let folder = shortFolder
         guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw .file("make", folder) }
         var status = stat()
-        // Anybody may make a folder of this name in /tmp.
+        // Any user may create a folder of this name in /tmp.
         guard lstat(folder, &status) == 0, status.st_mode & (S_IFMT | 0o077) == S_IFDIR, status.st_uid == geteuid()
         else {
             throw PrefetchError(

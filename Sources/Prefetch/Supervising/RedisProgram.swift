@@ -3,14 +3,14 @@ internal import Glibc
 
 /// The redis-server of this machine.
 struct RedisProgram: Sendable {
-    /// The oldest major version whose scripts the queue can use.
+    /// The oldest major version that supports the queue's scripts.
     static let oldest = 7
 
     let path: String
     /// `7.0.15`
     let version: String
 
-    /// Finds it in the folders of `searchPath` and asks for its version.
+    /// Searches the folders of `searchPath` and asks the program for its version.
     static func find(in searchPath: String, using children: ChildProcesses) async throws(PrefetchError) -> RedisProgram
     {
         let folders = searchPath.split(separator: ":").filter { $0.hasPrefix("/") }

@@ -1,11 +1,11 @@
 internal import Threading
 
-/// Tells a `run` whether it is the only one on its cache, so that it may declare the workers of an earlier `run` dead at once
-/// instead of after their lease.
+/// Determines whether a `run` is the only one on its cache, so that it may reap the workers of an earlier `run` at once instead of after
+/// their lease.
 ///
-/// Whoever is alone holds the gate until ``share()``: until then no other `run` can start workers that would look like old ones.
+/// The only `run` holds the gate until ``share()``: until then no other `run` can start workers that would look like old ones.
 package final class RunLock: Sendable {
-    /// Whether no other `run` is on the cache. Then reap, and call ``share()`` before starting workers.
+    /// Whether no other `run` uses the cache. Then reap, and call ``share()`` before starting workers.
     package let isAlone: Bool
     private let users: LockFile
     private let gate: Locked<LockFile?>
@@ -21,8 +21,7 @@ package final class RunLock: Sendable {
         gate.withLock { $0?.release() }
     }
 
-    /// Takes part in the use of a cache; given up when the last reference goes, or by the death of the process. Waits while
-    /// another `run` still reaps, 30 s at most.
+    /// Registers a user of a cache, until the last reference goes or the process ends. Waits while another `run` still reaps, 30 s at most.
     package static func acquire(cache: String) async throws(PrefetchError) -> RunLock {
         let folder = try CacheControl(cache: cache).folder
         let gate = try await take("run.gate", in: folder, shared: false)
@@ -30,7 +29,7 @@ package final class RunLock: Sendable {
             return RunLock(isAlone: true, users: users, gate: gate)
         }
         defer { gate.release() }
-        // Exclusive only behind the gate, which is ours: whoever has it now shares it.
+        // Exclusive only behind the gate, which this process has: the current holder shares it.
         let users = try await take("run.lock", in: folder, shared: true)
         return RunLock(isAlone: false, users: users, gate: nil)
     }

@@ -1,10 +1,10 @@
 internal import Redis
 
-/// Asks a server whether it can be used yet.
+/// Checks whether a server can be used yet.
 struct ServerProbe: Sendable {
     enum State: Sendable {
         case ready
-        /// It answers, but still reads its data.
+        /// It replies, but is still loading its data.
         case loading
         case away
     }
@@ -19,7 +19,8 @@ struct ServerProbe: Sendable {
 
     func state() async -> State {
         do throws(RedisError) {
-            // A read waits for the data, and is taken where the disk is full. PING is refused there, and ECHO taken before the data is there.
+            // A read fails while data is loading, and succeeds if the disk is full; PING is refused then, and ECHO succeeds before the data
+            // is loaded.
             try await connection.command(["EXISTS", "prefetch"])
             return .ready
         } catch {

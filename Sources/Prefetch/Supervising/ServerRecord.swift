@@ -1,9 +1,7 @@
-/// Who runs the private server of a cache: `.prefetch/redis/redis.json`. A help for people and for finding the socket; what decides is
-/// the lock.
+/// The process that runs a cache's private server: `.prefetch/redis/redis.json`. For users and for finding the socket; only the lock is
+/// authoritative.
 struct ServerRecord: Sendable, Equatable {
-    /// Path of the Unix socket.
     var socket: String
-    /// Host name of the owner.
     var host: String
     /// Process that started the server.
     var owner: Int32
@@ -25,7 +23,7 @@ struct ServerRecord: Sendable, Equatable {
         self.server = server
     }
 
-    /// Reads what ``json`` wrote, and more fields if there are any; nil where it is something else.
+    /// Parses ``json``, possibly with more fields; nil if it is invalid.
     init?(json: [UInt8]) {
         var rest = json[...]
         var texts: [String: String] = [:]
@@ -65,7 +63,7 @@ struct ServerRecord: Sendable, Equatable {
                 guard position < rest.endIndex else { return nil }
                 if rest[position] == UInt8(ascii: "u") {
                     let digits = rest[(position + 1)...].prefix(4)
-                    // Only control characters are written so.
+                    // Only control characters are escaped this way.
                     guard let code = UInt8(String(decoding: digits, as: UTF8.self), radix: 16) else { return nil }
                     bytes.append(code)
                     position += 5

@@ -1,15 +1,14 @@
 internal import Glibc
 
-/// The folder in which the programs remember what concerns this user on this machine: `$XDG_STATE_HOME/prefetch`, by default
-/// `~/.local/state/prefetch`.
+/// The folder for data of this user on this machine: `$XDG_STATE_HOME/prefetch`, by default `~/.local/state/prefetch`.
 package struct StateFolder: Sendable {
-    /// Absolute; nil where neither a variable nor the user database names a home.
+    /// Absolute; nil if neither a variable nor the user database names a home.
     let path: String?
 
-    /// A folder by its path, made when it is first used; nil for a user without one.
+    /// * `path`: created when it is first used; nil for a user without one.
     package init(path: String?) { self.path = path }
 
-    /// By the XDG Base Directory Specification, in which a relative path counts as not set.
+    /// By the XDG Base Directory Specification, which treats a relative path as unset.
     package init(variable: (String) -> String?) {
         if let state = variable("XDG_STATE_HOME"), state.hasPrefix("/") {
             path = state + "/prefetch"
@@ -19,11 +18,10 @@ package struct StateFolder: Sendable {
         }
     }
 
-    /// That of this user.
     package static var ofUser: StateFolder { StateFolder { getenv($0).map { String(cString: $0) } } }
 
-    /// Opens it, and makes it with the mode 0700 where it is missing.
-    /// - Throws: `configuration` where it cannot be made, or is not this user's alone.
+    /// Opens it, creating it with the mode 0700 if missing.
+    /// - Throws: `configuration` if it cannot be created, or is not private to this user.
     func open() throws(PrefetchError) -> HeldFolder {
         guard let path else {
             throw Self.unusable("this user has no home folder")
@@ -43,7 +41,7 @@ package struct StateFolder: Sendable {
         } catch {
             throw Self.unusable(error.message)
         }
-        // Between the two looks somebody may have put another in its place.
+        // It may have been replaced between the two checks.
         if let fault = HeldFolder.fault(of: folder.status, isFolder: true) { throw Self.unusable("\(path) \(fault)") }
         return folder
     }
@@ -64,7 +62,7 @@ package struct StateFolder: Sendable {
         guard mkdir(parent, 0o700) == 0 || errno == EEXIST else { throw .file("make", parent) }
     }
 
-    /// By the user database, where HOME is not set.
+    /// By the user database, if HOME is not set.
     private static var home: String? {
         var entry = passwd()
         var found: UnsafeMutablePointer<passwd>?

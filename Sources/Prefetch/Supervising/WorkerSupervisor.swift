@@ -1,24 +1,22 @@
 internal import Glibc
 internal import Threading
 
-/// Keeps a number of worker processes running: one that dies is replaced, one that cannot work ends them all with its reason.
+/// Keeps a number of worker processes running: one that dies is restarted, one that cannot work ends them all with its reason.
 ///
-/// Every worker is waited for, and dies with this process. A worker that exits with 0 has left by its own choice and is not
-/// replaced.
+/// Every worker is waited for, and dies with this process. A worker that exits with 0 has left deliberately and is not restarted.
 package actor WorkerSupervisor {
-    /// What to start, and how often.
     package struct Configuration: Sendable {
-        /// Path of the program; default is `prefetch-worker` beside the running program.
+        /// Path of the program; default is `prefetch-worker` in the folder of the running program.
         package var executable: String
         /// The arguments of each worker, by its number from 0.
         package var arguments: @Sendable (Int) -> [String]
-        /// How many at the same time; at least 1.
+        /// Number of workers; at least 1.
         package var workers: Int
         /// The descriptor that becomes stdout and stderr of the workers; default 2.
         package var output: Int32
-        /// A descriptor that each worker inherits under its own number, and is told of by `--inherited-settings`; nil (default) is none.
+        /// A descriptor that each worker inherits under the same number, named by `--inherited-settings`; nil (default) is none.
         package var inherited: Int32?
-        /// How long ``WorkerSupervisor/kill()`` waits before it uses SIGKILL; default 2 s.
+        /// How long ``WorkerSupervisor/kill()`` waits before SIGKILL; default 2 s.
         package var killGrace: Duration
 
         package init(
@@ -46,9 +44,9 @@ package actor WorkerSupervisor {
     private let ended = Latch()
 
     /// - Parameters:
-    ///   - configuration: what to start, and how often.
+    ///   - configuration: the workers to start.
     ///   - progress: any number that changes when work gets done; deaths count together only while it stays the same.
-    ///   - onDeath: called for every end but exit code 0, before the worker is replaced: its jobs can be taken back at once.
+    ///   - onDeath: called for every end except exit code 0, before the worker is restarted: its jobs can be reaped at once.
     package init(
         _ configuration: Configuration, progress: @escaping @Sendable () async -> Int,
         onDeath: @escaping @Sendable (_ pid: Int32, _ end: ChildEnd) async -> Void = { _, _ in }
@@ -66,11 +64,11 @@ package actor WorkerSupervisor {
             output: configuration.output, errors: configuration.output, keeping: inherited ?? -1)
     }
 
-    /// The workers that run, in ascending order.
+    /// In ascending order.
     package var pids: [Int32] { running.keys.sorted() }
 
-    /// Starts the workers and returns when all have ended: after ``drain()`` or ``kill()``, by their own choice, or because the
-    /// task was cancelled, which drains. Call it once.
+    /// Starts the workers and returns when all have ended: after ``drain()`` or ``kill()``, deliberately, or because the task was
+    /// cancelled, which drains. Call it once.
     /// - Throws: why a worker cannot work, when the others have drained.
     package func run() async throws(PrefetchError) {
         precondition(!hasBegun, "a supervisor runs once")
@@ -96,14 +94,14 @@ package actor WorkerSupervisor {
     /// Returns when ``run()`` has ended, or the task is cancelled.
     package nonisolated func waitForEnd() async { await ended.wait() }
 
-    /// Asks every worker to finish what it has in flight, replaces none any more, and returns when they have gone.
+    /// Tells every worker to finish its current transfers, restarts none any more, and returns when all have ended.
     package func drain() async {
         terminate()
         if hasBegun { await ended.wait() }
     }
 
-    /// Asks every worker to give its jobs back and end at once, ends those that have not after `killGrace`, and returns when they
-    /// have gone.
+    /// Tells every worker to give its jobs back and end at once, kills those that have not after `killGrace`, and returns when all have
+    /// ended.
     package func kill() async {
         terminate()
         guard hasBegun else { return }
@@ -115,7 +113,7 @@ package actor WorkerSupervisor {
         timer.cancel()
     }
 
-    /// Path of a program that stands in the folder of the running one.
+    /// Path of a program in the folder of the running one.
     package static func sibling(_ name: String) -> String {
         var bytes = [UInt8](repeating: 0, count: 4096)
         let count = bytes.withUnsafeMutableBytes { buffer in
@@ -131,8 +129,8 @@ package actor WorkerSupervisor {
         for child in running.values { child.signal(SIGTERM) }
     }
 
-    /// One worker after the other.
-    /// - Returns: why it makes no sense to start another.
+    /// Runs one worker, restarting it as needed.
+    /// - Returns: why a restart makes no sense.
     private func keepRunning(_ index: Int) async -> PrefetchError? {
         let program = program(index)
         var restarts = 0
@@ -147,11 +145,11 @@ package actor WorkerSupervisor {
                     hint: "prefetch-worker belongs into the folder of prefetch-coord")
             }
             running[child.pid] = child
-            // Asked to stop while it was being started.
+            // Stopping began while it was being started.
             if stopping.isOpen { child.signal(SIGTERM) }
             let end = await child.wait()
             running[child.pid] = nil
-            // It was asked to end before it could listen to signals: it had no jobs yet.
+            // It got the signal before its handler was installed: it had no jobs yet.
             if end == .exited(0) || (stopping.isOpen && end == .signalled(SIGTERM)) { return nil }
             await onDeath(child.pid, end)
             if stopping.isOpen { return nil }
@@ -168,7 +166,7 @@ package actor WorkerSupervisor {
         return nil
     }
 
-    /// The error of a worker that said itself why it cannot work: another one would say the same.
+    /// The error of a worker that reported why it cannot work: another would report the same.
     private func refusal(of pid: Int32, end: ChildEnd, _ program: ChildProgram) -> PrefetchError? {
         let kind: PrefetchError.Kind
         switch end {
@@ -188,7 +186,7 @@ package actor WorkerSupervisor {
         return "run it by hand to see why, with the headers and credentials of this run: \(program.commandLine)"
     }
 
-    /// Sleeps, or less when everything is to stop.
+    /// Sleeps, or less if everything is to stop.
     private func pause(_ duration: Duration) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [stopping] in await stopping.wait() }

@@ -1,19 +1,18 @@
 internal import Threading
 internal import WebImage
 
-/// What a worker knows of a batch while it has jobs of it.
+/// A worker's state for a batch while it has jobs of it.
 final class BatchContext: Sendable {
-    /// What one transfer came to, for the later entries of the same URL.
+    /// The result of a transfer, for later entries of the same URL.
     struct Ending: Sendable {
         var outcome: PrefetchOutcome
         var failure: FailureDetail?
     }
 
-    /// What an entry is to do.
     enum Role: Sendable {
-        /// Fetch it, then say how it ended.
+        /// Fetch it, then call ``end(_:_:)``.
         case lead
-        /// It ended already, as the first entry of this URL did.
+        /// The first entry of this URL has ended already.
         case ended(Ending)
     }
 
@@ -26,12 +25,11 @@ final class BatchContext: Sendable {
     }
 
     let batch: BatchIdentity
-    /// When it was made, by Redis' clock: ms since 1970.
+    /// When it was created, by Redis' clock: ms since 1970.
     private let created: Int
     let options: BatchOptions
-    /// What each of its loads does differently.
     let loadOptions: WebImageOptions
-    /// How its requests are made; nil: as those of every other.
+    /// Nil: the default profile.
     let profile: RequestProfile?
     let keepDetails: Int
     let policy: FailedURLPolicy
@@ -51,27 +49,27 @@ final class BatchContext: Sendable {
         keyRule = CacheKeyRule(options.cacheKey) ?? .url
     }
 
-    /// Where the cookies of its downloads are: those of no other batch. A straggler of a batch that has ended has a jar to itself.
+    /// The cookies of its downloads, separate from other batches. A late transfer of a batch that has ended gets its own jar.
     var cookies: CookieJar { state.withLock { $0.jar } ?? CookieJar() }
 
-    /// The batch has ended: its cookies go with its last transfer.
+    /// Drops the cookies with its last transfer, when the batch has ended.
     func forgetCookies() { state.withLock { $0.jar = nil } }
 
-    /// Whether this batch has put an entry on the list of failed URLs, and not an earlier one of its name.
+    /// Whether this batch listed the failed URL, not an earlier one of the same id.
     func hasListed(_ entry: FailedURLEntry) -> Bool { entry.batch == batch.id && entry.last >= created }
 
-    /// Takes the lead for a URL that nobody fetches or has failed with, which is the usual case.
+    /// Takes the lead for a URL without a leader or a failure, the usual case.
     func tryLead(_ url: String) -> Bool {
         state.withLock { state in
             guard state.failed[url] == nil else { return false }
-            // Most often nobody leads, and one look is enough.
+            // Mostly there is no leader, and one lookup is enough.
             guard let waiting = state.leading.updateValue([], forKey: url) else { return true }
             state.leading[url] = waiting
             return false
         }
     }
 
-    /// Takes the lead for a URL, or waits for the entry that has it: duplicates each count, but one transfer serves them all.
+    /// Takes the lead for a URL, or waits for its leading entry: duplicates each count, but share one transfer.
     func begin(_ url: String) async -> Role {
         while true {
             enum Step { case lead, ended(Ending), wait }
@@ -94,17 +92,17 @@ final class BatchContext: Sendable {
                     if isLate { continuation.resume(returning: nil) }
                 }
                 if let ending { return .ended(ending) }
-                // The one that led left the URL open, or ended in between: look again.
+                // The leader left the URL open, or ended in between: try again.
                 if Task.isCancelled { return .lead }
             }
         }
     }
 
-    /// Says how the leading entry of a URL ended; nil where it was left open.
+    /// Ends the lead of a URL; nil if it was left open.
     func end(_ url: String, _ ending: Ending?) {
         let waiters = state.withLock { state in
             if let ending, ending.outcome.isSkipped {
-                // Bounded: a list with more failing URLs than this may ask some of them twice.
+                // Bounded: a list with more failing URLs may request some of them twice.
                 if state.failed.count >= 65_536 { state.failed.removeAll(keepingCapacity: true) }
                 state.failed[url] = ending
             }

@@ -2,9 +2,8 @@ internal import Redis
 internal import Threading
 internal import WebImage
 
-/// The batches a worker has jobs of.
 final class BatchContexts: Sendable {
-    /// Those without a job here are dropped beyond so many, so that a worker that lives for months does not grow.
+    /// Contexts without a job here are dropped beyond this number, so that a long-lived worker does not grow.
     private static let most = 64
 
     private let redis: PersistentQueue
@@ -14,7 +13,7 @@ final class BatchContexts: Sendable {
     private let mostBytes: Int
     private let contexts = Locked<[BatchIdentity: BatchContext]>([:])
 
-    /// * `mostBytes`: the largest image that is taken.
+    /// * `mostBytes`: the largest accepted image.
     init(
         _ redis: PersistentQueue, keeper: CacheKeeper, pool: ThreadPool, downloader: ImageDownloader, mostBytes: Int
     ) {
@@ -25,17 +24,16 @@ final class BatchContexts: Sendable {
         self.mostBytes = mostBytes
     }
 
-    /// What is known of a batch without asking.
+    /// The context without a request to Redis.
     subscript(batch: BatchIdentity) -> BatchContext? { contexts.withLock { $0[batch] } }
 
-    /// The key of a URL in its batch.
     func key(of url: String, in batch: BatchIdentity) -> CacheKey {
         CacheKey(self[batch]?.keyRule.key(for: url) ?? url)
     }
 
-    /// What a batch asks; nil where Redis has no such batch, or a later one of its name.
+    /// Nil if Redis has no such batch, or a later one of the same id.
     nonisolated(nonsending) func context(of batch: BatchIdentity) async -> BatchContext? {
-        // One that was gone may be there again: Redis came back with its data.
+        // A batch that was gone may exist again: Redis came back with its data.
         if let known = self[batch], !known.over.isOpen { return known }
         let asked = WallClock.now
         let status = await redis.persist { queue async throws(RedisError) in
@@ -53,17 +51,17 @@ final class BatchContexts: Sendable {
         }
     }
 
-    /// How the requests of a batch are made; nil: as those of every other.
+    /// The profile of a batch's requests; nil: the default.
     private nonisolated(nonsending) func profile(of settings: RequestSettings) async -> RequestProfile? {
         guard settings != RequestSettings() else { return nil }
-        // Every value is in its range, so the downloader takes them all.
+        // The downloader accepts all values: they are in range.
         return try? await downloader.profile { [mostBytes] in settings.apply(to: &$0, mostBytes: mostBytes) }
     }
 
-    /// A batch has ended: what is under way of it ends.
+    /// Cancels current transfers of a batch that has ended.
     func end(_ batch: BatchIdentity) { self[batch]?.over.open() }
 
-    /// Drops what nobody here needs.
+    /// Drops unused contexts.
     ///
     /// * `used`: the batches with a job here.
     func forget(allBut used: @autoclosure () -> Set<BatchIdentity>) {
@@ -72,18 +70,17 @@ final class BatchContexts: Sendable {
         contexts.withLock { contexts in contexts = contexts.filter { used.contains($0.key) } }
     }
 
-    // MARK: The images that must stay
+    // MARK: Protected images
 
-    /// What was fetched since a running batch was made stays, by this machine's clock: Redis' may be another.
+    /// Protects images fetched since a running batch was created, by this machine's clock, which may differ from Redis'.
     ///
-    /// * `asked`: when the status was asked for, seconds since 1970.
+    /// * `asked`: when the status was requested, seconds since 1970.
     private nonisolated(nonsending) func protect(_ status: BatchStatus, asked: Double) async {
         guard status.state == .running else { return }
         let since = asked - Double(max(0, status.at - status.created)) / 1000
         await pool.run { [keeper] in keeper.protect(status.id, since: since) }
     }
 
-    /// Protects the images of all running batches.
     nonisolated(nonsending) func protectRunning() async {
         let asked = WallClock.now
         let statuses = await redis.persist { queue async throws(RedisError) in
@@ -92,8 +89,7 @@ final class BatchContexts: Sendable {
         for status in statuses ?? [] { await protect(status, asked: asked) }
     }
 
-    /// Protects the images of batches that have ended no longer. Where Redis is away that is asked again later: the cache has to be looked
-    /// after all the same.
+    /// Ends the protection of batches that have ended. If Redis is unreachable it is retried later: the cache needs maintenance meanwhile.
     nonisolated(nonsending) func releaseEnded() async {
         let known = keeper.protectedBatches
         guard !known.isEmpty else { return }

@@ -1,21 +1,20 @@
 internal import Threading
 internal import WebImage
 
-/// Keeps a worker's cache within its limits, and sweeps of others from what its batches fetched.
+/// Keeps a worker's cache within its limits, and protects images of running batches from sweeps of other workers.
 final class CacheKeeper: Sendable {
-    /// What a look at the cache said.
+    /// The result of a check.
     enum Finding: Sendable {
-        /// There is room.
         case room
-        /// As much as the limit allows; whether a sweep of this worker's own could not change that, with what failed.
+        /// At the limit; `isSwept`: this worker's own sweep could not change that, with its error.
         case full(isSwept: Bool, error: String?)
-        /// The disk has less room than it must have.
+        /// Less free space on the disk than required.
         case low(String)
     }
 
-    /// Closed while the cache is full: nothing new begins, which is no fault as long as somebody sweeps.
+    /// Closed while the cache is full: nothing new starts, which is not a fault as long as some worker sweeps.
     let room = FaultGate()
-    /// Rings when somebody has found it full.
+    /// Rings when the cache was found full.
     let bell = Bell()
     let limits: CacheLimits
     private let disk: DiskCache
@@ -25,7 +24,7 @@ final class CacheKeeper: Sendable {
     private let batches = Locked<[String: Double]>([:])
     private let leaving = Locked<ContinuousClock.Instant?>(nil)
     private let lastSweep = Locked<ContinuousClock.Instant?>(nil)
-    /// Before that another sweep for the size would most likely remove nothing again.
+    /// Until then another sweep for the size would probably remove nothing again.
     private let rest = Locked<ContinuousClock.Instant?>(nil)
 
     init(_ disk: DiskCache, limits: CacheLimits) {
@@ -34,7 +33,7 @@ final class CacheKeeper: Sendable {
         threads = limits.isEmpty ? nil : ThreadPool(threads: 1, name: "sweep")
     }
 
-    /// Whether another image may come: by the account, without a system call; one statvfs(2) where room of the disk is asked for.
+    /// Whether another image may be stored: from the account, without a system call; one statvfs(2) if free space is required.
     var hasRoom: Bool {
         if let maxSize = limits.maxSize, let size = disk.account.totals?.size, size >= maxSize { return false }
         if let minFree = limits.minFree, let free = disk.account.freeSize, free < minFree { return false }
@@ -45,16 +44,16 @@ final class CacheKeeper: Sendable {
     nonisolated(nonsending) func waitForRoom(orUntil end: Latch) async {
         while !hasRoom && !end.isOpen && !Task.isCancelled {
             noteFull()
-            // After the close: the loop looks once more, and opens what was closed too late.
+            // After closing: the loop checks once more, and reopens a gate that was closed too late.
             bell.ring()
             await room.wait()
         }
     }
 
-    /// Nothing that stores an image begins until there is room.
+    /// Stops everything that stores an image until there is room.
     func noteFull() { room.close("the cache is full") }
 
-    /// Whether a sweep has to end: a worker that leaves gives it two seconds, one that stops none.
+    /// Whether a sweep has to end: two seconds after draining began, at once when stopping.
     func isOver(isLeaving: Bool, isStopping: Bool) -> Bool {
         guard isLeaving else { return false }
         let since = leaving.withLock { leaving in
@@ -65,7 +64,7 @@ final class CacheKeeper: Sendable {
         return isStopping || .now - since > .seconds(2)
     }
 
-    /// Looks, and sweeps where that is due.
+    /// Checks the cache, and sweeps if due.
     func look(isOver: @escaping @Sendable () -> Bool) async -> Finding {
         guard let threads else { return .room }
         return await threads.run { [self] in sweepWhereDue(isOver) }
@@ -92,7 +91,7 @@ final class CacheKeeper: Sendable {
                     isSwept = true
                     let now = ContinuousClock.now
                     lastSweep.withLock { $0 = now }
-                    // A cache of a million images takes seconds to look through: a fifth of the time at most.
+                    // A scan of a million images takes seconds: it may use a fifth of the time at most.
                     let isFutile = report.evicted.count == 0 && isLarge
                     rest.withLock { $0 = isFutile ? now + (now - began) * 4 : nil }
                 }
@@ -102,12 +101,12 @@ final class CacheKeeper: Sendable {
             }
             return .full(isSwept: isSwept, error: nil)
         } catch {
-            // It is full for as long as nobody can remove anything; until then, whoever stores complains of a broken disk.
+            // A failed sweep matters only when the cache is full; before that, storing an image reports the broken disk.
             return hasRoom ? .room : .full(isSwept: error.code != .cancelled, error: error.message)
         }
     }
 
-    /// What to say where the batches themselves are larger than the limit.
+    /// The message if the batches themselves exceed the limit.
     func tooSmall(_ error: String?) -> String {
         if let error { return error }
         return
@@ -115,25 +114,23 @@ final class CacheKeeper: Sendable {
             + "\(disk.directory); raise it, or make smaller batches"
     }
 
-    // MARK: What must stay
+    // MARK: Protection
 
-    /// The batches whose images are protected.
     var protectedBatches: [String] { batches.withLock { Array($0.keys) } }
 
-    /// Protects what was fetched since a batch began, seconds since 1970 by this machine's clock, until ``release(_:)``.
+    /// Protects images fetched since `since`, seconds since 1970 by this machine's clock, until ``release(_:)``.
     func protect(_ batch: String, since: Double) {
         batches.withLock { batches in batches[batch] = min(since, batches[batch] ?? since) }
         mark()
     }
 
-    /// The batches have ended.
     func release(_ ended: [String]) {
         guard !ended.isEmpty else { return }
         batches.withLock { batches in for batch in ended { batches[batch] = nil } }
         mark()
     }
 
-    /// A cache where this cannot be written complains when an image is to be stored.
+    /// If this cannot be written, storing an image reports the error.
     private func mark() {
         let since = batches.withLock { $0.values.min() }
         let known = protection.withLock { $0 }

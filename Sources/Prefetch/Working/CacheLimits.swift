@@ -1,8 +1,8 @@
-/// What a worker's cache may hold. Without a limit nothing is ever removed.
+/// Limits of a worker's cache. Without a limit nothing is ever removed.
 public struct CacheLimits: Sendable, Equatable {
-    /// Seconds after which an image goes; nil: never.
+    /// Seconds after which an image is removed; nil: never.
     public var maxAge: Double?
-    /// Bytes that all images may take of the disk: beyond 95 % of it the oldest go, down to 90 %. Nil: any number.
+    /// Bytes that all images may use on the disk: above 95 % of it the oldest are removed, down to 90 %. Nil: unlimited.
     public var maxSize: Int?
     /// Bytes of the disk that have to stay free, or the worker pauses as for a full disk; nil: none.
     public var minFree: Int?
@@ -14,11 +14,11 @@ public struct CacheLimits: Sendable, Equatable {
         self.minFree = minFree
     }
 
-    /// Where sweeping begins.
+    /// Sweeping starts above this size.
     var highWater: Int? { maxSize.map { $0 / 100 * 95 + $0 % 100 * 95 / 100 } }
-    /// Where it ends.
+    /// Sweeping stops at this size.
     var lowWater: Int? { maxSize.map { $0 / 100 * 90 + $0 % 100 * 90 / 100 } }
-    /// How often old images are looked for: a tenth of their age, but not all the time and not never.
+    /// How often old images are searched: every tenth of their maximum age, within a minute and an hour.
     var interval: Duration? { maxAge.map { .seconds(min(3600, max(60, $0 / 10))) } }
     var isEmpty: Bool { self == CacheLimits() }
 }

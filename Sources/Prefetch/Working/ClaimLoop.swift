@@ -6,20 +6,20 @@ internal import WebImage
 ///
 /// Confined to the worker's executor.
 final class ClaimLoop {
-    /// Outcomes that are kept while Redis does not take them, before no more jobs are claimed: about 10 MB.
+    /// The most unreported outcomes, about 10 MB, before claiming stops because Redis refuses reports.
     private static let mostUnreported = 65_536
 
     private let worker: WorkerContext
     private let room: RoomLoop
     private let reports: ReportLoop
-    /// Waits for work, and for nothing else.
+    /// Only for blocking waits.
     private let bellConnection: RedisConnection
-    /// Rings with each claim that brought jobs.
+    /// Rings with each claim that returned jobs.
     private let hasClaimed: Bell
-    /// The connection to Redis on which it last said which jobs it has.
+    /// The Redis connection on which it last reported its claims.
     private var agreedOn = 0
     private var lastJobSize = 64
-    /// When jobs were claimed last, and how many times the usual number they may be.
+    /// Time of the last claim with jobs, and the factor for the size of the next.
     private var claimedAt = ContinuousClock.now
     private var reach = 1
 
@@ -72,7 +72,7 @@ final class ClaimLoop {
                 await waitForWork()
             case .paused:
                 if isBurst, jobs.batches.isEmpty, await nothingIsLeft() { return }
-                // The next heartbeat brings the news that it may go on.
+                // The next heartbeat ends the pause.
                 await jobs.room.wait(atMost: .seconds(isBurst ? 1 : 5))
             case .lost: await worker.rejoin(after: name)
             case nil: break
@@ -80,27 +80,26 @@ final class ClaimLoop {
         }
     }
 
-    /// How many jobs to ask for: enough that the transfers never run dry, and no more, so that others have something to do.
+    /// Number of jobs to claim: enough to keep the transfers busy, and no more, so that other workers get some.
     private nonisolated(nonsending) func claimable() async -> Int {
         let jobs = worker.jobs
-        // While Redis takes no reports of some batch, what is kept for it must not grow for ever.
+        // While Redis refuses reports of a batch, its unreported outcomes must not grow forever.
         guard !reports.hasRefused || jobs.unreportedCount < Self.mostUnreported else { return 0 }
-        // What is stalled, waits for its next try or for its host holds no slot of the downloader.
+        // Stalled URLs, and those waiting for a retry or for their host, hold no slot of the downloader.
         let active = jobs.openCount - room.makeRoom(for: await worker.manager.downloader.activity)
-        // Small jobs are those of a short list: of one, each worker has little more than it can have in flight, or the first to wake has
-        // most of it while the others look on; and it asks when that little more is gone, not for each URL.
+        // Small jobs come from a short list: each worker claims little more than it can transfer at once, or the first to wake would take
+        // most of it; and it claims again when that surplus is gone, not for each URL.
         let most = room.concurrency
         let ahead = lastJobSize < 64 ? max(1, most / 4) : most
         let wanted = most + ahead - active
         guard wanted >= (lastJobSize < 64 ? ahead : 1), worker.slots.used < worker.slots.limit else { return 0 }
-        // Whoever has ended all it had within 200 ms has hits, or listed URLs: it asks for up to four times as many, since a claim and a
-        // report cost Redis more than the jobs in them. The first transfer ends that.
+        // A worker that ended all its jobs within 200 ms had hits or listed URLs: it claims up to four times as many, since a claim and a
+        // report cost Redis more than the jobs in them. The first transfer resets that.
         reach = jobs.openCount == 0 && .now - claimedAt < .milliseconds(200) ? min(4, reach * 2) : 1
         return min(8, max(1, wanted / max(1, lastJobSize)) * reach)
     }
 
-    /// Sleeps until there is work: a blocking look at the bell, which leaves it where it is. A minute at most: somebody may have taken the
-    /// bell away.
+    /// Blocks until there is work: BLMOVE leaves the bell in place. A minute at most: the bell may have been lost.
     private nonisolated(nonsending) func waitForWork() async {
         let bell = RedisArgument(worker.redis.queue.keys.bell)
         let (seconds, looks) = worker.configuration.burst ? (0.2, 1) : (5, 12)
@@ -109,7 +108,7 @@ final class ClaimLoop {
                 let reply = try await bellConnection.blocking(
                     ["BLMOVE", bell, bell, "RIGHT", "RIGHT", RedisArgument("\(seconds)")], timeout: .seconds(seconds))
                 guard !reply.isNull else { continue }
-                // Between the bell and a claim another worker may have taken the last job.
+                // Another worker may have taken the last job since the bell rang.
                 try? await Task.sleep(for: .milliseconds(2))
             } catch {
                 if error.code != .interrupted { try? await Task.sleep(for: .milliseconds(200)) }
@@ -122,8 +121,8 @@ final class ClaimLoop {
         await persist { queue async throws(RedisError) in try await queue.catalog.running() }?.isEmpty ?? false
     }
 
-    /// On a new connection Redis may be one that was started anew without its last second: whatever it thinks this worker has, and it has
-    /// not, goes back. Only between two claims: then the ledger has all that was claimed.
+    /// After a reconnect Redis may have restarted without its last second: claims it has for this worker, but the worker has not, go back.
+    /// Only between two claims: then the ledger has everything claimed.
     private nonisolated(nonsending) func agree() async {
         let (name, connection) = (worker.registration.name, await worker.redis.queue.connection.connections)
         guard connection != agreedOn else { return }
@@ -132,7 +131,7 @@ final class ClaimLoop {
         }
         guard let kept else { return }
         if kept == nil { return await worker.rejoin(after: name) }
-        // Where it has connected again in between, it says so once more.
+        // If it has reconnected meanwhile, this is repeated.
         agreedOn = connection
     }
 

@@ -2,7 +2,7 @@ internal import Redis
 internal import WebImage
 
 extension ClosedPlaces {
-    /// Closes where the queue's Redis listens: a URL of a list must not speak to it, whatever network the operator has opened.
+    /// Blocks the addresses of the queue's Redis: URLs of a list must not reach it, even if the operator has allowed the network.
     func close(_ places: Set<RedisPlace>) {
         for place in places {
             switch place.host {

@@ -1,6 +1,6 @@
 internal import Threading
 
-/// What a worker has to say of single batches and keys: each thing is told once, and the newest goes with the beats for a while.
+/// A worker's warnings about single batches and keys: each is reported once, and the newest is sent with the heartbeats for a while.
 final class Complaints: Sendable {
     private struct State {
         var known: [String] = []
@@ -12,14 +12,14 @@ final class Complaints: Sendable {
 
     init(_ onEvent: @escaping @Sendable (PrefetchWorker.Event) -> Void) { self.onEvent = onEvent }
 
-    /// What was said, or said again, within the last half minute.
+    /// The newest warning of the last half minute.
     var current: String? {
         state.withLock { state in
             state.newest.flatMap { ContinuousClock.now - $0.at < .seconds(30) ? $0.text : nil }
         }
     }
 
-    /// Says something, unless it is among the last hundred that were said.
+    /// Reports a warning, unless it is among the last hundred.
     func say(_ text: String) {
         let isNew = state.withLock { state in
             state.newest = (text, .now)
@@ -30,7 +30,7 @@ final class Complaints: Sendable {
         if isNew { onEvent(.complaint(text)) }
     }
 
-    /// Says what the queue came upon.
+    /// Reports a problem found by the queue.
     func say(_ notice: PrefetchQueue.Notice) {
         switch notice {
         case .buried(let batch, let head):

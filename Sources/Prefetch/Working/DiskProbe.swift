@@ -1,22 +1,22 @@
 internal import Threading
 
-/// Asks a disk that does not answer, again and again, from a thread of its own that may wait for it. `Heartbeat` decides that it does not.
+/// Probes a disk that does not respond from its own thread, which may block. `Heartbeat` decides when.
 final class DiskProbe: Sendable {
     private enum State {
         case idle, asking, answered
     }
 
     private let state = Locked(State.idle)
-    /// Made with the first question: most workers have none.
+    /// Created with the first probe: most workers need none.
     private let threads = Locked<ThreadPool?>(nil)
 
-    /// Whether the last question was answered.
+    /// Whether the last probe has finished.
     var hasAnswered: Bool { state.withLock { $0 == .answered } }
 
-    /// An answer of before is none any more.
+    /// Discards an earlier result.
     func forget() { state.withLock { if $0 == .answered { $0 = .idle } } }
 
-    /// Asks, unless it waits for an answer. Returns at once.
+    /// Starts a probe, unless one is running. Returns at once.
     func start(_ probe: @escaping @Sendable () -> Void) {
         let isIdle = state.withLock { state in
             defer { if state == .idle { state = .asking } }

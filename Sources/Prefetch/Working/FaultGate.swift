@@ -1,6 +1,6 @@
 internal import Threading
 
-/// Closed while something local is broken: nothing new begins until a look says that it is mended.
+/// Closed while a local fault lasts: nothing new starts until a check finds it repaired.
 final class FaultGate: Sendable {
     private struct State {
         var message: String?
@@ -11,13 +11,13 @@ final class FaultGate: Sendable {
     private let state = Locked(State())
     private let tell: @Sendable (_ message: String?) -> Void
 
-    /// * `tell`: called with what is broken when it closes, and with nil when it opens again.
+    /// * `tell`: called with the fault when it closes, and with nil when it opens again.
     init(tell: @escaping @Sendable (_ message: String?) -> Void = { _ in }) { self.tell = tell }
 
-    /// What is broken; nil when all is well.
+    /// The fault; nil without one.
     var message: String? { state.withLock { $0.message } }
 
-    /// Says what is broken; true where it was not known yet.
+    /// Returns true for a new fault.
     @discardableResult
     func close(_ message: String) -> Bool {
         let isNew = state.withLock { state in
@@ -30,7 +30,6 @@ final class FaultGate: Sendable {
         return isNew
     }
 
-    /// Says that it works again.
     func reopen() {
         let mended = state.withLock { state -> Latch? in
             guard state.message != nil else { return nil }
@@ -42,7 +41,7 @@ final class FaultGate: Sendable {
         tell(nil)
     }
 
-    /// Lets everybody through for good: the worker leaves.
+    /// Opens for good: the worker leaves.
     func open() {
         let mended = state.withLock { state in
             state.isForcedOpen = true
@@ -51,7 +50,7 @@ final class FaultGate: Sendable {
         mended.open()
     }
 
-    /// Returns when nothing is broken, or the worker leaves, or the task is cancelled.
+    /// Returns when there is no fault, or the worker leaves, or the task is cancelled.
     func wait() async {
         while !Task.isCancelled {
             let mended = state.withLock { state in

@@ -2,59 +2,58 @@ internal import Redis
 internal import Threading
 internal import WebImage
 
-/// A worker's heartbeats, from a thread of its own that touches neither files nor the downloader, over a connection of its own: a disk that
-/// stalls for a while costs the worker neither its registration nor its jobs.
+/// Sends a worker's heartbeats, from its own thread that uses neither files nor the downloader, over its own connection: a disk that stalls
+/// for a while costs the worker neither its registration nor its jobs.
 ///
-/// A disk that stays away for more than three leases holds up URLs that others could fetch. Then the jobs go back to their lists without
-/// blame, nothing is claimed, and the worker says `held: disk` until a probe has been written out. A file call that comes back late publishes a
-/// whole file or none, and an outcome that is reported late counts only where it is the first.
+/// A disk that stalls for more than three leases delays URLs that others could fetch. Then the jobs go back to their lists without counting
+/// a delivery, nothing is claimed, and the worker reports `held: disk` until a probe has been written. A file call that returns late
+/// publishes a whole file or none, and an outcome that is reported late counts only if it is the first.
 ///
-/// No heartbeat is sent where the downloader's thread or the worker itself does not come round, unless the disk is what they wait for: such a
-/// worker hangs, and others take its jobs.
+/// No heartbeat is sent while the downloader's thread or the worker itself hangs for another reason than the disk: its jobs are reaped.
 actor Heartbeat {
-    /// What the worker says of itself.
+    /// The content of a heartbeat.
     struct Statement: Sendable {
         /// Its name in Redis.
         var worker: String
-        /// The batches it asks about.
+        /// Batches whose state it asks for.
         var batches: [BatchIdentity]
-        /// The claims it knew of, and the number of the last one: Redis compares them only while there was no later claim.
+        /// The known claims, and the number of the last one: Redis compares them only if there was no later claim.
         var claims: QueueWorkers.KnownClaims
         /// Fields of its record.
         var about: [(String, String)]
     }
 
-    /// What the worker is to act on.
+    /// Events for the worker.
     enum News: Sendable {
         /// Redis took the heartbeat of this statement.
         case answered(Statement, QueueWorkers.WorkerOrders)
-        /// The worker is not registered any more under this name.
+        /// The worker is no longer registered under this name.
         case lost(String)
         /// Redis did not take it.
         case failed(RedisError)
-        /// The disk does not answer: nothing more is to begin. Once with each heartbeat while that lasts.
+        /// The disk does not respond: nothing new may start. Sent with each heartbeat while that lasts.
         case held
         /// These jobs went back.
         case released(worker: String, jobs: [String])
-        /// The disk answers again.
+        /// The disk responds again.
         case goesOn
     }
 
-    /// What it watches.
+    /// What it monitors.
     struct Watched: Sendable {
         /// The file calls of the worker's cache.
         var calls: FileCalls
         /// Returns when the disk has taken a write; blocks.
         var probe: @Sendable () -> Void
-        /// For how long the downloader's thread has not come round.
+        /// How long the downloader's thread has not run its loop.
         var silence: @Sendable () -> Duration
-        /// Has the worker's transfers give no more signs of life to other processes that wait for them, or again.
+        /// Stops or resumes the heartbeats by which the worker's transfers keep other processes waiting.
         var setSilent: @Sendable (Bool) -> Void
     }
 
-    /// Closed while the disk does not answer.
+    /// Closed while the disk does not respond.
     nonisolated let hold: FaultGate
-    /// Rings when there is something in ``takeNews()``.
+    /// Rings for new events in ``takeNews()``.
     nonisolated let bell = Bell()
     private nonisolated let executor: ThreadExecutor
     private nonisolated let news = Locked<[News]>([])
@@ -79,9 +78,9 @@ actor Heartbeat {
 
     /// Starts the thread, which waits for the first statement. It ends with the last reference.
     ///
-    /// * `queue`: over a connection that nobody else uses.
+    /// * `queue`: over a separate connection.
     /// * `lease`: milliseconds.
-    /// * `hold`: closed while the disk does not answer.
+    /// * `hold`: closed while the disk does not respond.
     init(queue: PrefetchQueue, jobs: JobLedger, lease: Int, hold: FaultGate, watched: Watched) {
         self.queue = queue
         self.jobs = jobs
@@ -103,18 +102,18 @@ actor Heartbeat {
 
     deinit { executor.stop() }
 
-    /// Every second, or every third of a lease where that is shorter; always the latter where the worker has no job: then nobody looks at its
-    /// figures, and what it is told it need not know before it claims again.
+    /// Every second, or every third of a shorter lease; always a third of the lease for a worker without a job: its figures are of no
+    /// interest, and new settings can wait until it claims again.
     static func interval(lease: Int, isIdle: Bool = false) -> Duration {
         isIdle ? .milliseconds(lease / 3) : min(.milliseconds(lease / 3), .seconds(1))
     }
 
-    /// Takes what the worker says now, and sends it. Returns at once.
+    /// Takes and sends a new statement. Returns at once.
     nonisolated func tell(_ statement: Statement) {
         executor.perform { self.assumeIsolated { $0.take(statement) } }
     }
 
-    /// What came since the last call.
+    /// Events since the last call.
     nonisolated func takeNews() -> [News] {
         news.withLock { news in
             defer { news = [] }
@@ -122,7 +121,7 @@ actor Heartbeat {
         }
     }
 
-    /// No heartbeat begins from now on.
+    /// Stops all further heartbeats.
     func end() async {
         isOver = true
         statement = nil
@@ -136,7 +135,7 @@ actor Heartbeat {
         if !isBeating && failures == 0 { due = statedAt }
     }
 
-    /// One round of the thread; returns how long it may sleep.
+    /// One turn of the thread; returns how long it may sleep.
     private func turn() -> Duration {
         guard statement != nil, !isBeating else { return .seconds(60) }
         let now = ContinuousClock.now
@@ -150,7 +149,7 @@ actor Heartbeat {
         defer { isBeating = false }
         guard let statement, !isOver else { return }
         let began = ContinuousClock.now
-        // The worker says something new before that; without it, its last words are said again.
+        // Normally a new statement comes before that; otherwise the last one is sent again.
         let interval = statement.claims.names.isEmpty ? idleInterval : interval
         due = began + interval + min(interval, Duration.milliseconds(500))
         await lookAtDisk(statement.worker, now: began)
@@ -169,19 +168,19 @@ actor Heartbeat {
             if let orders {
                 post(.answered(statement, orders))
             } else {
-                // It joins under another name, and speaks under that.
+                // It registers under another name, and continues with that.
                 if self.statement?.worker == statement.worker { self.statement = nil }
                 post(.lost(statement.worker))
             }
         } catch {
             failures += 1
-            // A connection that was cut is there again at once.
+            // A cut connection recovers at once.
             due = ContinuousClock.now + min(interval, Duration.milliseconds(50) * failures)
             post(.failed(error))
         }
     }
 
-    /// Whether the worker or its downloader does not come round, and not because of its disk.
+    /// Whether the worker or its downloader hangs, and not because of the disk.
     private func isHung(now: ContinuousClock.Instant) -> Bool {
         if watched.silence() > lease / 3 { return true }
         return now - statedAt > lease && heldSince == nil && watched.calls.oldest < lease / 3
@@ -224,7 +223,7 @@ actor Heartbeat {
         }
         probe.start(watched.probe)
         post(.held)
-        // Also those that were on their way from Redis when it began.
+        // Including jobs whose claim was in transit when the hold began.
         let kept = jobs.kept(by: worker)
         guard !kept.isEmpty else { return }
         do throws(RedisError) {
@@ -232,12 +231,12 @@ actor Heartbeat {
             for job in kept { jobs.didGiveBack(job.id) }
             post(.released(worker: worker, jobs: kept.map(\.claim.job.name)))
         } catch {
-            // With the next heartbeat, or its lease runs out.
+            // Retried with the next heartbeat, otherwise the lease expires.
         }
     }
 }
 
-/// The way from the thread to its heartbeat, which it must not keep alive.
+/// The thread's reference to its heartbeat, which it must not keep alive.
 private final class WeakHeartbeat: Sendable {
     private struct Weak: Sendable { weak var heartbeat: Heartbeat? }
     private let weak = Locked(Weak())

@@ -2,9 +2,9 @@ internal import Redis
 internal import Threading
 internal import WebImage
 
-/// Tells the heartbeat what to say, at its intervals, and acts on what comes back.
+/// Passes statements to the heartbeat at its intervals, and handles its events.
 ///
-/// Confined to the worker's executor, unlike ``Heartbeat``, which goes on where that does not.
+/// Confined to the worker's executor, unlike ``Heartbeat``, which continues if that hangs.
 final class HeartbeatLoop {
     private let worker: WorkerContext
     private let heartbeat: Heartbeat
@@ -12,11 +12,11 @@ final class HeartbeatLoop {
     private let hosts: HostLoop
     private let reports: ReportLoop
     private let reaper: ReapLoop
-    /// Rings with each claim that brought jobs.
+    /// Rings with each claim that returned jobs.
     private let hasClaimed: Bell
-    /// Whether it was said that the disk does not answer.
+    /// Whether the hold was reported.
     private var isHeld = false
-    /// How many failed URLs had gone, at the last heartbeat, since there were more than their list may have.
+    /// Failed URLs removed because of the list's limit, as of the last heartbeat.
     private var unlisted: Int?
 
     init(
@@ -38,10 +38,10 @@ final class HeartbeatLoop {
         let idleInterval = Heartbeat.interval(lease: lease, isIdle: true)
         var (isFirst, hasSaidIdle) = (true, false)
         while !Task.isCancelled {
-            // The first one at once: it brings what the worker is to keep to.
+            // The first one at once: it returns the worker's settings.
             if !isFirst {
                 do { try await Task.sleep(for: interval) } catch { return }
-                // That it has nothing any more it says at once.
+                // The first statement without jobs is sent at once.
                 if worker.jobs.batches.isEmpty, hasSaidIdle, !worker.registration.orders.isWorkerPaused {
                     await hasClaimed.wait(atMost: idleInterval - interval)
                 }
@@ -56,7 +56,7 @@ final class HeartbeatLoop {
         }
     }
 
-    /// What the worker says of itself now; nil while it joins.
+    /// The current statement; nil while it registers.
     private nonisolated(nonsending) func statement() async -> Heartbeat.Statement? {
         let activity = await worker.manager.downloader.activity
         let oldest = await OpenURLNote.oldest(of: worker)
@@ -64,14 +64,14 @@ final class HeartbeatLoop {
         guard !registration.isJoining else { return nil }
         var report = WorkerReport()
         (report.inFlight, report.stalled) = (activity.running + activity.parked, activity.parked)
-        // Begun, and neither transferred nor about to be.
+        // Started, but neither being transferred nor waiting for it.
         report.checking = max(0, min(worker.slots.used, jobs.openCount) - activity.operations)
         (report.retrying, report.waitingForHost) = (activity.retrying, activity.waitingForHost)
         report.unreported = jobs.unreportedCount
         report.maxConcurrentDownloads = room.concurrency
         (report.trouble, report.complaint) = (worker.fault.message ?? "", worker.complaints.current ?? "")
         (report.oldest, report.cache) = (oldest, reports.cache.id)
-        // As far as that is known without asking its disk, which may hang.
+        // As far as known without a call to its disk, which may hang.
         if let known = worker.manager.cache.disk.account.totals {
             (report.cacheImages, report.cacheBytes) = (known.count, known.size)
             report.cacheLimit = worker.keeper.limits.maxSize
@@ -117,10 +117,10 @@ final class HeartbeatLoop {
         }
     }
 
-    /// Does what a heartbeat brought: another number of transfers, a pause, the end of one.
+    /// Applies the settings of a heartbeat: transfers in flight, pauses.
     ///
-    /// What has begun of a paused batch ends and counts. What has not begun goes back to the batch's list at once, without blame.
-    /// * `held`: the batches that were asked about.
+    /// URLs of a paused batch that have started end and count. Others go back to the batch's list at once, without counting a delivery.
+    /// * `held`: the batches of the request.
     private nonisolated(nonsending) func obey(_ orders: QueueWorkers.WorkerOrders, held: [BatchIdentity]) async {
         let wasPaused = worker.registration.orders.isWorkerPaused
         worker.registration.take(orders)
@@ -136,7 +136,7 @@ final class HeartbeatLoop {
         await worker.endRevoked()
     }
 
-    /// Says once that failed URLs go because there are more than their list may have; what went before it came is no news.
+    /// Warns once that failed URLs are removed because of the list's limit; removals before this worker started do not count.
     private func learnOfUnlisted(_ count: Int) {
         if let unlisted, count > unlisted {
             worker.complaints.say(

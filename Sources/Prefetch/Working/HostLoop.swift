@@ -2,13 +2,13 @@ internal import Redis
 internal import Threading
 internal import WebImage
 
-/// Asks and tells Redis what the downloader wants to know and has to say of hosts and sites: one call for all of them, and none while there is
-/// neither a limit nor a rate nor trouble nor a new site. The rules of hosts are the downloader's: `HostGovernor`.
+/// Exchanges knowledge of hosts and sites between the downloader and Redis: one call for all of them, and none while there is neither a
+/// limit nor a rate nor trouble nor a new site. The downloader's `HostGovernor` has the rules for hosts.
 ///
 /// Confined to the worker's executor.
 final class HostLoop {
     private let worker: WorkerContext
-    /// The news of hosts it has heard.
+    /// Version of the host notes it has read.
     private(set) var version: Int?
 
     init(_ worker: WorkerContext) { self.worker = worker }
@@ -27,7 +27,7 @@ final class HostLoop {
                 let answers = await redis.persist { queue async throws(RedisError) in
                     try await queue.hosts.robots(of: calls.sites, worker: name)
                 }
-                // Where Redis takes the question itself for wrong, each asks for itself.
+                // If Redis rejects the command itself, each worker asks the sites itself.
                 await downloader.grantRobots(Self.pair(calls.sites, answers).map { ($0, $1 ?? .ask) })
             }
             if !calls.shares.isEmpty {
@@ -45,7 +45,7 @@ final class HostLoop {
         }
     }
 
-    /// Learns what others found out about hosts, where a heartbeat brought the news that they did.
+    /// Reads other workers' host notes if a heartbeat returned a new version.
     nonisolated(nonsending) func learn(_ newest: Int?) async {
         let downloader = worker.manager.downloader
         guard let newest, newest != version, await downloader.governsHosts else { return }
@@ -55,7 +55,7 @@ final class HostLoop {
         await downloader.adoptHosts(hosts.map(\.news))
     }
 
-    /// Each question with its answer; without one where Redis gave none.
+    /// Each question with its answer; nil if Redis gave none.
     private static func pair<Question, Answer>(
         _ questions: [Question], _ answers: [Answer]?
     ) -> [(Question, Answer?)] {

@@ -1,25 +1,25 @@
 internal import Threading
 internal import WebImage
 
-/// The jobs a worker has claimed. The tasks that load URLs write to it from any thread, without a hop to the worker's actor: that
-/// would be a wake-up for each URL.
+/// The jobs a worker has claimed. Tasks that load URLs write to it from any thread, without a hop to the worker's actor, which would cost a
+/// wake-up per URL.
 final class JobLedger: Sendable {
     /// One of its jobs, for the tasks that run it.
     struct Entry: Sendable {
         fileprivate let ledger: JobLedger
         fileprivate let id: Int
 
-        /// Notes how URLs of it ended; they are reported with the job's end or within a second.
+        /// Records outcomes; they are reported with the job's end or within a second.
         func settle(_ items: [SettledEntry]) { ledger.settle(id, items) }
-        /// Its URLs up to a position begin now.
+        /// Marks its URLs up to a position as started.
         func begin(through position: Int) { ledger.begin(id, through: position) }
-        /// A URL of it is asked for now: it was not in the cache.
+        /// Records that a URL is requested: it was not in the cache.
         func noteBeginning(_ position: Int) { ledger.noteBeginning(id, position) }
-        /// Leaves URLs of it open: nobody here will end them.
+        /// Leaves URLs open that this worker will not end.
         func leave(count: Int = 1) { ledger.leave(id, count: count) }
-        /// Nothing more comes of it.
+        /// Ends the job: no more outcomes follow.
         func end() { ledger.end(id) }
-        /// It is somebody else's now.
+        /// Drops a job that was handed to other workers.
         func forget() { ledger.forget(id) }
     }
 
@@ -38,14 +38,13 @@ final class JobLedger: Sendable {
     private let state: Locked<State>
 
     ///
-    /// * `lowWater`: with fewer open URLs than this there is room for another job.
-    /// * `history`: hears how URLs ended.
+    /// * `lowWater`: with fewer open URLs there is room for another job.
+    /// * `history`: records outcomes.
     init(lowWater: Int, history: HistoryLog? = nil) {
         self.history = history
         state = Locked(State(lowWater: lowWater))
     }
 
-    /// Changes when there is room for another job.
     func setLowWater(_ count: Int) {
         state.withLock { $0.lowWater = count }
         room.ring()
@@ -57,15 +56,13 @@ final class JobLedger: Sendable {
     /// URLs that have not ended and are not left to others.
     var openCount: Int { state.withLock { $0.open } }
 
-    /// The batches the jobs are of.
     var batches: Set<BatchIdentity> { state.withLock { Set($0.runs.values.map(\.claim.batch)) } }
 
-    /// The names of the claims that were made under this name of the worker.
+    /// Names of the claims made under this worker name.
     func names(of worker: String) -> [String] {
         state.withLock { $0.runs.values.filter { $0.worker == worker }.map(\.claim.name) }
     }
 
-    /// Takes a job in.
     func add(_ run: JobRun) -> Entry {
         let id = state.withLock { state in
             state.next += 1
@@ -77,13 +74,13 @@ final class JobLedger: Sendable {
     }
 
     fileprivate func settle(_ id: Int, _ items: [SettledEntry]) {
-        // Before anybody can report them.
+        // Before they can be reported.
         if let history, let run = state.withLock({ $0.runs[id] }) { history.settled(run.worker, run.claim.job, items) }
         let (isDue, hasRoom) = state.withLock { state in
             guard let index = state.runs.index(forKey: id) else { return (false, false) }
             state.runs.values[index].settle(items)
             state.open -= items.count
-            // What is on the list again is told at once: whoever claims it then need not do it too.
+            // Outcomes of a job that is on the list again are reported at once, to save other workers from repeating them.
             return (state.runs.values[index].isDue, state.open < state.lowWater)
         }
         if isDue { reports.ring() }
@@ -105,7 +102,7 @@ final class JobLedger: Sendable {
         room.ring()
     }
 
-    /// Takes the permits of the jobs of these batches back, nil = of all jobs; false where there was nothing to take.
+    /// Revokes the permits of the jobs of these batches, nil = of all jobs; false if there was nothing to revoke.
     func callBack(_ batches: Set<BatchIdentity>?) -> Bool {
         let permits = state.withLock { state in
             state.runs.values.filter { batches?.contains($0.claim.batch) ?? true }.map(\.permit)
@@ -114,7 +111,7 @@ final class JobLedger: Sendable {
         return !permits.isEmpty
     }
 
-    /// The jobs that were claimed under this name of the worker and have not gone back.
+    /// Jobs claimed under this worker name that have not gone back.
     func kept(by worker: String) -> [(id: Int, claim: QueueJobs.Claim)] {
         state.withLock { state in
             state.runs.filter { $0.value.worker == worker && !$0.value.isGivenBack }
@@ -122,7 +119,7 @@ final class JobLedger: Sendable {
         }
     }
 
-    /// A job is on its batch's list again; one of which nothing more comes leaves.
+    /// Records that a job is on its batch's list again; removes it if it has ended.
     func didGiveBack(_ id: Int) {
         state.withLock { state in
             state.runs[id]?.isGivenBack = true
@@ -139,7 +136,7 @@ final class JobLedger: Sendable {
         let isDue = state.withLock { state in
             guard let index = state.runs.index(forKey: id) else { return false }
             state.runs.values[index].hasEnded = true
-            // Its last report may have been faster than its task.
+            // Its last report may be faster than its task.
             guard state.runs.values[index].isToldToEnd else { return true }
             Self.remove(id, from: &state)
             return false
@@ -153,13 +150,13 @@ final class JobLedger: Sendable {
         room.ring()
     }
 
-    /// The jobs with open URLs, the one that was claimed first in front.
+    /// Jobs with open URLs, first claimed first.
     func openRuns() -> [JobRun] {
         state.withLock { state in state.runs.filter { $0.value.open > 0 && !$0.value.hasEnded } }
             .sorted { $0.key < $1.key }.map(\.value)
     }
 
-    /// What there is to report, by number.
+    /// Jobs with something to report, by number.
     func reportable() -> [(id: Int, run: JobRun)] {
         state.withLock { state in
             state.runs.filter { !$0.value.unreported.isEmpty || $0.value.hasEnded || $0.value.mustGoBack }
@@ -167,7 +164,8 @@ final class JobLedger: Sendable {
         }.sorted { $0.id < $1.id }
     }
 
-    /// The first `count` outcomes of a job are reported; one that has ended and has no others leaves, unless it is to go back first.
+    /// Records that the first `count` outcomes of a job are reported; removes the job if it has ended and has no others, unless it has to
+    /// go back first.
     ///
     /// * `isFinal`: Redis was told that it has ended.
     func didReport(_ id: Int, count: Int, isFinal: Bool) {
@@ -179,7 +177,7 @@ final class JobLedger: Sendable {
         }
     }
 
-    /// Takes back what was fetched and is not reported: its bytes may be lost. The URLs go back with their job.
+    /// Reopens URLs that were fetched but not reported: their bytes may be lost. They go back with their job.
     /// - Returns: the entries whose files were written here.
     func takeBackDownloads() -> [(batch: BatchIdentity, entry: PrefetchJob.Entry)] {
         let taken = state.withLock { state in

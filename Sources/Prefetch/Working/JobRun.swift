@@ -1,33 +1,32 @@
 internal import WebImage
 
-/// A claimed job on its way: which of its URLs are open, and what is known but not reported yet. Kept by ``JobLedger``.
+/// A claimed job while it runs, with its open URLs and unreported outcomes. Kept by ``JobLedger``.
 struct JobRun {
     let claim: QueueJobs.Claim
-    /// The name under which the worker claimed it; after a loss the jobs of the old name are finished, but not begun.
+    /// The worker name of the claim; after a loss, jobs of the old name are finished, but not started.
     let worker: String
-    /// Taken back when the job is called back: its batch, the queue or the worker is paused.
+    /// Revoked when the job is called back: its batch, the queue or the worker is paused.
     let permit = DownloadPermit()
     var unreported: [SettledEntry] = []
     var open: Int
-    /// How its URLs ended, 0 = open: as they were claimed, and what ended here since.
+    /// Outcomes of its URLs, 0 = open: as claimed, and those ended here since.
     private(set) var outcomes: [UInt8]
-    /// When it was claimed.
     let claimedAt = ContinuousClock.now
-    /// The last position whose URL has begun; those behind it wait for their turn.
+    /// The last position that has started.
     var begunThrough = -1
-    /// Nothing more comes: all its URLs ended, or the worker leaves some open for others.
+    /// No more outcomes follow: all its URLs ended, or some are left open for others.
     var hasEnded = false
-    /// Whether Redis knows that all its URLs have ended: there is nothing more to say of it.
+    /// Whether Redis knows that all its URLs have ended: there is nothing more to report.
     var isToldToEnd = false
-    /// How many of its open URLs nobody here will end.
+    /// How many of its open URLs this worker will not end.
     var left = 0
     /// Whether it is on its batch's list again, while its last transfers end here.
     var isGivenBack = false
 
-    /// Whether it is to go back to its batch's list: open URLs of it are left, or it was called back before they began.
+    /// Whether it has to go back to its batch's list: open URLs of it are left, or it was called back before they started.
     var mustGoBack: Bool { !isGivenBack && open > 0 && (hasEnded || permit.isRevoked && left > 0) }
 
-    /// Whether what is known of it is to be reported now.
+    /// Whether its outcomes have to be reported now.
     var isDue: Bool { open <= 0 || unreported.count >= 256 || isGivenBack }
 
     init(claim: QueueJobs.Claim, worker: String) {
@@ -37,7 +36,7 @@ struct JobRun {
         outcomes = claim.outcomes
     }
 
-    /// Opens again what was fetched and is not reported: it is left for others.
+    /// Reopens URLs that were fetched but not reported, for others.
     /// - Returns: the positions whose files were written here.
     mutating func takeBackDownloads() -> [Int] {
         let isDoubtful = { (item: SettledEntry) in item.outcome == .downloaded || item.outcome == .hit }
@@ -49,7 +48,6 @@ struct JobRun {
         return doubtful.filter { $0.outcome == .downloaded }.map(\.position)
     }
 
-    /// Notes how URLs ended.
     mutating func settle(_ items: [SettledEntry]) {
         unreported += items
         open -= items.count

@@ -2,19 +2,18 @@ internal import Redis
 internal import Threading
 internal import WebImage
 
-/// A claimed job while it runs: what its URLs have in common, and which of them need a transfer.
+/// Runs a claimed job: its URLs' shared state, and the choice of those that need a transfer.
 ///
 /// Runs on the thread pool: file calls may block.
 final class JobTask: Sendable {
     let worker: WorkerContext
-    /// What is written down of it.
     let entry: JobLedger.Entry
     let batch: BatchContext
-    /// What each of its images is checked for at least.
+    /// The minimum validation of its images.
     let level: ValidationLevel
     /// Revoked when the job is called back.
     let permit: DownloadPermit
-    /// The name of the claim where a URL of the job may have ended a worker: it is alone with the decoder.
+    /// The name of the claim if a URL of the job may have killed a worker: it is decoded alone.
     let suspect: String?
     private let claim: QueueJobs.Claim
 
@@ -28,8 +27,8 @@ final class JobTask: Sendable {
         suspect = claim.deliveries >= 3 ? claim.name : nil
     }
 
-    /// Runs a job until all its URLs have ended or the worker leaves. One that has ended workers is split first; a single URL that has ended
-    /// three ends as `poison`.
+    /// Runs a job until all its URLs have ended or the worker leaves. A job that has killed workers is split first; a single URL that has
+    /// killed three ends as `poison`.
     static func run(_ entry: JobLedger.Entry, _ run: JobRun, of worker: WorkerContext) async {
         let claim = run.claim
         guard let batch = await worker.batches.context(of: claim.batch) else { return entry.end() }
@@ -49,7 +48,7 @@ final class JobTask: Sendable {
         entry.end()
     }
 
-    /// Runs its URLs until the batch is over, or the worker leaves and what has begun does not go on past that.
+    /// Runs its URLs until the batch is over, or the worker leaves and they are not to continue after that.
     private func race() async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.runURLs() }
@@ -61,13 +60,13 @@ final class JobTask: Sendable {
         }
     }
 
-    /// Whether what has begun of it goes on past the drain timeout.
+    /// Whether started URLs continue after the drain timeout.
     private var goesOn: Bool {
         batch.loadOptions.contains(.continueInBackground)
             || claim.job.entries.contains { $0.settings?.options.contains(.continueInBackground) == true }
     }
 
-    /// Hits at once, listed URLs at once, the rest when it is their turn. The order of the first two is the policy's: `FailedURLPolicy`.
+    /// Hits at once, listed URLs at once, the rest in turn. `FailedURLPolicy` determines the order of the first two.
     private func runURLs() async {
         var open = zip(claim.job.entries.indices, claim.job.entries).filter { claim.outcomes[$0.0] == 0 }
             .map { URLRun(self, position: $0, entry: $1) }
@@ -108,10 +107,10 @@ final class JobTask: Sendable {
         }
     }
 
-    /// Ends the URLs that the cache has. A hit costs microseconds and needs no task of its own. Where none of the first is there, the others
-    /// are only looked for when it is their turn, which is needed anyway.
+    /// Ends the cached URLs. A hit costs microseconds and needs no task. If none of the first URLs is cached, the others are only checked
+    /// in turn, which is needed anyway.
     private func takeOutCached(_ open: inout [URLRun], _ settled: inout [SettledEntry]) {
-        // These are asked about one by one.
+        // These hits are revalidated one by one.
         guard !batch.loadOptions.questionsHits else { return }
         var looked = 0
         var hits = 0
@@ -137,7 +136,7 @@ final class JobTask: Sendable {
     }
 
     private func listed(_ urls: [String], timeToLive: Double) async -> [Int: FailedURLEntry]? {
-        // Refused for a reason that is none of the known ones, it is asked again; where the list itself is broken nothing is on it.
+        // Retried after an unknown refusal; if the list itself is broken nothing is on it.
         for _ in 0..<3 where !worker.shutdown.draining.isOpen {
             let found = await worker.redis.persist { queue async throws(RedisError) in
                 try await queue.failedURLs.listed(urls, timeToLive: timeToLive)

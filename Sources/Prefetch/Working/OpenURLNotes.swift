@@ -2,12 +2,12 @@ internal import Threading
 internal import WebImage
 
 extension OpenURLNote {
-    /// The most bytes they take in Redis.
+    /// The most bytes of the notes in Redis.
     private static let mostBytes = 4_096
-    /// The most URLs of one batch that are told of, and the most of all.
+    /// The most URLs of one batch, and of all.
     private static let mostOfBatch = 5, most = 20
 
-    /// What a worker's oldest open URLs wait for, for its next heartbeat: some lines, bounded in bytes. Costs one question to the downloader.
+    /// Notes on a worker's oldest open URLs for its next heartbeat, one per line, bounded in bytes. Costs one query to the downloader.
     nonisolated(nonsending) static func oldest(of worker: WorkerContext) async -> String {
         let oldest = oldest(of: worker.jobs.openRuns())
         guard !oldest.isEmpty else { return "" }
@@ -23,7 +23,7 @@ extension OpenURLNote {
         return text
     }
 
-    /// The open URLs whose jobs were claimed first: a few of each batch.
+    /// The open URLs of the jobs that were claimed first: a few of each batch.
     private static func oldest(of runs: [JobRun]) -> [(run: JobRun, position: Int)] {
         var found: [(run: JobRun, position: Int)] = []
         var counts: [BatchIdentity: Int] = [:]
@@ -66,7 +66,7 @@ extension OpenURLNote {
                 state = .locked
                 elapsed = Int(seconds * 1000)
             } else {
-                // It has begun, and is neither at the network nor before it: its bytes are being verified, or wait for a thread for it.
+                // Started, and neither transferring nor waiting for it: its bytes are being verified, or wait for a thread.
                 state = .verifying
             }
         }

@@ -1,14 +1,13 @@
 internal import Redis
 internal import Threading
 
-/// The queue as a running worker calls it: whatever becomes of Redis, each call is made until it succeeds.
+/// The queue for a running worker: each call is repeated until it succeeds, whatever happens to Redis.
 final class PersistentQueue: Sendable {
-    /// Throws at once where Redis is away.
+    /// Throws at once if Redis is unreachable.
     let queue: PrefetchQueue
     private let shutdown: Shutdown
     private let complaints: Complaints
     private let onEvent: @Sendable (PrefetchWorker.Event) -> Void
-    /// Whether Redis does as it is told.
     private let outage = Locked(RedisOutage())
 
     init(
@@ -21,9 +20,9 @@ final class PersistentQueue: Sendable {
         self.onEvent = onEvent
     }
 
-    /// A call to Redis that is made until it succeeds: a worker that runs never ends because Redis is away, full, loading, read-only or
-    /// refuses it. Nil where the worker leaves (`end` is open, by default ``Shutdown/drained``), and where Redis takes the command itself
-    /// for wrong, as with a key of another type: then others may be all right.
+    /// Repeats a call until it succeeds: a running worker never ends because Redis is unreachable, full, loading, read-only or refuses it.
+    /// Nil if the worker leaves (`end` is open, by default ``Shutdown/drained``), and if Redis rejects the command itself, as with a key of
+    /// another type: other commands may work.
     @discardableResult
     nonisolated(nonsending) func persist<Success: Sendable>(
         until end: Latch? = nil, _ body: nonisolated(nonsending) (PrefetchQueue) async throws(RedisError) -> Success
@@ -49,10 +48,9 @@ final class PersistentQueue: Sendable {
         }
     }
 
-    /// A call before the worker is one: what waiting cannot heal ends it. Nil where it is told to leave first.
+    /// A call before the worker is registered: errors that waiting cannot heal are thrown. Nil if the worker has to leave first.
     ///
-    /// * `waitsOutRefusal`: so is an error reply that none of the known ones is; not one that says of a key that it is of a wrong type, which
-    ///   a person has to mend.
+    /// * `waitsOutRefusal`: also waits after unknown error replies, but not after one about a key's wrong type, which needs a repair.
     nonisolated(nonsending) func first<Success: Sendable>(
         waitsOutRefusal: Bool = false,
         _ body: nonisolated(nonsending) (PrefetchQueue) async throws(RedisError) -> Success
@@ -78,17 +76,17 @@ final class PersistentQueue: Sendable {
         return nil
     }
 
-    /// Says once that Redis does not do as it is told. A connection that was cut is there again at once, and nobody has to know.
+    /// Reports an outage once. A single cut connection recovers at once and is not reported.
     func fails(_ error: RedisError) {
         if case .away(let reason) = outage.withLock({ $0.fails(error) }) { onEvent(.redisAway(reason)) }
     }
 
-    /// Says that Redis is back, where it was said to be away.
+    /// Reports the end of a reported outage.
     func answers() {
         if case .back = outage.withLock({ $0.answers() }) { onEvent(.redisBack) }
     }
 
-    /// Up to `ceiling`, so that a thousand workers do not come back in one instant.
+    /// Random up to `ceiling`, so that a thousand workers do not reconnect in one instant.
     private nonisolated(nonsending) func pause(_ ceiling: Duration, orUntil end: Latch) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { try? await Task.sleep(for: ceiling * Double.random(in: 0.1...1)) }

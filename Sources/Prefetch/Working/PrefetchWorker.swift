@@ -5,11 +5,10 @@ public import WebImage
 
 /// One worker process: claims jobs, keeps `maxConcurrentDownloads` transfers in flight across them, and reports each URL once.
 ///
-/// It may die at any instruction: what it had claimed goes back after its lease, what it had published is a hit for the next one,
-/// and an outcome that was reported twice counts once. A local fault (disk full, no network, Redis away) pauses it; no URL is
-/// blamed.
+/// It may die at any instruction: its claims go back after its lease, images it has published are hits for the next worker, and an outcome
+/// that was reported twice counts once. A local fault (disk full, no network, Redis unreachable) pauses it without failing URLs.
 public actor PrefetchWorker {
-    /// The loops, each with state of its own.
+    /// The loops, each with its own state.
     enum Loop: CaseIterable {
         case claims, reports, heartbeats, reaping, sweeps, room, hosts
     }
@@ -24,7 +23,7 @@ public actor PrefetchWorker {
     private let room: RoomLoop
     private let hosts: HostLoop
 
-    /// A worker over its own three connections (one waits for work, one is for heartbeats alone) and a manager.
+    /// A worker over three connections of its own (one waits for work, one is only for heartbeats) and a manager.
     package init(configuration: Configuration, redis: RedisConfiguration, queue name: String, manager: ImageManager) {
         let closed = manager.downloader.closedPlaces
         let close: @Sendable (Set<RedisPlace>) -> Void = { closed.close($0) }
@@ -58,20 +57,20 @@ public actor PrefetchWorker {
     /// First-write counts so far.
     public var counts: PrefetchCounts { context.registration.totals }
 
-    /// Transfers at once, as it was started or as it was told since.
+    /// The current number of concurrent transfers.
     var concurrency: Int { room.concurrency }
 
-    /// Which news of hosts it has heard; nil before the first.
+    /// Version of the host notes it has read; nil before the first.
     var hostsVersion: Int? { hosts.version }
 
-    /// Begins to leave: claims nothing, begins nothing, lets what is in flight finish up to the drain timeout, reports, gives
-    /// the rest back. ``run()`` then returns. Callable from any thread, more than once.
+    /// Begins to leave: claims and starts nothing, lets current transfers finish up to the drain timeout, reports, gives the rest back.
+    /// ``run()`` then returns. Callable from any thread, more than once.
     public nonisolated func drain() {
         context.drain()
         bellConnection.interrupt()
     }
 
-    /// Leaves at once: what is in flight is cancelled and given back; nothing is lost and nothing is counted.
+    /// Leaves at once: current transfers are cancelled and given back; nothing is lost and nothing is counted.
     public nonisolated func stop() {
         drain()
         context.shutdown.drained.open()
@@ -79,15 +78,14 @@ public actor PrefetchWorker {
     }
 
     /// Works until it is told to leave, or with `burst` until no batch is running. Returns its own counts.
-    /// - Throws: `refused`, `configuration` or `redisUnavailable` where Redis will not have it (wrong password, too old, set to
-    ///   evict); a Redis that is only away is waited for. Only at its start: from its registration on, whatever becomes of Redis is
-    ///   waited out.
+    /// - Throws: `refused`, `configuration` or `redisUnavailable` if Redis is unusable (wrong password, too old, set to evict); an
+    ///   unreachable Redis is waited for. Only at its start: once registered it waits out any problem of Redis.
     public func run() async throws(PrefetchError) -> PrefetchCounts {
         guard try await context.registration.begin() else { return counts }
         await context.manager.downloader.shareHosts(limitRate: context.configuration.limitRateOfQueue)
         await withTaskGroup(of: Void.self) { group in
             for loop in Loop.allCases { group.addTask { await self.run(loop) } }
-            // The claim loop ends the run; the others go on until it has.
+            // The end of the claim loop ends the run and the other loops.
             await group.next()
             group.cancelAll()
         }
@@ -99,7 +97,7 @@ public actor PrefetchWorker {
         return counts
     }
 
-    /// Runs one of the loops until it ends, as the claims do, or its task is cancelled.
+    /// Runs a loop until it ends, as the claim loop does, or its task is cancelled.
     func run(_ loop: Loop) async {
         switch loop {
         case .claims: await claimAndRun()
@@ -112,16 +110,16 @@ public actor PrefetchWorker {
         }
     }
 
-    /// Returns when what is in flight has ended, or the drain timeout has passed.
+    /// Returns when current transfers have ended, or the drain timeout has passed.
     ///
-    /// The groups are made here and not in the loop: in a `nonisolated(nonsending)` function the body of a group is nonisolated, and would run
-    /// beside the worker's executor.
+    /// The groups are created here and not in the loop: in a `nonisolated(nonsending)` function the body of a group is nonisolated, and
+    /// would run beside the worker's executor.
     private func claimAndRun() async {
         await withTaskGroup(of: Void.self) { timer in
-            // Discarding: the other kind keeps something of every job that has ended, 5 KB each, as long as the worker lives.
+            // Discarding: the other kind keeps 5 KB of every job that has ended, as long as the worker lives.
             await withDiscardingTaskGroup { group in
                 await claims.claim(into: &group)
-                // What is in flight has the drain timeout; then it is left open, but for what continues in the background.
+                // Current transfers have the drain timeout; then they are left open, except those that continue in the background.
                 let (seconds, drained) = (context.configuration.drainTimeout, context.shutdown.drained)
                 timer.addTask {
                     try? await Task.sleep(for: .seconds(seconds))

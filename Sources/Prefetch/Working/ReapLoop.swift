@@ -1,11 +1,11 @@
 internal import Redis
 internal import Threading
 
-/// Gives the jobs of workers whose leases have lapsed back, where a heartbeat was told that there may be some, and every four leases. There is
-/// no leader: the script's own look makes one winner. `run` reaps a worker of its own as soon as that has died (`BatchRun`).
+/// Reaps workers with expired leases if a heartbeat's reply suggests it, and every four leases. There is no leader: the script makes one
+/// caller win. `run` reaps its own workers as soon as they have died (`BatchRun`).
 final class ReapLoop: Sendable {
     private let worker: WorkerContext
-    /// Rings where a heartbeat was told that there may be something to reap.
+    /// Rings when a heartbeat's reply suggests reaping.
     let bell = Bell()
 
     init(_ worker: WorkerContext) { self.worker = worker }
@@ -13,7 +13,7 @@ final class ReapLoop: Sendable {
     nonisolated(nonsending) func run() async {
         while !Task.isCancelled {
             await bell.wait(atMost: .milliseconds(worker.configuration.lease * 4))
-            // Not all that were told come together.
+            // Spreads workers that got the same reply.
             do { try await Task.sleep(for: .milliseconds(Int.random(in: 0...100))) } catch { return }
             var mayBeMore = true
             while mayBeMore {

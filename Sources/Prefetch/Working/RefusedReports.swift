@@ -1,4 +1,4 @@
-/// When the reports of a batch whose last one Redis did not take are sent again: after 1 s, then after twice as long each time, up to 30 s.
+/// Back-off for reports of batches whose last one Redis refused: 1 s, doubled up to 30 s.
 struct RefusedReports: Sendable {
     private struct Pause {
         var length = Duration.seconds(1)
@@ -9,7 +9,7 @@ struct RefusedReports: Sendable {
 
     private var pauses: [BatchIdentity: Pause] = [:]
 
-    /// Whether every batch's reports were taken the last time.
+    /// Whether the last report of every batch was accepted.
     var isEmpty: Bool { pauses.isEmpty }
 
     /// Whether reports of the batch may be sent now.
@@ -17,12 +17,11 @@ struct RefusedReports: Sendable {
         pauses[batch].map { $0.end <= now } ?? true
     }
 
-    /// Redis did not take a report of it.
     mutating func refuse(_ batch: BatchIdentity, now: ContinuousClock.Instant = .now) {
         let length = pauses[batch].map { min(Self.longest, $0.length * 2) } ?? .seconds(1)
         pauses[batch] = Pause(length: length, end: now + length)
     }
 
-    /// Redis took one, or the batch is over.
+    /// Redis accepted one, or the batch is over.
     mutating func accept(_ batch: BatchIdentity) { pauses[batch] = nil }
 }

@@ -3,9 +3,9 @@ internal import Redis
 internal import Threading
 internal import WebImage
 
-/// Who a worker is in Redis. After a lost lease it goes on under another name.
+/// A worker's identity in Redis. After a lost lease it goes on under another name.
 ///
-/// What changes the name runs on the worker's executor, one step after the other; any thread may read it.
+/// Changes run on the worker's executor, one after the other; any thread may read.
 final class Registration: Sendable {
     private struct State {
         var name = ""
@@ -13,7 +13,7 @@ final class Registration: Sendable {
         var sequence = 0
         var losses = 0
         var isJoining = false
-        /// What this worker was first to settle.
+        /// URLs this worker was first to settle.
         var totals = PrefetchCounts()
         var orders = QueueWorkers.WorkerOrders()
     }
@@ -29,24 +29,24 @@ final class Registration: Sendable {
         self.shutdown = shutdown
     }
 
-    /// The name it has, or asks for while ``isJoining``.
+    /// Its current name, or the requested one while ``isJoining``.
     var name: String { state.withLock { $0.name } }
-    /// Whether its name is one that Redis does not know yet.
+    /// Whether its name is not registered yet.
     var isJoining: Bool { state.withLock { $0.isJoining } }
     /// The number of the last claim under this name.
     var sequence: Int { state.withLock { $0.sequence } }
-    /// What this worker was first to settle, under all its names.
+    /// URLs this worker was first to settle, under all its names.
     var totals: PrefetchCounts { state.withLock { $0.totals } }
-    /// What it was last told by `prefetch-coord`.
+    /// The last settings from `prefetch-coord`.
     var orders: QueueWorkers.WorkerOrders { state.withLock { $0.orders } }
 
     /// The reply to a claim was read.
     func didClaim(_ sequence: Int) { state.withLock { $0.sequence = sequence } }
 
-    /// Notes what it is told to do. Orders are given to the process, not to the name it has.
+    /// Stores settings. They belong to the process, not to its current name.
     func take(_ orders: QueueWorkers.WorkerOrders) { state.withLock { $0.orders = orders } }
 
-    /// Counts what it was first to settle.
+    /// Counts URLs it was first to settle.
     func count(_ items: [SettledEntry]) {
         state.withLock { state in
             for item in items {
@@ -56,8 +56,8 @@ final class Registration: Sendable {
         }
     }
 
-    /// Waits for Redis, looks whether it is one that can keep a queue, and registers; false where it is told to leave first.
-    /// - Throws: `refused`, `configuration` or `redisUnavailable` where Redis will not have it.
+    /// Waits for Redis, checks that it can keep a queue, and registers; false if it has to leave first.
+    /// - Throws: `refused`, `configuration` or `redisUnavailable` if Redis is unusable.
     nonisolated(nonsending) func begin() async throws(PrefetchError) -> Bool {
         _ = try await redis.first { queue async throws(RedisError) in
             _ = try await queue.connection.serverFacts().check()
@@ -73,11 +73,11 @@ final class Registration: Sendable {
         return false
     }
 
-    /// Its jobs were taken back: what runs is finished and reported, what waits is left to others, and it registers anew under a name
-    /// nobody has.
+    /// Registers again under a new name after its jobs were reaped: running jobs are finished and reported, waiting ones are left to
+    /// others.
     ///
-    /// * `lost`: the name under which it was told so; the heartbeat and the claims may both have been told.
-    /// - Returns: false where it has another name already.
+    /// * `lost`: the name that was lost; both the heartbeat and the claims may find out.
+    /// - Returns: false if it has another name already.
     nonisolated(nonsending) func rejoin(after lost: String) async -> Bool {
         let isNews = state.withLock { state in
             guard lost == state.name, !state.isJoining else { return false }
@@ -113,7 +113,7 @@ final class Registration: Sendable {
         return (name, about)
     }
 
-    /// * `joined`: Redis' answer; false: the name is taken, by an earlier process with this pid whose lease still runs.
+    /// * `joined`: Redis' reply; false: the name is taken, by an earlier process with this pid whose lease is still valid.
     private func isIn(_ joined: Bool?, as name: String) -> Bool {
         if joined == false { state.withLock { $0.losses += 1 } }
         guard joined == true else { return false }

@@ -2,18 +2,18 @@ internal import Redis
 internal import Threading
 internal import WebImage
 
-/// Reports outcomes in groups: when a job has ended, and every second. Effects in this order: files durable, then counted.
+/// Reports outcomes in groups: when a job has ended, and every second. Files are made durable before they are counted.
 ///
 /// Confined to the worker's executor.
 final class ReportLoop {
     private let worker: WorkerContext
-    /// Where the images of its reports are.
+    /// The cache with the images of its reports.
     let cache: BatchCache
-    /// Whose reports Redis did not take.
+    /// Batches whose reports Redis refused.
     private var refused = RefusedReports()
-    /// Whether the gate was closed by a failed sync.
+    /// Whether a failed sync closed the gate.
     private var syncHasFailed = false
-    /// What was asked of hosts since Redis was told last; what was told and not confirmed, with its token; how many tokens there were.
+    /// Requests to hosts since the last report; the unconfirmed report, with its token; number of tokens so far.
     private var hosts = HostTally()
     private var untold: (hosts: HostTally, token: String)?
     private var tallies = 0
@@ -25,20 +25,20 @@ final class ReportLoop {
         cache = BatchCache(worker.manager.cache.disk)
     }
 
-    /// Whether Redis did not take the last report of some batch.
+    /// Whether Redis refused the last report of any batch.
     var hasRefused: Bool { !refused.isEmpty }
 
     nonisolated(nonsending) func run() async {
         let jobs = worker.jobs
         while !Task.isCancelled {
             await jobs.reports.wait(atMost: .seconds(1))
-            // What ends within the next moment goes in the same round trip; the last URLs of all do not wait.
+            // Outcomes of the next moment share the round trip; the very last URLs do not wait.
             if jobs.openCount > 0 { try? await Task.sleep(for: .milliseconds(25)) }
             await reportAll(through: worker.redis.queue)
         }
     }
 
-    /// Everything the worker still has to say, before it leaves: what it knows is reported, its jobs go back.
+    /// Last report before the worker leaves: sends all outcomes and gives its jobs back.
     nonisolated(nonsending) func end() async {
         var last = worker.redis.queue
         last.redis.patience = .seconds(2)
@@ -46,7 +46,7 @@ final class ReportLoop {
         do throws(RedisError) {
             try await tellHosts(through: last)
         } catch {
-            // Figures that Redis does not take are no reason to keep the jobs; one that is away takes neither.
+            // Refused figures must not keep the jobs from going back; an unreachable Redis takes neither.
             guard error.code == .reply else { return }
             worker.complaints.say(error.message)
         }
@@ -55,23 +55,23 @@ final class ReportLoop {
             try await last.jobs.release(worker: name, leaving: true)
             worker.configuration.history?.left(name)
         } catch {
-            // Redis is away: the lease runs out and others take the jobs.
+            // Redis is unreachable: the lease expires and the jobs are reaped.
         }
     }
 
     // MARK: Outcomes
 
-    /// Reports everything that is known.
+    /// Reports all known outcomes.
     ///
-    /// * `isLast`: also what Redis did not take a moment ago.
+    /// * `isLast`: including those that Redis has just refused.
     private nonisolated(nonsending) func reportAll(through queue: PrefetchQueue, isLast: Bool = false) async {
-        // With the gate closed nothing may come any more that would be reported.
+        // While the gate is closed, no new outcomes may be reported.
         if syncHasFailed, await !sync() { return }
-        // One group a call for each registration: after a loss the old jobs are not owned any more, but their outcomes count.
+        // One group per call for each registration: after a loss the old jobs are no longer owned, but their outcomes count.
         let ready = worker.jobs.reportable().filter { isLast || refused.isDue($0.run.claim.batch) }
             .map { (id: $0.id, run: $0.run, context: worker.batches[$0.run.claim.batch]) }
         guard !ready.isEmpty else { return }
-        // A hit too: another process may have published its file a moment ago and died before it was written out.
+        // For hits too: another process may have published the file a moment ago and died before it was synced.
         let needsSync = ready.contains { _, run, context in
             context?.options.durability != "none" && run.unreported.contains { !$0.outcome.isSkipped }
         }
@@ -85,7 +85,7 @@ final class ReportLoop {
         let name = worker.registration.name
         let history = worker.configuration.history
         let number = history?.sent(name, reports) ?? 0
-        // What ended with open URLs goes back without blame.
+        // Jobs that ended with open URLs go back without counting a delivery.
         var unfinished: [(id: Int, run: JobRun)] = []
         do throws(RedisError) {
             let (answers, server) = try await queue.reports.send(
@@ -94,7 +94,7 @@ final class ReportLoop {
             worker.redis.answers()
             for ((id, run, context), answer) in zip(ready, answers) {
                 count(answer.first, of: run)
-                // Not taken: known and unreported still, until it is.
+                // Refused: stays unreported.
                 if answer.refusal != nil { continue }
                 if answer.isOver { context?.over.open() }
                 worker.jobs.didReport(id, count: run.unreported.count, isFinal: run.open <= 0)
@@ -103,7 +103,7 @@ final class ReportLoop {
             note(answers, of: ready.map(\.run.claim.batch))
             try await giveBack(unfinished, as: name, through: queue)
         } catch {
-            // Known and unreported still: the next call sends it again, or the lease runs out and it is a hit for others.
+            // Stays unreported: the next call sends it again, or the lease expires and it is a hit for others.
             if error.code != .interrupted { worker.redis.fails(error) }
             return
         }
@@ -111,7 +111,7 @@ final class ReportLoop {
         worker.batches.forget(allBut: worker.jobs.batches)
     }
 
-    /// Remembers whose reports Redis took, and whose have to wait.
+    /// Records which batches' reports Redis accepted, and which have to wait.
     private func note(_ answers: [QueueReports.Answer], of batches: [BatchIdentity]) {
         let failed = Set(zip(batches, answers).filter { $1.refusal != nil }.map(\.0))
         for batch in Set(batches) {
@@ -119,11 +119,11 @@ final class ReportLoop {
         }
     }
 
-    /// Puts jobs whose open URLs nobody here will end back on their lists.
+    /// Returns jobs whose open URLs this worker will not end to their lists.
     private nonisolated(nonsending) func giveBack(
         _ unfinished: [(id: Int, run: JobRun)], as name: String, through queue: PrefetchQueue
     ) async throws(RedisError) {
-        // What was claimed under an earlier name went back when that was reaped.
+        // Claims under an earlier name went back when that was reaped.
         let own = unfinished.filter { $0.run.worker == name }
         if !own.isEmpty {
             try await queue.jobs.release(worker: name, jobs: own.map { $0.run.claim.name }, leaving: false)
@@ -134,7 +134,7 @@ final class ReportLoop {
 
     private func count(_ first: [(position: Int, outcome: PrefetchOutcome)], of run: JobRun) {
         var mine = run.unreported
-        // Most reports are the first of all they say.
+        // In most reports all outcomes are first.
         if first.count < mine.count {
             let positions = Set(first.map(\.position))
             mine.removeAll { !positions.contains($0.position) }
@@ -145,8 +145,8 @@ final class ReportLoop {
 
     // MARK: The disk
 
-    /// One sync for all files that may not be on the disk yet, whoever published them; none where there are no such files. False where the
-    /// disk fails, and then nothing may be counted.
+    /// One sync for all files that may not be on the disk yet, of any process; none without such files. False if the disk fails: then
+    /// nothing may be counted.
     private nonisolated(nonsending) func sync() async -> Bool {
         let cache = worker.manager.cache.disk
         do throws(WebImageError) {
@@ -155,12 +155,12 @@ final class ReportLoop {
             syncHasFailed = false
             return true
         } catch {
-            // The kernel tells of a failed write once and forgets it; the next call succeeds, whatever became of the bytes. So what was
-            // written since the last success is fetched again.
+            // The kernel reports a failed write once; the next call succeeds, whatever happened to the bytes. So everything written since
+            // the last success is fetched again.
             let lost = worker.jobs.takeBackDownloads()
             let keys = lost.map { worker.batches.key(of: $0.entry.url, in: $0.batch) }
             await worker.manager.pool.run { for key in keys { _ = try? cache.images.remove(key) } }
-            // This loop tries again every second, and opens the gate that it has closed.
+            // This loop retries every second, and reopens the gate that it has closed.
             if worker.fault.close(error.message) { syncHasFailed = true }
             return false
         }
@@ -168,12 +168,12 @@ final class ReportLoop {
 
     // MARK: Hosts
 
-    /// Tells Redis what was asked of hosts since the last time, if anything was.
+    /// Reports requests to hosts since the last time, if any.
     nonisolated(nonsending) func tellHosts() async {
         await worker.redis.persist { queue async throws(RedisError) in try await tellHosts(through: queue) }
     }
 
-    /// What did not arrive is sent again as it was, with its token; what came since waits for its turn.
+    /// An unconfirmed report is sent again unchanged, with its token; later figures wait.
     private nonisolated(nonsending) func tellHosts(through queue: PrefetchQueue) async throws(RedisError) {
         while true {
             if untold == nil {

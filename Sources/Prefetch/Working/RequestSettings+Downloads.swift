@@ -2,8 +2,8 @@ internal import Queue
 package import WebImage
 
 extension RequestSettings {
-    /// Sets what is said here.
-    /// * `mostBytes`: the largest image the worker takes.
+    /// Applies the values that are set.
+    /// * `mostBytes`: the largest image the worker accepts.
     package func apply(to downloads: inout ImageDownloader.Configuration, mostBytes: Int) {
         let all = bounded
         if let contact = all.contact {

@@ -1,20 +1,20 @@
 internal import Threading
 internal import WebImage
 
-/// How many transfers at once, and how many URLs under way, a worker may have.
+/// Determines how many concurrent transfers, and how many started URLs, a worker may have.
 ///
-/// URLs that wait for their host, for an answer or for the transfer of another process do not count as work in hand: so many more are claimed, or
-/// a slow host would keep those of others from being asked.
+/// URLs that wait for their host, for a response or for another process' transfer do not count as load: as many more are claimed, or a slow
+/// host would delay those of others.
 ///
 /// Confined to the worker's executor.
 final class RoomLoop {
-    /// How many more URLs may be under way: each costs some kilobytes.
+    /// The most additional URLs: each costs some kilobytes.
     private static let mostAllowed = 4096
 
     private let worker: WorkerContext
-    /// Transfers at once, as it was started or as it was told since.
+    /// The current number of concurrent transfers.
     private(set) var concurrency: Int
-    /// How many URLs more than usual it has.
+    /// The current number of additional URLs.
     private var allowed = 0
 
     init(_ worker: WorkerContext) {
@@ -22,8 +22,8 @@ final class RoomLoop {
         concurrency = worker.configuration.maxConcurrentDownloads
     }
 
-    /// Makes room as URLs come to wait for their hosts, also while there is nothing to claim: those behind them may be for hosts that
-    /// answer. It looks only while somebody waits for a slot.
+    /// Makes room while URLs wait for their hosts, also if there is nothing to claim: later URLs may be for responsive hosts. Runs only
+    /// while a job waits for a slot.
     nonisolated(nonsending) func run() async {
         let slots = worker.slots
         while !Task.isCancelled {
@@ -51,10 +51,9 @@ final class RoomLoop {
         return waiting
     }
 
-    /// Lets so many transfers be in flight, as far as its limit of open files allows: claims, slots and the downloader go by it from now
-    /// on.
+    /// Sets the number of concurrent transfers for claims, slots and the downloader, within the limit of open files.
     ///
-    /// * `wanted`: nil = as it was started.
+    /// * `wanted`: nil = the startup value.
     nonisolated(nonsending) func setConcurrency(_ wanted: Int?) async {
         let configuration = worker.configuration
         let count = min(wanted ?? configuration.maxConcurrentDownloads, configuration.mostConcurrentDownloads)

@@ -1,7 +1,7 @@
 internal import Threading
 internal import WebImage
 
-/// Keeps the cache within its limits and says which batches' images must stay, until the worker leaves. What it looks at and does: ``CacheKeeper``.
+/// Keeps the cache within its limits and publishes which images are protected, until the worker leaves. ``CacheKeeper`` does the work.
 enum SweepLoop {
     nonisolated(nonsending) static func run(_ worker: WorkerContext) async {
         let (keeper, shutdown) = (worker.keeper, worker.shutdown)
@@ -9,7 +9,7 @@ enum SweepLoop {
         var fullSince: ContinuousClock.Instant?
         var isPaused = false
         var wait = Duration.seconds(1)
-        // Once at least, however short the worker's life.
+        // At least once, however short the worker's life.
         repeat {
             await worker.batches.releaseEnded()
             let finding = await keeper.look {
@@ -26,7 +26,7 @@ enum SweepLoop {
                 keeper.noteFull()
                 let since = fullSince ?? .now
                 fullSince = since
-                // A batch that has just ended may still be protected by others, and another may be sweeping: that passes.
+                // An ended batch may still be protected by other workers, and another may be sweeping: that passes.
                 if isSwept, !isPaused, .now - since > .seconds(3) {
                     worker.fault.close(keeper.tooSmall(error))
                     isPaused = true

@@ -3,15 +3,15 @@ internal import Redis
 internal import Threading
 internal import WebImage
 
-/// One URL of a claimed job, from the first question to its outcome:
+/// One URL of a claimed job, from the first check to its outcome:
 ///
-/// 1. before its turn, without a task of its own: no URL? in the cache? on the list of failed URLs? (``invalid()``, ``hit()``, ``listed(_:)``)
+/// 1. before its turn, without its own task: invalid? cached? on the list of failed URLs? (``invalid()``, ``hit()``, ``listed(_:)``)
 /// 2. its turn: one entry of a batch leads for all that have the same URL (``run()``)
-/// 3. look, fetch, verify and publish are one call of the image manager (``load()``)
-/// 4. what came of it becomes an outcome, which is settled; the report is ``ReportLoop``'s.
+/// 3. lookup, fetch, verification and publishing are one call of the image manager (``load()``)
+/// 4. the result becomes an outcome, which is settled; ``ReportLoop`` reports it.
 struct URLRun: Sendable {
     let job: JobTask
-    /// Where it is in its job.
+    /// Position in its job.
     let position: Int
     let entry: PrefetchJob.Entry
 
@@ -27,23 +27,23 @@ struct URLRun: Sendable {
 
     // MARK: Before its turn
 
-    /// How it ends where the list's reader saw that it is no URL.
+    /// The outcome if the list's reader found it invalid.
     func invalid() -> SettledEntry? {
         guard entry.isInvalid else { return nil }
         let hint = entry.url.contains("://") ? "" : ": it begins with neither http:// nor https://"
         return failed(.invalidURL, detail: "the line is not a URL" + hint)
     }
 
-    /// Whether a cached image is to be asked about at its server.
+    /// Whether a cached image has to be revalidated at its server.
     var questionsHit: Bool { entry.settings?.questionsHits == true }
 
-    /// How it ends where the cache has it. A file call, which may block.
+    /// The outcome if it is cached. A file call, which may block.
     func hit() -> SettledEntry? {
         guard worker.manager.hasCached(key: key, atLeast: job.level) else { return nil }
         return SettledEntry(position: position, outcome: .hit)
     }
 
-    /// How it ends where it is on the list of failed URLs. One that this very batch listed ends as its first entry did.
+    /// The outcome if it is on the list of failed URLs. A URL listed by this very batch ends as its first entry did.
     func listed(_ listing: FailedURLEntry) -> SettledEntry? {
         guard entry.settings?.options.contains(.retryFailed) != true else { return nil }
         if !batch.policy.asksBeforeCache, let hit = hit() { return hit }
@@ -54,10 +54,10 @@ struct URLRun: Sendable {
         return failed(.blacklisted, httpStatus: listing.httpStatus, detail: "listed: \(reason)")
     }
 
-    /// How it ends where its bytes have ended too many workers.
+    /// The outcome if its bytes have killed too many workers.
     func poison(marks: Int) -> SettledEntry {
         var item = failed(.poison, attempts: marks, detail: "its bytes ended \(marks) workers")
-        // These were no tries of its own, as far as anybody knows.
+        // As far as known, these were no requests of its own.
         item.fetch = nil
         if batch.policy != .none { item.list = entry.url }
         return item
@@ -65,7 +65,7 @@ struct URLRun: Sendable {
 
     // MARK: Its turn
 
-    /// Runs it to its end; it is left open where the worker leaves first.
+    /// Runs it to its end; it stays open if the worker leaves first.
     nonisolated(nonsending) func run() async {
         let identity = entry.identity
         switch batch.tryLead(identity) ? .lead : await batch.begin(identity) {
@@ -81,11 +81,11 @@ struct URLRun: Sendable {
         }
     }
 
-    /// Loads it, as often as a local fault comes in between; nil where it is left open.
+    /// Loads it, repeatedly after local faults; nil if it stays open.
     private nonisolated(nonsending) func load() async -> SettledEntry? {
         let (worker, fault) = (worker, worker.fault)
         let request = request()
-        // The URL that met a local fault first looks whether it is mended; all others wait at the gate.
+        // The first URL that met a local fault probes whether it is repaired; all others wait at the gate.
         var isProbe = false
         defer { if isProbe { fault.reopen() } }
         while !Task.isCancelled {
@@ -108,7 +108,7 @@ struct URLRun: Sendable {
         return nil
     }
 
-    /// What its batch asks, then what its line asks.
+    /// The batch's settings, then the line's own.
     private func request() -> LoadRequest {
         let worker = worker
         var request = LoadRequest(url: entry.url, key: key)
@@ -126,7 +126,7 @@ struct URLRun: Sendable {
             request.willLeaveCache = { [job, position] in job.entry.noteBeginning(position) }
         }
         if let suspect = job.suspect {
-            // A death while it is marked is its doing: nothing else is with the decoder then.
+            // It is to blame for a death while it is marked: nothing else is being decoded then.
             request.decodesAlone = { isAlone in
                 await worker.redis.persist { queue async throws(RedisError) in
                     try await queue.jobs.mark(worker: worker.registration.name, claim: isAlone ? suspect : nil)
@@ -134,7 +134,7 @@ struct URLRun: Sendable {
             }
         }
         if worker.keeper.limits.maxSize != nil {
-            // Once more before it is stored: what has begun waits in the downloader, more of it than is in flight.
+            // Checked again before storing: more URLs have started in the downloader than are in flight.
             request.willStore = { await worker.keeper.waitForRoom(orUntil: worker.shutdown.draining) }
         }
         return request
@@ -173,14 +173,14 @@ struct URLRun: Sendable {
         item.failure = FailureDetail(
             line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts,
             detail: detail, settings: entry.settings)
-        // What was refused was not asked for.
+        // A refused URL was not requested.
         if attempts > 0 && outcome != .refused {
             item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: attempts)
         }
         return item
     }
 
-    /// Says once a batch that the address policy refuses a host.
+    /// Reports once per batch that the address policy refuses a host.
     private nonisolated(nonsending) func tellRefusal(_ error: WebImageError) async {
         guard let host = error.refusedAddress, batch.isFirstRefusal(of: host) else { return }
         worker.configuration.onEvent(.refused(host: host, message: error.message))
@@ -192,7 +192,7 @@ struct URLRun: Sendable {
 }
 
 extension URLSettings {
-    /// Adds what it asks to a request.
+    /// Adds the line's settings to a request.
     func apply(to request: inout LoadRequest) {
         request.options.formUnion(options)
         request.headers = headers

@@ -1,7 +1,7 @@
 internal import Threading
 internal import WebImage
 
-/// How many URLs of a worker may be under way at once, first come first served.
+/// Limits the started URLs of a worker, first come first served.
 final class URLSlots: Sendable {
     private struct Request {
         var count: Int
@@ -15,15 +15,15 @@ final class URLSlots: Sendable {
         var requests: [Request] = []
         var isClosed = false
 
-        /// More than there are go to one that finds all of them free.
+        /// A request for more slots than exist is granted only when all are free.
         func hasRoom(for count: Int) -> Bool { used == 0 || used + count <= limit }
     }
 
-    /// Rings when somebody has to wait for a slot.
+    /// Rings when a request has to wait.
     let crowd = Bell()
     private let state: Locked<State>
 
-    /// The number of slots. With a lower one, who has a slot keeps it.
+    /// Number of slots. Lowering it does not take slots away.
     var limit: Int {
         get { state.withLock { $0.limit } }
         set {
@@ -32,22 +32,20 @@ final class URLSlots: Sendable {
         }
     }
 
-    /// How many a job takes at once: a wait for each single one would be a wake-up for each URL.
+    /// How many slots a job takes at once: waiting for single ones would cost a wake-up per URL.
     var step: Int { max(1, limit / 16) }
 
-    /// URLs under way for so many transfers: those that wait for their next try or are stalled hold a slot, and no transfer.
+    /// Slots for a number of concurrent transfers: stalled URLs and those waiting for a retry hold a slot, but no transfer.
     static func limit(of concurrency: Int) -> Int { max(256, 4 * concurrency) }
 
     init(limit: Int) { state = Locked(State(limit: limit)) }
 
-    /// How many ask for slots and have none yet.
+    /// Number of waiting requests.
     var waiting: Int { state.withLock { $0.requests.count } }
 
-    /// Slots in use.
     var used: Int { state.withLock { $0.used } }
 
-    /// Takes `count` slots; false where the task was cancelled, the permit was taken back or the slots are closed, and then nothing
-    /// is taken.
+    /// Takes `count` slots; false, without taking any, if the task was cancelled, the permit was revoked or the slots are closed.
     func acquire(_ count: Int = 1, permit: DownloadPermit? = nil) async -> Bool {
         let waiter = Waiter<Bool>()
         let answer: Bool? = state.withLock { state in
@@ -62,19 +60,18 @@ final class URLSlots: Sendable {
         if let answer { return answer }
         crowd.ring()
         if await waiter.wait(ifCancelled: false) { return true }
-        // Whoever stood behind it may have room.
+        // The next requests may fit now.
         state.withLock { $0.requests.removeAll { $0.waiter === waiter } }
         admit()
         return false
     }
 
-    /// Gives slots back.
     func release(_ count: Int = 1) {
         state.withLock { $0.used -= count }
         admit()
     }
 
-    /// Nobody gets a slot from now on; who has one keeps it.
+    /// Refuses all requests from now on; slots in use stay.
     func close() {
         let requests = state.withLock { state in
             state.isClosed = true
@@ -84,7 +81,7 @@ final class URLSlots: Sendable {
         for request in requests { request.waiter.answer(false) }
     }
 
-    /// Sends those away whose permit was taken back.
+    /// Refuses waiting requests whose permit was revoked.
     func dismissRevoked() {
         let dismissed = state.withLock { state in
             defer { state.requests.removeAll { $0.permit?.isRevoked == true } }
@@ -98,7 +95,7 @@ final class URLSlots: Sendable {
         state.withLock { state in
             while let first = state.requests.first, state.hasRoom(for: first.count) {
                 state.requests.removeFirst()
-                // One that was cancelled takes none.
+                // A cancelled request takes none.
                 if first.waiter.answer(true) { state.used += first.count }
             }
         }

@@ -1,15 +1,15 @@
 internal import Glibc
 
-/// What this process takes of its machine, as a worker says it with each heartbeat.
+/// Resource usage of this process, for heartbeats.
 enum Vitals {
-    /// Processor time since its start in milliseconds; nil where it cannot be read.
+    /// CPU time since its start; nil if unknown.
     static var milliseconds: Int? {
         var usage = rusage()
         guard getrusage(Int32(RUSAGE_SELF.rawValue), &usage) == 0 else { return nil }
         return [usage.ru_utime, usage.ru_stime].reduce(0) { $0 + $1.tv_sec * 1000 + Int($1.tv_usec) / 1000 }
     }
 
-    /// Memory in bytes, by the second number of /proc/self/statm, in pages (proc(5)); nil where it cannot be read.
+    /// By the second number of /proc/self/statm, in pages (proc(5)); nil if unknown.
     static var residentBytes: Int? {
         guard let file = fopen("/proc/self/statm", "re") else { return nil }
         defer { fclose(file) }

@@ -1,27 +1,25 @@
 internal import Threading
 internal import WebImage
 
-/// What the loops of a worker and the URLs it runs share. Each part guards its own state; the loops' own state is private to them.
+/// State shared by the loops of a worker and its URLs. Each part guards its own state; the loops' own state is private to them.
 final class WorkerContext: Sendable {
     let configuration: PrefetchWorker.Configuration
     let manager: ImageManager
     let redis: PersistentQueue
     let registration: Registration
     let shutdown: Shutdown
-    /// The claimed jobs.
     let jobs: JobLedger
-    /// What is known of their batches.
     let batches: BatchContexts
-    /// The URLs under way.
+    /// The started URLs.
     let slots: URLSlots
-    /// Closed while something of this machine is broken: nothing begins.
+    /// Closed during a local fault: nothing starts.
     let fault: FaultGate
-    /// Closed while the disk does not answer: nothing is claimed.
+    /// Closed while the disk does not respond: nothing is claimed.
     let hold = FaultGate()
     let keeper: CacheKeeper
     let complaints: Complaints
 
-    /// * `queue`: throws at once where Redis is away; the context waits, and says so.
+    /// * `queue`: throws at once if Redis is unreachable; the context waits, and reports that.
     init(_ configuration: PrefetchWorker.Configuration, queue: PrefetchQueue, manager: ImageManager) {
         self.configuration = configuration
         self.manager = manager
@@ -41,14 +39,14 @@ final class WorkerContext: Sendable {
         registration = Registration(configuration, redis: redis, shutdown: shutdown)
     }
 
-    /// Goes on under another name after its lease was lost. What hosts may have of it is said again.
+    /// Registers under another name after its lease was lost, and requests its shares of hosts again.
     ///
     /// * `name`: the name whose lease was lost.
     nonisolated(nonsending) func rejoin(after name: String) async {
         if await registration.rejoin(after: name) { await manager.downloader.sayHostSharesAgain() }
     }
 
-    /// No URL that waits for its turn gets it, and no request begins of a job whose permit was revoked.
+    /// Cancels waiting URLs and requests of jobs whose permit was revoked.
     nonisolated(nonsending) func endRevoked() async {
         slots.dismissRevoked()
         await manager.downloader.endRevoked()
@@ -67,10 +65,10 @@ final class WorkerContext: Sendable {
 
 /// The three steps of leaving.
 final class Shutdown: Sendable {
-    /// Opens on the first signal: nothing new begins.
+    /// Opens on the first signal: nothing new starts.
     let draining = Latch()
-    /// Opens when the drain timeout has passed: what is in flight is left open, unless it continues in the background.
+    /// Opens after the drain timeout: current transfers are left open, except those that continue in the background.
     let drained = Latch()
-    /// Opens on the second signal: whatever is in flight is left open.
+    /// Opens on the second signal: all current transfers are left open.
     let stopping = Latch()
 }

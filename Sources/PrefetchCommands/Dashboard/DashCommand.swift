@@ -5,7 +5,6 @@ internal import Prefetch
 internal import Redis
 internal import Threading
 
-/// `prefetch-coord dash`: the whole terminal for a batch, its workers, its failures and its hosts.
 struct DashCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "dash",
@@ -73,7 +72,7 @@ struct DashCommand: AsyncParsableCommand {
                 let size = size ?? FrameSize(columns: 80, rows: 24)
                 let frame = DashFrame(
                     state: state, columns: size.columns, rows: size.rows, glyphs: glyphs, clock: Self.clock)
-                // Bold and reverse are for terminals, colours also for who asks for them.
+                // Bold and reverse only on terminals, colours also on request.
                 let isStyled = isColoured || isatty(STDOUT_FILENO) == 1 && Terminal.isObedient
                 for line in frame.lines() { Console.print(isStyled ? line.painted(isColoured: isColoured) : line.text) }
                 return
@@ -90,7 +89,7 @@ struct DashCommand: AsyncParsableCommand {
         }
     }
 
-    /// What is left of an address where there is little room.
+    /// A short form of an address.
     private static func place(_ url: String) -> String {
         guard url.hasPrefix("unix:") else { return url.replacing("redis://", with: "redis ") }
         return "redis unix"

@@ -7,7 +7,7 @@ extension DashFrame {
         guard let look = state.look else { return [] }
         var lines = summary(look, height)
         guard height - lines.count >= 4 else { return lines }
-        // What is left: batches where the screen is large, workers, causes beside hosts, the log.
+        // In the remaining space: batches if the screen is large, workers, causes beside hosts, the log.
         let logHeight = isLarge ? 5 : height >= 20 ? 1 : 0
         var left = height - lines.count - logHeight - (logHeight > 1 ? 1 : 0)
         if isLarge {
@@ -34,7 +34,7 @@ extension DashFrame {
         }
         guard isLarge else {
             while lines.count < height - logHeight { lines.append(StyledLine()) }
-            // Skipped URLs are in the tables above; what else happened is nowhere else.
+            // Skipped URLs are in the tables above; other events are only in the log.
             let newest = state.log.last { $0.skipped == nil } ?? state.log.last
             return lines + (logHeight > 0 ? newest.map { [logLine($0, isShort: true)] } ?? [] : [])
         }
@@ -43,11 +43,11 @@ extension DashFrame {
         return lines + state.log.suffix(max(0, height - lines.count)).map { logLine($0, isShort: false) }
     }
 
-    /// Bar, counts, outcomes, load, graphs, and what holds the batch up.
+    /// Bar, counts, outcomes, load, graphs, and the cause of a delay.
     private func summary(_ look: BatchLook, _ height: Int) -> [StyledLine] {
         let counts = look.status.counts
         var lines = [bar(look.status)]
-        // The two numbers that matter most are there on the narrowest screen.
+        // The two most important numbers fit the narrowest screen.
         var line = StyledLine(columns >= 60 ? "   finished " : " ", .dim)
         line.put("\(Wording.count(counts.finished)) / \(Wording.count(look.status.total))", .bold)
         line.put(columns >= 60 ? "   skipped " : ", skipped ", .dim)
@@ -135,7 +135,7 @@ extension DashFrame {
         return rows >= 20 ? [first, second] : [first]
     }
 
-    /// A text with blanks behind it.
+    /// Left-aligned, padded.
     static func left(_ text: String, _ width: Int) -> String {
         text + String(repeating: " ", count: max(0, width - DisplayWidth.columns(text)))
     }
@@ -147,7 +147,7 @@ extension DashFrame {
         return "\(Wording.decimal(value, digits: value < 9.95 ? 2 : 1))%"
     }
 
-    /// Causes, and beside them hosts where there is room. Both add up, whatever is left out of them.
+    /// Causes, with hosts beside them if there is room. Both still add up when shortened.
     private func details(_ all: [DashCause], height: Int) -> [StyledLine] {
         let leftWidth = isWide ? (columns - 3) / 2 : columns
         let left = causeLines(all, width: leftWidth, height: height)
@@ -188,7 +188,7 @@ extension DashFrame {
         return line
     }
 
-    /// So many hosts; those left out are added to the row of the others.
+    /// At most `count` hosts; the rest is added to the row of the others.
     static func merged(_ rows: [DashHostRow], to count: Int) -> [DashHostRow] {
         guard rows.count > count, count > 0 else { return count > 0 ? rows : [] }
         var other = DashHostRow(
@@ -202,7 +202,7 @@ extension DashFrame {
     }
 
     private func batchTable(_ count: Int, _ look: BatchLook) -> [StyledLine] {
-        // The row of the batch that is shown says what the rest of the screen says.
+        // The current batch's row agrees with the rest of the screen.
         let batches = state.queue.batches.map { $0.id == look.status.id ? look.status : $0 }
         let shown = window(batches.count, cursor: state.cursor, height: count)
         return DashTable<BatchStatus>(
@@ -227,12 +227,12 @@ extension DashFrame {
 
     // MARK: Fetches
 
-    /// Latency and cache; on a large screen where the time went, and the cache has a line with the queue's figures.
+    /// Latency and cache; a large screen also shows the stages, and the cache with the queue's figures.
     private func latencyLine(_ look: BatchLook) -> StyledLine {
         let fetches = look.status.fetches
         let latency = ("latency", FetchText.latency(fetches.durations) ?? glyphs.none)
         guard isLarge else {
-            // What the first of them leaves: names, and blanks before and between them.
+            // The space left by the first: minus names and the blanks between them.
             let room = columns - DisplayWidth.columns(latency.1) - 21
             return figures([latency] + (state.cache.text(columns: room).map { [("cache", $0)] } ?? []))
         }
@@ -248,7 +248,7 @@ extension DashFrame {
         Wording.decimal(seconds * 1000, digits: seconds < 0.009_95 ? 1 : 0)
     }
 
-    /// The sizes and formats of the images that were fetched; nil while there are none.
+    /// Sizes and formats of the fetched images; nil without any.
     private func imagesLine(_ look: BatchLook) -> StyledLine? {
         let fetches = look.status.fetches
         let total = fetches.sizes.reduce(0, +)
@@ -257,7 +257,7 @@ extension DashFrame {
         let most = Double(fetches.sizes.max() ?? 1)
         for (name, count) in FetchText.sizes(fetches) {
             line.put("  \(name) ", .dim)
-            // A bar of its own each, as high as its share of the highest; nothing where there is nothing.
+            // Each has its own bar, relative to the highest; blank for zero.
             line.put(count > 0 ? String(glyphs.spark([Double(count), most], columns: 2).prefix(1)) : " ", .accent)
         }
         line.put("   TYPES", .dim)
@@ -270,7 +270,7 @@ extension DashFrame {
         return line
     }
 
-    /// Names and values, as many as have room.
+    /// Names and values, as many as fit.
     private func figures(_ parts: [(String, String)]) -> StyledLine {
         var line = StyledLine("  ")
         for (name, value) in parts {

@@ -12,7 +12,7 @@ extension DashFrame {
         return lines
     }
 
-    /// The workers that fit; the others in one row, so that all still add up.
+    /// The workers that fit, and the rest as one row, so that they still add up.
     func shortened(_ rows: [DashWorkerRow], to height: Int) -> [StyledLine] {
         guard rows.count > height else { return workerTable.lines(rows) }
         var rest = DashWorkerRow(name: "+\(rows.count - height + 1) more", state: "", ink: .dim)
@@ -61,7 +61,7 @@ extension DashFrame {
         return DashTable(glyphs: glyphs, width: self.columns, columns: columns)
     }
 
-    /// What the rows come to, which is what the batch says.
+    /// The total of the rows, which equals the batch's counts.
     private func sumLine(_ rows: [(finished: Int, skipped: Int, bytes: Int)]) -> StyledLine {
         func sum(_ part: KeyPath<(finished: Int, skipped: Int, bytes: Int), Int>) -> Int {
             rows.reduce(0) { $0 + $1[keyPath: part] }
@@ -70,7 +70,7 @@ extension DashFrame {
         line.put(Wording.count(sum(\.finished)), .bold)
         line.put(", skipped ", .dim)
         line.put(Wording.count(sum(\.skipped)), .bold)
-        // A number that is cut in two would be another one.
+        // Omitted rather than cut: a truncated number would be wrong.
         let fetched = ", \(Wording.bytes(sum(\.bytes))) fetched"
         if line.width + fetched.utf8.count <= columns { line.put(fetched, .dim) }
         return line
@@ -119,10 +119,10 @@ extension DashFrame {
         }
     }
 
-    /// In the words of `status --json`, and how long it is left alone.
+    /// The state as in `status --json`, and the remaining back-off.
     private static func stateOfHost(_ row: DashHostRow) -> String {
         guard let trouble = row.trouble, trouble.state != .good else {
-            // One that answers nothing but errors is asked as often as the others.
+            // A host that only returns errors is requested as often as the others.
             return row.isRemainder || row.skippedShare >= 0.5 ? "" : "ok"
         }
         let name = trouble.state.rawValue
@@ -155,7 +155,7 @@ extension DashFrame {
         return [title] + samples(height - 1, cursor: state.cursor)
     }
 
-    /// Some of what was skipped, and all of the one that is chosen.
+    /// A sample of skipped URLs, with the selected one in full.
     private func samples(_ height: Int, cursor: Int?) -> [StyledLine] {
         let rows = state.openFailures
         guard height >= 2 else { return [] }
@@ -185,7 +185,7 @@ extension DashFrame {
         return lines
     }
 
-    /// The URL has whatever the other columns leave.
+    /// The URL gets the space that the other columns leave.
     private func failureLines(
         _ table: DashTable<FailureDetail>, _ rows: ArraySlice<FailureDetail>, cursor: Int?
     ) -> [StyledLine] {
@@ -200,7 +200,7 @@ extension DashFrame {
         let lines = state.logLines
         var shown = [rule]
         if lines.isEmpty { shown.append(StyledLine(" nothing has happened yet", .dim)) }
-        // The newest at the bottom, until the cursor goes up.
+        // The newest at the bottom, until the cursor moves up.
         let cursor = state.cursors[.log] == nil ? max(0, lines.count - 1) : state.cursor
         for index in window(lines.count, cursor: cursor, height: height - 1) {
             let line = logLine(lines[index], isShort: columns < 72)

@@ -1,25 +1,23 @@
 internal import Prefetch
 internal import WebImage
 
-/// A frame of the dashboard as lines: state in, styled text out, and nothing else. No line is wider than the screen, and there are as
-/// many as it has rows.
+/// Renders the dashboard's state as styled lines, without side effects. As many lines as the screen has rows, none wider than the screen.
 struct DashFrame {
     var state: DashState
     var columns: Int
     var rows: Int
     var glyphs: DashGlyphs
-    /// A moment as people read it, from milliseconds since 1970.
+    /// Formats a time, from milliseconds since 1970.
     var clock: (Int) -> String
 
-    /// The least a screen must have.
+    /// The minimum screen.
     static let least = (columns: 40, rows: 10)
 
-    /// Below this width the tables stand one below the other.
+    /// Below this width tables are stacked.
     var isWide: Bool { columns >= 72 }
     /// Whether there is room for batches and graphs of workers.
     var isLarge: Bool { columns >= 110 && rows >= 34 }
 
-    /// The lines, one a row.
     func lines() -> [StyledLine] {
         guard columns >= Self.least.columns, rows >= Self.least.rows else {
             let text = "terminal too small: \(columns)x\(rows), 40x10 is the least"
@@ -104,7 +102,7 @@ struct DashFrame {
         }
     }
 
-    /// What is asked or said, otherwise views and keys.
+    /// A question or a notice, otherwise views and keys.
     private var footer: StyledLine {
         if let question = state.question { return StyledLine(" " + glyphs.cells(question.text), .warning) }
         if state.isEditingFilter {
@@ -116,13 +114,13 @@ struct DashFrame {
             line.put(" ")
             let isOpen = view == state.view && !state.isHelpShown
             line.put("\(view.rawValue)", isOpen ? .title : .dim)
-            // On a narrow screen only the open view has its name.
+            // On a narrow screen only the open view shows its name.
             if columns >= 60 || isOpen { line.put(" \(view.title)", isOpen ? .title : .plain) }
         }
         if !state.filter.isEmpty { line.put("  filter: \(glyphs.cells(state.filter))", .warning) }
         line.put(" \(glyphs.wall)", .dim)
         let keys = DashKey.table(isReadOnly: state.isReadOnly).filter { $0.footer != nil }
-        // The first ones there is room for, the key that shows the others before all; between them are two blanks.
+        // The first keys that fit, the help key before all; separated by two blanks.
         var room = columns - line.width + 1
         var shown: Set<String> = []
         for key in keys.filter({ $0.label == "?" }) + keys {
@@ -141,7 +139,7 @@ struct DashFrame {
     private var help: [StyledLine] {
         var lines = [rule]
         let entries = DashKey.table(isReadOnly: state.isReadOnly).filter { !$0.label.isEmpty }
-        // As few columns as it takes, and none too narrow to be read; what has no room is scrolled to.
+        // As few columns as needed, and none too narrow to read; the rest is scrolled.
         var height = max(1, rows - (state.isReadOnly ? 4 : 3))
         let count = max(1, min((entries.count + height - 1) / height, columns / 38))
         let isCut = entries.count > count * height
@@ -167,7 +165,7 @@ struct DashFrame {
         return lines
     }
 
-    // MARK: Pieces of several views
+    // MARK: Shared by views
 
     /// 15m36s, 9.8s: without blanks.
     static func span(_ seconds: Double) -> String {
@@ -190,7 +188,7 @@ struct DashFrame {
         history.rate.map { Wording.decimal($0.bytes / 1e6, digits: 1) } ?? glyphs.none
     }
 
-    /// The part of rows that is seen so that the cursor is among them.
+    /// The visible part of rows, including the cursor.
     func window(_ count: Int, cursor: Int, height: Int) -> Range<Int> {
         guard height > 0, count > 0 else { return 0..<0 }
         let start = min(max(0, cursor - height + 1), max(0, count - height))

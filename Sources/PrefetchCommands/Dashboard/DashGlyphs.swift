@@ -1,6 +1,6 @@
 internal import Prefetch
 
-/// The signs of the dashboard, for terminals with and without Unicode.
+/// The dashboard's symbols, for terminals with and without Unicode.
 struct DashGlyphs: Sendable, Equatable {
     var isUnicode: Bool
 
@@ -13,10 +13,10 @@ struct DashGlyphs: Sendable, Equatable {
     var about: String { isUnicode ? "±" : "+-" }
     var path: String { isUnicode ? "›" : ">" }
 
-    /// Text from outside as cells.
+    /// Makes external text safe for cells.
     func cells(_ text: String) -> String { TerminalText.cells(text, isUnicode: isUnicode) }
 
-    /// A bar of so many columns of which a share is full: its two parts.
+    /// The full and empty parts of a progress bar.
     func bar(_ share: Double, columns: Int) -> (full: String, rest: String) {
         let share = share.isFinite ? min(1, max(0, share)) : 0
         let filled = Int(Double(columns) * share)
@@ -24,7 +24,7 @@ struct DashGlyphs: Sendable, Equatable {
         return (String(repeating: full, count: filled), String(repeating: rest, count: columns - filled))
     }
 
-    /// A bar as long as its share of so many columns, to the eighth of one; something is always seen of what there is.
+    /// A bar of `share` × `columns`, in eighths of a column; never empty for a positive share.
     func block(_ share: Double, columns: Int) -> String {
         let share = share.isFinite ? min(1, max(0, share)) : 0
         guard share > 0, columns > 0 else { return "" }
@@ -34,7 +34,7 @@ struct DashGlyphs: Sendable, Equatable {
         return String(repeating: "█", count: eighths / 8) + parts[eighths % 8]
     }
 
-    /// The newest values as a small graph of so many columns, the newest at the right.
+    /// A sparkline of the newest values, newest at the right.
     func spark(_ values: [Double], columns: Int) -> String {
         let shown = values.suffix(max(0, columns))
         let top = shown.max() ?? 0

@@ -1,20 +1,20 @@
-/// How fast something went: now, at its best, second by second, and how steadily.
+/// The rate of a batch: current, peak, per second, and its variance.
 struct DashHistory: Sendable {
-    /// Milliseconds over which "now" is measured, and seconds that the graph has.
+    /// Milliseconds of the current rate's window, and seconds of the graph.
     private static let (span, graph) = (8_000, 120)
 
     private var samples: [(at: Int, finished: Int, bytes: Int)] = []
     private var second: (at: Int, finished: Int, bytes: Int)?
-    /// URLs and bytes of each second, the newest last.
+    /// Per second, newest last.
     private(set) var urls: [Double] = []
     private(set) var bytes: [Double] = []
     /// Moving mean and variance of the rate, over half a minute.
     private var mean = 0.0, variance = 0.0
     private var began: Int?
-    /// When something ended last.
+    /// When a URL last ended.
     private var moved: Int?
 
-    /// Takes a reading; the time is that of Redis, in milliseconds.
+    /// * `at`: time of Redis, in milliseconds.
     mutating func add(at: Int, finished: Int, bytes count: Int) {
         began = began ?? at
         if let last = samples.last, at <= last.at { return }
@@ -22,7 +22,7 @@ struct DashHistory: Sendable {
             if finished > last.finished { moved = at }
             let seconds = Double(at - last.at) / 1000
             let rate = max(0, Double(finished - last.finished) / seconds)
-            // The first seconds weigh as much as there are of them.
+            // In the first half minute all samples weigh the same.
             let weight = max(min(1, seconds / 30), seconds / max(0.001, Double(at - (began ?? at)) / 1000))
             let change = rate - mean
             mean += weight * change
@@ -45,7 +45,7 @@ struct DashHistory: Sendable {
         second = (at, finished, count)
     }
 
-    /// URLs and bytes a second over the last seconds; nil with one reading.
+    /// URLs and bytes per second over the last seconds; nil with one reading.
     var rate: (urls: Double, bytes: Double)? {
         guard let first = samples.first, let last = samples.last, last.at > first.at else { return nil }
         let seconds = Double(last.at - first.at) / 1000
@@ -54,11 +54,10 @@ struct DashHistory: Sendable {
         )
     }
 
-    /// The most in a second.
     var peak: Double { urls.max() ?? 0 }
 
-    /// Seconds for so many URLs more, with the spread of that; nil for the first five seconds, and while nothing moves: what
-    /// was to be over long ago, and is not, waits for something that no rate tells of.
+    /// Estimated seconds for `left` URLs, with the spread; nil for the first five seconds, without progress, and once the estimate has long
+    /// passed: the rest waits for something that no rate predicts.
     func seconds(for left: Int) -> (seconds: Double, spread: Double)? {
         guard let began, let last = samples.last, last.at - began >= 5_000, mean > 0.001,
             rate.map({ $0.urls > 0 }) ?? false

@@ -2,11 +2,11 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// Reads keys on a thread of its own until it is told to end, or the terminal has gone.
+/// Reads keys on its own thread until it is stopped, or the terminal is gone.
 final class DashInput: Sendable {
     private let ends: (read: Int32, write: Int32)
 
-    /// Nil where no pipe can be had.
+    /// Nil without a pipe.
     init?() {
         var pair: [Int32] = [-1, -1]
         guard pipe(&pair) == 0 else { return nil }
@@ -25,7 +25,7 @@ final class DashInput: Sendable {
         _ = write(ends.write, &byte, 1)
     }
 
-    /// Calls `body` with each key; false where the terminal has gone.
+    /// Calls `body` with each key; false if the terminal is gone.
     func run(_ body: @escaping @Sendable (TerminalKey) -> Void) async -> Bool {
         let thread = ThreadPool(threads: 1, name: "keys")
         let wake = ends.read
@@ -40,7 +40,7 @@ final class DashInput: Sendable {
                 pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
             ]
-            // An escape alone is the key, unless more comes at once.
+            // A lone escape is the Escape key, unless more bytes follow at once.
             let count = poll(&entries, 2, bytes.isEmpty ? -1 : 50)
             if count < 0 && errno == EINTR { continue }
             if entries[1].revents != 0 { return true }

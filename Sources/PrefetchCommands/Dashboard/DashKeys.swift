@@ -1,7 +1,7 @@
 internal import Prefetch
 internal import WebImage
 
-/// What a key asks of the loop, beside what it changes on the screen.
+/// The effect of a key outside of the screen's state.
 enum DashEffect: Sendable, Equatable {
     case none
     case quit
@@ -16,19 +16,19 @@ enum DashEffect: Sendable, Equatable {
     case unlist(String)
     /// Put a text into the terminal's clipboard.
     case copy(String)
-    /// Write what the screen shows into a file.
+    /// Write the screen to a file.
     case save
 }
 
-/// The table of keys: the footer, the help and what happens are all made of it, so a new key is one more row.
+/// The table of keys, the only source of footer, help and actions.
 struct DashKey: Sendable {
     var keys: [TerminalKey]
-    /// How help and footer call it.
+    /// Name in help and footer.
     var label: String
     var help: String
-    /// A word for the footer; nil leaves it out there.
+    /// A word for the footer; nil: not in the footer.
     var footer: String?
-    /// Whether it changes the queue: gone with `--readonly`.
+    /// Whether it changes the queue: disabled by `--readonly`.
     var changes = false
     /// The key alone, for the footer.
     var sign: String { String(label.prefix { $0 != " " }) }
@@ -110,12 +110,10 @@ struct DashKey: Sendable {
         DashKey(keys: [.character("q")], label: "q", help: "quit; the batch continues", footer: "quit") { _ in .quit },
     ]
 
-    /// The keys of a dashboard that may change something, or may not.
     static func table(isReadOnly: Bool) -> [DashKey] { all.filter { !isReadOnly || !$0.changes } }
 }
 
 extension DashState {
-    /// What a key does.
     mutating func press(_ key: TerminalKey) -> DashEffect {
         notice = nil
         if let question {

@@ -1,9 +1,8 @@
 internal import Prefetch
 internal import WebImage
 
-/// A line of the dashboard's log: what it has seen happen since it was opened.
+/// A line of the dashboard's log of events since it was opened.
 struct DashLogLine: Sendable {
-    /// How bad it is.
     enum Level: String, Sendable {
         case info = "INFO"
         case good = "OK"
@@ -15,10 +14,9 @@ struct DashLogLine: Sendable {
     var at: Int
     var level: Level
     var text: String
-    /// What it says of skipped URLs; nil of any other line.
+    /// For lines about skipped URLs.
     var skipped: Skipped?
 
-    /// How many were skipped since a moment, and why.
     struct Skipped: Sendable {
         /// Milliseconds since 1970.
         var since: Int

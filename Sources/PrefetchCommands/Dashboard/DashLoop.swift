@@ -4,7 +4,7 @@ internal import Prefetch
 internal import Redis
 internal import Threading
 
-/// The dashboard at work: keys, signals and readings come in as events, one after the other, and each may give a new frame.
+/// Runs the dashboard: keys, signals and readings are handled one after the other, and each may draw a new frame.
 struct DashLoop: Sendable {
     private enum Event: Sendable {
         case key(TerminalKey)
@@ -21,7 +21,7 @@ struct DashLoop: Sendable {
     let clock: @Sendable (Int) -> String
     let glyphs: DashGlyphs
 
-    /// Shows it until somebody quits. Returns the signal that ended it, nil for a key, and the last state.
+    /// Runs until the user quits. Returns the signal that ended it, nil for a key, and the last state.
     func run(_ start: DashState) async -> (signal: Int32?, state: DashState) {
         let (events, post) = AsyncStream.makeStream(of: Event.self)
         guard let input = DashInput() else { return (nil, start) }
@@ -57,7 +57,7 @@ struct DashLoop: Sendable {
                     _ = clinux_stop_self()
                     terminal.enter()
                 case .signal(SIGCONT):
-                    // Stopped by somebody else: the shell has had the terminal meanwhile.
+                    // Stopped by another process: the shell has used the terminal meanwhile.
                     terminal.leave()
                     terminal.enter()
                 case .signal(let number): return (number, state)
@@ -103,7 +103,6 @@ struct DashLoop: Sendable {
         }
     }
 
-    /// Does what a key asked for.
     private func perform(
         _ effect: DashEffect, _ state: inout DashState, _ bell: Bell, _ post: AsyncStream<Event>.Continuation,
         _ group: inout TaskGroup<Void>
@@ -184,7 +183,7 @@ struct DashLoop: Sendable {
         }
     }
 
-    /// Writes the screen into a file of the present folder; returns what to say.
+    /// Writes the screen to a file of the current folder; returns the message.
     private func save(_ state: DashState) -> String {
         let size = terminal.size
         let frame = DashFrame(state: state, columns: size.columns, rows: size.rows, glyphs: glyphs, clock: clock)

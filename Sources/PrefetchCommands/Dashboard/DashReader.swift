@@ -3,19 +3,17 @@ internal import Redis
 internal import Threading
 internal import WebImage
 
-/// What one reading of Redis brought.
 struct DashReading: Sendable {
     var look: BatchLook?
-    /// The other batches; nil where they were not read this time.
+    /// The other batches; nil if not read this time.
     var queue: QueueSnapshot?
     var ends: [String: DashState.WorkerEnd] = [:]
     var failures: [Int: FailureDetail] = [:]
 }
 
-/// Reads what the dashboard shows: a script for the batch each time, one for the other batches every two seconds, and what few other
-/// commands a view needs. Nothing of it grows with the number of URLs.
+/// Reads the dashboard's data: one script for the batch each time, one for the other batches every two seconds, and a few commands for the
+/// view. The cost does not grow with the number of URLs.
 struct DashReader: Sendable {
-    /// What is wanted.
     struct Wish: Sendable {
         var id: String?
         var wantsFailures = false
@@ -23,15 +21,15 @@ struct DashReader: Sendable {
         var ended: Set<String> = []
     }
 
-    /// Milliseconds between two looks at the other batches, workers asked after at a time, entries about skipped URLs a reading.
+    /// Interval of reading the other batches; the most worker ends, and details of skipped URLs, per reading.
     private static let (pause, mostEnds, mostFailures) = (Duration.seconds(2), 16, 24)
 
     let queue: PrefetchQueue
-    /// Who was there at the last look.
+    /// Workers present at the last reading.
     private let present = Locked<Set<String>>([])
     private let lastBrowse = Locked<(at: ContinuousClock.Instant, newest: String?)?>(nil)
 
-    /// A Redis that is away is reported, not waited for.
+    /// An unreachable Redis is reported, not waited for.
     init(_ queue: PrefetchQueue) {
         var queue = queue
         queue.redis.patience = .zero
@@ -50,7 +48,7 @@ struct DashReader: Sendable {
         let newest = lastBrowse.withLock { $0?.newest }
         guard let id = wish.id ?? newest, let look = try await queue.views.look(at: id) else { return reading }
         reading.look = look
-        // Also those who came and went without a count.
+        // Including workers that came and went without a count.
         let before = present.withLock { present in
             defer { present = Set(look.workers.keys) }
             return present

@@ -2,7 +2,7 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// A line of the table of workers. The rows of all workers, the remainder among them, add up to the batch.
+/// A row of the table of workers. All rows, including the remainder, add up to the batch.
 struct DashWorkerRow: Sendable {
     var name: String
     var state: String
@@ -11,33 +11,31 @@ struct DashWorkerRow: Sendable {
     var counts = PrefetchCounts()
     var history = DashHistory()
     var cpu: Double?
-    /// Milliseconds since its last sign of life.
+    /// Milliseconds since its last heartbeat.
     var silence: Int?
     var isPresent = false
 }
 
-/// A cause why URLs were skipped; all of them add up to the skipped.
+/// A cause of skipped URLs; all causes add up to the skipped.
 struct DashCause: Sendable, Equatable {
     var name: String
     var count: Int
 }
 
-/// A host; with the remainder they add up to the finished.
+/// A host; all hosts and the remainder add up to the finished.
 struct DashHostRow: Sendable {
     var name: String
     var host: BatchLook.Host
     var history = DashHistory()
-    /// What is wrong with it; nil where nothing is.
     var trouble: TroubledHost?
-    /// Whether it stands for those that are not counted one by one.
+    /// Whether it stands for hosts without their own count.
     var isRemainder = false
 
-    /// The part that was skipped.
     var skippedShare: Double { host.finished > 0 ? Double(host.skipped) / Double(host.finished) : 0 }
 }
 
 extension DashState {
-    /// Workers that are there, then those that are gone, then what no worker has counted.
+    /// Workers that are present, then those that are gone, then URLs without a worker.
     var workerRows: [DashWorkerRow] {
         guard let look else { return [] }
         var rows: [DashWorkerRow] = []
@@ -84,7 +82,7 @@ extension DashState {
         return rows
     }
 
-    /// Why URLs were skipped; `httpError` by status, as far as that was counted.
+    /// Causes of skipped URLs; `httpError` by status, as far as counted.
     var causes: [DashCause] {
         guard let look else { return [] }
         var causes: [DashCause] = []
@@ -106,13 +104,13 @@ extension DashState {
         return causes
     }
 
-    /// The hosts by what was asked of them, what the others came to, and what nobody was asked for: together the batch.
+    /// Hosts by URLs, then the other hosts, then URLs without a request: together the batch.
     var hostRows: [DashHostRow] {
         guard let look else { return [] }
         let troubled = Dictionary(troubledHosts.map { ($0.host, $0) }) { first, _ in first }
         var hosts = look.hosts
         if look.status.state == .running {
-            // Of a host that has never answered nothing has ended yet.
+            // No URL has ended for a host that has never responded.
             for (name, host) in troubled where host.state != .slow && hosts[name] == nil {
                 hosts[name] = BatchLook.Host(finished: 0, skipped: 0, bytes: 0)
             }
@@ -147,16 +145,15 @@ extension DashState {
         return rows
     }
 
-    /// The entries that were seen of the cause that is open, by line.
+    /// Known details of the selected cause, by line.
     var openFailures: [FailureDetail] {
         let all = failures.values.filter { cause == nil || BatchText.cause(of: $0) == cause }
         return matching(all.sorted { $0.line < $1.line }, \.url)
     }
 
-    /// The log as the filter leaves it.
     var logLines: [DashLogLine] { matching(log, \.text) }
 
-    /// How many rows the view has that a cursor can stand on.
+    /// Number of rows in the view that can be selected.
     var rowCount: Int {
         switch view {
         case .batch: queue.batches.count
@@ -167,7 +164,7 @@ extension DashState {
         }
     }
 
-    /// The row that is chosen.
+    /// The selected row.
     var cursor: Int { min(max(0, rowCount - 1), cursors[view] ?? 0) }
 
     private func matching<Row>(_ rows: [Row], _ text: KeyPath<Row, String>) -> [Row] {

@@ -2,22 +2,22 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// Everything the dashboard knows and shows: what was read, what was typed. A value; ``DashFrame`` draws it.
+/// The state of the dashboard: readings and input. ``DashFrame`` draws it.
 struct DashState: Sendable {
-    /// How a worker that is not registered any more has ended.
+    /// The end of a worker that is no longer registered.
     struct WorkerEnd: Sendable, Equatable {
         var isLost: Bool
         /// Milliseconds since 1970, and jobs that went back.
         var ended: Int, returned: Int
     }
 
-    /// What is asked before something is changed.
+    /// A confirmation before a change.
     struct Question: Sendable {
         var text: String
         var effect: DashEffect
     }
 
-    /// The batch that is shown; nil while there is none.
+    /// The current batch, if any.
     var id: String?
     var look: BatchLook?
     var queue = QueueSnapshot()
@@ -25,12 +25,12 @@ struct DashState: Sendable {
     var history = DashHistory()
     var workerHistory: [String: DashHistory] = [:]
     var hostHistory: [String: DashHistory] = [:]
-    /// CPU of workers: what they said last and when, and the share of a core it comes to.
+    /// CPU of workers: last report and its time, and the share of a core.
     var cpu: [String: (at: Int, milliseconds: Int, share: Double?)] = [:]
-    /// Entries about skipped URLs that were seen, by their index.
+    /// Known details of skipped URLs, by index.
     var failures: [Int: FailureDetail] = [:]
     var log: [DashLogLine] = []
-    /// When a URL ended last, as far as this dashboard has seen.
+    /// When a URL last ended, as far as this dashboard has seen.
     var lastChange: Int?
 
     var view = DashView.batch
@@ -41,25 +41,24 @@ struct DashState: Sendable {
     var isEditingFilter = false
     var isFrozen = false
     var isHelpShown = false
-    /// The first key of the help, where not all have room.
+    /// The first key shown in the help, if not all fit.
     var helpStart = 0
-    /// Which cause the failures view is about; nil shows the causes.
+    /// The selected cause in the failures view; nil shows the causes.
     var cause: String?
     var question: Question?
-    /// The answer to the last key, until the next one.
+    /// The reply to the last key, until the next one.
     var notice: String?
-    /// Why Redis does not answer, while it does not.
+    /// Why Redis is unreachable.
     var away: String?
     /// Seconds between two readings.
     var refresh = 0.5
     var isReadOnly = false
-    /// Which Redis it is, in short.
+    /// A short name of the Redis.
     var place = ""
 
-    /// The most entries about skipped URLs, and lines of the log, that are kept.
+    /// The most details of skipped URLs, and lines of the log, that are kept.
     private static let (mostFailures, mostLines) = (2_000, 500)
 
-    /// Takes a reading.
     mutating func take(_ reading: DashReading) {
         if let queue = reading.queue {
             tellHosts(from: self.queue, to: queue)
@@ -68,7 +67,7 @@ struct DashState: Sendable {
         if away != nil, let at = reading.look?.at ?? look?.at { note(at, .good, "Redis is back") }
         away = nil
         guard let new = reading.look else { return }
-        // An answer to what was asked before another batch was chosen.
+        // A reading of the previously selected batch.
         if let id, new.status.id != id { return }
         show(new.status.id)
         ends.merge(reading.ends) { $1 }
@@ -95,12 +94,11 @@ struct DashState: Sendable {
             cpu[name] = (at, said, nil)
             return
         }
-        // It speaks once a second: in between nothing is new.
+        // Heartbeats come once a second: in between nothing is new.
         guard said != last.milliseconds || at - last.at > 3_000, at - last.at > 900 else { return }
         cpu[name] = (at, said, Double(max(0, said - last.milliseconds)) / Double(at - last.at))
     }
 
-    /// Turns to another batch.
     mutating func show(_ batch: String) {
         guard batch != id else { return }
         (id, look, lastChange, cause) = (batch, nil, nil, nil)
@@ -108,7 +106,6 @@ struct DashState: Sendable {
         ends = [:]
     }
 
-    /// Notes that Redis does not answer.
     mutating func lose(_ reason: String) {
         if away == nil, let at = look?.at { note(at, .bad, "Redis is away: \(reason)") }
         away = reason
@@ -119,13 +116,13 @@ struct DashState: Sendable {
         if log.count > Self.mostLines { log.removeFirst(log.count - Self.mostLines) }
     }
 
-    /// Seconds without a URL that ended.
+    /// Seconds since a URL ended.
     var silence: Double {
         guard let look, let lastChange else { return 0 }
         return max(0, Double(look.at - lastChange) / 1000)
     }
 
-    /// Hosts that are not as they should be; the seconds that remain are those of the last look at the batch.
+    /// Hosts in trouble; remaining seconds as of the last reading of the batch.
     var troubledHosts: [TroubledHost] {
         queue.hosts.map { host in
             var host = host
@@ -134,10 +131,10 @@ struct DashState: Sendable {
         }
     }
 
-    /// What they write into.
+    /// The caches of the workers.
     var cache: CacheLoad { CacheLoad((look?.workers ?? [:]).sorted { $0.key < $1.key }.map(\.value.report)) }
 
-    /// What the workers do, as far as it can be true beside the counts of the batch.
+    /// The workers' load, limited to values consistent with the batch's counts.
     var load: WorkerLoad {
         guard let look else { return WorkerLoad() }
         var load = WorkerLoad(look.workers)
@@ -145,7 +142,7 @@ struct DashState: Sendable {
         return load.beside(left: look.status.total - look.status.counts.finished)
     }
 
-    /// What keeps a running batch from going on; nil where nothing does.
+    /// Why a running batch makes no progress; nil if it does.
     var hindrance: String? {
         if let away { return "Redis is away, trying again: \(away)" }
         guard let look, look.status.state == .running else { return nil }
@@ -177,7 +174,7 @@ struct DashState: Sendable {
         return nil
     }
 
-    /// Who told the batch to wait, and the key that ends it; nil where nobody did.
+    /// The pause in effect, and the key that ends it.
     private var pause: String? {
         guard let status = look?.status, status.isHeld else { return nil }
         let (batch, queue) = isReadOnly ? ("", "") : ("; p resumes it", "; P resumes it")
@@ -187,12 +184,12 @@ struct DashState: Sendable {
         return status.isPaused ? "this batch is paused" + batch : "the whole queue is paused" + queue
     }
 
-    /// Whether a running batch that nobody has paused has had no end of a URL for a minute.
+    /// Whether no URL of a running batch that is not paused has ended for a minute.
     var isStalled: Bool { look?.status.state == .running && look?.status.isHeld == false && silence >= 60 }
 
     // MARK: Log
 
-    /// Notes what has changed from one reading of a batch to the next.
+    /// Logs the changes between two readings of a batch.
     private mutating func tell(from old: BatchLook?, to new: BatchLook) {
         let status = new.status
         guard let old else {
@@ -237,7 +234,7 @@ struct DashState: Sendable {
         if status.counts.skipped > old.status.counts.skipped, status.state == .running { tellSkips(from: old, to: new) }
     }
 
-    /// One line for those of ten seconds, unless something else has happened in between: others would not be seen among them.
+    /// One line per ten seconds, unless other events came in between: more would hide other events.
     private mutating func tellSkips(from old: BatchLook, to new: BatchLook) {
         var skipped = DashLogLine.Skipped(since: new.at, counts: PrefetchCounts())
         if let last = log.last?.skipped, new.at - last.since < 10_000 {
@@ -252,7 +249,7 @@ struct DashState: Sendable {
         log[log.count - 1].skipped = skipped
     }
 
-    /// Hosts that are left alone from now on, and those that are no longer. How slow one is changes too often to be told.
+    /// Logs hosts that enter or leave back-off. The speed of slow hosts changes too often.
     private mutating func tellHosts(from old: QueueSnapshot, to new: QueueSnapshot) {
         func alone(_ look: QueueSnapshot) -> [TroubledHost] { look.hosts.filter { $0.state != .slow } }
         let before = Set(alone(old).map(\.host)), after = Set(alone(new).map(\.host))

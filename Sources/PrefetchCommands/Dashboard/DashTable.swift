@@ -1,13 +1,12 @@
-/// A table as lines: the first column has the width that the others leave; where that is too little, columns go by their rank.
+/// Renders a table: the first column gets the space that the others leave; if that is too little, columns are dropped by rank.
 struct DashTable<Row> {
-    /// One column.
     struct Column {
         var title: String
         var width: Int
-        /// Columns of the highest rank go first; 0 stays.
+        /// Columns of the highest rank are dropped first; 0 is never dropped.
         var rank: Int
         var isRight = true
-        /// Whether a text that is too long keeps its end too.
+        /// Whether a truncated text keeps its end too.
         var keepsEnd = false
         var cell: (Row) -> (text: String, ink: Ink)
 
@@ -20,12 +19,12 @@ struct DashTable<Row> {
     }
 
     var glyphs: DashGlyphs
-    /// Columns of the whole.
+    /// Width of the table.
     var width: Int
-    /// The first one is as wide as there is room, and at least as wide as it says.
+    /// The width of the first column is its minimum.
     var columns: [Column]
 
-    /// The columns that there is room for.
+    /// The columns that fit.
     private var shown: [Column] {
         var shown = columns
         while needed(shown) > width, let last = shown.map(\.rank).max(), last > 0 {
@@ -38,7 +37,7 @@ struct DashTable<Row> {
     /// A blank before each column, one more for the cursor.
     private func needed(_ columns: [Column]) -> Int { columns.reduce(0) { $0 + $1.width + 1 } }
 
-    /// The titles, then the rows; `cursor` is the row that is chosen.
+    /// The titles, then the rows; `cursor` is the selected row.
     func lines(_ rows: some Collection<Row>, cursor: Int? = nil) -> [StyledLine] {
         let shown = shown
         var head = StyledLine()

@@ -2,24 +2,23 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// The terminal while the dashboard has it: the other screen, no echo, no cursor. Whatever ends the process but SIGKILL gives it back as
-/// it was.
+/// The terminal in full-screen mode: alternate screen, no echo, no cursor. It is restored however the process ends, except by SIGKILL.
 final class DashTerminal: Sendable {
     private static let begin = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[2J"
-    /// Frame's end, look, cursor, main screen.
+    /// End of frame, style, cursor, main screen.
     private static let end: StaticString = "\u{1B}[?2026l\u{1B}[0m\u{1B}[?25h\u{1B}[?1049l"
 
     private let settings = Locked<termios?>(nil)
 
     init() {
-        // The terminal is put back also from the background, where tcsetattr(3) would stop this process.
+        // The terminal is restored also from the background, where tcsetattr(3) would stop this process.
         signal(SIGTTOU, SIG_IGN)
     }
 
-    /// Whether both ends are a terminal that obeys.
+    /// Whether input and output are a capable terminal.
     static var isThere: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && Terminal.isObedient }
 
-    /// Takes the terminal; nothing where it has it.
+    /// Enters full-screen mode. Idempotent.
     func enter() {
         var old = termios()
         guard settings.withLock({ $0 == nil }), tcgetattr(STDIN_FILENO, &old) == 0 else { return }
@@ -35,7 +34,7 @@ final class DashTerminal: Sendable {
         write(Self.begin)
     }
 
-    /// Gives it back; nothing where it is given back already.
+    /// Restores the terminal. Idempotent.
     func leave() {
         guard
             var old = settings.withLock({ settings in
@@ -45,26 +44,26 @@ final class DashTerminal: Sendable {
         else { return }
         write(Self.end.description)
         _ = clinux_restore_on_crash(-1, nil)
-        // What was typed and not read goes to nobody.
+        // Discards unread input.
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &old)
     }
 
-    /// Columns and rows now; 80x24 where it does not say.
+    /// Columns and rows; 80x24 if unknown.
     var size: (columns: Int, rows: Int) { Terminal.size(of: STDOUT_FILENO) }
 
-    /// Shows a frame: one write(2), and between its marks the terminal shows nothing half done.
+    /// Draws a frame: one write(2), with marks between which the terminal does not refresh.
     func draw(_ lines: [StyledLine], isColoured: Bool) {
         guard settings.withLock({ $0 != nil }) else { return }
         var text = "\u{1B}[?2026h\u{1B}[?7l"
         for (row, line) in lines.enumerated() {
-            // Erased first: behind a full line the cursor stands on its last column still.
+            // Erased first: after a full line the cursor is still in its last column.
             text += "\u{1B}[\(row + 1);1H\u{1B}[2K\(line.painted(isColoured: isColoured))"
         }
         text += "\u{1B}[?7h\u{1B}[?2026l"
         write(text)
     }
 
-    /// Puts a text into the clipboard of the terminal, where it knows how (OSC 52).
+    /// Copies a text to the terminal's clipboard, if supported (OSC 52).
     func copy(_ text: String) {
         write("\u{1B}]52;c;\(Self.base64(Array(text.utf8.prefix(8_192))))\u{7}")
     }
@@ -76,7 +75,7 @@ final class DashTerminal: Sendable {
             while !rest.isEmpty {
                 let count = Glibc.write(STDOUT_FILENO, rest.baseAddress, rest.count)
                 if count < 0 && errno == EINTR { continue }
-                // A terminal that has gone: its hang-up ends the dashboard.
+                // The terminal is gone: its hang-up ends the dashboard.
                 guard count > 0 else { return }
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
             }

@@ -6,7 +6,7 @@ enum DashView: Int, CaseIterable, Sendable {
     case hosts
     case log
 
-    /// What the footer calls it.
+    /// Name in the footer.
     var title: String {
         switch self {
         case .batch: "batch"
@@ -17,7 +17,7 @@ enum DashView: Int, CaseIterable, Sendable {
         }
     }
 
-    /// What its rows can be sorted by; the first is the default.
+    /// Sort orders; the first is the default.
     var orders: [String] {
         switch self {
         case .batch: ["newest"]

@@ -11,7 +11,7 @@ enum TerminalKey: Equatable, Sendable {
         ("[5~", .pageUp), ("[6~", .pageDown), ("[Z", .backTab),
     ]
 
-    /// Takes the keys out of what was read. An escape at the very end may be the beginning of more: it stays where `isEnd` is false.
+    /// Parses keys from input. An escape at the very end may be the start of a sequence: it stays if `isEnd` is false.
     static func take(from bytes: inout [UInt8], isEnd: Bool) -> [TerminalKey] {
         var keys: [TerminalKey] = []
         while let first = bytes.first {
@@ -21,7 +21,7 @@ enum TerminalKey: Equatable, Sendable {
                     keys.append(key)
                     bytes.removeFirst(1 + text.utf8.count)
                 } else if let second = rest.first, second == UInt8(ascii: "[") || second == UInt8(ascii: "O") {
-                    // A sequence of no key of ours: up to its last byte, or it is not all there yet.
+                    // An unknown sequence: skipped up to its last byte, or still incomplete.
                     guard let last = rest.dropFirst().firstIndex(where: { (0x40...0x7E).contains($0) }) else {
                         if isEnd { bytes.removeAll() }
                         return keys

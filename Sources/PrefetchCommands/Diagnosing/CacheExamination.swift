@@ -3,11 +3,11 @@ internal import Glibc
 internal import Prefetch
 internal import WebImage
 
-/// Looks at a cache folder: whether images can be put there, and stay.
+/// Checks whether images can be stored in a cache folder, and stay.
 struct CacheExamination: Sendable {
     let folder: String
 
-    /// Types of statfs(2) by their numbers in linux/magic.h, with what they mean for a cache.
+    /// File system types of statfs(2), from linux/magic.h, with consequences for a cache.
     private static let volatileTypes: [Int: String] = [0x0102_1994: "tmpfs", 0x8584_58f6: "ramfs"]
     private static let networkTypes: [Int: String] = [
         0x6969: "NFS", 0xff53_4d42: "CIFS", 0xfe53_4d42: "SMB", 0x517b: "SMB", 0x6573_5546: "FUSE",
@@ -31,7 +31,7 @@ struct CacheExamination: Sendable {
         return [writing()] + openness(status) + durability() + room(folder)
     }
 
-    /// Writes a file as an image is written, with an attribute, and leaves nothing behind.
+    /// Writes a file as images are written, with an attribute, and leaves nothing behind.
     private func writing() -> Finding {
         let file = clinux_open(folder, O_RDWR | clinux_tmpfile_flags() | O_CLOEXEC, 0o600)
         guard file >= 0 else {
@@ -101,7 +101,7 @@ struct CacheExamination: Sendable {
         var system = statvfs()
         guard statvfs(path, &system) == 0 else { return [] }
         let free = Int(clamped: Double(system.f_bavail) * Double(system.f_frsize))
-        // Some file systems have as many inodes as they need, and say 0.
+        // Some file systems have no inode limit, and report 0.
         let inodes = system.f_files > 0 ? Int(clamping: system.f_favail) : Int.max
         let text =
             "\(Wording.bytes(free)) free" + (inodes == .max ? "" : ", room for \(Wording.count(inodes)) more files")
@@ -119,7 +119,7 @@ struct CacheExamination: Sendable {
         ]
     }
 
-    /// The nearest folder above that is there.
+    /// The nearest existing parent folder.
     private static func nearest(_ path: String) -> String {
         var parts = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         while parts.count > 1 {

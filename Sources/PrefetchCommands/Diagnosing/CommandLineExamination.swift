@@ -2,12 +2,12 @@ internal import FoundationEssentials
 internal import Glibc
 internal import WebImage
 
-/// Looks for programs of ours whose command line shows a secret: everybody on the machine can read it there (proc_pid_cmdline(5)).
+/// Finds running prefetch programs with a secret on their command line, where every user of the machine can read it (proc_pid_cmdline(5)).
 enum CommandLineExamination {
     static func findings() -> [Finding] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return names.compactMap { Int32($0) }.sorted().compactMap { pid in
-            // Its size is not known before it is read, so not by its size.
+            // Its size is unknown before it is read.
             guard let file = fopen("/proc/\(pid)/cmdline", "re") else { return nil }
             defer { fclose(file) }
             var bytes = [UInt8](repeating: 0, count: 1 << 17)
@@ -19,7 +19,7 @@ enum CommandLineExamination {
         }
     }
 
-    /// nil where there is nothing to hide.
+    /// Nil without a secret.
     static func finding(_ words: [String], pid: Int32) -> Finding? {
         let program = words.first?.split(separator: "/").last.map { String($0) } ?? ""
         guard program.hasPrefix("prefetch-") else { return nil }
@@ -32,7 +32,7 @@ enum CommandLineExamination {
             remedy: "write it into a file: \(remedies.joined(separator: ", "))")
     }
 
-    /// The options that have a secret as they stand, each once.
+    /// Options with a literal secret, each once.
     static func secretOptions(_ words: ArraySlice<String>) -> [String] {
         var shown: [String] = []
         for (word, next) in zip(words, words.dropFirst() + [""]) {

@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import FoundationEssentials
 internal import Prefetch
 
-/// `prefetch-coord doctor`: whether everything is there that prefetch needs, and what to do where it is not.
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",

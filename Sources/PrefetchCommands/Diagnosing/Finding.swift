@@ -1,9 +1,8 @@
-/// A line of `doctor`: what was looked at, how it is, and what to do where it is not well.
+/// A line of `doctor`: a check, its result, and a remedy.
 struct Finding: Sendable, Equatable {
-    /// How it is.
     enum Level: String, Sendable {
         case ok
-        /// It works, and something is lost by it.
+        /// It works, with a disadvantage.
         case warn
         /// It does not work.
         case fail
@@ -13,14 +12,14 @@ struct Finding: Sendable, Equatable {
     /// One or two words.
     var subject: String
     var text: String
-    /// What to do; empty where nothing is to be done.
+    /// May be empty.
     var remedy: String
 
     init(_ level: Level, _ subject: String, _ text: String, remedy: String = "") {
         (self.level, self.subject, self.text, self.remedy) = (level, subject, text, remedy)
     }
 
-    /// `warn  cache    …`, and below it what to do. Text of it may come from outside.
+    /// `warn  cache    …`, with the remedy below. Its text may be external.
     var lines: [String] {
         let name = subject + String(repeating: " ", count: max(0, 11 - subject.utf8.count))
         let first = "\(level.rawValue)\(level == .ok ? "  " : "")  \(name)  \(TerminalText.escaped(text))"

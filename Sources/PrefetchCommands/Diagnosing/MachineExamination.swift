@@ -4,7 +4,7 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// Looks at what this machine has: versions, certificates, descriptors, names, programs, and what its environment says.
+/// Checks this machine: versions, certificates, descriptors, names, programs, and environment variables.
 enum MachineExamination {
     static func findings() -> [Finding] {
         [
@@ -23,13 +23,13 @@ enum MachineExamination {
         return "Linux \(text(name.release)) \(text(name.machine)), \(Wording.count(Processors.count, "core"))"
     }
 
-    /// The names and versions, without the many that libcurl brings along.
+    /// Names and versions, without the many that libcurl includes.
     private static var libraries: String {
         let curl = TransportFacts.versions.split(separator: " ").prefix(2).joined(separator: " ")
         return "\(curl), \(RedisLibrary.version), \(CodecLibraries.versions)"
     }
 
-    /// * `file`: what libcurl says.
+    /// * `file`: from libcurl.
     static func authorities(_ file: String?) -> Finding {
         guard let file else {
             return Finding(.ok, "authorities", "as libcurl was built; --ca-file names a file of them")
@@ -43,7 +43,7 @@ enum MachineExamination {
         return Finding(.ok, "authorities", "\(file), \(Wording.bytes(Int(status.st_size)))")
     }
 
-    /// A worker needs some for each transfer; more cannot be had than the hard limit.
+    /// A worker needs several per transfer; the hard limit is the maximum.
     private static func descriptors() -> Finding {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -79,7 +79,7 @@ enum MachineExamination {
                 remedy: "apt-get install -y redis-server; submit and workers use a Redis elsewhere: --redis URL")
     }
 
-    /// What is set and does not do what somebody may think.
+    /// Variables that are set but may not have the intended effect.
     static func environment(_ environment: [String: String]) -> [Finding] {
         let proxies = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"].filter {
             environment[$0]?.isEmpty == false

@@ -3,11 +3,11 @@ internal import Glibc
 internal import Prefetch
 internal import Redis
 
-/// Looks at a Redis: whether it answers, can keep a queue, keeps it through a crash, and is fast enough.
+/// Checks whether a Redis is reachable, can keep a queue, keeps it through a crash, and is fast enough.
 struct RedisExamination: Sendable {
-    /// Where workers and commands look for it.
+    /// Where workers and commands expect it.
     let location: RedisLocation
-    /// Whether somebody has named it; nobody needs the one that is looked for by default.
+    /// Whether it was named; the default one is optional.
     let isNamed: Bool
 
     func findings() async -> [Finding] {
@@ -21,13 +21,13 @@ struct RedisExamination: Sendable {
         }
     }
 
-    /// The private server of a cache, which is started for the time of the look where it does not run.
+    /// The private server of a cache, started for the check if it is not running.
     private func ownServer(_ folder: String) async throws(PrefetchError) -> [Finding] {
         guard PrivateRedis.isOurs(cache: folder) else {
             return [Finding(.ok, "redis", "\(folder) has no private Redis yet; run makes one")]
         }
         var admission = try location.admission()
-        // A look changes nothing.
+        // A check changes nothing.
         admission.setsAside = false
         let attachment: PrivateRedis
         do throws(PrefetchError) {
@@ -109,7 +109,7 @@ struct RedisExamination: Sendable {
             : Finding(.ok, "memory", text)
     }
 
-    /// How long an answer takes, and whether the clocks agree.
+    /// Checks latency and clock skew.
     private func time(_ connection: RedisConnection) async throws(RedisError) -> [Finding] {
         var quickest = Duration.seconds(1_000)
         var skew = 0.0

@@ -2,13 +2,12 @@ internal import FoundationEssentials
 internal import Prefetch
 internal import Redis
 
-/// Which settings hold here, and where each comes from: an option is stronger than the environment, that than what lies in this folder, that
-/// than the default. `docs/SETTINGS.md` has all of them.
+/// The effective settings and their origins: an option overrides the environment, that overrides this folder, that the default.
+/// `docs/SETTINGS.md` has all of them.
 struct Settings {
-    /// A setting with its origin.
     struct Setting: Equatable {
         var name: String
-        /// Nil where it is not set.
+        /// Nil if not set.
         var value: String?
         var origin: String
     }
@@ -16,13 +15,13 @@ struct Settings {
     private let all: [Setting]
     private let unknown: [String]
 
-    /// - Throws: `configuration` where one of them cannot hold.
+    /// - Throws: `configuration` if one is invalid.
     init(_ location: RedisLocation, _ environment: [String: String]) throws(PrefetchError) {
         all = try Self.settings(location, environment)
         unknown = EnvironmentNames.warnings(environment)
     }
 
-    /// One a line, then variables that nobody knows.
+    /// One per line, then unknown variables.
     var lines: [String] {
         let width = all.map(\.name.utf8.count).max() ?? 0
         let known = all.map { setting in
@@ -33,7 +32,7 @@ struct Settings {
         return known + unknown.map { "unknown: \($0)" }
     }
 
-    /// The same for programs.
+    /// As JSON.
     var object: JSONText {
         let members = all.map { setting in
             (
@@ -56,7 +55,7 @@ struct Settings {
         }
     }
 
-    /// All of them, each by the rule of the commands that use it.
+    /// All settings, each by the rule of the commands that use it.
     private static func settings(
         _ location: RedisLocation, _ environment: [String: String]
     ) throws(PrefetchError) -> [Setting] {

@@ -23,6 +23,6 @@ struct ListenAddress: ExpressibleByArgument, Sendable, Equatable {
         (self.host, self.port) = (host, port)
     }
 
-    /// As it stands in a URL.
+    /// As in a URL.
     var text: String { (host.contains(":") ? "[\(host)]" : host) + ":\(port)" }
 }

@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// By which names of itself a server that listens on this machine alone answers (the Host header). A page of a browser may have a name of its
-/// own that leads to 127.0.0.1, and could read the answers (DNS rebinding): such a name has a dot in it and is none of these.
+/// The Host headers accepted by a server that listens on this machine only. A web page may use its own name that resolves to 127.0.0.1, and
+/// could read the responses (DNS rebinding): such a name has a dot and is none of these.
 struct ListenNames: Sendable {
     private let isLoopback: Bool
     private let own: String
 
-    /// * `address`: where it listens. On any but a loopback address every name is answered: whoever gets there by the network may read it.
+    /// * `address`: on any but a loopback address every name is accepted, since network clients may read it anyway.
     init(_ address: ListenAddress) {
         isLoopback = address.host == "::1" || address.host.hasPrefix("127.")
         var name = [CChar](repeating: 0, count: 256)
@@ -15,8 +15,8 @@ struct ListenNames: Sendable {
             ? String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self).lowercased() : ""
     }
 
-    /// Whether a request for this host, with or without a port, is answered: literal addresses, names without a dot, names below `localhost`,
-    /// and this machine's own.
+    /// Whether a request for this host, with or without a port, is accepted: literal addresses, names without a dot, names below
+    /// `localhost`, and this machine's own.
     func contains(_ host: String) -> Bool {
         guard isLoopback else { return true }
         var name = host.lowercased()

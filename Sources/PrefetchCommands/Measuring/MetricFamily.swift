@@ -1,9 +1,8 @@
 /// A metric with all its samples, in the model that Prometheus and OpenMetrics share.
 struct MetricFamily: Sendable {
-    /// What its values are.
     enum Kind: Sendable {
         case counter, gauge
-        /// Always 1: what it says is in the labels.
+        /// Always 1: the information is in the labels.
         case info
         /// Cumulative counts by upper bounds, their sum and their number.
         case histogram
@@ -19,7 +18,7 @@ struct MetricFamily: Sendable {
         (self.name, self.kind, self.help, samples) = (name, kind, help, [])
     }
 
-    /// With one sample that has no labels.
+    /// With one sample without labels.
     init(_ name: String, _ kind: Kind, _ help: String, _ value: Double) {
         self.init(name, kind, help)
         add(value)
@@ -31,7 +30,7 @@ struct MetricFamily: Sendable {
 
     /// Adds the samples of a histogram.
     ///
-    /// * `buckets`: upper bounds, and how many are not above them, the lower bounds first.
+    /// * `buckets`: ascending upper bounds with cumulative counts.
     mutating func add(
         buckets: [(bound: Double, count: Int)], total: Int, sum: Double, _ labels: (String, String)...
     ) {
@@ -45,11 +44,10 @@ struct MetricFamily: Sendable {
     }
 }
 
-/// The two texts in which metrics are told.
+/// The two text formats of metrics.
 enum MetricFormat: String, CaseIterable, Sendable {
     /// Prometheus' text format 0.0.4, which the textfile collector of its node exporter reads too.
     case prometheus
-    /// OpenMetrics 1.0.
     case openmetrics
 
     var contentType: String {
@@ -59,7 +57,7 @@ enum MetricFormat: String, CaseIterable, Sendable {
         }
     }
 
-    /// What a client that sends this Accept header gets: OpenMetrics where it names it and does not refuse it.
+    /// The format for an Accept header: OpenMetrics if it is named and not refused.
     init(accept: String) {
         let wants = accept.lowercased().split(separator: ",").contains { part in
             let words = part.split(separator: ";").map { $0.filter { $0 != " " } }
@@ -68,7 +66,7 @@ enum MetricFormat: String, CaseIterable, Sendable {
         self = wants ? .openmetrics : .prometheus
     }
 
-    /// The text of these families. Each sample says which queue it is of: a Prometheus that looks at two has to tell them apart.
+    /// The text of these families. Each sample has its queue as a label: one Prometheus may scrape several.
     func text(_ families: [MetricFamily], queue: String) -> String {
         var out = ""
         for family in families where !family.samples.isEmpty {
@@ -105,7 +103,7 @@ enum MetricFormat: String, CaseIterable, Sendable {
         }
     }
 
-    /// What the format wants escaped, and before that what no terminal may get: names of batches and workers come from Redis.
+    /// Escapes for the format, and first for terminals: names of batches and workers come from Redis.
     private static func escaped(_ text: String, quotes: Bool) -> String {
         let text = TerminalText.escaped(text).replacing("\\", with: "\\\\").replacing("\n", with: "\\n")
         return quotes ? text.replacing("\"", with: "\\\"") : text

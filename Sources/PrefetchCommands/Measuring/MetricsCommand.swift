@@ -6,7 +6,6 @@ internal import Threading
 
 extension MetricFormat: ExpressibleByArgument {}
 
-/// `prefetch-coord metrics`: the queue for Prometheus.
 struct MetricsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "metrics",
@@ -66,7 +65,7 @@ struct MetricsCommand: AsyncParsableCommand {
     private func serve(_ address: ListenAddress) async throws {
         let stop = StopRequest()
         try await MetricsServer.listening(on: address) { server in
-            // A Redis that is away is something to tell, and no reason to end.
+            // An unreachable Redis is reported, and does not end the command.
             try await Session.with(location, waits: true) { session in
                 TerminationSignals.install { signal, count in
                     stop.request(signal: signal, count: count)

@@ -1,14 +1,13 @@
 internal import NIOCore
 internal import NIOHTTP1
 
-/// One connection to ``MetricsServer``: one request, its answer, and the end. Whoever is slow, sends too much or is one too many is cut
-/// off, and holds up nobody else.
+/// One connection to ``MetricsServer``: one request, its response, and the end. Clients that are slow, send too much or exceed the limit of
+/// connections are disconnected, and block no others.
 final class MetricsConnection: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundIn = MetricsServer.Response
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// How far it is.
     private enum State {
         case reading
         case answering(isHead: Bool)
@@ -18,9 +17,9 @@ final class MetricsConnection: ChannelDuplexHandler {
 
     /// The most bytes of a request's head.
     private static let mostBytes = 8_192
-    /// The time for a request to come, and for an answer to go.
+    /// Timeout of a request, and of a response.
     private static let patience = TimeAmount.seconds(5)
-    /// The time for a client to close when it was told everything.
+    /// Time for the client to close after the response.
     private static let farewell = TimeAmount.seconds(1)
 
     private let room: MetricsRoom
@@ -35,10 +34,10 @@ final class MetricsConnection: ChannelDuplexHandler {
         (self.room, self.names, self.ask) = (room, names, ask)
     }
 
-    /// Makes a connection of an accepted socket, on its event loop.
-    /// * `room`: has the connections of the same server.
-    /// * `names`: by which hosts it may be asked.
-    /// * `ask`: is given the request; the answer is what is then written to the channel.
+    /// Sets up an accepted connection on its event loop.
+    /// * `room`: the connections of the server.
+    /// * `names`: accepted hosts.
+    /// * `ask`: receives the request; the response is then written to the channel.
     static func prepare(
         _ channel: any Channel, room: MetricsRoom, names: ListenNames, ask: @escaping (MetricsServer.Request) -> Void
     ) throws {
@@ -47,7 +46,7 @@ final class MetricsConnection: ChannelDuplexHandler {
         let decoder = HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: limits)
         try channel.pipeline.syncOperations.addHandlers(
             HTTPResponseEncoder(),
-            // The limits count names and values; blanks between the two the decoder would keep without end.
+            // The limits count names and values; the decoder would buffer blanks between the two without limit.
             ByteToMessageHandler(decoder, maximumBufferSize: mostBytes),
             MetricsConnection(room: room, names: names, ask: ask))
     }
@@ -66,7 +65,7 @@ final class MetricsConnection: ChannelDuplexHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // What comes behind the head, a body or another request, is read and forgotten.
+        // Data after the head, a body or another request, is discarded.
         guard case .reading = state, case .head(let head) = Self.unwrapInboundIn(data) else { return }
         guard head.uri.hasPrefix("/") else { return refuse(400, context) }
         guard head.method == .GET || head.method == .HEAD else { return refuse(405, context) }
@@ -95,7 +94,7 @@ final class MetricsConnection: ChannelDuplexHandler {
         switch error {
         case HTTPParserError.headerOverflow, is ByteToMessageDecoderError.PayloadTooLargeError: refuse(431, context)
         case is HTTPParserError: refuse(400, context)
-        // More of what was refused.
+        // More of a refused request.
         case is ByteToMessageDecoderError: break
         default: context.close(promise: nil)
         }
@@ -133,8 +132,8 @@ final class MetricsConnection: ChannelDuplexHandler {
         return gone.futureResult
     }
 
-    /// Everything is told. Whoever closes with bytes unread resets the connection, and may take the answer from the client again: so it is
-    /// the client who closes (RFC 9112, 9.6).
+    /// The response is sent. Closing a socket with unread bytes resets the connection, and may lose the response: so the client closes it
+    /// (RFC 9112, 9.6).
     private func leave(_ context: ChannelHandlerContext) {
         state = .sent
         guard !hasEnded else { return context.close(promise: nil) }

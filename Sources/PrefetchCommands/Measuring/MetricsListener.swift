@@ -1,8 +1,8 @@
 internal import NIOCore
 
-/// The listening socket of ``MetricsServer``: where there is nothing to accept with (EMFILE, ENFILE, ENOBUFS, ENOMEM), in a moment somebody
-/// has closed something. SwiftNIO's own `AcceptBackoffHandler` holds back the reads that are asked for; one that is asked for already it
-/// leaves, and epoll reports the same connection again and again (2.101.2).
+/// The listening socket of ``MetricsServer``: pauses accepting if descriptors or memory run out (EMFILE, ENFILE, ENOBUFS, ENOMEM).
+/// SwiftNIO's own `AcceptBackoffHandler` delays later reads, but not one that is pending, and epoll reports the same connection again and
+/// again (2.101.2).
 final class MetricsListener: ChannelInboundHandler {
     typealias InboundIn = any Channel
 
@@ -10,7 +10,7 @@ final class MetricsListener: ChannelInboundHandler {
     private var pausing: Scheduled<Void>?
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // What is no passing trouble the channel closes for by itself.
+        // The channel closes itself after permanent errors.
         guard error is IOError, pausing == nil else { return }
         listen(false, context)
         pausing = context.eventLoop.assumeIsolated().scheduleTask(in: Self.pause) {

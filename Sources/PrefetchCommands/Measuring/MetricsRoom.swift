@@ -1,7 +1,7 @@
 internal import Threading
 
-/// The connections of one ``MetricsServer``, in the order in which they came. Where all places are taken and somebody comes, the one leaves that
-/// has been silent for the longest time: clients that hold connections without asking cannot keep out one that asks.
+/// The connections of one ``MetricsServer``, oldest first. If all places are taken, a new one replaces the one that has been silent
+/// longest: clients that hold connections without a request cannot keep out one that sends a request.
 final class MetricsRoom: Sendable {
     /// The most connections.
     private static let places = 64
@@ -9,16 +9,16 @@ final class MetricsRoom: Sendable {
     private struct Guest {
         let id: ObjectIdentifier
         let close: @Sendable () -> Void
-        /// Whether its request has not come yet.
+        /// Whether its request has not arrived yet.
         var isSilent = true
     }
 
     private let guests = Locked<[Guest]>([])
 
-    /// A connection has come.
+    /// Adds a connection.
     ///
-    /// * `close`: ends it, from any thread, where it has to leave for another.
-    /// - Returns: false where all places belong to others that have asked and wait for their answer.
+    /// * `close`: closes it, from any thread, if it is replaced.
+    /// - Returns: false if all connections have sent a request and wait for the response.
     func enter(_ id: ObjectIdentifier, close: @escaping @Sendable () -> Void) -> Bool {
         let (isIn, gone): (Bool, Guest?) = guests.withLock { guests in
             var gone: Guest?
@@ -33,14 +33,13 @@ final class MetricsRoom: Sendable {
         return isIn
     }
 
-    /// Its request is there: it keeps its place until it has its answer.
+    /// Its request has arrived: it keeps its place until the response.
     func hasAsked(_ id: ObjectIdentifier) {
         guests.withLock { guests in
             if let index = guests.firstIndex(where: { $0.id == id }) { guests[index].isSilent = false }
         }
     }
 
-    /// It is gone.
     func leave(_ id: ObjectIdentifier) {
         guests.withLock { guests in guests.removeAll { $0.id == id } }
     }

@@ -3,25 +3,22 @@ internal import NIOCore
 internal import NIOPosix
 internal import Prefetch
 
-/// Listens for what scrapers and probes send and has it answered, by SwiftNIO on one thread, which there is only while it serves.
-/// ``MetricsConnection`` is what one connection may do.
+/// Serves scrapers and probes, by SwiftNIO on one thread, which exists only while it serves. ``MetricsConnection`` handles one connection.
 final class MetricsServer: Sendable {
-    /// What is asked.
     struct Request: Sendable {
         /// Without its query.
         var path: String
         var accept: String
     }
 
-    /// What is answered.
     struct Response: Sendable {
-        /// The status code.
+        /// HTTP status code.
         var status: Int
         var contentType = "text/plain; charset=utf-8"
         var body: String
     }
 
-    /// A request, and the connection that waits for its answer.
+    /// A request, and the connection that waits for the response.
     private struct Exchange: Sendable {
         var request: Request
         var channel: any Channel
@@ -33,14 +30,14 @@ final class MetricsServer: Sendable {
     private let exchanges: AsyncStream<Exchange>
     private let arrivals: AsyncStream<Exchange>.Continuation
 
-    /// Runs `body` with a server that listens; when `body` has ended, no connection is left open.
-    /// - Throws: `configuration` where it cannot listen; otherwise what `body` throws.
+    /// Runs `body` with a listening server; closes all connections when `body` has ended.
+    /// - Throws: `configuration` if it cannot listen; otherwise errors of `body`.
     static func listening(on address: ListenAddress, _ body: (MetricsServer) async throws -> Void) async throws {
         let loop = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         do {
             try await body(try await MetricsServer(address, loop))
         } catch {
-            // It fails for a loop that is shut down already only, and why `body` ended is the news.
+            // Fails only for a loop that is shut down already, and the error of `body` matters.
             try? await loop.shutdownGracefully()
             throw error
         }
@@ -52,7 +49,7 @@ final class MetricsServer: Sendable {
         (self.exchanges, self.arrivals) = (exchanges, arrivals)
         let (room, names) = (MetricsRoom(), ListenNames(address))
         let bootstrap = ServerBootstrap(group: loop)
-            // More than may be connected: those that wait here are let in by the ones that leave for them.
+            // More than the connection limit: waiting ones are accepted when others are replaced.
             .serverChannelOption(.backlog, value: 1024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelInitializer { channel in
@@ -60,7 +57,7 @@ final class MetricsServer: Sendable {
                     try channel.pipeline.syncOperations.addHandler(MetricsListener())
                 }
             }
-            // Who has asked and closes his side (nc -N) still gets the answer.
+            // A client that half-closes (nc -N) still gets the response.
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -86,13 +83,13 @@ final class MetricsServer: Sendable {
         arrivals.finish()
     }
 
-    /// Answers until it is told to stop; what is being answered then is given up.
+    /// Responds until stopped; pending requests are dropped then.
     func run(_ answer: @escaping @Sendable (Request) async -> Response) async {
         await withDiscardingTaskGroup { group in
             for await exchange in exchanges {
                 group.addTask {
                     let response = await answer(exchange.request)
-                    // It fails where the client has gone.
+                    // Fails if the client is gone.
                     exchange.channel.writeAndFlush(response, promise: nil)
                 }
             }

@@ -3,17 +3,17 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// The metrics of a queue, its workers and a cache. docs/METRICS.md has all of them.
+/// The metrics of a queue, its workers and a cache; all are in docs/METRICS.md.
 enum QueueMetrics {
-    /// What a cache has, as far as that is known without a walk.
+    /// Figures of a cache that are known without a scan.
     struct Cache: Sendable {
         var count: Int?, size: Int?, free: Int?
 
-        /// Of a folder; nil where there is none.
+        /// Nil if there is no such folder.
         init?(_ folder: String) {
             var status = stat()
             guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
-            // Looking must not make a cache of a folder; and what cannot be opened has no queue.
+            // Must not turn a folder into a cache.
             if access("\(folder)/.prefetch", F_OK) == 0, let known = try? DiskCache(directory: folder).account.totals {
                 (count, size) = (known.count, known.size)
             }
@@ -22,14 +22,14 @@ enum QueueMetrics {
         }
     }
 
-    /// What there is to tell where Redis does not answer.
+    /// The families if Redis is unreachable.
     static func away(_ cache: Cache?, took: Double) -> [MetricFamily] {
         [build, up(false)] + cacheFamilies(cache) + [scrape(took)]
     }
 
     /// All families.
     ///
-    /// * `took`: seconds that the reading took.
+    /// * `took`: duration of the reading in seconds.
     static func families(_ queue: QueueSnapshot, _ cache: Cache?, took: Double) -> [MetricFamily] {
         let families = [
             build, up(true),

@@ -2,15 +2,15 @@ internal import Glibc
 internal import Prefetch
 internal import Redis
 
-/// What is behind the paths of ``MetricsServer``.
+/// The endpoints of ``MetricsServer``.
 struct QueueProbe: Sendable {
-    /// Seconds that Redis has for an answer: less than a scraper waits.
+    /// Timeout of Redis in seconds: less than a scraper's.
     private static let patience = 5.0
 
     private let queue: PrefetchQueue
     private let cache: String?
 
-    /// A Redis that is away is told, not waited for.
+    /// An unreachable Redis is reported, not waited for.
     init(_ queue: PrefetchQueue, cache: String?) {
         var queue = queue
         queue.redis.patience = .zero
@@ -45,7 +45,7 @@ struct QueueProbe: Sendable {
             status: 200, contentType: format.contentType, body: format.text(families, queue: queue.keys.queue))
     }
 
-    /// Why no work could be done now, a sentence each.
+    /// Why no work can be done now, a sentence each.
     private func problems() async -> [String] {
         var problems: [String] = []
         let facts = await inTime { () async throws(RedisError) in try await queue.connection.serverFacts().check() }
@@ -56,7 +56,7 @@ struct QueueProbe: Sendable {
         return problems
     }
 
-    /// What Redis says, or why it does not in time.
+    /// Redis' reply, or why there is none in time.
     private func inTime<Success: Sendable>(
         _ body: @escaping @Sendable () async throws(RedisError) -> Success
     ) async -> Result<Success, RedisError> {
@@ -67,7 +67,7 @@ struct QueueProbe: Sendable {
             let connection = queue.connection
             group.addTask {
                 try? await Task.sleep(for: .seconds(Self.patience))
-                // The call that hangs returns, and says that it was interrupted.
+                // The pending call returns, as interrupted.
                 if !Task.isCancelled { connection.interrupt() }
                 return nil
             }

@@ -1,14 +1,11 @@
-/// Markup whose holes are filled with escaped text: what comes from outside cannot become markup, because only another ``HTML`` goes in as
-/// it is.
+/// Markup by interpolation: strings are escaped, and only another ``HTML`` is inserted unchanged, so external text cannot become markup.
 struct HTML: ExpressibleByStringInterpolation, Sendable {
-    /// The markup.
     private(set) var text: String
 
     init(stringLiteral value: String) { text = value }
 
     init(stringInterpolation: Interpolation) { text = stringInterpolation.text }
 
-    /// What is put together.
     struct Interpolation: StringInterpolationProtocol {
         fileprivate var text = ""
 
@@ -27,7 +24,7 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
         }
     }
 
-    /// Text for an element or a quoted attribute. What would move or reorder other text is shown as its number.
+    /// Escapes text for an element or a quoted attribute. Characters that move or reorder other text appear as their number.
     private static func escaped(_ text: String) -> String {
         TerminalText.escaped(text).reduce(into: "") { out, character in
             switch character {
@@ -41,7 +38,7 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
         }
     }
 
-    /// A URL of any length, without its password: the beginning and the end of it.
+    /// A URL without its password; a long one is shortened to its beginning and end.
     static func url(_ url: String, most: Int = 240) -> HTML {
         let text = TerminalText.url(url)
         let shown = text.count <= most ? text : "\(text.prefix(most * 2 / 3)) … \(text.suffix(most / 3))"

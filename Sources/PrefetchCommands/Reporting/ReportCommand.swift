@@ -3,7 +3,6 @@ internal import Glibc
 internal import Prefetch
 internal import Redis
 
-/// `prefetch-coord report`: a batch as a page for a browser.
 struct ReportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "report",
@@ -64,7 +63,7 @@ struct ReportCommand: AsyncParsableCommand {
             }
         } catch {
             guard list == nil, error.kind == .notFound || error.kind == .unreadableList else { throw error }
-            // Of some only the outcome is kept, and their URLs are in a list that is gone: those of which there is more.
+            // Some skipped URLs have only an outcome, and the list is gone: show those with details.
             page.failures = try await queue.results.someFailures(of: id, most: ReportPage.mostFailures)
                 .sorted { $0.key < $1.key }.map(\.value)
         }

@@ -1,21 +1,19 @@
 internal import Prefetch
 internal import WebImage
 
-/// A batch as a page: what `status --json` says of it, and its skipped lines. It has no script and asks for nothing: the policy in its head
-/// would keep a browser from either, whatever a URL was.
+/// A batch as an HTML page: the data of `status --json`, and skipped lines. No scripts and no requests; the policy in its head makes
+/// browsers enforce that, whatever a URL contains.
 struct ReportPage {
     /// The most hosts, workers and skipped lines that are listed.
     static let (mostHosts, mostWorkers, mostFailures) = (20, 64, 100)
 
-    /// The batch at one moment.
     var look: BatchLook
-    /// Skipped lines, in their order; some of them.
+    /// A selection of skipped lines, in order.
     var failures: [FailureDetail] = []
 
     private var status: BatchStatus { look.status }
     private var counts: PrefetchCounts { status.counts }
 
-    /// The whole page.
     var html: HTML {
         """
         <!DOCTYPE html>
@@ -44,13 +42,13 @@ struct ReportPage {
 
     // MARK: - Figures
 
-    /// Why URLs ended without an image, `httpError` by status, the most frequent first; the counts add up to the skipped.
+    /// Causes of URLs without an image, `httpError` by status, most frequent first; they add up to the skipped.
     var causes: [(name: String, count: Int)] {
         var causes: [(name: String, count: Int)] = []
         for outcome in PrefetchOutcome.allCases where outcome.isSkipped && counts[outcome] > 0 {
             var rest = counts[outcome]
             for (status, count) in look.httpStatuses.sorted(by: { $0.key < $1.key }) where outcome == .httpError {
-                // They are told once a second, each as its own: never more than there are.
+                // Statuses are reported a second late and separately: limited to the count.
                 let part = max(0, min(rest, count))
                 rest -= part
                 if part > 0 { causes.append(("\(outcome.name) \(status)", part)) }
@@ -82,7 +80,7 @@ struct ReportPage {
         ])
     }
 
-    /// How all URLs ended: images in their order, then what there is most of, then what is open.
+    /// Outcomes of all URLs: images in order, then skipped ones by frequency, then open ones.
     private var outcomes: HTML {
         let ended = PrefetchOutcome.allCases.filter { counts[$0] > 0 }
         let skipped = ended.filter(\.isSkipped).sorted { (counts[$0], $1.rawValue) > (counts[$1], $0.rawValue) }
@@ -108,7 +106,6 @@ struct ReportPage {
             table(["cause", "URLs", "share"], rows))
     }
 
-    /// What was asked of whom.
     private var hosts: HTML {
         let hosts = look.hosts.sorted { ($0.value.finished, $1.key) > ($1.value.finished, $0.key) }
         let rows = hosts.prefix(Self.mostHosts).map { name, host -> [HTML] in
@@ -124,7 +121,6 @@ struct ReportPage {
             table(["host", "asked", "skipped", "share", "received"], rows))
     }
 
-    /// What each worker did.
     private var workers: HTML {
         let workers = look.counts.sorted { ($0.value.finished, $1.key) > ($1.value.finished, $0.key) }
         let rows = workers.prefix(Self.mostWorkers).map { name, counts -> [HTML] in
@@ -142,7 +138,7 @@ struct ReportPage {
             table(["worker", "finished", "downloaded", "hit", "skipped", "received"], rows))
     }
 
-    /// How big the images are, and of which formats.
+    /// Sizes and formats of the images.
     private var images: HTML {
         func rows(_ counts: [(name: String, count: Int)]) -> [[HTML]] {
             counts.filter { $0.count > 0 }.map { ["\($0.name)", "\(Wording.count($0.count))"] }
@@ -153,7 +149,6 @@ struct ReportPage {
         return section("Images", "what was downloaded, by its content", "\(formats)\(sizes)")
     }
 
-    /// How long transfers took.
     private var times: HTML {
         let (fetches, durations) = (status.fetches, status.fetches.durations)
         guard durations.total > 0 else { return "" }
@@ -169,7 +164,6 @@ struct ReportPage {
             "\(tiles(ends))\(shares(stages) { "<b>\(Wording.decimal(Double($0) / sum * 100, digits: 1))%</b>" })")
     }
 
-    /// What was skipped, line by line.
     private var failuresTable: HTML {
         let shown = failures.prefix(Self.mostFailures)
         let more = counts.skipped - shown.count
@@ -190,9 +184,9 @@ struct ReportPage {
 
     // MARK: - Elements
 
-    /// A part with its heading; nothing where there is nothing in it.
+    /// A section with its heading; empty without content.
     ///
-    /// * `note`: what the figures are of.
+    /// * `note`: what the figures cover.
     private func section(_ title: String, _ note: String, _ content: HTML?) -> HTML {
         guard let content else { return "" }
         let about: HTML = note.isEmpty ? "" : "<p class=\"note\">\(note)</p>"
@@ -204,10 +198,10 @@ struct ReportPage {
         return "<dl>\n\(tiles)</dl>\n"
     }
 
-    /// The name of the part that is no part yet.
+    /// The name of the segment for open URLs.
     private static let open = "open"
 
-    /// Parts of a whole as a bar, and what they are.
+    /// Parts of a whole as a bar with a legend.
     private func shares(_ parts: [(name: String, count: Int)], _ value: (Int) -> HTML) -> HTML {
         let inks = parts.enumerated().map { $1.name == Self.open ? "none" : "k\($0 % 10 + 1)" }
         let bar = zip(parts, inks).map { part, ink -> HTML in
@@ -219,7 +213,7 @@ struct ReportPage {
         return "<div class=\"stack\">\(bar)</div>\n<ul class=\"legend\">\(legend)</ul>"
     }
 
-    /// A head and rows, each a list of cells; nil where there are none.
+    /// Nil without rows.
     private func table(_ heads: [String], _ rows: [[HTML]]) -> HTML? {
         guard !rows.isEmpty else { return nil }
         func line(_ tag: HTML, _ cells: [HTML]) -> HTML {
@@ -231,7 +225,7 @@ struct ReportPage {
             """
     }
 
-    /// How it looks: in the light and in the dark, on a telephone and on paper.
+    /// For light and dark mode, phones and paper.
     private static let style: HTML = """
         :root{--page:#f6f7f9;--card:#fff;--text:#1b2330;--soft:#5b6675;--line:#e2e6ec}
         @media (prefers-color-scheme:dark){:root{--page:#11151b;--card:#1a2029;--text:#e6eaf0;--soft:#98a4b3;--line:#2c3542}}

@@ -2,9 +2,8 @@ internal import Glibc
 package import Prefetch
 package import WebImage
 
-/// The cache folder of a command.
 package enum CacheOpening {
-    /// For writing; made where it is missing; 73 where that cannot be.
+    /// For writing; created if missing; error 73 if that fails.
     package static func forWriting(
         _ folder: String, _ configuration: DiskCache.Configuration = DiskCache.Configuration()
     ) throws(PrefetchError) -> DiskCache {
@@ -17,7 +16,7 @@ package enum CacheOpening {
         }
     }
 
-    /// Only for reading; 66 where there is none.
+    /// Read-only; error 66 if there is none.
     static func forReading(_ folder: String, _ readOnly: [String] = []) throws(PrefetchError) -> DiskCache {
         guard access(folder, F_OK) == 0 else {
             throw PrefetchError(.notFound, "there is no folder \(folder)", hint: "name the cache: --cache DIR")

@@ -2,26 +2,25 @@ internal import Prefetch
 internal import Redis
 internal import Threading
 
-/// A command's way to its queue: a connection to the Redis it was told, or to the private one of a cache, which is started from its
-/// data where it does not run, for the time of the command; not for a folder that nobody has named.
+/// A command's access to its queue: a connection to the given Redis, or to the private one of a cache, which is started from its data for
+/// the time of the command if it is not running; but not for a folder that was not named.
 struct Session: Sendable {
-    /// The queue.
     let queue: PrefetchQueue
-    /// How the same Redis is reached by others.
+    /// The configuration for other users of the same Redis.
     let redis: RedisConfiguration
     private let attachment: PrivateRedis?
-    /// Whether Redis has answered.
+    /// Whether Redis has replied.
     private let isMet: Bool
 
-    /// How long who looks waits for Redis: a command that shows something answers within 2 s.
+    /// Timeout of read-only commands for Redis: a command that displays something responds within 2 s.
     static let soon = Duration.milliseconds(1500)
 
-    /// Goes there, and looks whether that Redis can keep a queue.
-    /// * `place`: where to, if not where the location says.
-    /// * `waits`: the caller waits by itself for a Redis that is only away.
-    /// * `makes`: the private Redis of a cache is made where there is none.
-    /// * `looks`: the caller only looks, and a person waits for it: what does not answer soon does not answer.
-    /// - Throws: what is wrong with it, with the exit code.
+    /// Connects, and checks that this Redis can keep a queue.
+    /// * `place`: overrides the location's.
+    /// * `waits`: the caller itself waits for an unreachable Redis.
+    /// * `makes`: creates the private Redis of a cache if there is none.
+    /// * `looks`: for read-only, interactive commands: a short timeout.
+    /// - Throws: the problem, with the exit code.
     static func open(
         _ location: RedisLocation, at place: RedisLocation.Place? = nil, waits: Bool = false, makes: Bool = false,
         looks: Bool = false
@@ -44,7 +43,7 @@ struct Session: Sendable {
         }
     }
 
-    /// A session over a private Redis that is already there.
+    /// A session over an attached private Redis.
     init(attachment: PrivateRedis, queue: String) async throws(PrefetchError) {
         try await self.init(attachment.configuration, attachment: attachment, queue: queue)
     }
@@ -61,8 +60,8 @@ struct Session: Sendable {
         queue = PrefetchQueue(configuration, client: "prefetch-coord", name: name, patience: patience)
         let connection = queue.connection
         do throws(RedisError) {
-            // A private server may just be starting anew, because whoever had started it was killed: that is waited for. Another one is there
-            // or is not; but where it says itself that it cannot now (LOADING, CLUSTERDOWN), it soon can.
+            // A private server may just be restarting, because its owner was killed: that is waited for. Another one is reachable or not;
+            // but if it replies that it is not ready (LOADING, CLUSTERDOWN), it soon will be.
             let warnings = try await withRetry(
                 until: .now + (waits ? .zero : patience),
                 canHeal: { attachment == nil ? $0.code == .transient : $0.isTransient }
@@ -80,7 +79,6 @@ struct Session: Sendable {
         }
     }
 
-    /// Lets go of the server.
     func close() async {
         await queue.connection.close()
         await attachment?.leave()
@@ -102,9 +100,9 @@ struct Session: Sendable {
         }
     }
 
-    /// Runs `body` with a session as soon as Redis is there: one that is away or loading is waited for as workers do, until a signal.
-    /// * `hint`: what to type after a signal that came before Redis did.
-    /// - Throws: `stopped` after a signal; what is wrong with Redis and waiting cannot heal.
+    /// Runs `body` with a session as soon as Redis is ready, waiting as workers do, until a signal.
+    /// * `hint`: the command to show after a signal that came before.
+    /// - Throws: `stopped` after a signal; problems of Redis that waiting cannot heal.
     static func whenThere<Result>(
         _ location: RedisLocation, at place: RedisLocation.Place? = nil, makes: Bool = false, until stop: StopRequest,
         hint: String, _ body: (Session) async throws -> Result
@@ -132,7 +130,7 @@ struct Session: Sendable {
         for warning in warnings { Console.note("warning: \(warning)") }
     }
 
-    /// The queue for whoever feeds it: a Redis that is away, or takes no writes, is waited for, and that is said.
+    /// The queue for feeders: waits while Redis is unreachable or takes no writes, and reports that.
     var patient: PrefetchQueue {
         queue.waiting { notice in
             switch notice {
@@ -142,14 +140,14 @@ struct Session: Sendable {
         }
     }
 
-    /// A batch; nil where it is gone.
+    /// Nil if it is gone.
     func status(of id: String) async throws(PrefetchError) -> BatchStatus? {
         do throws(RedisError) { return try await queue.batches.status(of: id) } catch {
             throw PrefetchError(error)
         }
     }
 
-    /// Runs what talks to this Redis until it ends or a signal comes; nil for the latter.
+    /// Runs calls to this Redis until they end or a signal comes; nil for the latter.
     func untilStopped<Result: Sendable>(
         _ stop: StopRequest, _ body: @escaping @Sendable () async throws -> Result?
     ) async throws -> Result? {
@@ -157,7 +155,7 @@ struct Session: Sendable {
             group.addTask { try await body() }
             group.addTask {
                 await stop.first.wait()
-                // A Redis that does not answer must not hold up the end.
+                // A Redis that does not reply must not delay the end.
                 if stop.first.isOpen { queue.connection.interrupt() }
                 return nil
             }

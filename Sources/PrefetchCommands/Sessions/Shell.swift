@@ -1,11 +1,9 @@
 internal import Glibc
 
-/// Words for a shell.
 package enum Shell {
-    /// This program as it was called, so that a printed command works where it is printed.
+    /// This program as it was called, so that printed commands work in the same place.
     package static var program: String { quoted(CommandLine.arguments.first ?? "prefetch-coord") }
 
-    /// The word as it has to be typed.
     package static func quoted(_ word: String) -> String {
         let plain = word.utf8.allSatisfy { byte in
             byte >= 0x80 || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A) || (0x2B...0x3A).contains(byte) || byte == 0x5F
@@ -14,6 +12,6 @@ package enum Shell {
         return plain && !word.isEmpty ? word : "'" + word.replacing("'", with: "'\\''") + "'"
     }
 
-    /// A path that no program takes for an option.
+    /// A path that cannot be mistaken for an option.
     static func path(_ path: String) -> String { path.hasPrefix("-") ? "./" + path : path }
 }

@@ -1,6 +1,6 @@
 package import Threading
 
-/// What signals asked of a command.
+/// Signals received by a command.
 package final class StopRequest: Sendable {
     package init() {}
 
@@ -10,10 +10,9 @@ package final class StopRequest: Sendable {
     let second = Latch()
     private let signal = Locked<Int32?>(nil)
 
-    /// The signal that forced the end, where a second one came.
+    /// The second signal, if any.
     var forced: Int32? { signal.withLock { $0 } }
 
-    /// Notes a signal.
     package func request(signal number: Int32, count: Int) {
         if count >= 2 {
             signal.withLock { $0 = number }

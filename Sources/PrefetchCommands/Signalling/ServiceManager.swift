@@ -1,14 +1,14 @@
 internal import Glibc
 
-/// Whoever started this process as a service, told how it is by the protocol of sd_notify(3): a datagram to the socket that
-/// NOTIFY_SOCKET names. One call is all there is to it, so there is no libsystemd.
+/// The service manager that started this process, notified by the protocol of sd_notify(3): a datagram to the socket in NOTIFY_SOCKET. That
+/// is one call, so libsystemd is not used.
 struct ServiceManager: Sendable {
     private let socketPath: String
-    /// How often a sign of life is due; nil where nobody asks for one.
+    /// Interval of watchdog notices; nil if none are expected.
     let watchdogInterval: Duration?
 
-    /// * `environment`: that of the process.
-    /// Nil where no service manager has to be told.
+    /// * `environment`: of the process.
+    /// Nil without a service manager.
     init?(environment: [String: String]) {
         guard let path = environment["NOTIFY_SOCKET"], path.hasPrefix("/") || path.hasPrefix("@"), path.utf8.count > 1
         else { return nil }
@@ -22,26 +22,24 @@ struct ServiceManager: Sendable {
             return nil
         }
         if let pid = environment["WATCHDOG_PID"], pid != String(getpid()) { return nil }
-        // Half of what is allowed, as the manual page recommends.
+        // Half of the limit, as the manual page recommends.
         return .microseconds(max(1, microseconds / 2))
     }
 
-    /// What it is told.
     enum Notice: Sendable, Equatable {
-        /// It works, or waits for Redis in good order: what depends on it may start.
+        /// Ready, or waiting for Redis as intended: dependent services may start.
         case ready
         /// One line for `systemctl status`.
         case status(String)
-        /// It is alive.
         case watchdog
-        /// It ends: what is in flight is being finished.
+        /// Ending: current transfers are being finished.
         case stopping
 
-        /// As it is sent.
+        /// As sent.
         var text: String {
             switch self {
             case .ready: "READY=1"
-            // A line ends an assignment: text from outside must not begin another.
+            // A line end ends an assignment: external text must not start another.
             case .status(let line): "STATUS=" + line.split(whereSeparator: \.isNewline).joined(separator: " ")
             case .watchdog: "WATCHDOG=1"
             case .stopping: "STOPPING=1"
@@ -50,7 +48,7 @@ struct ServiceManager: Sendable {
     }
 
     /// Sends notices, several in one datagram. Callable from any thread.
-    /// - Returns: whether they were sent. Nothing depends on it: a manager that is gone is no reason to end.
+    /// - Returns: whether they were sent. For information: a missing manager is not an error.
     @discardableResult func tell(_ notices: Notice...) -> Bool {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -66,7 +64,7 @@ struct ServiceManager: Sendable {
         let message = Array(notices.map(\.text).joined(separator: "\n").utf8)
         return withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                // Never waits: a manager that does not read must not stop a worker.
+                // Never blocks: a manager that does not read must not stop a worker.
                 sendto(
                     descriptor, message, message.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT), $0,
                     socklen_t(length)) == message.count
@@ -74,7 +72,7 @@ struct ServiceManager: Sendable {
         }
     }
 
-    /// Gives a sign of life in time, each after `isAlive` has returned: what hangs gives none. Ends when it is cancelled.
+    /// Sends watchdog notices in time, each after `isAlive` has returned, so that a hanging process sends none. Ends when cancelled.
     func watch(_ isAlive: @Sendable () async -> Void) async {
         guard let watchdogInterval else { return }
         while !Task.isCancelled {

@@ -2,15 +2,15 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// SIGINT, SIGTERM and SIGHUP as calls on a thread, which may take locks and allocate as no signal handler may; SIGPIPE becomes
-/// an error of the write that met it.
+/// Delivers SIGINT, SIGTERM and SIGHUP as calls on a thread, which may take locks and allocate, unlike signal handlers; turns SIGPIPE into
+/// an error of the failed write.
 package enum TerminationSignals {
-    /// What asks a command to end.
+    /// Signals that ask a command to end.
     package static let all = [SIGINT, SIGTERM, SIGHUP]
 
-    /// Calls `handler` with every signal and its number in the row: the first asks to finish, the second to stop now. Once per
-    /// process, before anything is started that a signal should not end. A signal that was ignored (nohup) stays ignored.
-    /// - Returns: false where it was installed before.
+    /// Calls `handler` with every signal and its count: the first asks to finish, the second to stop now. Once per process, before anything
+    /// is started that a signal should not end. An ignored signal (nohup) stays ignored.
+    /// - Returns: false if it was installed before.
     @discardableResult package static func install(
         _ signals: [Int32] = all, handler: @escaping @Sendable (_ signal: Int32, _ count: Int) -> Void
     ) -> Bool {
@@ -23,12 +23,12 @@ package enum TerminationSignals {
     package static func exitCode(_ signal: Int32) -> Int32 { 128 + signal }
 }
 
-/// Which signal in the row it is. A hang-up is only ever a first one: a closing terminal sends it once itself and once through
-/// its shell, and nobody meant "at once" by that.
+/// Counts signals. A hang-up is only ever a first one: a closing terminal sends it once itself and once through its shell, which does not
+/// mean "at once".
 struct SignalCounter: Sendable {
     private var seen = 0
 
-    /// - Returns: 1 for the first, 2 for the second…; nil for one that says nothing new.
+    /// - Returns: 1 for the first, 2 for the second…; nil if it is ignored.
     mutating func count(_ signal: Int32) -> Int? {
         if signal == SIGHUP && seen > 0 { return nil }
         seen += 1
@@ -36,16 +36,16 @@ struct SignalCounter: Sendable {
     }
 }
 
-/// The signals of whoever has a whole terminal, as calls on a thread: those that end it, a new size, and being stopped and woken.
+/// Signals of a full-screen command, as calls on a thread: termination, resize, stop and continue.
 enum TerminalSignals {
-    /// Calls `handler` with every signal. In place of ``TerminationSignals``, once per process.
+    /// Calls `handler` with every signal. Replaces ``TerminationSignals``, once per process.
     static func install(_ handler: @escaping @Sendable (Int32) -> Void) {
         _ = deliver([SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT]) { signal, _ in handler(signal) }
     }
 }
 
-/// Calls `handler` on a thread with each of these signals and its number in the row, and makes SIGPIPE an error of the write that met it.
-/// - Returns: false where signals are delivered already.
+/// Calls `handler` on a thread with each of these signals and its count, and turns SIGPIPE into an error of the failed write.
+/// - Returns: false if signals are delivered already.
 private func deliver(
     _ signals: [Int32], to handler: @escaping @Sendable (_ signal: Int32, _ number: Int?) -> Void
 ) -> Bool {

@@ -2,33 +2,32 @@ internal import CLinux
 internal import Prefetch
 internal import Threading
 
-/// How the file descriptors that a worker may have are divided.
+/// Divides the file descriptors of a worker.
 struct DescriptorBudget: Equatable {
-    /// With fewer a worker is refused.
+    /// The minimum for a worker.
     static let least = 128
-    /// Connections to Redis, files of locks and logs, event loops, and what is open for a moment.
+    /// Connections to Redis, files of locks and logs, event loops, and short-lived files.
     private static let own = 64
 
-    /// What is left for transfers.
+    /// Available for transfers.
     private let rest: Int
 
-    /// * `limit`: how many there may be.
     init(limit: Int) {
-        // Leaf directories of the cache are kept open, as many as that.
+        // Up to this many leaf directories of the cache are kept open.
         rest = limit - Self.own - min(256, limit / 4)
     }
 
-    /// The most transfers at once: each has a socket, connections are kept for later ones, some look a name up or try two addresses, and a
-    /// large body has a file.
+    /// The most concurrent transfers: each has a socket, connections stay open for later ones, some resolve a name or try two addresses,
+    /// and a large body has a file.
     var transfers: Int { max(1, rest / 6) }
 
-    /// The most silent transfers beside so many others.
+    /// The most stalled transfers besides `transfers` others.
     func silent(beside transfers: Int) -> Int { max(1, (rest - 4 * transfers) / 2) }
 
-    /// Raises the soft limit to the hard one, and looks whether that is enough.
-    /// - Throws: `configuration` where it is not.
+    /// Raises the soft limit to the hard one, and checks that it is enough.
+    /// - Throws: `configuration` if it is not.
     static func raised() throws(PrefetchError) -> DescriptorBudget {
-        // One that cannot be raised may be enough.
+        // If raising fails, the limit may be enough.
         _ = clinux_raise_file_limit()
         let limit = Descriptors.limit
         guard limit >= least else {
@@ -39,7 +38,7 @@ struct DescriptorBudget: Equatable {
         return DescriptorBudget(limit: limit)
     }
 
-    /// What to say where fewer transfers fit than are wanted; nil where all do.
+    /// The message if fewer transfers fit than are wanted.
     func note(wanted: Int) -> String? {
         guard wanted > transfers else { return nil }
         return

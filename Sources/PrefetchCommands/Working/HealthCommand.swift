@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Prefetch
 internal import Redis
 
-/// `prefetch-worker health`: whether the workers of this machine are alive, for what starts them anew where they are not.
+/// `prefetch-worker health`: whether the workers of this machine are alive, for supervisors that restart them.
 struct HealthCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health",
@@ -31,14 +31,14 @@ struct HealthCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Redis") var location: RedisLocation
 
-    /// It has a --quiet too, and hears of it first.
+    /// The parent has a --quiet too, and parses it first.
     @ParentCommand var program: WorkerCommand
 
     func run() async throws {
         do {
             try await look()
         } catch let error as PrefetchError where error.kind == .redisUnavailable && !ready {
-            // Whether it lives nobody can say without Redis; that it waits is the most likely, and no fault of its own.
+            // Redis is needed to know; most likely the worker is alive and waits for it, which is not its fault.
             say("waiting: \(TerminalText.escaped(error.message))")
         }
     }
@@ -69,7 +69,7 @@ struct HealthCommand: AsyncParsableCommand {
         if !quiet && !program.quiet { Console.print(line) }
     }
 
-    /// What is wrong with a worker; nil where nothing is.
+    /// The problem of a worker; nil without one.
     private static func problem(_ worker: BatchLook.Worker, ready: Bool) -> String? {
         switch worker.state {
         case .overdue: "sends no heartbeat"

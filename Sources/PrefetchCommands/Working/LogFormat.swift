@@ -3,17 +3,16 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Prefetch
 
-/// How a worker says what happens.
 enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
-    /// JSON where standard error is no terminal.
+    /// JSON if standard error is not a terminal.
     case auto
     /// `12:41:07 waiting for Redis: connection refused`
     case text
-    /// An object a line, for whoever collects them.
+    /// One object per line, for log collectors.
     case json
 
-    /// What was asked for by the option or the environment: never `auto`.
-    /// - Throws: `configuration` where the variable says something else.
+    /// The format from the option or the environment: never `auto`.
+    /// - Throws: `configuration` if the variable is invalid.
     static func chosen(
         _ option: LogFormat?, environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(PrefetchError) -> LogFormat {
@@ -27,7 +26,6 @@ enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
         return isatty(STDERR_FILENO) == 1 ? .text : .json
     }
 
-    /// How bad an event is, and its name.
     private static func kind(_ event: PrefetchWorker.Event) -> (level: String, name: String, worker: String?) {
         switch event {
         case .joined(let name): ("info", "joined", name)
@@ -44,12 +42,11 @@ enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
         }
     }
 
-    /// What an event is called.
     static func name(_ event: PrefetchWorker.Event) -> String { kind(event).name }
 
     /// `{"time":"…","level":"warn","event":"redisAway","pid":4711,"message":"…"}`
     ///
-    /// * `leftOut`: lines of the same kind that were not written before this one.
+    /// * `leftOut`: suppressed lines of the same kind before this one.
     static func object(_ event: PrefetchWorker.Event, _ message: String, leftOut: Int = 0) -> JSONText {
         let (level, name, worker) = kind(event)
         return .object(

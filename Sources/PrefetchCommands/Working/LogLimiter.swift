@@ -1,9 +1,8 @@
 internal import Threading
 
-/// Keeps a log readable when one thing goes wrong over and over: so many lines of a kind a second, and how many were left out is said with the
-/// next one.
+/// Limits repeated log lines: a number of lines per kind and second; the next line has the count of suppressed ones.
 struct LogLimiter: Sendable {
-    /// Lines of one kind a second.
+    /// Lines per kind and second.
     static let most = 10
 
     private struct Kind {
@@ -14,9 +13,9 @@ struct LogLimiter: Sendable {
 
     private var kinds: [String: Kind] = [:]
 
-    /// How many lines of this kind were left out since the last one that was not; nil where this one is to be left out as well.
+    /// How many lines of this kind were suppressed since the last one that was written; nil if this one is to be suppressed too.
     ///
-    /// * `second`: of any clock that does not go back.
+    /// * `second`: of a monotonic clock.
     mutating func admit(_ kind: String, second: Int) -> Int? {
         var state = kinds[kind] ?? Kind(second: second)
         defer { kinds[kind] = state }
@@ -30,10 +29,10 @@ struct LogLimiter: Sendable {
         return state.leftOut
     }
 
-    /// The second of a clock that does not go back.
+    /// The second of a monotonic clock.
     static var now: Int { Int(MonotonicClock.now) }
 
-    /// What was left out and has not been said, by kind; nothing is left to say after it.
+    /// Unreported counts of suppressed lines, by kind; resets them.
     mutating func rest() -> [(kind: String, leftOut: Int)] {
         let rest = kinds.filter { $0.value.leftOut > 0 }.map { ($0.key, $0.value.leftOut) }.sorted { $0.0 < $1.0 }
         kinds.removeAll()

@@ -3,14 +3,14 @@ internal import Prefetch
 internal import Threading
 internal import WebImage
 
-/// Writes what happens to each transfer of a worker into a file that nobody else may read, one JSON object a line. Several workers may
-/// have the same file: a line is one write(2) at its end.
+/// Writes the events of a worker's transfers to a private file, one JSON object per line. Several workers may share the file: a line is one
+/// appending write(2).
 final class TransferLog: Sendable {
     private let file: Int32
-    /// A disk that stalls must hold up nobody else.
+    /// A stalled disk must not block others.
     private let threads = ThreadPool(threads: 1, name: "transfer-log")
 
-    /// - Throws: `inputOutput` where the file cannot be opened.
+    /// - Throws: `inputOutput` if the file cannot be opened.
     init(path: String) throws(PrefetchError) {
         file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard file >= 0 else {
@@ -18,14 +18,14 @@ final class TransferLog: Sendable {
                 .inputOutput, "cannot write \(path): \(String(cString: strerror(errno)))",
                 hint: "choose a file that this user may write: --transfer-log FILE")
         }
-        // One that was there may have been everybody's to read. A pipe or a terminal stays as it is.
+        // An existing file may have been readable by others. A pipe or a terminal stays as it is.
         var status = stat()
         if fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG { fchmod(file, 0o600) }
     }
 
     deinit { close(file) }
 
-    /// Writes every event until the downloader's session is over. A line that cannot be written is left out: the images matter more.
+    /// Writes every event until the downloader's session is over. A line that cannot be written is dropped: the images matter more.
     func write(_ events: AsyncStream<DownloadEvent>) async {
         for await event in events {
             await threads.run { [file] in

@@ -62,10 +62,10 @@ public struct WorkerCommand: AsyncParsableCommand {
     @OptionGroup var fetch: FetchOptions
     @OptionGroup(title: "Output") var secrets: SecretOptions
 
-    /// The command as its help says.
+    /// Used by the parser.
     public init() {}
 
-    /// Checks what the options say together.
+    /// Checks combinations of options.
     public func validate() throws {
         guard ValidationLevel(name: minimumLevel) != nil else {
             throw ValidationError("--validate is none, header, structure or decode, not '\(minimumLevel)'")
@@ -80,7 +80,7 @@ public struct WorkerCommand: AsyncParsableCommand {
     public func run() async throws {
         let folder = location.cacheFolder ?? "./cache"
         let fetch = try fetch.settings()
-        // Before the first line: whoever collects them reads JSON and nothing else.
+        // Before the first line: log collectors read only JSON.
         if try LogFormat.chosen(logFormat) == .json { Console.noteAsJSON() }
         // Before anything is opened.
         let budget = try DescriptorBudget.raised()
@@ -90,7 +90,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         clinux_keep_freed_memory()
         if !quiet { for warning in disk.warnings { Console.note("warning: \(warning)") } }
         let stop = StopRequest()
-        // Redis may be starting anew at this very moment: that is no reason to end, as it is none later on.
+        // Redis may be restarting right now: the worker waits for it, as it does later on.
         try await Session.with(location, at: location.placeOfWorker(), waits: true) { session in
             let manager = try manager(folder, fetch, storage, budget)
             let service = ServiceManager(environment: ProcessInfo.processInfo.environment)
@@ -109,7 +109,8 @@ public struct WorkerCommand: AsyncParsableCommand {
                     worker.stop()
                 }
             }
-            // The loop that transfers and the worker itself answer, or they hang. Redis has no part in it: being away is no reason to be killed.
+            // The transfer loop and the worker itself must respond, or they hang. Redis is not checked: its absence is no reason to kill
+            // the worker.
             async let _: Void? = service?.watch {
                 _ = await manager.downloader.activity
                 _ = await worker.counts
@@ -171,7 +172,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         downloads.maxParkedDownloads = min(
             downloads.maxParkedDownloads, budget.silent(beside: downloads.maxConcurrentDownloads))
         do throws(WebImageError) {
-            // Nobody asks this process for an image twice: memory would only cost.
+            // No image is requested twice in this process: a memory cache would only cost.
             var cache = ImageCache.Configuration.diskOnly
             cache.disk = storage
             let coder = ImageCoder(memory: DecodeMemory(limit: fetch.maxDecodeMemory))
@@ -197,17 +198,17 @@ public struct WorkerCommand: AsyncParsableCommand {
             "paused: \(TerminalText.escaped(reason)); no URL fails because of it; checking again every few seconds"
         case .resumed: "working again"
         case .held(let isHeld): isHeld ? "held: disk: \(WorkerHold.text)" : "the disk answers again"
-        // Told by a person, who sees it elsewhere too.
+        // By command, so the user knows already.
         case .halted(let isHalted):
-            isQuiet ? nil : isHalted ? "paused by prefetch-coord; transfers in flight finish" : "resumed"
-        case .concurrency(let count): isQuiet ? nil : "at most \(count) transfers at once from now on"
-        // A run names refused hosts itself, once for all its workers.
+            isQuiet ? nil : isHalted ? "paused by prefetch-coord; what is in flight ends" : "going on"
+        case .concurrency(let count): isQuiet ? nil : "at most \(count) in flight from now on"
+        // A run reports refused hosts itself, once for all its workers.
         case .refused(_, let message):
             isQuiet ? nil : "refused: \(TerminalText.escaped(message)); open it with --allow-net"
         }
     }
 
-    /// A worker that waits for Redis is a service that has started: what it waits for is in its status, and an end of the wait is no new start.
+    /// A worker that waits for Redis is a started service: the wait is in its status, and its end is not a new start.
     private static func tell(_ service: ServiceManager?, _ event: PrefetchWorker.Event) {
         guard let service, let line = text(event, isQuiet: false) else { return }
         switch event {

@@ -2,7 +2,6 @@ internal import Queue
 package import WebImage
 
 extension BatchCache {
-    /// The cache of this process.
     package init(_ disk: DiskCache) {
         self.init(id: disk.folder.id ?? "-", host: ThisHost.name, directory: disk.directory)
     }

@@ -1,7 +1,6 @@
 internal import CLinux
 internal import Glibc
 
-/// Owns the descriptor of an open folder.
 final class OpenFolder: Sendable {
     let descriptor: Int32
 

@@ -3,7 +3,6 @@ package import WebImage
 
 /// The images of a list in its order: the newest result of each line with its cache entry.
 package struct BatchExport: Sendable {
-    /// Lines per lookup.
     private static let groupSize = 512
 
     private let results: BatchResults
@@ -17,7 +16,6 @@ package struct BatchExport: Sendable {
     package struct Absent: Sendable, Equatable {
         /// In caches of other machines, with the number in each.
         package var elsewhere: [BatchCache: Int] = [:]
-        /// Deleted since.
         package var missing = 0
 
         /// Subtracts the images that were found elsewhere.
@@ -30,7 +28,6 @@ package struct BatchExport: Sendable {
         }
     }
 
-    /// Images absent so far.
     package var absent: Absent { state.withLock { $0 } }
     private let pool = ThreadPool(threads: 1, name: "export")
 
@@ -61,9 +58,7 @@ package struct BatchExport: Sendable {
         }
     }
 
-    /// File names of images in a folder.
     package enum Naming: Sendable {
-        /// Line number and format.
         case lines
         /// The layout of the URL; see ``TreeName``.
         case tree
@@ -150,7 +145,6 @@ package struct BatchExport: Sendable {
         return "\(layout.folder)/\(name)"
     }
 
-    /// `000007.jpg`
     static func name(_ line: Int, _ format: ImageFormat, width: Int) -> String {
         let digits = String(line)
         return String(repeating: "0", count: max(0, width - digits.count)) + digits + "." + format.fileExtension

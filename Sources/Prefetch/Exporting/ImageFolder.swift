@@ -7,10 +7,8 @@ package import WebImage
 /// or unwanted. Existing files are never overwritten.
 package final class ImageFolder: Sendable {
     package struct Tally: Sendable, Equatable {
-        /// New links to the cache's files.
         package var linked = 0
         package var copied = 0
-        /// Images that were there already.
         package var present = 0
         /// Lines that ended without an image, or are open.
         package var without = 0
@@ -19,7 +17,6 @@ package final class ImageFolder: Sendable {
     }
 
     package enum Manner: Sendable {
-        /// Hard links to the cache's files.
         case links
         /// Separate files with the current date.
         case copies
@@ -89,7 +86,6 @@ package final class ImageFolder: Sendable {
         return folder
     }
 
-    /// Counts a line without an image.
     func skip() { state.withLock { $0.without += 1 } }
 
     /// * `reason`: an errno; nil: copies were requested.
@@ -131,7 +127,6 @@ package final class ImageFolder: Sendable {
             hint: "make room, and run it again: what is there stays, the rest is added")
     }
 
-    /// mkdir -p
     static func make(_ path: String) -> Bool {
         if mkdir(path, 0o777) == 0 || errno == EEXIST { return true }
         guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return false }

@@ -5,7 +5,6 @@ internal import WebImage
 /// Manifests of one batch (`export --to jsonl`) from other machines, read line by line in parallel: they have the images that our caches
 /// lack.
 package final class ManifestMerge: Sendable {
-    /// The image fields of a manifest line.
     private struct Line: Decodable {
         var line: Int
         var url: String
@@ -18,7 +17,6 @@ package final class ManifestMerge: Sendable {
         var host: String?
     }
 
-    /// A manifest being read.
     private final class Manifest {
         let path: String
         var reader: LineReader

@@ -32,7 +32,6 @@ enum TarHeader {
         return header
     }
 
-    /// Zeros up to the next whole block.
     static func padding(_ size: Int) -> [UInt8] {
         Array(repeating: 0, count: (blockSize - size % blockSize) % blockSize)
     }

@@ -23,7 +23,6 @@ package actor BatchFollowing {
     private var source = Source.notLooked
     private let tail: OutcomeTail
     private var saysPresent: Bool
-    /// The last reading of the batch.
     package private(set) var status: BatchStatus?
     /// Whether the batch is over and all its events were returned.
     package private(set) var hasEnded = false

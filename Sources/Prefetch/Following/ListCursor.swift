@@ -14,11 +14,9 @@ final class ListCursor {
 
     /// Hex SHA-256 of the file's bytes.
     let hash: String
-    /// Number of entries.
     let total: Int
     private var reader: LineReader
     private var checkpoints: [Checkpoint] = []
-    /// Index of the next entry.
     private var at: Int
 
     /// Reads the list once.

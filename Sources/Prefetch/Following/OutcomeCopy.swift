@@ -10,7 +10,6 @@ struct OutcomeCopy {
     private var told: [UInt8] = []
     /// Number of unreported indices of each piece.
     private var open: [Int] = []
-    /// Number of reported indices.
     private(set) var finished = 0
     /// Those without an image.
     private(set) var skipped = 0
@@ -27,7 +26,6 @@ struct OutcomeCopy {
         }
     }
 
-    /// The pieces below `count` with unreported indices.
     mutating func openPieces(below count: Int) -> [Range<Int>] {
         grow(to: count)
         return open.indices.compactMap { index in

@@ -6,7 +6,6 @@ internal import WebImage
 /// It polls every 50 ms for the first two seconds, then every 200 ms; more often near the end, less often if a poll takes long. A poll
 /// reads the batch's hash; outcomes are read only if that has changed, and only pieces with unreported URLs. One caller at a time.
 package actor OutcomeTail {
-    /// Where following begins.
     package enum Start: Sendable {
         /// With new outcomes; earlier ones are only counted.
         case present
@@ -14,11 +13,9 @@ package actor OutcomeTail {
         case beginning
     }
 
-    /// For the user.
     package enum Notice: Sendable, Equatable {
         /// Redis is unreachable; polling waits for it. Sent once.
         case redisAway(String)
-        /// It is reachable again.
         case redisBack
     }
 
@@ -49,7 +46,6 @@ package actor OutcomeTail {
     /// Default timeout while Redis refuses access after it had granted it: 90 s.
     package static let forbearance = Duration.seconds(90)
 
-    /// Pieces per round trip.
     private static let group = 4
 
     private let queue: PrefetchQueue

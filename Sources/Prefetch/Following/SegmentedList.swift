@@ -17,7 +17,6 @@ final class SegmentedList {
         extend(segments)
     }
 
-    /// Index after the last URL.
     var end: Int { segments.last?.end ?? 0 }
 
     func extend(_ all: [ListSegment]) {

@@ -5,17 +5,13 @@ package import WebImage
 /// Imports images into a cache: each is verified, and stored under the key of its URL. Existing entries stay.
 package struct ImageImport: Sendable {
     package struct Tally: Sendable, Equatable {
-        /// Newly stored images.
         package var stored = 0
-        /// Images that were there already.
         package var present = 0
-        /// URLs without a file.
         package var missing = 0
         /// Files that are not complete images, or differ from the list's digest.
         package var refused = 0
     }
 
-    /// Images read and verified at a time.
     private static let groupSize = 64
 
     private let disk: DiskCache

@@ -3,7 +3,6 @@ internal import FoundationEssentials
 internal import Glibc
 package import WebImage
 
-/// Images to import.
 package enum ImageSource: Sendable {
     /// A cache of SDWebImage, whose file names have to be matched with the URLs of a list.
     case sdWebImage(SDWebImageFolder)
@@ -18,7 +17,6 @@ package enum ImageSource: Sendable {
         package var url: String
         /// Required SHA-256; nil: any.
         package var digest: Digest?
-        /// For messages.
         package var name: String
         /// Nil without a file.
         var read: @Sendable (_ most: Int) throws(WebImageError) -> [UInt8]?

@@ -13,7 +13,6 @@ internal import WebImage
 /// - I7: every skipped URL has one record of its status, tries and time, and no other URL has one.
 /// - Type: every key of the batch has the required type. If one does not, nothing else is checked.
 package struct BatchCheck: Sendable {
-    /// A violated invariant.
     package struct Finding: Sendable, Equatable {
         package var batch: String
         /// `I1` to `I7`, or `Type`.
@@ -250,7 +249,6 @@ extension BatchSnapshot {
 
     func number(_ name: String) -> Int { fields[name]?.int ?? 0 }
 
-    /// At least 0.
     func count(_ name: String) -> Int { max(0, number(name)) }
 }
 

@@ -77,7 +77,6 @@ private struct OutcomeReader {
         /// If skipped, with the time of its end.
         var failure: FailureRecord?
         var ended: Int?
-        /// If it has an image.
         var cache: BatchCache?
     }
 

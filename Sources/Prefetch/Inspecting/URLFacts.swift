@@ -3,7 +3,6 @@ package import WebImage
 
 /// Everything a queue and a cache have about one URL.
 package struct URLFacts: Sendable {
-    /// The URL's failures in one batch.
     package struct Ending: Sendable {
         package var batch: BatchStatus
         /// One detail for each of its skipped lines with this URL, in order; never empty.
@@ -20,11 +19,9 @@ package struct URLFacts: Sendable {
     package var place: Place?
     /// Newest batch first.
     package var endings: [Ending]
-    /// Number of batches whose details were searched.
     package var batchesRead: Int
     /// Batches whose list cannot be read here, and that have fewer details than failures, or images on other machines.
     package var unread: [String] = []
-    /// Number of batches in Redis.
     package var batchCount: Int
 
     package var isKnown: Bool { listing != nil || image != nil || place != nil || !endings.isEmpty }

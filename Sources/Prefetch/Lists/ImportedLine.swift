@@ -4,7 +4,6 @@ internal import FoundationEssentials
 struct ImportedLine: Encodable {
     var url: String
     var sha256: String?
-    /// Other columns of a table, by name.
     var columns: [String: String] = [:]
 
     private enum CodingKeys: CodingKey {

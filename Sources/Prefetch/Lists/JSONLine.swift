@@ -86,7 +86,6 @@ struct JSONLine: Decodable {
     }
 }
 
-/// The format of a list's lines.
 package enum ListFormat: String, Sendable, CaseIterable {
     /// By each line: one that begins with `{` is an object.
     case auto

@@ -1,6 +1,5 @@
 internal import FoundationEssentials
 
-/// Any JSON, for unknown members.
 enum JSONValue: Codable, Equatable {
     case null
     case bool(Bool)

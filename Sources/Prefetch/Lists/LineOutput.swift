@@ -11,7 +11,6 @@ final class LineOutput {
 
     init(file: TemporaryFile, path: String) { (self.file, self.path) = (file, path) }
 
-    /// - Throws: `inputOutput`.
     func write(_ bytes: ArraySlice<UInt8>) throws(PrefetchError) {
         buffer += bytes
         line += bytes.count { $0 == UInt8(ascii: "\n") }

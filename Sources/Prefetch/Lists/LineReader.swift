@@ -9,11 +9,8 @@ struct LineReader: ~Copyable {
     private var start = 0
     private var end = 0
     private var atEnd = false
-    /// File offset of the buffer.
     private var base = 0
-    /// File offset of the last line.
     private(set) var lineOffset = 0
-    /// Number of the last line, from 1.
     private(set) var lineNumber = 0
     /// Called with every byte of the file, in order.
     var observe: (([UInt8], Range<Int>) -> Void)?

@@ -24,7 +24,6 @@ package enum ListFile {
         return ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
     }
 
-    /// The name of a list in messages.
     package static func name(of path: String) -> String {
         descriptor(path) == STDIN_FILENO ? standardInput : path
     }
@@ -119,7 +118,6 @@ package enum ListFile {
         return "/proc/self/fd/\(file)"
     }
 
-    /// TMPDIR, or `/tmp`.
     package static var temporaryFolder: String { ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp" }
 
     private static func copy(

@@ -5,7 +5,6 @@ internal import WebImage
 /// Converts compressed lists, tables and sitemaps to a list of lines. The same input makes the same list, so that a repeated command
 /// continues its batch.
 package struct ListImport: Sendable {
-    /// Options for the input.
     package struct Options: Sendable, Equatable {
         package var format = ListFormat.auto
         /// For a table: name or number of the columns. For lines of JSON, `keepColumns` are names of members.
@@ -18,7 +17,6 @@ package struct ListImport: Sendable {
         /// Whether the options are valid for lines of JSON too.
         var isOfMembers: Bool { !keepColumns.isEmpty && urlColumn == nil && sha256Column == nil }
 
-        /// Whether any option is about tables.
         var isOfTable: Bool { urlColumn != nil || sha256Column != nil || !keepColumns.isEmpty }
     }
 
@@ -35,7 +33,6 @@ package struct ListImport: Sendable {
     private let kind: Kind
     private let isPacked: Bool
     private let isSpooled: Bool
-    /// Name in messages.
     private let called: String
     /// Its uncompressed beginning, for messages if it has no URLs.
     let head: [UInt8]
@@ -132,7 +129,6 @@ package struct ListImport: Sendable {
         return "\(folder)/\(name)"
     }
 
-    /// Keeps line numbers; kept members become columns.
     private func writeObjects(to output: LineOutput) throws(PrefetchError) {
         var members = ListMembers(options.keepColumns)
         func add(_ line: [UInt8]) throws(PrefetchError) { try output.write(line[...]) }
@@ -141,7 +137,6 @@ package struct ListImport: Sendable {
         try members.finish(add)
     }
 
-    /// The header row of a table.
     package struct Header: Sendable {
         /// Columns that are neither used nor kept.
         package var unused: [String] = []

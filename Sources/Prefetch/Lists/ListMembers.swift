@@ -6,7 +6,6 @@ struct ListMembers {
     /// Whether the current line is too long, and is passed through unchanged.
     private var isLong = false
 
-    /// * `kept`: names of members.
     init(_ kept: [String]) { self.kept = kept }
 
     /// Parses a piece; `body` gets all lines in order, with their ends.

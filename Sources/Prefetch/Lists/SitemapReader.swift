@@ -17,12 +17,10 @@ struct SitemapReader {
         case until([UInt8], isText: Bool)
     }
 
-    /// Name in messages.
     private let name: String
     private var state = State.text
     /// The tag, or a partial end of a comment.
     private var token: [UInt8] = []
-    /// Names of the open elements.
     private var open: [[UInt8]] = []
     /// The text of the innermost element, if it is an address.
     private var text: [UInt8] = []
@@ -141,7 +139,6 @@ struct SitemapReader {
         }
     }
 
-    /// `loc` of `image:loc`.
     private static func local(_ name: [UInt8]) -> String {
         String(decoding: name.lastIndex(of: UInt8(ascii: ":")).map { name[($0 + 1)...] } ?? name[...], as: UTF8.self)
     }

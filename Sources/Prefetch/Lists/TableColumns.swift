@@ -1,4 +1,3 @@
-/// The roles of a table's columns.
 struct TableColumns: Equatable {
     /// The columns of URLs, and of required digests.
     var url: Int, sha256: Int?

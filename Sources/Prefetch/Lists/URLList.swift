@@ -14,7 +14,6 @@ package struct URLList: Sendable, Equatable {
     package var hash: String
     /// The union of options of single lines.
     package private(set) var lineOptions: WebImageOptions = []
-    /// Unknown members of its lines.
     package private(set) var unknownMembers = UnknownMembers()
 
     /// Reads the whole list once, in constant memory, for its total and hash.

@@ -11,7 +11,6 @@ package struct UnknownMembers: Sendable, Equatable {
     }
 
     private var places: [String: Int] = [:]
-    /// In order of appearance.
     package private(set) var uses: [Use] = []
     /// Whether there were more names than are kept.
     package private(set) var hasMore = false

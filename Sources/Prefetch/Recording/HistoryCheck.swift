@@ -16,9 +16,7 @@ package struct HistoryCheck: Sendable {
         case duplicated
         /// An outcome without a history, an index outside the batch, or not the expected outcome.
         case unexpected
-        /// Open in a cancelled batch.
         case cancelled
-        /// Open in a running batch.
         case open
 
         /// Classes that a correct queue does not have.
@@ -32,11 +30,8 @@ package struct HistoryCheck: Sendable {
     }
 
     package struct Result: Sendable {
-        /// Number of URLs in each class.
         package fileprivate(set) var counts: [Class: Int] = [:]
-        /// The first of each bad class.
         package fileprivate(set) var examples: [Example] = []
-        /// Number of histories.
         package fileprivate(set) var files = 0
         /// Lines torn by the death of their writer.
         package fileprivate(set) var torn = 0
@@ -59,7 +54,6 @@ package struct HistoryCheck: Sendable {
     private let batch: String
     private let folder: String
 
-    /// * `folder`: of the histories.
     package init(queue: PrefetchQueue, batch: String, folder: String) {
         self.queue = queue
         self.batch = batch

@@ -12,7 +12,6 @@ struct HistoryEvent {
     var kind: Kind
     /// A number for each worker name.
     var worker: Int
-    /// The indices of the job.
     var range: Range<Int>
     var items: [(index: Int, code: UInt8)]
 }

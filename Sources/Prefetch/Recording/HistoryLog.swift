@@ -8,7 +8,6 @@ internal import WebImage
 /// One line per event, and one write(2) for all lines of a step, with O_APPEND: a killed process leaves whole lines, except possibly a torn
 /// last one. Lines are written before the data is sent to Redis. `docs/PROTOCOL.md` has the format.
 package final class HistoryLog: Sendable {
-    /// File name suffix.
     static let suffix = ".history"
 
     package let path: String
@@ -36,7 +35,6 @@ package final class HistoryLog: Sendable {
 
     deinit { close(file) }
 
-    /// Registered under this name.
     func joined(_ worker: String) { write("\(Self.now)\tjoined\t\(worker)\n") }
 
     /// Its jobs were reaped; it takes another name.
@@ -59,7 +57,6 @@ package final class HistoryLog: Sendable {
         write("\(Self.now)\tbegan\t\(worker)\t\(job.name)\t\(job.base + position)\n")
     }
 
-    /// The outcomes of these URLs are known.
     func settled(_ worker: String, _ job: PrefetchJob, _ items: [SettledEntry]) {
         let list = Self.items(items.map { (job.base + $0.position, $0.outcome.rawValue) })
         write("\(Self.now)\tsettled\t\(worker)\t\(job.name)\t\(list)\n")
@@ -96,7 +93,6 @@ package final class HistoryLog: Sendable {
             }.joined())
     }
 
-    /// Gave these jobs back.
     func released(_ worker: String, _ jobs: [String]) {
         let head = "\(Self.now)\treleased\t\(worker)\t"
         write(jobs.map { "\(head)\($0)\n" }.joined())

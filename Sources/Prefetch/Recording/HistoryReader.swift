@@ -9,7 +9,6 @@ struct HistoryReader {
     private var workers: [[UInt8]: Int] = [:]
     /// Redis starts, by their `run_id`.
     private(set) var servers: [[UInt8]: Int] = [:]
-    /// Number of files read.
     private(set) var files = 0
     /// Lines torn by the death of their writer.
     private(set) var torn = 0

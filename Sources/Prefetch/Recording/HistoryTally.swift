@@ -9,7 +9,6 @@ struct HistoryTally {
         var hadSeveralWorkers = false
         var wasClaimed = false
 
-        /// Whether any report had this outcome.
         func wasSent(_ code: UInt8) -> Bool { code < 32 && sent & (1 << UInt32(code)) != 0 }
 
         static func == (lhs: Entry, rhs: Entry) -> Bool {
@@ -30,7 +29,6 @@ struct HistoryTally {
     private var firstServer: [Int32]
     private var more: [Int: [(code: UInt8, server: Int)]] = [:]
 
-    /// Number of known URLs.
     var count: Int { sent.count }
 
     init(count: Int) {

@@ -5,7 +5,6 @@ internal import Redis
 package struct ListAppender: Sendable {
     package struct Added: Sendable, Equatable {
         package var segment: ListSegment
-        /// Added by this call.
         package var isNew: Bool
         /// Whether all its URLs had been pushed before.
         package var wasFed: Bool
@@ -62,7 +61,6 @@ package struct ListAppender: Sendable {
         }
     }
 
-    /// Why a batch takes no list.
     package static func refusal(of batch: String, _ why: String) -> PrefetchError {
         switch why {
         case "gone":

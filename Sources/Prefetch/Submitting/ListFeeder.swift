@@ -11,7 +11,6 @@ package struct ListFeeder: Sendable {
         case sealed
         /// Every URL of one list of an open batch is pushed.
         case fed
-        /// Redis expects URLs of an earlier list.
         case elsewhere
         /// The batch is over: `done`, `cancelled` or `gone`; `unlisted` if it does not have this list.
         case closed(String)
@@ -20,12 +19,10 @@ package struct ListFeeder: Sendable {
     package enum Wait: Sendable {
         /// The window is full: workers have to claim jobs.
         case window
-        /// Redis has reached maxmemory.
         case memory
     }
 
     private static let leastCount = 4
-    /// Jobs per push.
     private static let mostJobs = 64
 
     private let queue: PrefetchQueue
@@ -34,7 +31,6 @@ package struct ListFeeder: Sendable {
     private let batch: String
     private let window: String
     private let jobSize: Int
-    /// The list of an open batch.
     private let segment: ListSegment?
     /// Settles hits at once; nil: left to workers.
     private let hits: CacheHits?

@@ -58,6 +58,5 @@ package struct NewBatch: Sendable {
 }
 
 extension URLList {
-    /// The default id.
     package var usualBatchID: String { "\(stem)-\(hash.prefix(8))" }
 }

@@ -3,7 +3,6 @@ internal import Redis
 /// Pushes the lists of an open batch in order, from where Redis is: its own list, and readable earlier lists whose feeder is silent. A dead
 /// feeder on this machine therefore blocks no later list.
 package struct OpenBatchFeeder: Sendable {
-    /// For the user.
     package enum Notice: Sendable {
         /// The window or Redis is full: workers have to claim jobs first.
         case waitingForRoom(ListFeeder.Wait)

@@ -16,7 +16,6 @@ package struct CacheAdmission: Sendable {
     package var startsServer = true
     /// Whether untrusted data may be moved aside; otherwise it is an error.
     package var setsAside = true
-    /// Has this user's list of caches.
     package var state: StateFolder
     /// Called with a message when data was set aside.
     package var notice: @Sendable (String) -> Void

@@ -19,7 +19,6 @@ struct CacheControl: Sendable {
         self.folder = folder
     }
 
-    /// mkdir -p
     private static func makeFolders(_ path: String) throws(PrefetchError) {
         if path.isEmpty || mkdir(path, 0o777) == 0 || errno == EEXIST { return }
         guard errno == ENOENT, let slash = path.lastIndex(of: "/") else { throw .file("make", path) }

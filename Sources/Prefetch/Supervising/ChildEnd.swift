@@ -1,4 +1,3 @@
-/// How a child process ended.
 package enum ChildEnd: Sendable, Equatable, CustomStringConvertible {
     case exited(Int32)
     case signalled(Int32)

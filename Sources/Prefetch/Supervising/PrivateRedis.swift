@@ -10,7 +10,6 @@ package import Redis
 /// process dies. The kernel ends the server with its owner (SIGTERM: the append-only file is complete); within 100 ms another user takes
 /// the lock and starts a server on the same data and the same socket, and connections reconnect automatically.
 package actor PrivateRedis {
-    /// The running server of an owner.
     struct Server {
         let child: Child
         let lock: LockFile

@@ -14,12 +14,10 @@ struct PrivateRedisFolder: Sendable {
     /// The cache folder: absolute, without symbolic links.
     let cache: String
     let data: HeldFolder
-    /// The socket's path for clients.
     let socket: String
     /// The socket's path for the server, whose working directory is ``data``.
     let boundSocket: String
 
-    /// Paths for messages.
     var lock: String { "\(data.path)/\(Self.lockName)" }
     var log: String { "\(data.path)/\(Self.logName)" }
     var manifest: String { "\(data.path)/appendonlydir/appendonly.aof.manifest" }

@@ -1,7 +1,6 @@
 internal import CLinux
 internal import Glibc
 
-/// The redis-server of this machine.
 struct RedisProgram: Sendable {
     /// The oldest major version that supports the queue's scripts.
     static let oldest = 7

@@ -34,7 +34,6 @@ package final class RunLock: Sendable {
         return RunLock(isAlone: false, users: users, gate: nil)
     }
 
-    /// Lets other runs in.
     package func share() {
         let gate = gate.withLock { gate in
             defer { gate = nil }

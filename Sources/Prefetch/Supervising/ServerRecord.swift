@@ -3,12 +3,9 @@
 struct ServerRecord: Sendable, Equatable {
     var socket: String
     var host: String
-    /// Process that started the server.
     var owner: Int32
-    /// The server's process.
     var server: Int32
 
-    /// One line of JSON.
     var json: String {
         """
         {"v":1,"socket":\(Self.quoted(socket)),"host":\(Self.quoted(host)),"owner":\(owner),"server":\(server)}

@@ -64,7 +64,6 @@ package actor WorkerSupervisor {
             output: configuration.output, errors: configuration.output, keeping: inherited ?? -1)
     }
 
-    /// In ascending order.
     package var pids: [Int32] { running.keys.sorted() }
 
     /// Starts the workers and returns when all have ended: after ``drain()`` or ``kill()``, deliberately, or because the task was

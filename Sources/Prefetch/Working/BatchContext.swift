@@ -20,7 +20,6 @@ final class BatchContext: Sendable {
         var leading: [String: [UnsafeContinuation<Ending?, Never>]] = [:]
         var failed: [String: Ending] = [:]
         var refusedHosts: Set<String> = []
-        /// nil once the batch has ended here.
         var jar: CookieJar? = CookieJar()
     }
 

@@ -24,7 +24,6 @@ final class BatchContexts: Sendable {
         self.mostBytes = mostBytes
     }
 
-    /// The context without a request to Redis.
     subscript(batch: BatchIdentity) -> BatchContext? { contexts.withLock { $0[batch] } }
 
     func key(of url: String, in batch: BatchIdentity) -> CacheKey {

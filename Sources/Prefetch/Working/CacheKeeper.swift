@@ -3,7 +3,6 @@ internal import WebImage
 
 /// Keeps a worker's cache within its limits, and protects images of running batches from sweeps of other workers.
 final class CacheKeeper: Sendable {
-    /// The result of a check.
     enum Finding: Sendable {
         case room
         /// At the limit; `isSwept`: this worker's own sweep could not change that, with its error.

@@ -14,9 +14,7 @@ public struct CacheLimits: Sendable, Equatable {
         self.minFree = minFree
     }
 
-    /// Sweeping starts above this size.
     var highWater: Int? { maxSize.map { $0 / 100 * 95 + $0 % 100 * 95 / 100 } }
-    /// Sweeping stops at this size.
     var lowWater: Int? { maxSize.map { $0 / 100 * 90 + $0 % 100 * 90 / 100 } }
     /// How often old images are searched: every tenth of their maximum age, within a minute and an hour.
     var interval: Duration? { maxAge.map { .seconds(min(3600, max(60, $0 / 10))) } }

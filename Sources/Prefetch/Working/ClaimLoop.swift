@@ -12,7 +12,6 @@ final class ClaimLoop {
     private let worker: WorkerContext
     private let room: RoomLoop
     private let reports: ReportLoop
-    /// Only for blocking waits.
     private let bellConnection: RedisConnection
     /// Rings with each claim that returned jobs.
     private let hasClaimed: Bell

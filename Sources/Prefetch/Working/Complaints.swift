@@ -30,7 +30,6 @@ final class Complaints: Sendable {
         if isNew { onEvent(.complaint(text)) }
     }
 
-    /// Reports a problem found by the queue.
     func say(_ notice: PrefetchQueue.Notice) {
         switch notice {
         case .buried(let batch, let head):

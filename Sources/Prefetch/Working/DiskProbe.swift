@@ -10,10 +10,8 @@ final class DiskProbe: Sendable {
     /// Created with the first probe: most workers need none.
     private let threads = Locked<ThreadPool?>(nil)
 
-    /// Whether the last probe has finished.
     var hasAnswered: Bool { state.withLock { $0 == .answered } }
 
-    /// Discards an earlier result.
     func forget() { state.withLock { if $0 == .answered { $0 = .idle } } }
 
     /// Starts a probe, unless one is running. Returns at once.

@@ -11,37 +11,27 @@ internal import WebImage
 ///
 /// No heartbeat is sent while the downloader's thread or the worker itself hangs for another reason than the disk: its jobs are reaped.
 actor Heartbeat {
-    /// The content of a heartbeat.
     struct Statement: Sendable {
-        /// Its name in Redis.
         var worker: String
-        /// Batches whose state it asks for.
         var batches: [BatchIdentity]
         /// The known claims, and the number of the last one: Redis compares them only if there was no later claim.
         var claims: QueueWorkers.KnownClaims
-        /// Fields of its record.
         var about: [(String, String)]
     }
 
-    /// Events for the worker.
     enum News: Sendable {
         /// Redis took the heartbeat of this statement.
         case answered(Statement, QueueWorkers.WorkerOrders)
         /// The worker is no longer registered under this name.
         case lost(String)
-        /// Redis did not take it.
         case failed(RedisError)
         /// The disk does not respond: nothing new may start. Sent with each heartbeat while that lasts.
         case held
-        /// These jobs went back.
         case released(worker: String, jobs: [String])
-        /// The disk responds again.
         case goesOn
     }
 
-    /// What it monitors.
     struct Watched: Sendable {
-        /// The file calls of the worker's cache.
         var calls: FileCalls
         /// Returns when the disk has taken a write; blocks.
         var probe: @Sendable () -> Void
@@ -113,7 +103,6 @@ actor Heartbeat {
         executor.perform { self.assumeIsolated { $0.take(statement) } }
     }
 
-    /// Events since the last call.
     nonisolated func takeNews() -> [News] {
         news.withLock { news in
             defer { news = [] }
@@ -121,7 +110,6 @@ actor Heartbeat {
         }
     }
 
-    /// Stops all further heartbeats.
     func end() async {
         isOver = true
         statement = nil

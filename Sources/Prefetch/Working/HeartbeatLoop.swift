@@ -14,7 +14,6 @@ final class HeartbeatLoop {
     private let reaper: ReapLoop
     /// Rings with each claim that returned jobs.
     private let hasClaimed: Bell
-    /// Whether the hold was reported.
     private var isHeld = false
     /// Failed URLs removed because of the list's limit, as of the last heartbeat.
     private var unlisted: Int?

@@ -17,7 +17,6 @@ final class JobLedger: Sendable {
         func noteBeginning(_ position: Int) { ledger.noteBeginning(id, position) }
         /// Leaves URLs open that this worker will not end.
         func leave(count: Int = 1) { ledger.leave(id, count: count) }
-        /// Ends the job: no more outcomes follow.
         func end() { ledger.end(id) }
         /// Drops a job that was handed to other workers.
         func forget() { ledger.forget(id) }

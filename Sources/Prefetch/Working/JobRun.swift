@@ -12,7 +12,6 @@ struct JobRun {
     /// Outcomes of its URLs, 0 = open: as claimed, and those ended here since.
     private(set) var outcomes: [UInt8]
     let claimedAt = ContinuousClock.now
-    /// The last position that has started.
     var begunThrough = -1
     /// No more outcomes follow: all its URLs ended, or some are left open for others.
     var hasEnded = false

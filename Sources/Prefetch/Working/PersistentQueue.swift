@@ -81,7 +81,6 @@ final class PersistentQueue: Sendable {
         if case .away(let reason) = outage.withLock({ $0.fails(error) }) { onEvent(.redisAway(reason)) }
     }
 
-    /// Reports the end of a reported outage.
     func answers() {
         if case .back = outage.withLock({ $0.answers() }) { onEvent(.redisBack) }
     }

@@ -8,7 +8,6 @@ public import WebImage
 /// It may die at any instruction: its claims go back after its lease, images it has published are hits for the next worker, and an outcome
 /// that was reported twice counts once. A local fault (disk full, no network, Redis unreachable) pauses it without failing URLs.
 public actor PrefetchWorker {
-    /// The loops, each with its own state.
     enum Loop: CaseIterable {
         case claims, reports, heartbeats, reaping, sweeps, room, hosts
     }
@@ -57,7 +56,6 @@ public actor PrefetchWorker {
     /// First-write counts so far.
     public var counts: PrefetchCounts { context.registration.totals }
 
-    /// The current number of concurrent transfers.
     var concurrency: Int { room.concurrency }
 
     /// Version of the host notes it has read; nil before the first.

@@ -31,7 +31,6 @@ final class Registration: Sendable {
 
     /// Its current name, or the requested one while ``isJoining``.
     var name: String { state.withLock { $0.name } }
-    /// Whether its name is not registered yet.
     var isJoining: Bool { state.withLock { $0.isJoining } }
     /// The number of the last claim under this name.
     var sequence: Int { state.withLock { $0.sequence } }
@@ -40,13 +39,11 @@ final class Registration: Sendable {
     /// The last settings from `prefetch-coord`.
     var orders: QueueWorkers.WorkerOrders { state.withLock { $0.orders } }
 
-    /// The reply to a claim was read.
     func didClaim(_ sequence: Int) { state.withLock { $0.sequence = sequence } }
 
     /// Stores settings. They belong to the process, not to its current name.
     func take(_ orders: QueueWorkers.WorkerOrders) { state.withLock { $0.orders = orders } }
 
-    /// Counts URLs it was first to settle.
     func count(_ items: [SettledEntry]) {
         state.withLock { state in
             for item in items {

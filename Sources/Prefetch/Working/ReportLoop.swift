@@ -9,9 +9,7 @@ final class ReportLoop {
     private let worker: WorkerContext
     /// The cache with the images of its reports.
     let cache: BatchCache
-    /// Batches whose reports Redis refused.
     private var refused = RefusedReports()
-    /// Whether a failed sync closed the gate.
     private var syncHasFailed = false
     /// Requests to hosts since the last report; the unconfirmed report, with its token; number of tokens so far.
     private var hosts = HostTally()

@@ -12,9 +12,7 @@ final class RoomLoop {
     private static let mostAllowed = 4096
 
     private let worker: WorkerContext
-    /// The current number of concurrent transfers.
     private(set) var concurrency: Int
-    /// The current number of additional URLs.
     private var allowed = 0
 
     init(_ worker: WorkerContext) {

@@ -11,7 +11,6 @@ internal import WebImage
 /// 4. the result becomes an outcome, which is settled; ``ReportLoop`` reports it.
 struct URLRun: Sendable {
     let job: JobTask
-    /// Position in its job.
     let position: Int
     let entry: PrefetchJob.Entry
 
@@ -192,7 +191,6 @@ struct URLRun: Sendable {
 }
 
 extension URLSettings {
-    /// Adds the line's settings to a request.
     func apply(to request: inout LoadRequest) {
         request.options.formUnion(options)
         request.headers = headers

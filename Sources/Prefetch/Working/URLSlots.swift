@@ -40,7 +40,6 @@ final class URLSlots: Sendable {
 
     init(limit: Int) { state = Locked(State(limit: limit)) }
 
-    /// Number of waiting requests.
     var waiting: Int { state.withLock { $0.requests.count } }
 
     var used: Int { state.withLock { $0.used } }

@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// Resource usage of this process, for heartbeats.
 enum Vitals {
     /// CPU time since its start; nil if unknown.
     static var milliseconds: Int? {

@@ -10,7 +10,6 @@ final class WorkerContext: Sendable {
     let shutdown: Shutdown
     let jobs: JobLedger
     let batches: BatchContexts
-    /// The started URLs.
     let slots: URLSlots
     /// Closed during a local fault: nothing starts.
     let fault: FaultGate
@@ -63,7 +62,6 @@ final class WorkerContext: Sendable {
     }
 }
 
-/// The three steps of leaving.
 final class Shutdown: Sendable {
     /// Opens on the first signal: nothing new starts.
     let draining = Latch()

@@ -89,7 +89,6 @@ struct DashCommand: AsyncParsableCommand {
         }
     }
 
-    /// A short form of an address.
     private static func place(_ url: String) -> String {
         guard url.hasPrefix("unix:") else { return url.replacing("redis://", with: "redis ") }
         return "redis unix"

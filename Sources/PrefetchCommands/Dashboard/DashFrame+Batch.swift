@@ -270,7 +270,6 @@ extension DashFrame {
         return line
     }
 
-    /// Names and values, as many as fit.
     private func figures(_ parts: [(String, String)]) -> StyledLine {
         var line = StyledLine("  ")
         for (name, value) in parts {

@@ -10,7 +10,6 @@ struct DashFrame {
     /// Formats a time, from milliseconds since 1970.
     var clock: (Int) -> String
 
-    /// The minimum screen.
     static let least = (columns: 40, rows: 10)
 
     /// Below this width tables are stacked.

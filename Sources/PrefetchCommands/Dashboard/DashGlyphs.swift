@@ -13,7 +13,6 @@ struct DashGlyphs: Sendable, Equatable {
     var about: String { isUnicode ? "±" : "+-" }
     var path: String { isUnicode ? "›" : ">" }
 
-    /// Makes external text safe for cells.
     func cells(_ text: String) -> String { TerminalText.cells(text, isUnicode: isUnicode) }
 
     /// The full and empty parts of a progress bar.

@@ -11,7 +11,6 @@ struct DashHistory: Sendable {
     /// Moving mean and variance of the rate, over half a minute.
     private var mean = 0.0, variance = 0.0
     private var began: Int?
-    /// When a URL last ended.
     private var moved: Int?
 
     /// * `at`: time of Redis, in milliseconds.

@@ -5,7 +5,6 @@ internal import WebImage
 enum DashEffect: Sendable, Equatable {
     case none
     case quit
-    /// Read again now.
     case reread
     case cancel(String)
     case retry(String)
@@ -14,9 +13,7 @@ enum DashEffect: Sendable, Equatable {
     case prioritise(String, PrefetchPriority)
     /// Take a URL off the list of failed ones.
     case unlist(String)
-    /// Put a text into the terminal's clipboard.
     case copy(String)
-    /// Write the screen to a file.
     case save
 }
 

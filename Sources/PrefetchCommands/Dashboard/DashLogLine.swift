@@ -14,7 +14,6 @@ struct DashLogLine: Sendable {
     var at: Int
     var level: Level
     var text: String
-    /// For lines about skipped URLs.
     var skipped: Skipped?
 
     struct Skipped: Sendable {

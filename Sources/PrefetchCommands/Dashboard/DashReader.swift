@@ -17,7 +17,6 @@ struct DashReader: Sendable {
     struct Wish: Sendable {
         var id: String?
         var wantsFailures = false
-        /// Workers whose end is known.
         var ended: Set<String> = []
     }
 
@@ -25,7 +24,6 @@ struct DashReader: Sendable {
     private static let (pause, mostEnds, mostFailures) = (Duration.seconds(2), 16, 24)
 
     let queue: PrefetchQueue
-    /// Workers present at the last reading.
     private let present = Locked<Set<String>>([])
     private let lastBrowse = Locked<(at: ContinuousClock.Instant, newest: String?)?>(nil)
 

@@ -11,7 +11,6 @@ struct DashState: Sendable {
         var ended: Int, returned: Int
     }
 
-    /// A confirmation before a change.
     struct Question: Sendable {
         var text: String
         var effect: DashEffect
@@ -27,7 +26,6 @@ struct DashState: Sendable {
     var hostHistory: [String: DashHistory] = [:]
     /// CPU of workers: last report and its time, and the share of a core.
     var cpu: [String: (at: Int, milliseconds: Int, share: Double?)] = [:]
-    /// Known details of skipped URLs, by index.
     var failures: [Int: FailureDetail] = [:]
     var log: [DashLogLine] = []
     /// When a URL last ended, as far as this dashboard has seen.
@@ -48,7 +46,6 @@ struct DashState: Sendable {
     var question: Question?
     /// The reply to the last key, until the next one.
     var notice: String?
-    /// Why Redis is unreachable.
     var away: String?
     /// Seconds between two readings.
     var refresh = 0.5
@@ -131,7 +128,6 @@ struct DashState: Sendable {
         }
     }
 
-    /// The caches of the workers.
     var cache: CacheLoad { CacheLoad((look?.workers ?? [:]).sorted { $0.key < $1.key }.map(\.value.report)) }
 
     /// The workers' load, limited to values consistent with the batch's counts.

@@ -19,12 +19,10 @@ struct DashTable<Row> {
     }
 
     var glyphs: DashGlyphs
-    /// Width of the table.
     var width: Int
     /// The width of the first column is its minimum.
     var columns: [Column]
 
-    /// The columns that fit.
     private var shown: [Column] {
         var shown = columns
         while needed(shown) > width, let last = shown.map(\.rank).max(), last > 0 {

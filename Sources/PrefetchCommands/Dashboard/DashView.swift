@@ -6,7 +6,6 @@ enum DashView: Int, CaseIterable, Sendable {
     case hosts
     case log
 
-    /// Name in the footer.
     var title: String {
         switch self {
         case .batch: "batch"

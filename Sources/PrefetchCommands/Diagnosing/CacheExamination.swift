@@ -119,7 +119,6 @@ struct CacheExamination: Sendable {
         ]
     }
 
-    /// The nearest existing parent folder.
     private static func nearest(_ path: String) -> String {
         var parts = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         while parts.count > 1 {

@@ -2,9 +2,7 @@
 struct Finding: Sendable, Equatable {
     enum Level: String, Sendable {
         case ok
-        /// It works, with a disadvantage.
         case warn
-        /// It does not work.
         case fail
     }
 

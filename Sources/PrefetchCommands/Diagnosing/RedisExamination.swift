@@ -5,7 +5,6 @@ internal import Redis
 
 /// Checks whether a Redis is reachable, can keep a queue, keeps it through a crash, and is fast enough.
 struct RedisExamination: Sendable {
-    /// Where workers and commands expect it.
     let location: RedisLocation
     /// Whether it was named; the default one is optional.
     let isNamed: Bool
@@ -109,7 +108,6 @@ struct RedisExamination: Sendable {
             : Finding(.ok, "memory", text)
     }
 
-    /// Checks latency and clock skew.
     private func time(_ connection: RedisConnection) async throws(RedisError) -> [Finding] {
         var quickest = Duration.seconds(1_000)
         var skew = 0.0

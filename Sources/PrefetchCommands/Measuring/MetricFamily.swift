@@ -44,7 +44,6 @@ struct MetricFamily: Sendable {
     }
 }
 
-/// The two text formats of metrics.
 enum MetricFormat: String, CaseIterable, Sendable {
     /// Prometheus' text format 0.0.4, which the textfile collector of its node exporter reads too.
     case prometheus

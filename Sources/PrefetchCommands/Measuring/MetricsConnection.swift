@@ -15,7 +15,6 @@ final class MetricsConnection: ChannelDuplexHandler {
         case sent
     }
 
-    /// The most bytes of a request's head.
     private static let mostBytes = 8_192
     /// Timeout of a request, and of a response.
     private static let patience = TimeAmount.seconds(5)

@@ -3,13 +3,11 @@ internal import Threading
 /// The connections of one ``MetricsServer``, oldest first. If all places are taken, a new one replaces the one that has been silent
 /// longest: clients that hold connections without a request cannot keep out one that sends a request.
 final class MetricsRoom: Sendable {
-    /// The most connections.
     private static let places = 64
 
     private struct Guest {
         let id: ObjectIdentifier
         let close: @Sendable () -> Void
-        /// Whether its request has not arrived yet.
         var isSilent = true
     }
 

@@ -24,7 +24,6 @@ final class MetricsServer: Sendable {
         var channel: any Channel
     }
 
-    /// The port it listens on.
     let bound: Int
     private let listener: any Channel
     private let exchanges: AsyncStream<Exchange>

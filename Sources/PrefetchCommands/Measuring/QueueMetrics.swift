@@ -22,7 +22,6 @@ enum QueueMetrics {
         }
     }
 
-    /// The families if Redis is unreachable.
     static func away(_ cache: Cache?, took: Double) -> [MetricFamily] {
         [build, up(false)] + cacheFamilies(cache) + [scrape(took)]
     }

@@ -2,7 +2,6 @@ internal import Glibc
 internal import Prefetch
 internal import Redis
 
-/// The endpoints of ``MetricsServer``.
 struct QueueProbe: Sendable {
     /// Timeout of Redis in seconds: less than a scraper's.
     private static let patience = 5.0

@@ -8,7 +8,6 @@ struct ReportPage {
     static let (mostHosts, mostWorkers, mostFailures) = (20, 64, 100)
 
     var look: BatchLook
-    /// A selection of skipped lines, in order.
     var failures: [FailureDetail] = []
 
     private var status: BatchStatus { look.status }
@@ -138,7 +137,6 @@ struct ReportPage {
             table(["worker", "finished", "downloaded", "hit", "skipped", "received"], rows))
     }
 
-    /// Sizes and formats of the images.
     private var images: HTML {
         func rows(_ counts: [(name: String, count: Int)]) -> [[HTML]] {
             counts.filter { $0.count > 0 }.map { ["\($0.name)", "\(Wording.count($0.count))"] }

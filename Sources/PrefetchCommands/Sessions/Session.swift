@@ -9,7 +9,6 @@ struct Session: Sendable {
     /// The configuration for other users of the same Redis.
     let redis: RedisConfiguration
     private let attachment: PrivateRedis?
-    /// Whether Redis has replied.
     private let isMet: Bool
 
     /// Timeout of read-only commands for Redis: a command that displays something responds within 2 s.

@@ -4,9 +4,7 @@ package import Threading
 package final class StopRequest: Sendable {
     package init() {}
 
-    /// Opens with the first SIGINT or SIGTERM.
     package let first = Latch()
-    /// Opens with the second.
     let second = Latch()
     private let signal = Locked<Int32?>(nil)
 

@@ -32,7 +32,6 @@ struct ServiceManager: Sendable {
         /// One line for `systemctl status`.
         case status(String)
         case watchdog
-        /// Ending: current transfers are being finished.
         case stopping
 
         /// As sent.

@@ -2,14 +2,12 @@ internal import CLinux
 internal import Prefetch
 internal import Threading
 
-/// Divides the file descriptors of a worker.
 struct DescriptorBudget: Equatable {
     /// The minimum for a worker.
     static let least = 128
     /// Connections to Redis, files of locks and logs, event loops, and short-lived files.
     private static let own = 64
 
-    /// Available for transfers.
     private let rest: Int
 
     init(limit: Int) {

@@ -2,7 +2,6 @@ internal import Threading
 
 /// Limits repeated log lines: a number of lines per kind and second; the next line has the count of suppressed ones.
 struct LogLimiter: Sendable {
-    /// Lines per kind and second.
     static let most = 10
 
     private struct Kind {
@@ -29,7 +28,6 @@ struct LogLimiter: Sendable {
         return state.leftOut
     }
 
-    /// The second of a monotonic clock.
     static var now: Int { Int(MonotonicClock.now) }
 
     /// Unreported counts of suppressed lines, by kind; resets them.

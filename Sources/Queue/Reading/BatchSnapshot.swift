@@ -6,7 +6,6 @@ package struct BatchSnapshot {
     /// One byte per URL index as far as Redis has them. Those of a batch that is over may be read later: they do not change.
     package var outcomes: [UInt8]
     package var detailsKept: Int
-    /// Chunks of failure records, see ``FailureRecord``.
     package var records: [String: [UInt8]]
     package var workerCounts: [String: RedisValue]
     package var jobs: [[UInt8]]

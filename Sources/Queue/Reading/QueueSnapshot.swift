@@ -4,7 +4,6 @@ internal import Redis
 package struct QueueSnapshot: Sendable {
     package struct RunningBatch: Sendable, Equatable {
         package var id: String
-        /// Jobs on its list.
         package var waitingJobs = 0
         /// Why it cannot run; nil if it can.
         package var broken: String?
@@ -19,14 +18,11 @@ package struct QueueSnapshot: Sendable {
     package var running: [RunningBatch] = []
     package var workers: [String: BatchLook.Worker] = [:]
     package var claimedJobs = 0
-    /// Settings for all workers.
     package var orders = QueueControl.QueueOrders()
-    /// Hosts in trouble, over all batches.
     package var hosts: [TroubledHost] = []
     /// Number of failed URLs on the list, its limit, and how many were removed because of the limit.
     package var failedURLs = 0
     package var failedURLLimit = FailedURLList.Limit()
-    /// Invalid elements of job lists.
     package var dead = 0
     /// Workers lost since the queue was created, the jobs reclaimed from them, and how many URLs of those were open.
     package var lostWorkers = 0, reclaimedJobs = 0, reclaimedURLs = 0

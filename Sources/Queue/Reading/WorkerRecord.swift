@@ -3,7 +3,6 @@ internal import Redis
 /// The record of a worker, present or gone.
 package struct WorkerRecord: Sendable, Equatable {
     package enum State: String, Sendable {
-        /// Registered with a valid lease.
         case running
         /// Registered with an expired lease: the next heartbeat renews it, or it is reaped.
         case overdue

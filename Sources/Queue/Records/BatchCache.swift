@@ -11,7 +11,6 @@ package struct BatchCache: Sendable, Hashable {
         (self.id, self.host, self.directory) = (id, host, directory)
     }
 
-    /// Stored by REPORT after the cache's number.
     var place: String { "\(host.replacing(" ", with: "_")) \(directory)" }
 }
 

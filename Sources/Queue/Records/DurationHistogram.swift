@@ -25,7 +25,6 @@ package struct DurationHistogram: Sendable, Equatable {
         if counts.indices.contains(index) { counts[index] += count }
     }
 
-    /// Adds microseconds to the sum only.
     package mutating func add(sum more: Int) { sum += more }
 
     /// The quantile in seconds, interpolated on the logarithmic scale of its bucket: at most 19 % off. Nil without durations; the last

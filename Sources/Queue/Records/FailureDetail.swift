@@ -9,7 +9,6 @@ package struct FailureDetail: Sendable, Equatable {
     package var outcome: PrefetchOutcome
     /// Nil without a response.
     package var httpStatus: Int?
-    /// Requests made.
     package var attempts: Int
     /// One sentence.
     package var detail: String

@@ -3,7 +3,6 @@ internal import Redis
 /// Figures of a batch's images and transfers: only counts and sums, so that those of all workers can be added. Only URLs that were
 /// requested count, hits do not.
 package struct FetchTally: Sendable, Equatable {
-    /// Figures of one requested URL.
     package struct Fetch: Sendable {
         /// Nil without a transferred image. For `unsupported` the format of the body.
         package var format: ImageFormat?
@@ -17,7 +16,6 @@ package struct FetchTally: Sendable, Equatable {
         }
     }
 
-    /// The stages of a transfer, in order.
     package enum Stage: Int, CaseIterable, Sendable {
         case nameLookup, connect, tls, firstByte, rest
     }
@@ -27,16 +25,13 @@ package struct FetchTally: Sendable, Equatable {
 
     /// Last requests of images that were downloaded or not modified.
     package private(set) var durations = DurationHistogram()
-    /// Images by size class.
     package private(set) var sizes = [Int](repeating: 0, count: sizeBounds.count + 1)
     package private(set) var formats: [ImageFormat: Int] = [:]
     /// Bodies that were not kept because their format cannot be verified.
     package private(set) var unsupported: [ImageFormat: Int] = [:]
     /// Microseconds that requests spent in each stage.
     package private(set) var stages: [Stage: Int] = [:]
-    /// Requests over an existing connection.
     package private(set) var reused = 0
-    /// Tries that succeeded, and that failed.
     package private(set) var goodTries = 0, failedTries = 0
 
     package init() {}

@@ -10,7 +10,6 @@ package struct ListSegment: Sendable, Equatable {
     package var base: Int
     /// Number of lines in the lists before it.
     package var line: Int
-    /// Number of URLs.
     package var total: Int
     package var lines: Int
     /// Hex SHA-256 of its bytes.

@@ -1,13 +1,10 @@
 /// A URL of a running batch that has not ended, and why.
 package struct OpenURL: Sendable, Equatable {
     package enum State: String, Sendable, CaseIterable {
-        /// Receiving bytes.
         case transferring
         /// Its connection is silent; it holds no slot of its worker.
         case stalled
-        /// Waits for a slot of its host.
         case waitingForHost
-        /// Waits for a slot of its worker.
         case waitingForSlot
         /// In back-off before its next try.
         case retrying
@@ -15,13 +12,11 @@ package struct OpenURL: Sendable, Equatable {
         case locked
         /// Its bytes are being decoded, or wait for a decoder thread.
         case verifying
-        /// Claimed but not started.
         case claimed
         /// Its worker is paused by a local fault.
         case paused
         /// Its worker sends no heartbeats; its jobs are reaped when its lease has expired.
         case workerSilent
-        /// Waits in Redis for a worker.
         case queued
         /// In the list but not in Redis yet.
         case notPushed
@@ -35,7 +30,6 @@ package struct OpenURL: Sendable, Equatable {
     package var url: String?
     /// The host it waits for, after redirects.
     package var host: String?
-    /// Tries started.
     package var attempt = 0
     package var state: State
     /// Why the last try failed, the fault, or how many are not pushed; may be empty.

@@ -13,11 +13,9 @@ package struct OpenURLNote: Equatable {
     package var elapsed: Int
     /// Milliseconds until it ends, if known.
     package var remaining: Int?
-    /// Tries started.
     package var attempt = 0
     /// Host of the current hop; empty without a request.
     package var host = ""
-    /// Why it waits.
     package var detail = ""
 
     package init(batch: String, index: Int, state: OpenURL.State, claimed: Int, elapsed: Int) {

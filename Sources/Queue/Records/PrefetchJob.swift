@@ -18,7 +18,6 @@ package struct PrefetchJob: Sendable, Equatable {
         package var url: String
         /// The list reader found it invalid: it ends `invalidURL` without a try.
         package var isInvalid: Bool
-        /// The line's own settings.
         package var settings: URLSettings?
         /// Other columns of a table. They stay in the list: jobs do not contain them.
         package var columns: [String: String]?
@@ -37,7 +36,6 @@ package struct PrefetchJob: Sendable, Equatable {
         package var identity: String { settings.map { "\(url)\t\($0.text)" } ?? url }
     }
 
-    /// The most URLs of a job.
     package static let maxCount = 256
     /// The longest URL, in bytes, which is the longest line of a list.
     package static let maxURLBytes = 65_536
@@ -61,7 +59,6 @@ package struct PrefetchJob: Sendable, Equatable {
     /// `batch:base:count`, unique in a queue.
     package var name: String { "\(batch):\(base):\(entries.count)" }
 
-    /// The payload for the list.
     package func encoded() -> [UInt8] {
         var body: [UInt8] = []
         body.reserveCapacity(entries.count * 32)

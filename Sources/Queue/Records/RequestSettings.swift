@@ -151,7 +151,6 @@ extension RequestSettings {
         /// Takes the value of the first, if it has one.
         fileprivate let copy: @Sendable (RequestSettings, inout RequestSettings) -> Void
 
-        /// * `shown`: formats a value.
         fileprivate init<Value: Sendable>(
             _ flag: String, _ path: any WritableKeyPath<RequestSettings, Value?> & Sendable,
             _ shown: @escaping @Sendable (Value) -> String

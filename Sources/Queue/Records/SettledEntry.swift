@@ -7,7 +7,6 @@ package struct SettledEntry: Sendable {
     package var bytes = 0
     /// Nil without a request.
     package var fetch: FetchTally.Fetch?
-    /// For `failures`, if it was skipped.
     package var failure: FailureDetail?
     /// The URL, if the policy adds it to the failed set.
     package var list: String?

@@ -2,7 +2,6 @@ internal import Glibc
 
 /// The identity of this machine and process for others.
 package enum ThisHost {
-    /// gethostname(2).
     package static var name: String {
         var buffer = [CChar](repeating: 0, count: 256)
         gethostname(&buffer, buffer.count - 1)

@@ -5,9 +5,7 @@ package final class URLSettings: Sendable, Equatable {
     /// In addition to the batch's.
     package let options: WebImageOptions
     package let headers: [HTTPHeader]
-    /// The required digest of its bytes, hex.
     package let sha256: String?
-    /// Alternative URLs of the image.
     package let mirrors: [String]
     /// Canonical JSON on one line.
     package let text: String

@@ -11,7 +11,6 @@ package struct WorkerReport: Sendable, Equatable {
         case held
         /// A local fault stops it, or is about to pass.
         case trouble
-        /// Claims nothing, by command.
         case paused
         case running
     }
@@ -55,7 +54,6 @@ package struct WorkerReport: Sendable, Equatable {
 
     package init() {}
 
-    /// Transfers that hold a slot.
     package var transferring: Int { max(0, inFlight - stalled) }
 
     /// * `leaseLeft`: milliseconds until other workers may take its jobs.
@@ -89,7 +87,6 @@ package struct WorkerReport: Sendable, Equatable {
         (isPaused, wantedConcurrency) = (text("paused") == "1", known("wanted"))
     }
 
-    /// The fields of a heartbeat.
     package var fields: [(String, String)] {
         var fields = [
             ("in_flight", String(inFlight)), ("stalled", String(stalled)), ("checking", String(checking)),

@@ -136,7 +136,6 @@ package struct FailedURLList: Sendable {
         package var most = PrefetchKeys.failedLimitDefault
         /// Whether it differs from the default by command.
         package var isSet = false
-        /// URLs removed because of the limit.
         package var removed = 0
     }
 

@@ -4,7 +4,6 @@ extension PrefetchKeys {
     /// Name after the root and the colon, with `*` for the variable part, and required type.
     typealias Typed = (name: String, type: String)
 
-    /// Keys that a queue has once.
     static let ofQueue: [Typed] = [
         ("batches", "zset"), ("running", "set"), ("ready:high", "list"), ("ready:normal", "list"),
         ("ready:low", "list"), ("bell", "list"), ("wheel", "string"), ("paused", "string"), ("concurrency", "string"),

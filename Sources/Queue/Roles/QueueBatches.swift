@@ -35,7 +35,6 @@ package struct QueueBatches: Sendable {
         return Opened(id: id, replaced: reply.last?.string.flatMap { $0.isEmpty ? nil : $0 })
     }
 
-    /// The batch that has a slot.
     package func batch(inSlot slot: String) async throws(RedisError) -> String? {
         try await redis.read([["HGET", RedisArgument(redis.keys.slots), RedisArgument(slot)]])[0].get().string
     }
@@ -134,9 +133,7 @@ package struct QueueBatches: Sendable {
 
     package enum Removal: Sendable, Equatable {
         case removed
-        /// Redis had no such batch.
         case gone
-        /// Refused: cancel it first.
         case running
         /// Refused: its skipped lines are the entries of this retry, which has to be removed first.
         case retriedBy(String)

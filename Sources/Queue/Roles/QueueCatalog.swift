@@ -1,6 +1,5 @@
 package import Redis
 
-/// Finds batches.
 package struct QueueCatalog: Sendable {
     private let redis: ScriptRunner
 
@@ -106,7 +105,6 @@ package struct QueueCatalog: Sendable {
         return nil
     }
 
-    /// Batches that are neither done nor cancelled.
     package func running() async throws(RedisError) -> [String] {
         (try await redis.read([["SMEMBERS", RedisArgument(redis.keys.running)]])[0].get().array ?? []).compactMap(
             \.string

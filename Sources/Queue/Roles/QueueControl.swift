@@ -23,7 +23,6 @@ package struct QueueControl: Sendable {
     package enum PauseResult: Sendable, Equatable {
         /// `isNew`: whether this call changed it.
         case done(isNew: Bool)
-        /// The batch is over: `done` or `cancelled`.
         case over(String)
         /// Redis has no such batch, or no such worker is registered.
         case gone
@@ -58,9 +57,7 @@ package struct QueueControl: Sendable {
 
     package enum PrecedenceResult: Sendable, Equatable {
         case changed(from: Precedence, to: Precedence)
-        /// The batch is over: `done` or `cancelled`.
         case over(String)
-        /// Redis has no such batch.
         case gone
     }
 
@@ -100,9 +97,7 @@ package struct QueueControl: Sendable {
         ).int ?? 0
     }
 
-    /// Settings for all workers of a queue.
     package struct QueueOrders: Sendable, Equatable {
-        /// Whether no batch is claimed from.
         package var isPaused = false
         /// Concurrent transfers per worker; nil: each worker's startup value.
         package var concurrency: Int?

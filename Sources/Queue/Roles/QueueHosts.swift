@@ -63,7 +63,6 @@ package struct QueueHosts: Sendable {
         _ = try await redis.run(Self.note, arguments)
     }
 
-    /// All hosts in trouble at one moment.
     package func troubled() async throws(RedisError) -> [TroubledHost] {
         let reply = try await redis.read(redis.clockCommands + [["HGETALL", RedisArgument(redis.keys.hosts)]])
         return Self.troubled(reply[2].fields ?? [:], at: try ScriptRunner.time(reply))

@@ -1,6 +1,5 @@
 package import Redis
 
-/// Moves jobs between batches and workers.
 package struct QueueJobs: Sendable {
     private let redis: ScriptRunner
 
@@ -8,7 +7,6 @@ package struct QueueJobs: Sendable {
 
     package struct Claim: Sendable, Equatable {
         package var job: PrefetchJob
-        /// The nonce of its batch.
         package var nonce: String
         /// One byte per URL: 0 = open, otherwise settled already, by a worker that died or whose report was late.
         package var outcomes: [UInt8]
@@ -23,7 +21,6 @@ package struct QueueJobs: Sendable {
     }
 
     package enum ClaimResult: Sendable, Equatable {
-        /// Empty if no batch has jobs.
         case claimed([Claim])
         /// The worker is paused until the next change of its settings.
         case paused
@@ -87,7 +84,6 @@ package struct QueueJobs: Sendable {
 
     private static let split = QueueScript.script(PackageResources.SPLIT_lua)
 
-    /// Replaces a job by smaller ones.
     package func split(worker: String, claim: Claim, into parts: [PrefetchJob]) async throws(RedisError) {
         var arguments: [RedisArgument] = [RedisArgument(worker), RedisArgument(claim.name)]
         for part in parts { arguments += [RedisArgument(part.name), RedisArgument(part.encoded())] }

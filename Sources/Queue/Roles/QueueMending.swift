@@ -39,9 +39,7 @@ package struct QueueMending: Sendable {
 
     package enum RepairTaking: Sendable, Equatable {
         case taken
-        /// Another repair of this batch is running.
         case busy
-        /// Redis has no such batch.
         case gone
     }
 

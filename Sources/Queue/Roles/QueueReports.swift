@@ -1,6 +1,5 @@
 package import Redis
 
-/// Sends the workers' reports.
 package struct QueueReports: Sendable {
     private let redis: ScriptRunner
 
@@ -12,7 +11,6 @@ package struct QueueReports: Sendable {
         package var batch: BatchIdentity
         package var base: Int
         package var count: Int
-        /// Whether the job has ended.
         package var isFinal: Bool
         package var settled: [SettledEntry]
         /// The most details of skipped URLs the batch keeps.
@@ -169,7 +167,6 @@ package struct QueueReports: Sendable {
 }
 
 extension QueueReports.Report {
-    /// The arguments of REPORT for this job.
     fileprivate func arguments() -> [RedisArgument] {
         var codes = [UInt8](repeating: 0, count: count)
         var sizes = [Int](repeating: 0, count: count)

@@ -4,7 +4,6 @@ internal import Redis
 enum QueueScript {
     static func script(_ file: [UInt8]) -> RedisScript { script(file, step: []) }
 
-    /// One of the steps of a repair.
     static func step(_ file: [UInt8]) -> RedisScript { script(file, step: PackageResources.step_lua) }
 
     /// Assembles a script: its flags and name, the shared prelude, `step` for a repair, its own lines. The name is the second line of the

@@ -1,6 +1,5 @@
 package import Redis
 
-/// The registered workers and their leases.
 package struct QueueWorkers: Sendable {
     private let redis: ScriptRunner
 
@@ -17,7 +16,6 @@ package struct QueueWorkers: Sendable {
 
     private static let beat = QueueScript.script(PackageResources.BEAT_lua)
 
-    /// The reply to a heartbeat.
     package struct WorkerOrders: Sendable, Equatable {
         /// The state of a batch of its jobs.
         package struct Batch: Sendable, Equatable {
@@ -34,7 +32,6 @@ package struct QueueWorkers: Sendable {
         package var ownConcurrency: Int?, queueConcurrency: Int?
         /// Number of changes of the host notes; nil: there are none.
         package var hostsVersion: Int?
-        /// Whether there may be something for REAP.
         package var mayReap = false
         /// URLs removed from the failed list because of its limit; nil: none.
         package var unlisted: Int?

@@ -32,7 +32,6 @@ package struct RedisOutage: Sendable {
     }
 }
 
-/// Shared by all calls of a queue.
 final class RedisOutageTeller: Sendable {
     private let outage = Locked(RedisOutage())
     private let tell: @Sendable (RedisOutage.Notice) -> Void

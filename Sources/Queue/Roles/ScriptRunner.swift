@@ -12,7 +12,6 @@ package struct ScriptRunner: Sendable {
     /// Timeout of a call while Redis refuses it (NOAUTH, WRONGPASS, NOPERM); zero by default, because a wrong password stays wrong. For
     /// callers that had access before: the password may be in the middle of a change.
     package var forbearance: Duration = .zero
-    /// Reports outages, if wanted.
     private var teller: RedisOutageTeller?
     /// Receives problems that a call found besides its result.
     package var notice: @Sendable (PrefetchQueue.Notice) -> Void = { _ in }
@@ -32,7 +31,6 @@ package struct ScriptRunner: Sendable {
         return runner
     }
 
-    /// One script call with the root key.
     func run(_ script: RedisScript, _ arguments: [RedisArgument]) async throws(RedisError) -> RedisValue {
         try await patiently { () async throws(RedisError) in
             try await connection.run(script, keys: [RedisArgument(keys.root)], arguments: arguments)

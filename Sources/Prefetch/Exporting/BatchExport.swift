@@ -90,7 +90,6 @@ package struct BatchExport: Sendable {
     }
 
     /// Adds every image to archives.
-    ///
     /// * `describe`: the JSON of an image; must be the same in every export.
     /// - Throws: as ``ImageShards``, `inputOutput` if the cache cannot be read, `stopped` if the task is cancelled.
     package func fill(

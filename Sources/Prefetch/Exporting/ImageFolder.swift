@@ -31,7 +31,6 @@ package final class ImageFolder: Sendable {
     private let onFirstCopy: @Sendable (_ reason: String) -> Void
 
     /// Opens a folder, and creates it with its parents.
-    ///
     /// * `onFirstCopy`: called once with the reason why files are copied.
     /// - Throws: `cacheUnavailable` (73) if it cannot be created or written to.
     package init(

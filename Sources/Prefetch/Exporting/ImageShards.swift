@@ -25,7 +25,6 @@ package final class ImageShards: Sendable {
     private let state = Locked(State())
 
     /// Opens a folder, and creates it with its parents.
-    ///
     /// * `perShard`: images per archive.
     /// - Throws: `cacheUnavailable` (73) if it cannot be created or written to.
     package init(path: String, perShard: Int) throws(PrefetchError) {
@@ -40,7 +39,6 @@ package final class ImageShards: Sendable {
     package var tally: Tally { state.withLock { $0.tally } }
 
     /// Adds an image.
-    ///
     /// * `key`: without a dot, since the first dot separates the key from the extension.
     /// * `json`: its metadata.
     /// - Throws: `cacheUnavailable` if another file has the archive's name, `inputOutput` (74).

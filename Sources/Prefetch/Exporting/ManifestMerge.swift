@@ -2,8 +2,7 @@ internal import FoundationEssentials
 internal import Threading
 internal import WebImage
 
-/// Manifests of one batch (`export --to jsonl`) from other machines, read line by line in parallel: they have the images that our caches
-/// lack.
+/// Manifests of one batch (`export --to jsonl`) from other machines, read line by line in parallel, for images that our caches lack.
 package final class ManifestMerge: Sendable {
     private struct Line: Decodable {
         var line: Int
@@ -63,8 +62,7 @@ package final class ManifestMerge: Sendable {
         self.shown = shown
     }
 
-    /// Adds an image from the first manifest that has one to each line that ended with an image but has none here. In the order of the
-    /// list.
+    /// Adds the first manifest's image to each line that ended with one but has none here. In the order of the list.
     /// - Throws: `unreadableList` if a manifest is invalid or of another batch.
     package func complete(_ lines: inout [ExportedLine]) throws(PrefetchError) {
         var all = lines

@@ -1,5 +1,4 @@
-/// The header of a file in a tar archive (POSIX.1-1988 ustar), without owner and date: the same files always make the same archive, byte
-/// for byte.
+/// A file's header in a tar archive (POSIX.1-1988 ustar), without owner and date: the same files make the same archive, byte for byte.
 enum TarHeader {
     static let blockSize = 512
     /// Archives end with two blocks of zeros and are padded to tar(1)'s record of ten kilobytes.

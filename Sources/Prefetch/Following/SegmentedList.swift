@@ -1,5 +1,4 @@
-/// The URLs of an open batch by index, over all its lists. A list is opened when one of its URLs is needed, and few stay open: a batch may
-/// have thousands.
+/// The URLs of an open batch by index. A list is opened when one of its URLs is needed, and few stay open: there may be thousands.
 final class SegmentedList {
     private static let mostOpen = 8
 

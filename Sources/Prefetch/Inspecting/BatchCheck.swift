@@ -2,7 +2,6 @@ internal import Redis
 internal import WebImage
 
 /// Checks the invariants of one batch on a snapshot of Redis. Changes nothing, and workers may go on meanwhile.
-///
 /// - I1: finished = outcomes that are not open = the sum of the counts of the outcomes; skipped likewise.
 /// - I2: while a batch runs, every open URL that is pushed is in exactly one job, and a waiting job can be claimed.
 /// - I3: a batch is done exactly if it is sealed and every URL ended; then its temporary keys are gone.
@@ -40,8 +39,7 @@ package struct BatchCheck: Sendable {
         self.owners = owners
     }
 
-    /// Checks for several batches. Owners of claims are read once for all of them, since that scans all keys of Redis, and again for
-    /// workers that joined since.
+    /// Checks for several batches. Owners of claims are read once, by a scan of all keys, and again for workers that joined since.
     /// - Throws: errors of Redis.
     package static func checks(of batches: [String], queue: PrefetchQueue) async throws(PrefetchError) -> [BatchCheck] {
         do throws(RedisError) {
@@ -101,8 +99,7 @@ package struct BatchCheck: Sendable {
         if snapshot.number("skipped") != skipped {
             found.append(finding("I1", "skipped is \(snapshot.number("skipped")), but \(skipped) URLs were skipped"))
         }
-        // If Redis lost its last writes, and with them the end of the list, workers still report their jobs of that part: these count, and
-        // are pushed again with the rest.
+        // If Redis lost the end of the list, workers still report their jobs of it: these count, and are pushed again with the rest.
         let end = snapshot.number("sealed") == 1 ? snapshot.count("pushed") : snapshot.fields["total"]?.count ?? .max
         let beyond = snapshot.outcomes.dropFirst(end).count { $0 != 0 }
         if beyond > 0 { found.append(finding("I1", "\(beyond) URLs have an outcome and were never pushed")) }

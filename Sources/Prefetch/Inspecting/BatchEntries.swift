@@ -1,8 +1,7 @@
 internal import Redis
 internal import WebImage
 
-/// The entries of a batch in the order of their indices: the lines of its list or lists; for a retry, the skipped lines of the batch it
-/// retries.
+/// The entries of a batch in index order: the lines of its list or lists; for a retry, the skipped lines of the batch it retries.
 package struct BatchEntries: Sendable {
     private enum Source: Sendable {
         case list(URLList)

@@ -17,7 +17,6 @@ package struct CacheCheck: Sendable {
     package init(queue: PrefetchQueue, cache: DiskCache) { (self.queue, self.cache) = (queue, cache) }
 
     /// Checks each image of a batch's list. An image that was stored in another cache and is missing here is only counted.
-    ///
     /// * `listPath`: the list's current path, if it has moved.
     /// * `found`: called for each missing image.
     /// - Throws: `notFound`, `unreadableList` if the list is missing or has changed; `redisUnavailable`.

@@ -1,8 +1,7 @@
 internal import WebImage
 internal import Redis
 
-/// Reads the skipped URLs of a batch in the order of its lines: from the details in Redis, and beyond those from the records of all
-/// failures and the list.
+/// Reads the skipped URLs of a batch in line order: from the details in Redis, beyond those from all failures' records and the list.
 package struct FailureReader: Sendable {
     private let queue: PrefetchQueue
     private let status: BatchStatus

@@ -1,7 +1,6 @@
 internal import Redis
 
-/// Checks a queue apart from its batches: types of keys, sets, ready lists and bell, claims of registered workers, and keys that belong to
-/// existing batches.
+/// Checks a queue apart from its batches: types of keys, sets, ready lists, bell, owners of claims, and keys without a batch.
 package struct QueueCheck: Sendable {
     private let queue: PrefetchQueue
 

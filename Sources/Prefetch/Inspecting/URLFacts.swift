@@ -27,7 +27,6 @@ package struct URLFacts: Sendable {
     package var isKnown: Bool { listing != nil || image != nil || place != nil || !endings.isEmpty }
 
     /// Collects everything.
-    ///
     /// * `url`: as in a list, byte for byte.
     /// * `key`: its key in the cache.
     /// * `cache`: searched for its image, if given.

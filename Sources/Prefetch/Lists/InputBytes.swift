@@ -1,8 +1,7 @@
 internal import CZlib
 internal import Glibc
 
-/// The bytes of a file in pieces, uncompressed if it is gzip, as detected by its first two bytes (RFC 1952). Concatenated gzip files are
-/// read as one.
+/// The bytes of a file in pieces, uncompressed if it begins as gzip (RFC 1952). Concatenated gzip files are read as one.
 struct InputBytes: ~Copyable {
     let path: String
     private let file: gzFile

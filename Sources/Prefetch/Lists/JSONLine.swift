@@ -99,7 +99,6 @@ package enum ListFormat: String, Sendable, CaseIterable {
     case sitemap
 
     /// Why a line is not in this format; nil if it is.
-    ///
     /// * `object`: the parsed line, if it is an object.
     func objection(to line: [UInt8], _ object: JSONLine?, number: Int) -> PrefetchError? {
         let isObject = JSONLine.isOne(line)

@@ -23,7 +23,6 @@ struct LineReader: ~Copyable {
     }
 
     /// Opens a file, a pipe, or `-` for standard input, for one pass.
-    ///
     /// * `waiting`: see ``ListFile/open(_:waiting:)``.
     /// - Throws: `notFound` or `unreadableList` with the reason.
     init(once path: String, waiting: () -> Void = {}) throws(PrefetchError) {

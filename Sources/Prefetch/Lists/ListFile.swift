@@ -3,8 +3,7 @@ internal import FoundationEssentials
 internal import Glibc
 internal import WebImage
 
-/// Opens the file of a list. A list is read several times, and a pipe, a socket or a device only once: such input is copied to a file
-/// first.
+/// Opens the file of a list. Lists are read several times, so input that can be read only once is copied to a file first.
 package enum ListFile {
     /// The name of standard input in messages.
     private static let standardInput = "standard input"
@@ -38,7 +37,6 @@ package enum ListFile {
     }
 
     /// Opens a list for one pass. Waits for the first writer of a FIFO without a timeout.
-    ///
     /// * `waiting`: called once if a FIFO has had no writer for a second.
     /// - Throws: `notFound`, `unreadableList` with the reason: a folder, a terminal, no permission.
     package static func open(_ path: String, waiting: () -> Void = {}) throws(PrefetchError) -> Int32 {
@@ -83,7 +81,6 @@ package enum ListFile {
     }
 
     /// Copies a stream into a file of a folder and returns its path.
-    ///
     /// * `waiting`: see ``open(_:waiting:)``.
     /// - Throws: as ``open(_:waiting:)``; `inputOutput` if it cannot be written, leaving nothing behind.
     package static func copy(
@@ -106,7 +103,6 @@ package enum ListFile {
 
     /// A path that can be read any number of times until this process ends, and leaves nothing behind: the path itself for a regular file
     /// or a folder, otherwise an unnamed copy in TMPDIR.
-    ///
     /// - Throws: as ``copy(_:into:waiting:)``.
     package static func repeatable(_ path: String, waiting: () -> Void = {}) throws(PrefetchError) -> String {
         guard isReadOnce(path) else { return path }

@@ -2,8 +2,7 @@ internal import FoundationEssentials
 internal import Glibc
 internal import WebImage
 
-/// Converts compressed lists, tables and sitemaps to a list of lines. The same input makes the same list, so that a repeated command
-/// continues its batch.
+/// Converts compressed lists, tables and sitemaps to lines. Equal inputs make equal lists, so a repeated command continues its batch.
 package struct ListImport: Sendable {
     package struct Options: Sendable, Equatable {
         package var format = ListFormat.auto
@@ -38,7 +37,6 @@ package struct ListImport: Sendable {
     let head: [UInt8]
 
     /// Inspects the beginning of a file; nil if it is a plain list of lines.
-    ///
     /// * `name`: original name of the file, for its extension and for messages.
     /// * `isSpooled`: a copy of standard input or a pipe, without neighbouring files.
     /// - Throws: `notFound`, `unreadableList`; `configuration` if the options do not match the format.
@@ -101,7 +99,6 @@ package struct ListImport: Sendable {
     }
 
     /// Writes the list into a folder and returns its path; the name includes the digest of its content.
-    ///
     /// * `stem`: the start of the name, and so of batch ids.
     /// - Throws: `unreadableList` with the line if the input has another format; `inputOutput`, `cacheUnavailable`.
     package func write(into folder: String, stem: String) throws(PrefetchError) -> String {

@@ -4,7 +4,6 @@ package enum URLLines {
     private static let groupBytes = 1 << 20
 
     /// Calls `body` with groups of entries, in order, in constant memory: up to 1,000 of them, or about 1 MiB.
-    ///
     /// * `path`: a file, a pipe, or `-` for standard input.
     /// * `waiting`: see ``ListFile/open(_:waiting:)``.
     /// - Throws: errors of `body`; `notFound`, `unreadableList`.

@@ -17,7 +17,6 @@ package struct URLList: Sendable, Equatable {
     package private(set) var unknownMembers = UnknownMembers()
 
     /// Reads the whole list once, in constant memory, for its total and hash.
-    ///
     /// * `origin`: the source it was converted from, and its name, for messages if it has no URLs.
     /// - Throws: `notFound`, `unreadableList`; the latter also if none of the first 200 entries is a URL, with a hint at the type of the
     ///   file, and if a line does not match the format, has an invalid setting, or a member that is misspelled.

@@ -61,7 +61,6 @@ package struct HistoryCheck: Sendable {
     }
 
     /// Reads everything and classifies every URL. Workers may go on meanwhile.
-    ///
     /// * `expected`: outcomes allowed for an index, with downloaded and hit being equal; nil: any.
     /// - Throws: `notFound` if there is no such batch, or no history; errors of reading them.
     package func run(

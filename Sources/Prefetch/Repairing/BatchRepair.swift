@@ -381,7 +381,6 @@ extension BatchRepair {
 
 extension BatchRepair {
     /// Removes records of URLs that were not skipped, and adds empty records for skipped URLs without one.
-    ///
     /// * `total`: URLs of the list.
     func mendRecords(_ total: Int) async throws(PrefetchError) {
         let (dropped, made) = try await bridgingErrors { () async throws(RedisError) in

@@ -14,7 +14,6 @@ struct JobCoverage {
     private static let slice = 64
 
     /// Reads all jobs of a batch, and removes invalid and duplicate ones from its list.
-    ///
     /// * `limit`: URLs of the list.
     /// * `settled`: whether a URL has an outcome; such a URL may be in two jobs.
     /// * `sweeps`: false: removes nothing.

@@ -1,7 +1,6 @@
 internal import Redis
 
-/// Repairs the parts of a queue outside its batches: keys of a wrong type, orphaned claims, sets, ready lists and bell. Safe while workers
-/// run, and idempotent.
+/// Repairs a queue apart from its batches: wrong types, orphaned claims, sets, ready lists, bell. Idempotent; workers may go on.
 package struct QueueRepair: Sendable {
     private let queue: PrefetchQueue
 

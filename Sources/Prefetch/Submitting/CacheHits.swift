@@ -3,8 +3,7 @@ internal import Redis
 internal import Threading
 package import WebImage
 
-/// Settles cache hits while a list is queued, before any worker claims it (`queryDiskSync`): a list that is completely cached is done when
-/// it is sealed.
+/// Settles cache hits while a list is queued (`queryDiskSync`): a list that is completely cached is done when it is sealed.
 ///
 /// Not with the policies `sd3` and `sd4`, which check the failed URLs before the cache. A faster worker would find the same.
 package struct CacheHits: Sendable {

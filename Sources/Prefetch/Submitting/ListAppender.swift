@@ -26,7 +26,6 @@ package struct ListAppender: Sendable {
     }
 
     /// Registers the list after all others, or finds it.
-    ///
     /// * `again`: whether a list that is there and fully pushed is added once more.
     /// - Throws: `notFound` if there is no such batch, `configuration` if it takes no list.
     package func add(again: Bool = false) async throws(PrefetchError) -> Added {

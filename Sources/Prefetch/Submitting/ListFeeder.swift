@@ -35,7 +35,6 @@ package struct ListFeeder: Sendable {
     /// Settles hits at once; nil: left to workers.
     private let hits: CacheHits?
 
-    ///
     /// * `window`: `auto`, `all`, or the number of waiting jobs in Redis at which pushes wait; one push has up to 64. Unless it is `all`
     ///   they take at most 24 MiB there.
     /// * `jobSize`: URLs per job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers, and at least 4: a job
@@ -66,7 +65,6 @@ package struct ListFeeder: Sendable {
     }
 
     /// Feeds until the batch is sealed or over.
-    ///
     /// * `pushed`: called after every push with the number of pushed URLs.
     /// * `waiting`: called once when the window or Redis is full, and again when the cause changes.
     /// Throws `redisUnavailable` after the queue's timeout, `unreadableList` if the file is gone or has changed, `stopped` if the task is

@@ -1,5 +1,4 @@
-/// The terms on which a command uses the private Redis of a cache folder. Data of such a Redis is as dangerous as code, and a folder may
-/// come from anywhere.
+/// The terms for a cache's private Redis: its data is as dangerous as code, and a folder may come from anywhere.
 package struct CacheAdmission: Sendable {
     /// Trust in data that this user has not created on this machine.
     package enum Trust: Sendable {

@@ -76,7 +76,6 @@ final class HeldFolder: Sendable {
     }
 
     /// Replaces a file atomically.
-    ///
     /// * `isSynced`: whether it survives a power cut once this returns.
     /// - Throws: `cacheUnavailable`, `inputOutput`.
     func write(_ text: String, to name: String, isSynced: Bool = false) throws(PrefetchError) {
@@ -119,7 +118,6 @@ final class HeldFolder: Sendable {
 
     /// Refuses a folder that another user may have tampered with: it, and every file in it, must belong to this user, be writable by this
     /// user only, and have no other hard link.
-    ///
     /// * `folders`: names of subfolders that are checked too; any other one is refused.
     /// - Throws: `cacheUnavailable` with the fault and the file.
     func inspect(folders: Set<String> = []) throws(PrefetchError) {

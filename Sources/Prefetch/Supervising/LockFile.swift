@@ -34,8 +34,7 @@ final class LockFile: Sendable {
     /// that has not closed it by its exec yet.
     func release() { flock(descriptor, LOCK_UN) }
 
-    /// Turns an exclusive lock into a shared one. flock(2) releases the old lock before it takes the new one, so keep others from trying
-    /// meanwhile.
+    /// Makes an exclusive lock shared. flock(2) releases it before it takes the new one, so keep others from trying meanwhile.
     func share() { while flock(descriptor, LOCK_SH) < 0 && errno == EINTR {} }
 
     private func lock(shared: Bool, path: String) throws(PrefetchError) -> Bool {

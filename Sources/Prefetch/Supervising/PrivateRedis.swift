@@ -113,8 +113,7 @@ package actor PrivateRedis {
     /// Whether this user has started the running server.
     package var isOwner: Bool { server != nil }
 
-    /// Releases the server. An owner ends it and returns when its data is complete on disk; another user that is still there restarts it.
-    /// Later calls do nothing.
+    /// Releases the server. An owner ends it and waits until its data is on disk; another user restarts it. Later calls do nothing.
     package func leave() async {
         isLeaving = true
         watch?.cancel()

@@ -1,7 +1,6 @@
 internal import Threading
 
-/// Determines whether a `run` is the only one on its cache, so that it may reap the workers of an earlier `run` at once instead of after
-/// their lease.
+/// Determines whether a `run` is alone on its cache, so that it may reap an earlier run's workers without waiting for their lease.
 ///
 /// The only `run` holds the gate until ``share()``: until then no other `run` can start workers that would look like old ones.
 package final class RunLock: Sendable {

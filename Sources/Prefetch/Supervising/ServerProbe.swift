@@ -19,8 +19,7 @@ struct ServerProbe: Sendable {
 
     func state() async -> State {
         do throws(RedisError) {
-            // A read fails while data is loading, and succeeds if the disk is full; PING is refused then, and ECHO succeeds before the data
-            // is loaded.
+            // A read fails while data is loading, and works on a full disk; PING is refused there, and ECHO works too early.
             try await connection.command(["EXISTS", "prefetch"])
             return .ready
         } catch {

@@ -1,5 +1,4 @@
-/// The process that runs a cache's private server: `.prefetch/redis/redis.json`. For users and for finding the socket; only the lock is
-/// authoritative.
+/// The owner of a cache's private server: `.prefetch/redis/redis.json`, for users and to find the socket; the lock is authoritative.
 struct ServerRecord: Sendable, Equatable {
     var socket: String
     var host: String

@@ -99,8 +99,7 @@ package actor WorkerSupervisor {
         if hasBegun { await ended.wait() }
     }
 
-    /// Tells every worker to give its jobs back and end at once, kills those that have not after `killGrace`, and returns when all have
-    /// ended.
+    /// Tells every worker to give its jobs back and end, kills the rest after `killGrace`, and returns when all have ended.
     package func kill() async {
         terminate()
         guard hasBegun else { return }

@@ -61,7 +61,6 @@ final class BatchContexts: Sendable {
     func end(_ batch: BatchIdentity) { self[batch]?.over.open() }
 
     /// Drops unused contexts.
-    ///
     /// * `used`: the batches with a job here.
     func forget(allBut used: @autoclosure () -> Set<BatchIdentity>) {
         guard contexts.withLock({ $0.count > Self.most }) else { return }
@@ -72,7 +71,6 @@ final class BatchContexts: Sendable {
     // MARK: Protected images
 
     /// Protects images fetched since a running batch was created, by this machine's clock, which may differ from Redis'.
-    ///
     /// * `asked`: when the status was requested, seconds since 1970.
     private nonisolated(nonsending) func protect(_ status: BatchStatus, asked: Double) async {
         guard status.state == .running else { return }

@@ -67,7 +67,6 @@ actor Heartbeat {
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     /// Starts the thread, which waits for the first statement. It ends with the last reference.
-    ///
     /// * `queue`: over a separate connection.
     /// * `lease`: milliseconds.
     /// * `hold`: closed while the disk does not respond.

@@ -1,8 +1,7 @@
 internal import Threading
 internal import WebImage
 
-/// The jobs a worker has claimed. Tasks that load URLs write to it from any thread, without a hop to the worker's actor, which would cost a
-/// wake-up per URL.
+/// The jobs a worker has claimed. Written from any thread, since a hop to the worker's actor would cost a wake-up per URL.
 final class JobLedger: Sendable {
     /// One of its jobs, for the tasks that run it.
     struct Entry: Sendable {
@@ -36,7 +35,6 @@ final class JobLedger: Sendable {
     private let history: HistoryLog?
     private let state: Locked<State>
 
-    ///
     /// * `lowWater`: with fewer open URLs there is room for another job.
     /// * `history`: records outcomes.
     init(lowWater: Int, history: HistoryLog? = nil) {
@@ -163,9 +161,7 @@ final class JobLedger: Sendable {
         }.sorted { $0.id < $1.id }
     }
 
-    /// Records that the first `count` outcomes of a job are reported; removes the job if it has ended and has no others, unless it has to
-    /// go back first.
-    ///
+    /// Records that the first `count` outcomes of a job are reported; removes an ended job without others that need not go back.
     /// * `isFinal`: Redis was told that it has ended.
     func didReport(_ id: Int, count: Int, isFinal: Bool) {
         state.withLock { state in

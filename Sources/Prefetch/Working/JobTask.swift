@@ -27,8 +27,8 @@ final class JobTask: Sendable {
         suspect = claim.deliveries >= 3 ? claim.name : nil
     }
 
-    /// Runs a job until all its URLs have ended or the worker leaves. A job that has killed workers is split first; a single URL that has
-    /// killed three ends as `poison`.
+    /// Runs a job until all its URLs have ended or the worker leaves. A job that has killed workers is split; a
+    /// single URL that has killed three ends as `poison`.
     static func run(_ entry: JobLedger.Entry, _ run: JobRun, of worker: WorkerContext) async {
         let claim = run.claim
         guard let batch = await worker.batches.context(of: claim.batch) else { return entry.end() }
@@ -107,8 +107,7 @@ final class JobTask: Sendable {
         }
     }
 
-    /// Ends the cached URLs. A hit costs microseconds and needs no task. If none of the first URLs is cached, the others are only checked
-    /// in turn, which is needed anyway.
+    /// Ends the cached URLs without a task: a hit costs microseconds. If the first are not cached, the others are checked in turn.
     private func takeOutCached(_ open: inout [URLRun], _ settled: inout [SettledEntry]) {
         // These hits are revalidated one by one.
         guard !batch.loadOptions.questionsHits else { return }

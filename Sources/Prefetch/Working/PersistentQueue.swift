@@ -49,7 +49,6 @@ final class PersistentQueue: Sendable {
     }
 
     /// A call before the worker is registered: errors that waiting cannot heal are thrown. Nil if the worker has to leave first.
-    ///
     /// * `waitsOutRefusal`: also waits after unknown error replies, but not after one about a key's wrong type, which needs a repair.
     nonisolated(nonsending) func first<Success: Sendable>(
         waitsOutRefusal: Bool = false,

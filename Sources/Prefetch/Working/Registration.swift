@@ -70,9 +70,7 @@ final class Registration: Sendable {
         return false
     }
 
-    /// Registers again under a new name after its jobs were reaped: running jobs are finished and reported, waiting ones are left to
-    /// others.
-    ///
+    /// Registers under a new name after its jobs were reaped: running ones are finished and reported, waiting ones left to others.
     /// * `lost`: the name that was lost; both the heartbeat and the claims may find out.
     /// - Returns: false if it has another name already.
     nonisolated(nonsending) func rejoin(after lost: String) async -> Bool {

@@ -60,7 +60,6 @@ final class ReportLoop {
     // MARK: Outcomes
 
     /// Reports all known outcomes.
-    ///
     /// * `isLast`: including those that Redis has just refused.
     private nonisolated(nonsending) func reportAll(through queue: PrefetchQueue, isLast: Bool = false) async {
         // While the gate is closed, no new outcomes may be reported.
@@ -143,8 +142,7 @@ final class ReportLoop {
 
     // MARK: The disk
 
-    /// One sync for all files that may not be on the disk yet, of any process; none without such files. False if the disk fails: then
-    /// nothing may be counted.
+    /// One sync for all files of any process that may not be on the disk yet. False if the disk fails: then nothing may be counted.
     private nonisolated(nonsending) func sync() async -> Bool {
         let cache = worker.manager.cache.disk
         do throws(WebImageError) {
@@ -153,8 +151,7 @@ final class ReportLoop {
             syncHasFailed = false
             return true
         } catch {
-            // The kernel reports a failed write once; the next call succeeds, whatever happened to the bytes. So everything written since
-            // the last success is fetched again.
+            // The kernel reports a failed write once, then forgets it: everything written since the last success is fetched again.
             let lost = worker.jobs.takeBackDownloads()
             let keys = lost.map { worker.batches.key(of: $0.entry.url, in: $0.batch) }
             await worker.manager.pool.run { for key in keys { _ = try? cache.images.remove(key) } }

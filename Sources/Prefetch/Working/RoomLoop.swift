@@ -3,8 +3,7 @@ internal import WebImage
 
 /// Determines how many concurrent transfers, and how many started URLs, a worker may have.
 ///
-/// URLs that wait for their host, for a response or for another process' transfer do not count as load: as many more are claimed, or a slow
-/// host would delay those of others.
+/// URLs that wait for a host, a response or another process do not count as load: as many more are claimed, so slow hosts delay no others.
 ///
 /// Confined to the worker's executor.
 final class RoomLoop {
@@ -20,8 +19,7 @@ final class RoomLoop {
         concurrency = worker.configuration.maxConcurrentDownloads
     }
 
-    /// Makes room while URLs wait for their hosts, also if there is nothing to claim: later URLs may be for responsive hosts. Runs only
-    /// while a job waits for a slot.
+    /// Makes room while URLs wait for hosts, also if there is nothing to claim: later ones may respond. Only while a job waits for a slot.
     nonisolated(nonsending) func run() async {
         let slots = worker.slots
         while !Task.isCancelled {
@@ -50,7 +48,6 @@ final class RoomLoop {
     }
 
     /// Sets the number of concurrent transfers for claims, slots and the downloader, within the limit of open files.
-    ///
     /// * `wanted`: nil = the startup value.
     nonisolated(nonsending) func setConcurrency(_ wanted: Int?) async {
         let configuration = worker.configuration

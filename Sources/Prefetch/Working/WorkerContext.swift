@@ -39,7 +39,6 @@ final class WorkerContext: Sendable {
     }
 
     /// Registers under another name after its lease was lost, and requests its shares of hosts again.
-    ///
     /// * `name`: the name whose lease was lost.
     nonisolated(nonsending) func rejoin(after name: String) async {
         if await registration.rejoin(after: name) { await manager.downloader.sayHostSharesAgain() }

@@ -29,7 +29,6 @@ struct MetricFamily: Sendable {
     }
 
     /// Adds the samples of a histogram.
-    ///
     /// * `buckets`: ascending upper bounds with cumulative counts.
     mutating func add(
         buckets: [(bound: Double, count: Int)], total: Int, sum: Double, _ labels: (String, String)...

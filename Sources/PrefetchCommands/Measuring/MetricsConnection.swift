@@ -131,8 +131,7 @@ final class MetricsConnection: ChannelDuplexHandler {
         return gone.futureResult
     }
 
-    /// The response is sent. Closing a socket with unread bytes resets the connection, and may lose the response: so the client closes it
-    /// (RFC 9112, 9.6).
+    /// Closing with unread bytes resets the connection, and may lose the response: the client closes it (RFC 9112, 9.6).
     private func leave(_ context: ChannelHandlerContext) {
         state = .sent
         guard !hasEnded else { return context.close(promise: nil) }

@@ -14,7 +14,6 @@ final class MetricsRoom: Sendable {
     private let guests = Locked<[Guest]>([])
 
     /// Adds a connection.
-    ///
     /// * `close`: closes it, from any thread, if it is replaced.
     /// - Returns: false if all connections have sent a request and wait for the response.
     func enter(_ id: ObjectIdentifier, close: @escaping @Sendable () -> Void) -> Bool {

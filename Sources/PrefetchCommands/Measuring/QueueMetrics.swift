@@ -27,7 +27,6 @@ enum QueueMetrics {
     }
 
     /// All families.
-    ///
     /// * `took`: duration of the reading in seconds.
     static func families(_ queue: QueueSnapshot, _ cache: Cache?, took: Double) -> [MetricFamily] {
         let families = [

@@ -183,7 +183,6 @@ struct ReportPage {
     // MARK: - Elements
 
     /// A section with its heading; empty without content.
-    ///
     /// * `note`: what the figures cover.
     private func section(_ title: String, _ note: String, _ content: HTML?) -> HTML {
         guard let content else { return "" }

@@ -2,8 +2,7 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// Delivers SIGINT, SIGTERM and SIGHUP as calls on a thread, which may take locks and allocate, unlike signal handlers; turns SIGPIPE into
-/// an error of the failed write.
+/// Delivers SIGINT, SIGTERM and SIGHUP on a thread, which may lock and allocate; turns SIGPIPE into an error of the failed write.
 package enum TerminationSignals {
     /// Signals that ask a command to end.
     package static let all = [SIGINT, SIGTERM, SIGHUP]
@@ -23,8 +22,7 @@ package enum TerminationSignals {
     package static func exitCode(_ signal: Int32) -> Int32 { 128 + signal }
 }
 
-/// Counts signals. A hang-up is only ever a first one: a closing terminal sends it once itself and once through its shell, which does not
-/// mean "at once".
+/// Counts signals. A hang-up only counts as the first: a closing terminal sends it twice, itself and through its shell.
 struct SignalCounter: Sendable {
     private var seen = 0
 

@@ -15,8 +15,7 @@ struct DescriptorBudget: Equatable {
         rest = limit - Self.own - min(256, limit / 4)
     }
 
-    /// The most concurrent transfers: each has a socket, connections stay open for later ones, some resolve a name or try two addresses,
-    /// and a large body has a file.
+    /// The most transfers at once: sockets, idle connections, name look-ups, second addresses, and a file for each large body.
     var transfers: Int { max(1, rest / 6) }
 
     /// The most stalled transfers besides `transfers` others.

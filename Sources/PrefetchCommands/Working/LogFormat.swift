@@ -45,7 +45,6 @@ enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
     static func name(_ event: PrefetchWorker.Event) -> String { kind(event).name }
 
     /// `{"time":"…","level":"warn","event":"redisAway","pid":4711,"message":"…"}`
-    ///
     /// * `leftOut`: suppressed lines of the same kind before this one.
     static func object(_ event: PrefetchWorker.Event, _ message: String, leftOut: Int = 0) -> JSONText {
         let (level, name, worker) = kind(event)

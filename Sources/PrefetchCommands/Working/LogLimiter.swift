@@ -13,7 +13,6 @@ struct LogLimiter: Sendable {
     private var kinds: [String: Kind] = [:]
 
     /// How many lines of this kind were suppressed since the last one that was written; nil if this one is to be suppressed too.
-    ///
     /// * `second`: of a monotonic clock.
     mutating func admit(_ kind: String, second: Int) -> Int? {
         var state = kinds[kind] ?? Kind(second: second)

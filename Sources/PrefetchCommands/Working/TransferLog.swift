@@ -3,8 +3,7 @@ internal import Prefetch
 internal import Threading
 internal import WebImage
 
-/// Writes the events of a worker's transfers to a private file, one JSON object per line. Several workers may share the file: a line is one
-/// appending write(2).
+/// Writes the events of a worker's transfers to a private JSON-lines file. Workers may share it: a line is one appending write(2).
 final class TransferLog: Sendable {
     private let file: Int32
     /// A stalled disk must not block others.

@@ -109,8 +109,7 @@ public struct WorkerCommand: AsyncParsableCommand {
                     worker.stop()
                 }
             }
-            // The transfer loop and the worker itself must respond, or they hang. Redis is not checked: its absence is no reason to kill
-            // the worker.
+            // The transfer loop and the worker must respond, or they hang. Redis is not checked: its absence is no reason for a kill.
             async let _: Void? = service?.watch {
                 _ = await manager.downloader.activity
                 _ = await worker.counts

@@ -31,8 +31,7 @@ package struct BatchLook: Sendable {
     package var httpStatuses: [Int: Int]
     /// First-write counts in this batch by worker, including workers that are gone.
     package var counts: [String: PrefetchCounts]
-    /// Counts of up to 256 hosts that were sent requests. The batch's counts also include other hosts, the last second, and URLs that
-    /// needed no request.
+    /// Counts of up to 256 hosts. The batch's counts also include other hosts, the last second, and URLs without a request.
     package var hosts: [String: Host]
     package var waitingJobs: Int
     package var workers: [String: Worker]

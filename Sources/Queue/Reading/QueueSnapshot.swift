@@ -33,8 +33,7 @@ package struct QueueSnapshot: Sendable {
 
     package var waitingJobs: Int { running.reduce(0) { $0 + $1.waitingJobs } }
 
-    /// Whether Redis takes no new jobs until workers make room. If it refused jobs, the memory in use may be less than one push below
-    /// maxmemory.
+    /// Whether Redis takes no new jobs until workers make room. It may refuse jobs with up to one push of memory left.
     package var isFull: Bool {
         maxMemory > 0 && (usedMemory >= maxMemory || running.contains(where: \.hasRefusedJobs))
     }

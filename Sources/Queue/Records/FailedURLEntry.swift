@@ -1,7 +1,6 @@
 internal import Redis
 
-/// Metadata of a failed URL: `first last count outcome status batch detail`, separated by blanks, times in ms since 1970. URLs that were
-/// added by hand have none.
+/// Metadata of a failed URL: `first last count outcome status batch detail`, times in ms since 1970; none for URLs added by hand.
 package struct FailedURLEntry: Sendable, Equatable {
     /// First and last failure, ms since 1970; 0 if unknown.
     package var first = 0, last = 0

@@ -1,7 +1,6 @@
 internal import Redis
 
-/// Details of a skipped URL: one line of `failures`. Stored as TAB-separated fields: `line outcome status attempts url detail`, and the
-/// URL's own settings if it has any.
+/// Details of a skipped URL: one line of `failures`. Stored with TABs: `line outcome status attempts url detail` and its own settings.
 package struct FailureDetail: Sendable, Equatable {
     /// Line of the list, from 1.
     package var line: Int

@@ -1,7 +1,6 @@
 internal import Redis
 
-/// Figures of a batch's images and transfers: only counts and sums, so that those of all workers can be added. Only URLs that were
-/// requested count, hits do not.
+/// Figures of a batch's images and transfers: counts and sums, so that those of all workers can be added. Hits do not count.
 package struct FetchTally: Sendable, Equatable {
     package struct Fetch: Sendable {
         /// Nil without a transferred image. For `unsupported` the format of the body.

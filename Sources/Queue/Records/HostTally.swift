@@ -80,8 +80,7 @@ package struct HostTally: Sendable {
         return String(url[...slash])
     }
 
-    /// For each batch its lines: `404 3` for statuses, `t27 3` for the fields of ``FetchTally``, and `host finished skipped bytes` for the
-    /// hosts with most URLs.
+    /// For each batch its lines: `404 3` for statuses, `t27 3` for ``FetchTally``, `host finished skipped bytes` for the largest hosts.
     var encoded: [(batch: String, lines: String)] {
         batches.sorted { $0.key < $1.key }.map { id, batch in
             var text = ""

@@ -16,7 +16,6 @@ package struct FailedURLList: Sendable {
     private static let enlist = QueueScript.script(PackageResources.ENLIST_lua)
 
     /// Adds URLs that never expire, whatever the batches' settings.
-    ///
     /// * `urls`: at most some thousands.
     /// Returns how many were not on it.
     package func add(_ urls: [String]) async throws(RedisError) -> Int {
@@ -27,7 +26,6 @@ package struct FailedURLList: Sendable {
     private static let unlist = QueueScript.script(PackageResources.UNLIST_lua)
 
     /// Removes URLs; returns how many were on it.
-    ///
     /// * `urls`: at most some thousands.
     package func remove(_ urls: [String]) async throws(RedisError) -> Int {
         guard !urls.isEmpty else { return 0 }

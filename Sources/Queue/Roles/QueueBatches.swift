@@ -40,7 +40,6 @@ package struct QueueBatches: Sendable {
     }
 
     /// Creates a retry of the skipped URLs of a batch that is over, with its list and settings and `retryFailed`; OPEN links the two.
-    ///
     /// * `root`: the first batch of the chain; the id continues it with `.2`, `.3` …
     /// * `requests`: changes to the request settings.
     /// * `nonce`: unique per call; a repeated call passes the same one.
@@ -82,7 +81,6 @@ package struct QueueBatches: Sendable {
     private static let push = QueueScript.script(PackageResources.PUSH_lua)
 
     /// Pushes consecutive jobs of a batch.
-    ///
     /// * `offset`: URLs of the batch pushed so far; makes repeated calls harmless.
     /// * `window`: `auto`, `all` or a number of jobs; 24 MiB at most unless it is `all`.
     /// * `list`: the list of an open batch that they belong to.

@@ -88,7 +88,6 @@ package struct QueueControl: Sendable {
     private static let concurrency = QueueScript.script(PackageResources.CONCURRENCY_lua)
 
     /// Sets the concurrent transfers of a worker, or for nil of all workers, including later ones.
-    ///
     /// * `count`: in ``concurrencyRange``; nil: the setting for all, or the startup value.
     /// Returns the number of workers concerned; 0 for a worker that is not registered.
     package func setConcurrency(_ count: Int?, worker: String?) async throws(RedisError) -> Int {

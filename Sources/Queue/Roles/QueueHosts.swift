@@ -9,8 +9,7 @@ package struct QueueHosts: Sendable {
 
     private static let reserve = QueueScript.script(PackageResources.RESERVE_lua)
 
-    /// Reserves request instants of several hosts, in the order of `wishes`; nil if there are none now. Times are seconds by this machine's
-    /// monotonic clock.
+    /// Reserves request instants of hosts, in the order of `wishes`; nil if there are none now. Seconds of this machine's monotonic clock.
     package func reserve(_ wishes: [HostWish]) async throws(RedisError) -> [HostReservation?] {
         var arguments: [RedisArgument] = []
         for wish in wishes {
@@ -119,7 +118,6 @@ package struct QueueHosts: Sendable {
     private static let tallyHosts = QueueScript.script(PackageResources.HOSTS_lua)
 
     /// Adds a worker's request counts.
-    ///
     /// * `token`: unique per tally: sent again after a lost reply, it adds nothing.
     package func tally(_ hosts: HostTally, worker: String, token: String) async throws(RedisError) {
         try await tally(hosts.encoded, worker: worker, token: token)

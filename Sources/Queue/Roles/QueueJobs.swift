@@ -31,7 +31,6 @@ package struct QueueJobs: Sendable {
     private static let claim = QueueScript.script(PackageResources.CLAIM_lua)
 
     /// Claims up to `count` jobs.
-    ///
     /// * `sequence`: increased by the worker after each claim whose reply it has read.
     /// * `lease`: milliseconds from now until other workers may take the worker's jobs.
     package func claim(

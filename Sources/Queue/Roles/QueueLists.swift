@@ -16,7 +16,6 @@ package struct QueueLists: Sendable {
     private static let append = QueueScript.script(PackageResources.APPEND_lua)
 
     /// Adds a list to an open batch, if it is not there yet; its URLs have to be pushed after that.
-    ///
     /// * `hash`, `total`, `lines`, `path`: of the list.
     /// * `nonce`: unique per call; a repeated call passes the same one.
     /// * `again`: whether a list that is there and fully pushed is added once more.
@@ -39,8 +38,7 @@ package struct QueueLists: Sendable {
 
     private static let close = QueueScript.script(PackageResources.CLOSE_lua)
 
-    /// States that an open batch gets no more lists. `pushed`: it is sealed, with this number of URLs; `at`: this number is pushed, and its
-    /// last URL will seal it.
+    /// States that an open batch gets no more lists. `pushed`: it is sealed, with that total; `at`: its last URL will seal it.
     package func close(batch: String) async throws(RedisError) -> QueueBatches.PushResult {
         let reply = try await redis.run(Self.close, [RedisArgument(batch)]).array ?? []
         let value = reply.last?.string ?? ""

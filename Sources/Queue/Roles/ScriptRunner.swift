@@ -22,8 +22,7 @@ package struct ScriptRunner: Sendable {
         self.patience = patience
     }
 
-    /// A copy whose calls wait for a Redis that is unreachable, is loading or takes no writes until the task is cancelled, and report that
-    /// to `tell`.
+    /// A copy whose calls wait, until cancelled, while Redis is unreachable, loading or takes no writes, and report that to `tell`.
     func waiting(_ tell: @escaping @Sendable (RedisOutage.Notice) -> Void) -> ScriptRunner {
         var runner = self
         runner.patience = nil

@@ -2,7 +2,6 @@
 package enum CacheKeyRule: Sendable {
     /// The whole URL, byte for byte: SDWebImage's absoluteString.
     case url
-    /// The URL up to its `?` or `#`.
     case withoutQuery
     /// `s/pattern/replacement/`: every match of a regular expression replaced.
     case substitution(pattern: String, replacement: String)

@@ -12,7 +12,6 @@ package struct BatchExport: Sendable {
     private let cacheID: String?
     private let state = Locked(Absent())
 
-    /// Images that are not in the given cache.
     package struct Absent: Sendable, Equatable {
         /// In caches of other machines, with the number in each.
         package var elsewhere: [BatchCache: Int] = [:]
@@ -44,7 +43,6 @@ package struct BatchExport: Sendable {
     }
 
     /// The names of the list's columns besides the URL, sorted.
-    /// - Throws: `unreadableList`.
     package func columnNames() async throws(PrefetchError) -> [String] { try await results.columnNames() }
 
     /// Calls `body` with groups of lines until it returns false, on a thread that may block.
@@ -60,7 +58,6 @@ package struct BatchExport: Sendable {
 
     package enum Naming: Sendable {
         case lines
-        /// The layout of the URL; see ``TreeName``.
         case tree
         /// SDWebImage's file name of the key, and the folders below its cache folder.
         case sdWebImage(SDWebImageFileName.Layout)
@@ -109,7 +106,6 @@ package struct BatchExport: Sendable {
     }
 
     /// Calls `body` with groups of lock lines, nil for a line without an image.
-    /// - Throws: as ``forEachGroup(_:)``.
     package func forEachLock(
         _ body: @escaping @Sendable ([ImageLock?]) throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {

@@ -68,7 +68,6 @@ package final class ImageFolder: Sendable {
     private struct Place {
         let folder: OpenFolder
         let name: String
-        /// Path relative to the whole folder.
         let path: String
     }
 

@@ -67,7 +67,6 @@ package final class ImageShards: Sendable {
     }
 
     /// Completes the last archive.
-    /// - Throws: as ``add(_:key:json:)``.
     func finish() throws(PrefetchError) {
         var state = state.withLock { $0 }
         try close(&state)

@@ -82,7 +82,6 @@ package final class ManifestMerge: Sendable {
         lines = all
     }
 
-    /// Returns whether an image was added.
     private static func complete(
         _ line: inout ExportedLine, _ manifests: [Manifest], _ shown: (String) -> String
     ) throws(PrefetchError) -> Bool {

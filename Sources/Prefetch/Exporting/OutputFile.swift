@@ -44,7 +44,6 @@ package final class OutputFile: Sendable {
     }
 
     /// Checks whether a path can be written, and leaves nothing behind.
-    /// - Throws: as ``init(path:)``.
     package static func check(_ path: String) throws(PrefetchError) {
         var status = stat()
         // Opening a pipe would wait for its reader, and closing it would end the output.

@@ -35,7 +35,6 @@ enum TarHeader {
         Array(repeating: 0, count: (blockSize - size % blockSize) % blockSize)
     }
 
-    /// The end of an archive of `size` bytes.
     static func end(_ size: Int) -> [UInt8] {
         let least = size + 2 * blockSize
         return Array(repeating: 0, count: 2 * blockSize + (recordSize - least % recordSize) % recordSize)

@@ -14,7 +14,6 @@ package actor BatchFollowing {
         case list(ListCursor)
         case lists(SegmentedList)
         case packed(PackedURLs)
-        /// Only the details of skipped URLs.
         case none(PrefetchError)
     }
 

@@ -83,7 +83,6 @@ public final class BatchToken: Sendable {
         if case .failure(let error) = result { noteEnd(.failure(error)) }
     }
 
-    /// The first end counts.
     func noteEnd(_ result: Result<BatchStatus, PrefetchError>) {
         let task = state.withLock { state in
             if state.end == nil { state.end = result }

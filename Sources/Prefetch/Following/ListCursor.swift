@@ -9,7 +9,6 @@ final class ListCursor {
         var line: Int
     }
 
-    /// Entries between two known positions.
     private static let step = 1_024
 
     /// Hex SHA-256 of the file's bytes.
@@ -20,7 +19,6 @@ final class ListCursor {
     private var at: Int
 
     /// Reads the list once.
-    /// - Throws: `notFound`, `unreadableList`.
     init(path: String) throws(PrefetchError) {
         reader = try LineReader(path: path)
         let hasher = SHA256Hasher()

@@ -8,7 +8,6 @@ struct OutcomeCopy {
 
     /// One byte per index, 0 = not reported.
     private var told: [UInt8] = []
-    /// Number of unreported indices of each piece.
     private var open: [Int] = []
     private(set) var finished = 0
     /// Those without an image.

@@ -169,7 +169,6 @@ package actor OutcomeTail {
         return settled
     }
 
-    /// Whether the batch is over and everything was reported.
     private func isComplete(_ status: BatchStatus) throws(PrefetchError) -> Bool {
         guard status.state != .running, pieces.isEmpty else { return false }
         guard readsOutcomes, copy.finished < status.total else { return true }

@@ -40,7 +40,6 @@ package struct BatchCheck: Sendable {
     }
 
     /// Checks for several batches. Owners of claims are read once, by a scan of all keys, and again for workers that joined since.
-    /// - Throws: errors of Redis.
     package static func checks(of batches: [String], queue: PrefetchQueue) async throws(PrefetchError) -> [BatchCheck] {
         do throws(RedisError) {
             let owners = batches.count > 1 ? try await BatchSnapshot.owners(queue) : nil

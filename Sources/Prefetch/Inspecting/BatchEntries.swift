@@ -98,7 +98,6 @@ package struct BatchEntries: Sendable {
         return goesOn
     }
 
-    /// The skipped entries of a batch that is over.
     package init(skippedOf status: BatchStatus, queue: PrefetchQueue, listPath: String? = nil) {
         source = .skipped(FailureReader(queue: queue, status: status, listPath: listPath))
         total = status.counts.skipped

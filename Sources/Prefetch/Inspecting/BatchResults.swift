@@ -39,7 +39,6 @@ package struct BatchResults: Sendable {
     }
 
     /// The names of columns besides the URL, without duplicates, sorted. Reads the whole list.
-    /// - Throws: `unreadableList`.
     package func columnNames() async throws(PrefetchError) -> [String] {
         var names: Set<String> = []
         try await entries.forEach { entry async throws(PrefetchError) in
@@ -74,7 +73,6 @@ private struct OutcomeReader {
     struct Result {
         /// Nil if open.
         var outcome: PrefetchOutcome?
-        /// If skipped, with the time of its end.
         var failure: FailureRecord?
         var ended: Int?
         var cache: BatchCache?

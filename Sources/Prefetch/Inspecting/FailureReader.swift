@@ -79,7 +79,6 @@ package struct FailureReader: Sendable {
         }
     }
 
-    /// A failure in Redis, possibly without its URL.
     private struct Failure {
         let index: Int
         let outcome: PrefetchOutcome

@@ -33,7 +33,6 @@ struct ListPlaces: Sendable {
     }
 
     /// The list, if it is unchanged.
-    /// - Throws: `notFound`, `unreadableList`.
     func list(_ segment: ListSegment) throws(PrefetchError) -> URLList {
         try first(segment) { path throws(PrefetchError) in
             let list = try URLList(path: path)

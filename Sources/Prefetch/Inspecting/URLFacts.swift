@@ -1,7 +1,6 @@
 internal import Redis
 package import WebImage
 
-/// Everything a queue and a cache have about one URL.
 package struct URLFacts: Sendable {
     package struct Ending: Sendable {
         package var batch: BatchStatus
@@ -11,7 +10,6 @@ package struct URLFacts: Sendable {
 
     /// Time of the reading in Redis, ms since 1970.
     package var at: Int
-    /// Its entry in the list of failed URLs.
     package var listing: FailedURLEntry?
     /// Nil if it is not in the given cache, or none was given.
     package var image: CacheEntry?

@@ -14,7 +14,6 @@ extension URLFacts {
     /// The place of a URL's image in the newest of these batches that has one, if that is another cache than `cache`. Reads the lists of
     /// batches with images in other caches, newest first, as far as they can be read here.
     /// * `unread`: called for batches whose list cannot be read.
-    /// - Throws: errors of Redis.
     static func place(
         of url: String, in batches: [BatchStatus], besides cache: String?, queue: PrefetchQueue, listPath: String?,
         unread: (String) -> Void

@@ -5,7 +5,6 @@ internal import WebImage
 /// "mirrors":["https://…"]}`. Only the URL is required. A member whose name is nearly one of these refuses the list; others are reported,
 /// and stay in the list.
 struct JSONLine: Decodable {
-    /// The settings of a line, and `columns`.
     static let members = ["url", "options", "headers", "sha256", "mirrors", "columns"]
 
     var url: String?
@@ -89,9 +88,7 @@ struct JSONLine: Decodable {
 package enum ListFormat: String, Sendable, CaseIterable {
     /// By each line: one that begins with `{` is an object.
     case auto
-    /// One URL per line.
     case plain
-    /// One JSON object per line.
     case jsonl
     /// Tables, converted to lines (``ListImport``).
     case csv, tsv

@@ -18,13 +18,11 @@ final class LineOutput {
     }
 
     /// Adds blank lines until the next line has this number, unless it is past it.
-    /// - Throws: `inputOutput`.
     func skip(to number: Int) throws(PrefetchError) {
         while line < number { try write([UInt8(ascii: "\n")]) }
     }
 
     /// Flushes; returns the hex SHA-256 of everything.
-    /// - Throws: `inputOutput`.
     func finish() throws(PrefetchError) -> String {
         try flush()
         return hasher.finishedHex()

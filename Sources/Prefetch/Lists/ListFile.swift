@@ -5,7 +5,6 @@ internal import WebImage
 
 /// Opens the file of a list. Lists are read several times, so input that can be read only once is copied to a file first.
 package enum ListFile {
-    /// The name of standard input in messages.
     private static let standardInput = "standard input"
 
     /// Whether a path can only be read once (`-`, a pipe, a socket, a terminal or a device), or is a file without a name for other
@@ -72,7 +71,6 @@ package enum ListFile {
     }
 
     /// Refuses streams for lists that are read several times.
-    /// - Throws: `unreadableList`.
     static func requireRepeatable(_ path: String) throws(PrefetchError) {
         guard isReadOnce(path) else { return }
         throw PrefetchError(
@@ -103,7 +101,6 @@ package enum ListFile {
 
     /// A path that can be read any number of times until this process ends, and leaves nothing behind: the path itself for a regular file
     /// or a folder, otherwise an unnamed copy in TMPDIR.
-    /// - Throws: as ``copy(_:into:waiting:)``.
     package static func repeatable(_ path: String, waiting: () -> Void = {}) throws(PrefetchError) -> String {
         guard isReadOnce(path) else { return path }
         let copied = try copy(path, into: temporaryFolder, waiting: waiting)

@@ -22,7 +22,6 @@ package struct ListImport: Sendable {
     private enum Kind: Equatable {
         case lines
         case table(separator: UInt8)
-        /// Lines of JSON whose members become columns.
         case objects
         case sitemap
     }
@@ -135,7 +134,6 @@ package struct ListImport: Sendable {
     }
 
     package struct Header: Sendable {
-        /// Columns that are neither used nor kept.
         package var unused: [String] = []
         /// The column of URLs, if it was neither given nor called url.
         package var guessedURL: String?
@@ -144,7 +142,6 @@ package struct ListImport: Sendable {
     }
 
     /// Empty without a header row.
-    /// - Throws: as ``write(into:stem:)``.
     package func header() throws(PrefetchError) -> Header {
         guard case .table(let separator) = kind else { return Header() }
         var header: Header?

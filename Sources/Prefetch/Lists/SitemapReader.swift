@@ -77,7 +77,6 @@ struct SitemapReader {
     }
 
     /// Checks that everything was closed.
-    /// - Throws: `unreadableList`.
     func finish() throws(PrefetchError) {
         if let name = open.last {
             throw failure("it ends within <\(String(decoding: name.prefix(40), as: UTF8.self))>")
@@ -129,7 +128,6 @@ struct SitemapReader {
         open.append(Array(name))
     }
 
-    /// The kind of address in the innermost element.
     private var kind: Kind? {
         switch open.last.map(Self.local) {
         case "url": .page

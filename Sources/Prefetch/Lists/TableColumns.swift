@@ -1,7 +1,6 @@
 struct TableColumns: Equatable {
     /// The columns of URLs, and of required digests.
     var url: Int, sha256: Int?
-    /// Kept columns by the names they get.
     var kept: [(name: String, column: Int)]
     /// False if the first row has a URL.
     var hasHeader: Bool

@@ -91,7 +91,6 @@ package struct URLList: Sendable, Equatable {
     }
 
     /// The first entry's line without a SHA-256, for lists in which each must have one.
-    /// - Throws: `unreadableList`.
     package func firstUnlocked() throws(PrefetchError) -> Int? {
         var reader = try LineReader(path: path)
         while let (line, isCut) = try reader.next() {

@@ -135,7 +135,6 @@ package struct HistoryCheck: Sendable {
         outcomes.sorted { $0.rawValue < $1.rawValue }.map(\.name).joined(separator: " or ")
     }
 
-    /// The batch in Redis, and its current start.
     private func read() async throws(PrefetchError) -> (status: BatchStatus, outcomes: [UInt8], server: String) {
         do throws(RedisError) {
             if let status = try await queue.batches.status(of: batch) {

@@ -3,7 +3,6 @@ struct HistoryEvent {
     enum Kind {
         /// The worker claimed the job; the items are outcomes settled before.
         case claimed
-        /// It is about to report the items.
         case sent
         /// Redis replied, in the start of this number: the items are those that the report was first to settle.
         case confirmed(server: Int)

@@ -5,7 +5,6 @@ struct HistoryTally {
         var confirmations: [(code: UInt8, server: Int)] = []
         /// One bit for each reported outcome, confirmed or not.
         var sent: UInt32 = 0
-        /// Whether several workers had it while it was open.
         var hadSeveralWorkers = false
         var wasClaimed = false
 

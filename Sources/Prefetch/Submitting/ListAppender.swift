@@ -15,7 +15,6 @@ package struct ListAppender: Sendable {
     private let list: URLList
     private let feeder: OpenBatchFeeder
 
-    /// * `window`, `jobSize`: see ``ListFeeder``.
     package init(
         queue: PrefetchQueue, batch: String, list: URLList, window: String = "auto", jobSize: Int? = nil
     ) {

@@ -144,7 +144,6 @@ package struct ListFeeder: Sendable {
         }
     }
 
-    /// A reason to wait, or Redis' reply.
     private enum Answer {
         case wait(Wait)
         case result(QueueBatches.PushResult)
@@ -200,14 +199,11 @@ package struct ListFeeder: Sendable {
     }
 }
 
-/// The jobs of one push while they are filled.
 private struct PendingPush {
-    /// URLs pushed before it.
     private(set) var offset: Int
     private(set) var count = 0
     private(set) var jobs: [PrefetchJob] = []
     private var bytes = 0
-    /// Of the last job.
     private var jobBytes = 0
 
     init(offset: Int) { self.offset = offset }

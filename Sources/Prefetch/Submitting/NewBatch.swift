@@ -1,6 +1,5 @@
 internal import Redis
 
-/// A list with its options, before it becomes a batch.
 package struct NewBatch: Sendable {
     /// An open batch may have none yet.
     package var list: URLList?

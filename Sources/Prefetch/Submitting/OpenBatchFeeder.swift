@@ -33,7 +33,6 @@ package struct OpenBatchFeeder: Sendable {
     }
 
     /// Feeds until every URL below an index is pushed; nil: until the batch is sealed.
-    /// - Throws: as ``ListFeeder/feed(pushed:waiting:)``.
     package func feed(
         to end: Int?, notice: @escaping @Sendable (Notice) -> Void = { _ in }
     ) async throws(PrefetchError) -> ListFeeder.End {

@@ -77,7 +77,6 @@ final class HeldFolder: Sendable {
 
     /// Replaces a file atomically.
     /// * `isSynced`: whether it survives a power cut once this returns.
-    /// - Throws: `cacheUnavailable`, `inputOutput`.
     func write(_ text: String, to name: String, isSynced: Bool = false) throws(PrefetchError) {
         let temporary = "\(name).\(getpid())"
         unlinkat(descriptor, temporary, 0)

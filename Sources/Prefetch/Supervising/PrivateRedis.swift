@@ -110,7 +110,6 @@ package actor PrivateRedis {
     /// Whether a folder has the data of a private server, created by any user.
     package static func isOurs(cache: String) -> Bool { PrivateRedisFolder.exists(in: cache) }
 
-    /// Whether this user has started the running server.
     package var isOwner: Bool { server != nil }
 
     /// Releases the server. An owner ends it and waits until its data is on disk; another user restarts it. Later calls do nothing.

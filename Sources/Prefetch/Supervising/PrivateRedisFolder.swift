@@ -32,7 +32,6 @@ struct PrivateRedisFolder: Sendable {
         boundSocket = isNear ? Self.socketName : socket
     }
 
-    /// Whether anything exists in the place of a private server's data.
     static func exists(in cache: String) -> Bool {
         var status = stat()
         return lstat("\(cache)/.prefetch/\(name)", &status) == 0

@@ -1,6 +1,5 @@
 internal import Redis
 
-/// Checks whether a server can be used yet.
 struct ServerProbe: Sendable {
     enum State: Sendable {
         case ready

@@ -112,7 +112,6 @@ final class BatchContext: Sendable {
         for waiter in waiters { waiter.resume(returning: forOthers) }
     }
 
-    /// Whether this is the first time the host was refused.
     func isFirstRefusal(of host: String) -> Bool {
         state.withLock { state in
             state.refusedHosts.count < 1_000 && state.refusedHosts.insert(host).inserted

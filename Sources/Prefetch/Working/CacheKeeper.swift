@@ -63,7 +63,6 @@ final class CacheKeeper: Sendable {
         return isStopping || .now - since > .seconds(2)
     }
 
-    /// Checks the cache, and sweeps if due.
     func look(isOver: @escaping @Sendable () -> Bool) async -> Finding {
         guard let threads else { return .room }
         return await threads.run { [self] in sweepWhereDue(isOver) }

@@ -14,7 +14,6 @@ final class FaultGate: Sendable {
     /// * `tell`: called with the fault when it closes, and with nil when it opens again.
     init(tell: @escaping @Sendable (_ message: String?) -> Void = { _ in }) { self.tell = tell }
 
-    /// The fault; nil without one.
     var message: String? { state.withLock { $0.message } }
 
     /// Returns true for a new fault.

@@ -55,7 +55,6 @@ final class HeartbeatLoop {
         }
     }
 
-    /// The current statement; nil while it registers.
     private nonisolated(nonsending) func statement() async -> Heartbeat.Statement? {
         let activity = await worker.manager.downloader.activity
         let oldest = await OpenURLNote.oldest(of: worker)

@@ -55,7 +55,6 @@ final class HostLoop {
         await downloader.adoptHosts(hosts.map(\.news))
     }
 
-    /// Each question with its answer; nil if Redis gave none.
     private static func pair<Question, Answer>(
         _ questions: [Question], _ answers: [Answer]?
     ) -> [(Question, Answer?)] {

@@ -3,7 +3,6 @@ internal import WebImage
 
 /// The jobs a worker has claimed. Written from any thread, since a hop to the worker's actor would cost a wake-up per URL.
 final class JobLedger: Sendable {
-    /// One of its jobs, for the tasks that run it.
     struct Entry: Sendable {
         fileprivate let ledger: JobLedger
         fileprivate let id: Int
@@ -147,7 +146,6 @@ final class JobLedger: Sendable {
         room.ring()
     }
 
-    /// Jobs with open URLs, first claimed first.
     func openRuns() -> [JobRun] {
         state.withLock { state in state.runs.filter { $0.value.open > 0 && !$0.value.hasEnded } }
             .sorted { $0.key < $1.key }.map(\.value)

@@ -122,7 +122,6 @@ final class JobTask: Sendable {
         }
     }
 
-    /// Ends the URLs that are on the list of failed ones.
     private func takeOutListed(_ open: inout [URLRun], _ settled: inout [SettledEntry]) async {
         guard !batch.options.retryFailed, !open.isEmpty else { return }
         let timeToLive = batch.policy.lapses ? batch.options.blacklistTTL : 0

@@ -2,7 +2,6 @@ internal import Threading
 internal import WebImage
 
 extension OpenURLNote {
-    /// The most bytes of the notes in Redis.
     private static let mostBytes = 4_096
     /// The most URLs of one batch, and of all.
     private static let mostOfBatch = 5, most = 20

@@ -9,7 +9,6 @@ internal import WebImage
 final class Registration: Sendable {
     private struct State {
         var name = ""
-        /// The number of the last claim under this name.
         var sequence = 0
         var losses = 0
         var isJoining = false
@@ -32,7 +31,6 @@ final class Registration: Sendable {
     /// Its current name, or the requested one while ``isJoining``.
     var name: String { state.withLock { $0.name } }
     var isJoining: Bool { state.withLock { $0.isJoining } }
-    /// The number of the last claim under this name.
     var sequence: Int { state.withLock { $0.sequence } }
     /// URLs this worker was first to settle, under all its names.
     var totals: PrefetchCounts { state.withLock { $0.totals } }

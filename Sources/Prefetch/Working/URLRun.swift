@@ -53,7 +53,6 @@ struct URLRun: Sendable {
         return failed(.blacklisted, httpStatus: listing.httpStatus, detail: "listed: \(reason)")
     }
 
-    /// The outcome if its bytes have killed too many workers.
     func poison(marks: Int) -> SettledEntry {
         var item = failed(.poison, attempts: marks, detail: "its bytes ended \(marks) workers")
         // As far as known, these were no requests of its own.

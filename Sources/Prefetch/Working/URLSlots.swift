@@ -80,7 +80,6 @@ final class URLSlots: Sendable {
         for request in requests { request.waiter.answer(false) }
     }
 
-    /// Refuses waiting requests whose permit was revoked.
     func dismissRevoked() {
         let dismissed = state.withLock { state in
             defer { state.requests.removeAll { $0.permit?.isRevoked == true } }

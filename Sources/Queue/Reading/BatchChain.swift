@@ -8,7 +8,6 @@ package struct BatchChain: Sendable {
     /// The batch whose entries are the lines of the list; a retry if the batch it retries is gone.
     package var root: BatchStatus { batches[0] }
 
-    /// The batch that has the entries still skipped.
     package var newest: BatchStatus { batches[batches.count - 1] }
 
     init(_ batches: [BatchStatus]) {

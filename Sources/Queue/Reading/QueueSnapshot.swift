@@ -40,7 +40,6 @@ package struct QueueSnapshot: Sendable {
 }
 
 extension QueueSnapshot {
-    /// * `reply`: of BROWSE.
     init(_ reply: [RedisValue], _ facts: RedisServerFacts) {
         (usedMemory, maxMemory) = (facts.usedMemory, facts.maxmemory)
         guard reply.count >= 8, let at = reply[0].int else { return }

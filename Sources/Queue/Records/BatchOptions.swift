@@ -54,7 +54,6 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         return String(decoding: data, as: UTF8.self)
     }
 
-    /// Missing fields get their defaults.
     package init(encoded: String) {
         self.init()
         guard let read = try? JSONDecoder().decode(Partial.self, from: Data(encoded.utf8)) else { return }

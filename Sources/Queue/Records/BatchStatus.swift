@@ -70,7 +70,6 @@ public struct BatchStatus: Sendable, Equatable {
     public var options: BatchOptions
     /// The most details of skipped URLs it keeps.
     public var keepDetails: Int
-    /// Distinguishes it from other batches with the same id.
     package var nonce = ""
     /// When its feeder last reported that Redis takes no jobs, by the same clock; 0 = never.
     var full = 0

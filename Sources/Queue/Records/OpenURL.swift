@@ -24,9 +24,7 @@ package struct OpenURL: Sendable, Equatable {
 
     /// Index in the batch, from 0.
     package var index: Int
-    /// Line of the list; nil if unknown here.
     package var line: Int?
-    /// The URL as in the list; nil if unknown here.
     package var url: String?
     /// The host it waits for, after redirects.
     package var host: String?

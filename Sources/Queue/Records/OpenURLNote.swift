@@ -49,7 +49,6 @@ package struct OpenURLNote: Equatable {
         detail = String(parts[8])
     }
 
-    /// One line of at most `most` bytes.
     private static func clean(_ text: String, most: Int) -> String {
         let line = text.replacing("\n", with: " ")
         return line.utf8.count <= most ? line : String(decoding: line.utf8.prefix(most), as: UTF8.self)

@@ -128,7 +128,6 @@ package struct PrefetchJob: Sendable, Equatable {
     /// Fewer shared bytes are written again.
     private static let leastShared = 4
 
-    /// Nil if any line is invalid.
     private static func entries(in body: UnsafeBufferPointer<UInt8>, count: Int, hasSettings: Bool) -> [Entry]? {
         var entries: [Entry] = []
         entries.reserveCapacity(count)

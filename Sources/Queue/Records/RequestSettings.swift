@@ -144,9 +144,7 @@ extension Comparable {
 extension RequestSettings {
     /// One of the settings: its name on a command line and in JSON, and its value for display.
     package struct Option: Sendable {
-        /// Such as `--timeout`.
         package let flag: String
-        /// Nil: the default.
         package let text: @Sendable (RequestSettings) -> String?
         /// Takes the value of the first, if it has one.
         fileprivate let copy: @Sendable (RequestSettings, inout RequestSettings) -> Void

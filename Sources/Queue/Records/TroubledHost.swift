@@ -30,7 +30,6 @@ package struct TroubledHost: Sendable, Equatable {
         reason = String(parts[5])
     }
 
-    /// Whether no worker sends it requests now.
     package var isLeftAlone: Bool { state != .slow && remaining > 0 }
 
     /// Converted to this machine's monotonic clock.

@@ -10,10 +10,10 @@ package final class URLSettings: Sendable, Equatable {
     /// Canonical JSON on one line.
     package let text: String
 
-    /// The longest ``text``, in bytes: what a line of a list can hold, with room for the encoding.
+    /// The longest ``text``, in bytes: the longest line of a list, with room for the encoding.
     private static let longest = 128 << 10
 
-    /// * `text`: a ``text``; nil if it is invalid, or exceeds what a line of a list may have.
+    /// * `text`: a ``text``; nil if it is invalid, or exceeds the limits for a line of a list.
     package init?(text: String) {
         guard text.utf8.count <= Self.longest,
             let fields = try? JSONDecoder().decode(Fields.self, from: Data(text.utf8)),
@@ -42,7 +42,6 @@ package final class URLSettings: Sendable, Equatable {
         text = String(decoding: data, as: UTF8.self)
     }
 
-    /// Whether these headers are within the limits for one URL.
     package static func mayHave(_ headers: [String: String]) -> Bool {
         headers.count <= RequestSettings.mostHeaders
             && headers.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count } <= RequestSettings.mostHeaderBytes

@@ -9,7 +9,7 @@ package struct WorkerReport: Sendable, Equatable {
         case overdue
         /// Its disk does not respond; its jobs went back to the queue.
         case held
-        /// A local fault stops it, or is about to pass.
+        /// Waits until a local fault is repaired.
         case trouble
         case paused
         case running
@@ -67,7 +67,6 @@ package struct WorkerReport: Sendable, Equatable {
     /// Milliseconds since its last heartbeat; nil if it has never reported its lease.
     package func silence(leaseLeft: Int) -> Int? { lease.map { max(0, $0 - leaseLeft) } }
 
-    /// Ignores implausible numbers.
     package init(fields: [String: String]) {
         func known(_ name: String) -> Int? { fields[name].flatMap { Int(plausible: $0) }.map { max(0, $0) } }
         func number(_ name: String) -> Int { known(name) ?? 0 }

@@ -67,7 +67,6 @@ package struct FailedURLList: Sendable {
     /// a longer one in blocks. In constant memory.
     ///
     /// URLs added or removed meanwhile may be missing or present, and after a change of the set's size a URL may come twice (SSCAN).
-    /// - Throws: errors of `body` and of Redis.
     package func forEach(
         _ body: ([FailedURL]) async throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {

@@ -76,7 +76,6 @@ package struct PrefetchKeys: Sendable {
     package func rate(_ host: String) -> String { root + ":rate:" + host }
     /// STRING, a site's robots.txt rules for a program, or which worker reads it.
     package func robots(_ site: String, agent: String) -> String { root + ":robots:" + agent + " " + site }
-    /// SET of failed URLs.
     package var failed: String { root + ":failed" }
     /// HASH, failed URL -> since when, how often, why.
     package var failedMeta: String { root + ":failed:meta" }

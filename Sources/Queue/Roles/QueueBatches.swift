@@ -160,7 +160,6 @@ package struct QueueBatches: Sendable {
         (try? await redis.connection.run(Self.due, keys: [RedisArgument(redis.keys.root)], arguments: [])) != nil
     }
 
-    /// Nil if Redis has no such batch.
     package func status(of id: String) async throws(RedisError) -> BatchStatus? {
         try await statuses(of: [id]).first
     }

@@ -49,7 +49,6 @@ package struct QueueControl: Sendable {
         }
     }
 
-    /// The priority of a batch, and the order of its jobs.
     package struct Precedence: Sendable, Equatable {
         package var priority: PrefetchPriority
         package var order: PrefetchOrder

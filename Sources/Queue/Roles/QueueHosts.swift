@@ -79,7 +79,7 @@ package struct QueueHosts: Sendable {
 
     private static let askRobots = QueueScript.script(PackageResources.ROBOTS_lua)
 
-    /// What is stored of the sites' robots.txt, in the order of the sites.
+    /// Stored robots.txt rules, in the order of the sites.
     package func robots(of sites: [RobotsSite], worker: String) async throws(RedisError) -> [RobotsAnswer] {
         let reply =
             try await redis.run(

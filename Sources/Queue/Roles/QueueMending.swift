@@ -90,7 +90,6 @@ package struct QueueMending: Sendable {
 
     private static let tally = QueueScript.step(PackageResources.TALLY_lua)
 
-    /// Corrects the counts; returns those that were wrong.
     package func tally(_ batch: String, token: String) async throws(RedisError) -> [(name: String, old: Int, new: Int)]
     {
         let words = try await redis.run(Self.tally, [RedisArgument(batch), RedisArgument(token)]).array ?? []

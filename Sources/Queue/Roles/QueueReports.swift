@@ -5,7 +5,6 @@ package struct QueueReports: Sendable {
 
     init(_ redis: ScriptRunner) { self.redis = redis }
 
-    /// A group of outcomes of one job.
     package struct Report: Sendable {
         package var job: String
         package var batch: BatchIdentity
@@ -145,7 +144,6 @@ package struct QueueReports: Sendable {
         if let error = reply.error?.asError, error.code != .outOfMemory, error.code != .reply { throw error }
     }
 
-    /// The addresses refused in a batch, with the reasons.
     package func refusals(of batch: String) async throws(RedisError) -> [(host: String, message: String)] {
         let fields =
             try await redis.read([["HGETALL", RedisArgument(redis.keys.refused(batch))]])[0].get().fields ?? [:]

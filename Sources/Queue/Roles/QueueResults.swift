@@ -41,7 +41,6 @@ package struct QueueResults: Sendable {
         try await bytes(redis.keys.places(id), range)
     }
 
-    /// By URL index.
     package func details(of id: String, indices: [Int]) async throws(RedisError) -> [Int: FailureDetail] {
         guard !indices.isEmpty else { return [:] }
         let values =
@@ -55,7 +54,6 @@ package struct QueueResults: Sendable {
         return result
     }
 
-    /// The fields of the hash of records.
     package func recordNames(of batch: String) async throws(RedisError) -> [String] {
         try await records(of: batch).keys.sorted()
     }

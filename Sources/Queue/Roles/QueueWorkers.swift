@@ -17,7 +17,6 @@ package struct QueueWorkers: Sendable {
     private static let beat = QueueScript.script(PackageResources.BEAT_lua)
 
     package struct WorkerOrders: Sendable, Equatable {
-        /// The state of a batch of its jobs.
         package struct Batch: Sendable, Equatable {
             /// `running`, `done`, `cancelled`, or `gone`.
             package var state: String
@@ -54,7 +53,6 @@ package struct QueueWorkers: Sendable {
         }
     }
 
-    /// The claims of a worker, as far as it knows.
     package struct KnownClaims: Sendable {
         /// The number of the last claim whose reply it has read.
         package var sequence: Int

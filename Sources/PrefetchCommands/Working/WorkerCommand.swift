@@ -199,8 +199,8 @@ public struct WorkerCommand: AsyncParsableCommand {
         case .held(let isHeld): isHeld ? "held: disk: \(WorkerHold.text)" : "the disk answers again"
         // By command, so the user knows already.
         case .halted(let isHalted):
-            isQuiet ? nil : isHalted ? "paused by prefetch-coord; what is in flight ends" : "going on"
-        case .concurrency(let count): isQuiet ? nil : "at most \(count) in flight from now on"
+            isQuiet ? nil : isHalted ? "paused by prefetch-coord; transfers in flight finish" : "resumed"
+        case .concurrency(let count): isQuiet ? nil : "at most \(count) transfers at once from now on"
         // A run reports refused hosts itself, once for all its workers.
         case .refused(_, let message):
             isQuiet ? nil : "refused: \(TerminalText.escaped(message)); open it with --allow-net"

@@ -82,7 +82,7 @@ package struct QueueControl: Sendable {
         }
     }
 
-    package static let concurrencyRange = 1...1024
+    package static let concurrencyRange = 1...4096
 
     private static let concurrency = QueueScript.script(PackageResources.CONCURRENCY_lua)
 

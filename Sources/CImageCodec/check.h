@@ -1,18 +1,18 @@
-// What the checks of both formats share.
+// Shared by the checks of both formats.
 #pragma once
 #include "image_codec.h"
 
-/// Ends a check: keeps status and reason. The text is printf's.
+/// Ends a check with status and reason, in printf format.
 __attribute__((format(printf, 3, 4))) void check_end(image_codec_result *result, int status, const char *format, ...);
-/// Keeps a warning on ancillary data; those past the last place are dropped.
+/// Records a warning about ancillary data; excess ones are dropped.
 void check_keep_warning(image_codec_result *result, const char *text);
-/// Whether a size is within the limits; ends the check where it is not.
+/// Whether a size is within the limits; ends the check if not.
 bool check_size(image_codec_result *result, const image_codec_limits *limits, uint32_t width, uint32_t height);
 
-/// The most libpng allocates for one ancillary chunk, as it is and inflated: its own default.
+/// libpng's own default for the size of an ancillary chunk, raw or inflated.
 enum { PNG_MAX_CHUNK_BYTES = 8000000 };
 
-/// Processor time of one check. The clock is a system call of a fifth of a microsecond, so it is asked once per `CHECK_STEP` pixels.
+/// CPU time of one check. Reading the clock takes a system call of 0.2 microseconds, so it is done once per `CHECK_STEP` pixels.
 typedef struct {
     uint64_t deadline;
     uint64_t pixels;

@@ -1,14 +1,15 @@
-// A JPEG decoded at an eighth of its size. Bytes that end before EOI have not come here: jpeg_structure.c has refused them.
+// Decodes a JPEG at an eighth of its size. Bytes that end before EOI never get here: jpeg_structure.c rejects them.
 //
-// Everything libjpeg can say about the data it says while it reads markers and Huffman codes, and those are read in full at any
-// scale: what is saved are inverse DCT, upsampling and colour conversion, which cannot fail. Of the modes with the verdict of a
-// full decode this is the cheapest (CodecVerdictTests compares them, byte by byte damaged): 46 % of the time of full RGB, and 9 %
-// less than an eighth in colour. Three traps:
-// - grey output makes libjpeg leave out the chroma components after their Huffman codes, and with them the check of their
-//   sampling factors (jdsample.c); `has_whole_sampling` makes it up.
-// - DC differences that add up past an int are only noticed in a component that is put out (jdhuff.c, dc_needed). With differences
-//   of at most 32,767 that takes more than 65,536 blocks; `may_overflow` leaves such images in colour.
-// - a component that no scan brings is painted grey without a word; `has_every_component` asks.
+// libjpeg reports all problems with the data while it reads markers and Huffman codes, which it reads completely at any scale. Skipped are
+// only the inverse DCT, upsampling and colour conversion, which cannot fail. Of the modes with the verdict of a full decode this is the
+// cheapest (CodecVerdictTests compares them with damage at every byte): 46 % of the time of full RGB, and 9 % less than an eighth in
+// colour. Three traps:
+// - for grey output libjpeg drops the chroma components after their Huffman codes, without checking their sampling factors (jdsample.c);
+//   `has_whole_sampling` does so.
+// - DC differences that overflow an int are only detected in output components (jdhuff.c, dc_needed). With differences of at most 32,767
+//   that takes
+//   more than 65,536 blocks; `may_overflow` keeps such images in colour.
+// - a component missing from all scans is silently painted grey; `has_every_component` detects that.
 #include "check.h"
 
 #include <setjmp.h>
@@ -30,7 +31,7 @@ typedef struct {
 
 static jpeg_decoder *decoder_of(j_common_ptr library) { return library->client_data; }
 
-/// Ends the check with the library's own words.
+/// Ends the check with the library's message.
 static void escape(j_common_ptr library, int status) {
     jpeg_decoder *decoder = decoder_of(library);
     char text[JMSG_LENGTH_MAX];
@@ -43,7 +44,7 @@ static void on_error(j_common_ptr library) {
     int status = IMAGE_CODEC_DAMAGED;
     switch (library->err->msg_code) {
     case JERR_OUT_OF_MEMORY: status = IMAGE_CODEC_NO_MEMORY; break;
-    // What jmemnobs.c says where `max_memory_to_use` does not suffice.
+    // jmemnobs.c's error if `max_memory_to_use` is exceeded.
     case JERR_NO_BACKING_STORE: status = IMAGE_CODEC_OVER_LIMIT; break;
     case JERR_ARITH_NOTIMPL:
     case JERR_BAD_PRECISION:
@@ -53,19 +54,19 @@ static void on_error(j_common_ptr library) {
     escape(library, status);
 }
 
-/// Replaces the method that counts and prints. A warning that image data is missing or damaged ends the check at once.
+/// Replaces the method that counts and prints. A warning about missing or damaged image data ends the check.
 static void on_message(j_common_ptr library, int level) {
     if (level >= 0) return;
     switch (library->err->msg_code) {
     case JWRN_EXTRANEOUS_DATA:
-        // Before the first scan they are stray bytes. Behind it they are image data that belongs nowhere: something in front of them
-        // is missing or wrong, and the decoder has made up the pixels.
+        // Before the first scan they are stray bytes. After it they are misplaced image data: something before them is missing or wrong,
+        // and the decoder has made up pixels.
         if (decoder_of(library)->library.input_scan_number > 0) escape(library, IMAGE_CODEC_DAMAGED);
         // fallthrough
     case JWRN_ADOBE_XFORM:
     case JWRN_JFIF_MAJOR:
     case JWRN_BOGUS_ICC:
-    // "There are some baseline files out there with all zeroes in these bytes" (jdhuff.c): they decode as they should.
+    // "There are some baseline files out there with all zeroes in these bytes" (jdhuff.c): they decode correctly.
     case JWRN_NOT_SEQUENTIAL: {
         char text[JMSG_LENGTH_MAX];
         library->err->format_message(library, text);
@@ -76,7 +77,7 @@ static void on_message(j_common_ptr library, int level) {
     }
 }
 
-/// Called for each row of blocks read and each row put out.
+/// Called for each row of blocks read and each row of output.
 static void on_progress(j_common_ptr library) {
     jpeg_decoder *decoder = decoder_of(library);
     if ((unsigned)decoder->library.input_scan_number > decoder->limits->max_scans) {
@@ -89,7 +90,7 @@ static void on_progress(j_common_ptr library) {
     }
 }
 
-/// jdsample.c: "Fractional sampling not implemented yet", for the components grey output leaves out.
+/// jdsample.c: "Fractional sampling not implemented yet", for the components dropped by grey output.
 static bool has_whole_sampling(const struct jpeg_decompress_struct *library) {
     for (int i = 0; i < library->num_components; i++) {
         const jpeg_component_info *component = &library->comp_info[i];
@@ -100,7 +101,7 @@ static bool has_whole_sampling(const struct jpeg_decompress_struct *library) {
     return true;
 }
 
-/// Half of the blocks it takes, because the blocks that only fill up the last MCUs are not in these numbers.
+/// Half of the required blocks, because blocks that only complete the last MCUs are not counted here.
 static bool may_overflow(const struct jpeg_decompress_struct *library) {
     for (int i = 1; i < library->num_components; i++) {
         const jpeg_component_info *component = &library->comp_info[i];
@@ -116,7 +117,7 @@ static bool has_every_component(const struct jpeg_decompress_struct *library) {
     return true;
 }
 
-/// The only frame a longjmp returns to; what it changes lives in its caller's frame.
+/// The only frame to which longjmp returns; the state it changes is in its caller's frame.
 static void run(jpeg_decoder *decoder, const uint8_t *bytes, size_t count) {
     struct jpeg_decompress_struct *library = &decoder->library;
     if (setjmp(decoder->escape)) return;
@@ -127,7 +128,7 @@ static void run(jpeg_decoder *decoder, const uint8_t *bytes, size_t count) {
     jpeg_mem_src(library, bytes, (unsigned long)count);
     jpeg_read_header(library, TRUE);
     if (!check_size(decoder->result, decoder->limits, library->image_width, library->image_height)) return;
-    // An arithmetic decoder makes pixels of any bytes and warns of next to nothing; some builds, and all browsers, lack it anyway.
+    // An arithmetic decoder produces pixels from any bytes with hardly any warnings; some builds and all browsers lack it anyway.
     if (library->arith_code)
         return check_end(decoder->result, IMAGE_CODEC_UNSUPPORTED, "JPEG with arithmetic coding cannot be verified");
     if (!has_whole_sampling(library)) {
@@ -153,7 +154,7 @@ static void run(jpeg_decoder *decoder, const uint8_t *bytes, size_t count) {
 
 void image_codec_jpeg_decode(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
                              image_codec_result *result) {
-    // The library reports the same bytes again, in its own words.
+    // The library reports the same stray bytes again.
     result->warning_count = 0;
     jpeg_decoder decoder;
     memset(&decoder, 0, sizeof decoder);

@@ -31,7 +31,7 @@ static J_COLOR_SPACE color_space(int components) {
     }
 }
 
-/// The only frame a longjmp returns to; what it changes lives in its caller's frame.
+/// The only frame to which longjmp returns; the state it changes is in its caller's frame.
 static bool run(jpeg_encoder *encoder, const uint8_t *pixels, uint32_t width, uint32_t height,
                 const image_codec_jpeg_options *options) {
     struct jpeg_compress_struct *library = &encoder->library;

@@ -1,5 +1,5 @@
-// The markers of a JPEG (ITU-T T.81, annex B), read by the same rules as libjpeg's jdmarker.c, so that this walk never refuses what
-// a decode would accept. Entropy-coded data is skipped to the next marker, which costs a memchr.
+// Walks the markers of a JPEG (ITU-T T.81, annex B) by the rules of libjpeg's jdmarker.c, so that it never rejects what a decode would
+// accept. Entropy-coded data is skipped to the next marker by memchr.
 #include "check.h"
 
 #include <inttypes.h>
@@ -12,11 +12,11 @@ enum { SOI = 0xD8, EOI = 0xD9, SOS = 0xDA, DNL = 0xDC, DRI = 0xDD, DHP = 0xDE, A
 typedef struct {
     const uint8_t *next;
     const uint8_t *end;
-    /// Bytes passed over on the way to the last marker.
+    /// Bytes skipped before the last marker.
     size_t skipped;
 } marker_reader;
 
-/// The next marker's code, or -1 at the end of the bytes: B.1.1.2, any number of fill bytes FF before it; FF 00 is data.
+/// The next marker's code, or -1 at the end: B.1.1.2, preceded by any number of fill bytes FF; FF 00 is data.
 static int next_marker(marker_reader *reader) {
     reader->skipped = 0;
     for (;;) {
@@ -40,8 +40,8 @@ static bool has_segment(int marker) {
            (marker >= APP0 && marker <= APP15) || marker == COM;
 }
 
-/// What libjpeg allocates at most to decode an eighth of the size: rows of samples, and the coefficients of all blocks where they come in
-/// more than one scan (jdcoefct.c), 128 bytes a block, of each component as many blocks as fill whole MCUs.
+/// Maximum bytes allocated by libjpeg to decode an eighth of the size: rows of samples and, with several scans, the coefficients of all
+/// blocks (jdcoefct.c), 128 bytes per block; each component has as many blocks as fill whole MCUs.
 static uint64_t decode_memory(const uint8_t *frame, uint32_t width, uint32_t height, bool keeps_coefficients) {
     enum { FIXED = 128 << 10, ROW_BYTES_PER_COLUMN = 4, BLOCK = 128 };
     const uint8_t *components = frame + 8;
@@ -58,7 +58,7 @@ static uint64_t decode_memory(const uint8_t *frame, uint32_t width, uint32_t hei
     return FIXED + (uint64_t)count * ROW_BYTES_PER_COLUMN * width + (keeps_coefficients ? blocks * BLOCK : 0);
 }
 
-/// The size out of a frame header (B.2.2). A height of 0 would be told by DNL later, which libjpeg does not read.
+/// Reads the size from a frame header (B.2.2). For a height of 0 the size would follow in DNL, which libjpeg does not read.
 static bool read_frame(const uint8_t *segment, uint32_t length, const image_codec_limits *limits,
                        image_codec_result *result) {
     if (length < 8 || length != 8 + 3 * (uint32_t)segment[7]) {
@@ -107,7 +107,7 @@ static void walk(const uint8_t *bytes, size_t count, const image_codec_limits *l
         if (left < 2) return incomplete(result);
         uint32_t length = big_endian_16(reader.next);
         if (length < 2) {
-            // libjpeg reads an APPn, COM or DNL of length 0 or 1 as an empty one, and stops at any other.
+            // libjpeg treats an APPn, COM or DNL of length 0 or 1 as empty, and stops at any other.
             if (marker < APP0 && marker != DNL)
                 return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG marker 0x%02x with length %" PRIu32, marker, length);
             length = 2;
@@ -123,7 +123,7 @@ static void walk(const uint8_t *bytes, size_t count, const image_codec_limits *l
             if (++scans > limits->max_scans)
                 return check_end(result, IMAGE_CODEC_OVER_LIMIT, "JPEG with more than %" PRIu32 " scans",
                                  limits->max_scans);
-            // The first scan decides (jdinput.c): where it does not bring all components, others have to follow.
+            // The first scan decides (jdinput.c): if it lacks components, others must follow.
             if (scans == 1 && length > 2 && reader.next[2] < frame[7]) keeps_coefficients = true;
             in_data = true;
         }

@@ -1,5 +1,5 @@
-// A PNG decoded row by row into libpng's own row buffer, in the file's own pixel form: every inflate error, filter byte and missing
-// row is found; expanding to RGBA would only cost.
+// Decodes a PNG row by row into libpng's own row buffer, in the file's pixel format: this detects every inflate error, invalid filter byte
+// and missing row; expanding to RGBA would only cost time.
 #include "check.h"
 
 #include <inttypes.h>
@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// MAX_SURPLUS_BYTES: compressed data behind the
-// last row. Encoders that write a row too many do with a few hundred; inflated it is 67 MB at most, a tenth of a second.
+// Maximum compressed data after the last row. Encoders that write an extra row need a few hundred bytes; inflated it is at most 67 MB, a
+// tenth of a second.
 enum { MAX_SURPLUS_BYTES = 1 << 16 };
-// For the budget, a byte read is as much work as this many pixels: 4 KiB, which inflate to 4 MiB at most, and the clock is asked.
+// Pixels of work per byte read, for the time budget: the clock is read every 4 KiB, which inflate to at most 4 MiB.
 enum { PIXELS_PER_BYTE_READ = 64 };
 
-// What says nothing about the pixels and is not read, however many there are: libpng would copy and inflate up to 8 MB of each.
+// Chunks irrelevant to the pixels, skipped in any number: libpng would copy and inflate up to 8 MB of each.
 static const png_byte passed_over[] = "tEXt\0zTXt\0iTXt\0sPLT\0eXIf";
 
 typedef struct {
@@ -24,11 +24,11 @@ typedef struct {
     jmp_buf escape;
     const uint8_t *next;
     size_t left;
-    /// Image data that may still be read behind the last row; counted while `is_inflating`.
+    /// Remaining image data allowed after the last row; counted while `is_inflating`.
     size_t surplus_left;
     /// Rows are being read, and the compressed data has not ended.
     bool is_inflating;
-    /// What libpng has of memory now.
+    /// Bytes currently allocated by libpng.
     uint64_t allocated;
     check_budget budget;
     const image_codec_limits *limits;
@@ -37,7 +37,7 @@ typedef struct {
     bool out_of_memory;
 } png_decoder;
 
-/// In front of each block libpng has.
+/// Precedes each block allocated by libpng.
 typedef union {
     size_t count;
     max_align_t alignment;
@@ -53,12 +53,12 @@ static void on_error(png_structp library, png_const_charp text) {
     longjmp(decoder->escape, 1);
 }
 
-/// libpng puts the chunk's name before the text. On IDAT only bytes too many leave the image whole. Memory that was missing for an
-/// ancillary chunk is a warning to libpng; here it is the end, so that the verdict does not depend on what else the process does.
+/// libpng prefixes the text with the chunk's name. For IDAT only excess bytes are tolerable. Out of memory in an ancillary chunk is a
+/// warning for libpng; here it ends the check, so that the verdict does not depend on the rest of the process.
 static void on_warning(png_structp library, png_const_charp text) {
     png_decoder *decoder = png_get_error_ptr(library);
     bool lacks_memory = decoder->is_over_memory || decoder->out_of_memory;
-    // What follows the end of the compressed data is only passed over.
+    // Data after the end of the compressed stream is only skipped.
     bool is_extra = strncmp(text, "IDAT", 4) == 0 && strstr(text, "Extra compressed data");
     if (is_extra) decoder->is_inflating = false;
     if ((is_extra || strncmp(text, "IDAT", 4) != 0 || strstr(text, "Too much image data")) && !lacks_memory)
@@ -72,7 +72,7 @@ static void end_over_limit(png_decoder *decoder, const char *text) {
     longjmp(decoder->escape, 1);
 }
 
-/// libpng counts a row, or the last pass, as read before it looks for the end of the data, which inflates whatever there is.
+/// libpng counts a row, or the last pass, as read before it looks for the end of the data, which inflates everything left.
 static bool is_behind_last_row(const png_decoder *decoder) {
     return png_get_current_row_number(decoder->library) >= decoder->result->height ||
            png_get_current_pass_number(decoder->library) >= PNG_INTERLACE_ADAM7_PASSES;
@@ -117,7 +117,7 @@ static void on_free(png_structp library, png_voidp memory) {
     free(head);
 }
 
-/// The only frame a longjmp returns to; what it changes lives in its caller's frame.
+/// The only frame to which longjmp returns; the state it changes is in its caller's frame.
 static void run(png_decoder *decoder) {
     if (setjmp(decoder->escape)) return;
     decoder->library = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, decoder, on_error, on_warning, decoder,
@@ -129,7 +129,7 @@ static void run(png_decoder *decoder) {
     png_set_user_limits(library, decoder->limits->max_dimension, decoder->limits->max_dimension);
     png_set_chunk_malloc_max(library, PNG_MAX_CHUNK_BYTES);
     png_set_keep_unknown_chunks(library, PNG_HANDLE_CHUNK_NEVER, passed_over, sizeof passed_over / 5);
-    // The walk before this has compared the CRC of every chunk.
+    // The structure check has compared the CRC of every chunk.
     png_set_crc_action(library, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
     png_read_info(library, decoder->info);
     int passes = png_set_interlace_handling(library);
@@ -144,7 +144,7 @@ static void run(png_decoder *decoder) {
         }
     }
     decoder->is_inflating = false;
-    // Not a pixel is left; libpng may still have something to say about where the other chunks stand.
+    // All pixels are read; libpng may still report misplaced chunks.
     png_read_end(library, NULL);
 }
 

@@ -39,7 +39,7 @@ static void on_write(png_structp library, png_bytep bytes, size_t count) {
 
 static void on_flush(png_structp library) { (void)library; }
 
-/// The only frame a longjmp returns to; what it changes lives in its caller's frame.
+/// The only frame to which longjmp returns; the state it changes is in its caller's frame.
 static bool run(png_encoder *encoder, const uint8_t *pixels, uint32_t width, uint32_t height,
                 const image_codec_png_options *options) {
     if (setjmp(encoder->escape)) return false;
@@ -51,7 +51,7 @@ static bool run(png_encoder *encoder, const uint8_t *pixels, uint32_t width, uin
     png_set_IHDR(library, encoder->info, width, height, options->bit_depth, options->color_type,
                  options->interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
-    // Noise hardly gets smaller at zlib's default level, which takes several times as long.
+    // zlib's default level takes several times as long and hardly compresses noise better.
     png_set_compression_level(library, 3);
     if (options->color_type == PNG_COLOR_TYPE_PALETTE) {
         png_color colors[256];

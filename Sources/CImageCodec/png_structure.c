@@ -1,4 +1,4 @@
-// The chunks of a PNG (PNG specification, third edition, section 5), each with its CRC.
+// Walks the chunks of a PNG (PNG specification, third edition, section 5) and checks their CRC.
 #include "check.h"
 
 #include <inttypes.h>
@@ -22,16 +22,16 @@ static void incomplete(image_codec_result *result) {
     check_end(result, IMAGE_CODEC_INCOMPLETE, "PNG ends before its IEND chunk");
 }
 
-/// Ends the check where the CRC over name and data differs from the four bytes behind them.
+/// Ends the check if the CRC over name and data differs from the four bytes after them.
 static bool has_crc(const uint8_t *chunk, uint32_t length, image_codec_result *result) {
-    // zlib's own goes through tables on x86 and takes fourteen times the instructions (zlib 1.2.13, libdeflate 1.14, by callgrind).
+    // zlib's own uses tables on x86 and takes fourteen times the instructions (zlib 1.2.13, libdeflate 1.14, by callgrind).
     uint32_t crc = libdeflate_crc32(0, chunk + 4, (size_t)length + 4);
     if (crc == big_endian_32(chunk + 8 + length)) return true;
     check_end(result, IMAGE_CODEC_DAMAGED, "PNG chunk %.4s: CRC error", (const char *)chunk + 4);
     return false;
 }
 
-/// Table 12: the bit depths a colour type may have, one bit each.
+/// Table 12: the allowed bit depths of each colour type, one bit each.
 static bool has_valid_depth(uint8_t depth, uint8_t color_type) {
     static const uint32_t allowed[7] = {[0] = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16,
                                         [2] = 1 << 8 | 1 << 16,
@@ -58,7 +58,7 @@ void image_codec_png_header(const uint8_t *bytes, size_t count, const image_code
         check_end(result, IMAGE_CODEC_DAMAGED, "PNG with an invalid IHDR");
 }
 
-/// Frames of an animation (acTL): their number, and the pixels a player will paint.
+/// Frames of an animation (acTL): their number, and the pixels that a player paints.
 static bool check_frames(const uint8_t *data, uint32_t length, const image_codec_limits *limits,
                          image_codec_result *result) {
     if (length != 8) {
@@ -75,8 +75,8 @@ static bool check_frames(const uint8_t *data, uint32_t length, const image_codec
 
 static uint64_t at_most(uint64_t count, uint64_t limit) { return count < limit ? count : limit; }
 
-/// What libpng allocates at most: itself and zlib, three rows, the longest ancillary chunk and a copy of it, and a colour profile, which
-/// deflate makes 1,032 times smaller at best.
+/// Maximum bytes allocated by libpng: itself and zlib, three rows, the longest ancillary chunk and a copy of it, and a colour profile,
+/// which deflate compresses by at most 1,032.
 static uint64_t decode_memory(const uint8_t *header, uint32_t width, uint32_t longest, uint32_t profile) {
     enum { FIXED = 256 << 10, MAX_SAMPLES = 4, BYTES_PER_SAMPLE = 2, MAX_INFLATION = 1032 };
     uint32_t bytes_per_pixel = header[9] == 3 ? 1 : header[8] == 16 ? MAX_SAMPLES * BYTES_PER_SAMPLE : MAX_SAMPLES;
@@ -115,7 +115,7 @@ void image_codec_png_structure(const uint8_t *bytes, size_t count, const image_c
             return;
         }
         if (name == acTL && !check_frames(chunk + 8, length, limits, result)) return;
-        // Section 5.4: bit 5 of the first byte clear means critical, "must stop" where it is not understood.
+        // Section 5.4: bit 5 of the first byte clear means critical: "must stop" if unknown.
         if (!(chunk[4] & 0x20) && name != PLTE && name != IDAT)
             return check_end(result, IMAGE_CODEC_DAMAGED, "PNG with an unexpected chunk %.4s", (const char *)chunk + 4);
         offset += (size_t)length + 12;

@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// What openat2(2) says of a symbolic link where open(2) says something else or opens it.
+/// Reports a symbolic link like openat2(2), where open(2) has another error or opens it.
 static int refuse_link(int dirfd, const char *name, int error) {
     struct stat status;
     bool is_link = fstatat(dirfd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
@@ -32,7 +32,7 @@ static int refuse_link(int dirfd, const char *name, int error) {
     return -1;
 }
 
-/// One component of a path, which is no symbolic link.
+/// Opens one component of a path unless it is a symbolic link.
 static int open_component(int dirfd, const char *name, int flags, mode_t mode) {
     int fd;
     do fd = openat(dirfd, name, flags | O_NOFOLLOW, mode);
@@ -68,7 +68,7 @@ int clinux_open_by_steps(int dirfd, const char *path, int flags, mode_t mode) {
         path += length;
         bool ends = *path == 0;
         while (*path == '/') path++;
-        // A slash behind the last name asks for a folder.
+        // A trailing slash requires a folder.
         bool is_last = *path == 0;
         int how = is_last ? flags | (ends ? 0 : O_DIRECTORY) : O_PATH | O_DIRECTORY | O_CLOEXEC;
         int next = open_component(folder, name, how, mode);
@@ -90,17 +90,17 @@ int clinux_open_beneath(int dirfd, const char *path, int flags, mode_t mode) {
     struct open_how how;
     memset(&how, 0, sizeof how);
     how.flags = (uint64_t)(unsigned)flags;
-    // Otherwise EINVAL. O_TMPFILE has the bit of O_DIRECTORY in it.
+    // Otherwise EINVAL. O_TMPFILE includes the bit of O_DIRECTORY.
     how.mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0;
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
     for (int tries = 0;; tries++) {
         long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof how);
         if (fd >= 0) return (int)fd;
-        // A seccomp filter that cannot look at flags behind a pointer refuses the whole call: ENOSYS with systemd's RestrictSUIDSGID=
-        // and gVisor, EPERM with container engines of before 2020. EPERM may also be the file's own; then open(2) says so again.
+        // A seccomp filter cannot inspect flags behind a pointer and rejects the whole call: ENOSYS with systemd's RestrictSUIDSGID= and
+        // gVisor, EPERM with container engines before 2020. If EPERM is the file's own, open(2) repeats it.
         if (errno == ENOSYS) atomic_store_explicit(&is_refused, true, memory_order_relaxed);
         if (errno == ENOSYS || errno == EPERM) return clinux_open_by_steps(dirfd, path, flags, mode);
-        // EAGAIN: a rename raced with the resolution (openat2(2)); it says nothing about the path.
+        // EAGAIN: a rename raced with the resolution (openat2(2)), independently of the path.
         if (errno != EINTR && !(errno == EAGAIN && tries < 100)) return -1;
     }
 }
@@ -117,7 +117,7 @@ int clinux_tmpfile_flags(void) { return O_TMPFILE | O_RDWR | O_CLOEXEC; }
 int clinux_directory_flags(void) { return O_PATH | O_DIRECTORY | O_CLOEXEC; }
 
 int clinux_link_fd(int fd, int dirfd, const char *name) {
-    // By the descriptor itself: half the cost of a way through /proc. Needs CAP_DAC_READ_SEARCH before Linux 6.10.
+    // By the descriptor itself: half the cost of /proc. Needs CAP_DAC_READ_SEARCH before Linux 6.10.
     if (linkat(fd, "", dirfd, name, AT_EMPTY_PATH) == 0) return 0;
     if (errno != ENOENT) return -1;
     char path[32];
@@ -159,8 +159,8 @@ ssize_t clinux_copy_range(int in, int64_t offset, int out, size_t count) {
 
 int clinux_syncfs(int fd) { return syncfs(fd); }
 
-// Mapped files that others may cut short. A page behind a file's end raises SIGBUS, which has no other guard: a look at the size before
-// says nothing about the next instruction.
+// Guards mapped files against truncation by others. A page beyond the end of a file raises SIGBUS, and checking the size first does not
+// help: it may change before the next instruction.
 enum { MOST_GUARDED = 1024 };
 static struct guarded {
     _Atomic(uintptr_t) start;
@@ -171,8 +171,8 @@ static pthread_once_t guard_once = PTHREAD_ONCE_INIT;
 static int guard_error;
 static uintptr_t page_size;
 
-// Puts a page of zeros in the place of the one that is gone, and lets the instruction go on; what is read is no account, and what is written is
-// lost, which whoever mapped the file finds out. mmap(2) is a plain system call in every libc for Linux.
+// Replaces the missing page by zeros and resumes the instruction. Reads then return zeros and writes are lost, which the code that mapped
+// the file detects. mmap(2) is a plain system call in every libc for Linux.
 static void mend_page(int signal, siginfo_t *info, void *context) {
     int code = errno;
     uintptr_t at = (uintptr_t)info->si_addr;
@@ -184,7 +184,7 @@ static void mend_page(int signal, siginfo_t *info, void *context) {
         errno = code;
         return;
     }
-    // Another's: as if this handler were not there. Where there was no handler, the instruction is tried again and ends the process.
+    // Not a guarded mapping: behave as without this handler. Without a previous one, the instruction faults again and ends the process.
     errno = code;
     if (before_guard.sa_flags & SA_SIGINFO) {
         before_guard.sa_sigaction(signal, info, context);
@@ -284,12 +284,12 @@ int64_t clinux_fs_magic(int fd) {
     return fstatfs(fd, &fs) < 0 ? -1 : (int64_t)fs.f_type;
 }
 
-// In the child, between fork and exec: only async-signal-safe calls (signal-safety(7)).
+// Runs in the child between fork and exec: only async-signal-safe calls (signal-safety(7)).
 static void child(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd, int work_dir,
                   int death_signal, int own_group, pid_t parent, int report) {
     int saved[3];
     for (int i = 0; i < 3; i++) {
-        // Out of the way of 0 to 2 first, so that no dup2 below overwrites a descriptor still needed.
+        // Move them above 2 first, so that no dup2 below overwrites a descriptor still needed.
         int fd = fds[i] >= 0 ? fds[i] : open("/dev/null", O_RDWR | O_CLOEXEC);
         saved[i] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
         if (saved[i] < 0) goto fail;
@@ -302,13 +302,13 @@ static void child(const char *path, char *const argv[], char *const envp[], cons
         umask(077);
     }
     if (own_group && setpgid(0, 0) < 0) goto fail;
-    // Handlers first: with the mask gone, a handler of the parent's would run here and speak for the parent.
+    // Handlers first: with signals unblocked, a handler of the parent would run here on its behalf.
     for (int s = 1; s < 32; s++) signal(s, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (death_signal && prctl(PR_SET_PDEATHSIG, death_signal) < 0) goto fail;
-    // The parent may have died before the prctl: then nobody would ever send the signal.
+    // If the parent died before the prctl, the signal would never be sent.
     if (death_signal && getppid() != parent) _exit(127);
     execve(path, argv, envp ? envp : environ);
 fail:;
@@ -360,7 +360,7 @@ static int signal_writer = -1;
 static void write_signal(int signal) {
     int saved = errno;
     unsigned char byte = (unsigned char)signal;
-    // A full pipe loses the signal, and is full of signals that nobody has read yet.
+    // A full pipe loses the signal, but has unread signals.
     ssize_t ignored = write(signal_writer, &byte, 1);
     (void)ignored;
     errno = saved;
@@ -393,7 +393,7 @@ static size_t crash_length;
 static int crash_fd = -1;
 static struct termios crash_settings;
 
-// Async-signal-safe calls only (signal-safety(7)); the handler is gone after its first signal, so the fault itself ends the process.
+// Only async-signal-safe calls (signal-safety(7)); the handler is removed on its first signal, so the fault itself then ends the process.
 static void restore_terminal(int signal) {
     (void)signal;
     if (crash_fd < 0) return;
@@ -416,7 +416,7 @@ int clinux_restore_on_crash(int fd, const char *text) {
     crash_text = text;
     crash_length = strlen(text);
     crash_fd = fd;
-    // After these, so that a page of a file that was cut short is no crash.
+    // After these, so that a truncated mapped file is not a crash.
     pthread_once(&guard_once, install_guard);
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT, SIGSYS, SIGQUIT};
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) {
@@ -438,8 +438,8 @@ int clinux_stop_self(void) {
     memset(&action, 0, sizeof action);
     action.sa_handler = SIG_DFL;
     if (sigaction(SIGTSTP, &action, &old) < 0) return -1;
-    // To this thread, which may have blocked it (those of libdispatch do), so that it has stopped, and with it the process, before the
-    // next line. Nothing happens where no shell could wake it (an orphaned process group).
+    // To this thread, which may have blocked it (libdispatch's threads do), so that the process stops before the next line. Ignored if no
+    // shell could resume it (orphaned process group).
     sigset_t stop, mask;
     sigemptyset(&stop);
     sigaddset(&stop, SIGTSTP);

@@ -1,3 +1,3 @@
-// Lists that come compressed. zlib is in the process already: libpng brings it.
+// For compressed lists. zlib is already loaded by libpng.
 #pragma once
 #include <zlib.h>

@@ -1,13 +1,10 @@
-/// State of a host, shared between processes.
 package struct HostNews: Sendable {
     package enum State: String, Sendable {
-        /// Does not respond.
         case silent
         /// Asked for back-off.
         case busy
         /// Responds, but far more slowly than its best.
         case slow
-        /// Responds again.
         case good
     }
 
@@ -21,7 +18,6 @@ package struct HostNews: Sendable {
             self.best = best
         }
 
-        /// The form in which it is published.
         package var text: String { "first bytes after \(milliseconds(now)) ms, \(milliseconds(best)) ms at best" }
 
         /// Parses ``text``; nil on failure.
@@ -38,11 +34,9 @@ package struct HostNews: Sendable {
     package var state: State
     /// No request begins before this time, in seconds of CLOCK_MONOTONIC.
     package var until: Double
-    /// Start of the state.
     package var since: Double
     /// Consecutive failures; for a slow host, the number of concurrent transfers of each process.
     package var failures: Int
-    /// The last error.
     package var error: WebImageError
 
     package init(

@@ -4,7 +4,6 @@ package struct HostShareWish: Sendable, Equatable {
     package var host: String
     /// Concurrent transfers of all processes together.
     package var limit: Int
-    /// Transfers running.
     package var running: Int
     /// Transfers wanted, at most the limit.
     package var wanted: Int

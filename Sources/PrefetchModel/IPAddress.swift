@@ -30,7 +30,6 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Sixteen bytes in network order.
     private init(v6 bytes: UnsafeRawBufferPointer) {
         self.init(
             isIPv6: true, high: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),

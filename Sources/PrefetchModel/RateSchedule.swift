@@ -43,7 +43,6 @@ package struct HostReservation: Sendable, Equatable {
     }
 }
 
-/// A downloader's request for instants of a host.
 package struct HostWish: Sendable, Equatable {
     /// As counted by ``HostPolicy``.
     package var host: String

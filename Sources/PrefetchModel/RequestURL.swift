@@ -3,7 +3,6 @@
 ///
 /// A class: it is passed through many layers, and each copy of a struct of strings would count six references.
 package final class RequestURL: Sendable {
-    /// `http` or `https`.
     package let scheme: String
     /// As written, in lower case, including IPv6 brackets; curl normalises unusual spellings and international names.
     package let host: String
@@ -190,7 +189,6 @@ extension RequestURL {
         byte == 0x2f || byte == 0x3f || byte == 0x23 || byte == 0x5c
     }
 
-    /// Letters, digits, `.`, `-`, `_`, and the bytes of international names.
     private static func isHostByte(_ byte: UInt8) -> Bool {
         isLetter(byte) || isDigit(byte) || byte == 0x2e || byte == 0x2d || byte == 0x5f || byte >= 0x80
     }

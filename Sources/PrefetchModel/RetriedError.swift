@@ -11,7 +11,6 @@ public enum RetriedError: String, Sendable, CaseIterable {
     /// 408, 425, 429 and 5xx.
     case status
 
-    /// Classifies a transient error.
     package init?(_ code: WebImageError.Code) {
         switch code {
         case .timedOut: self = .timeout

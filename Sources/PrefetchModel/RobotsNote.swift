@@ -11,7 +11,6 @@ package struct RobotsSite: Sendable, Hashable {
     }
 }
 
-/// The robots.txt of a site as read by one process for all.
 package struct RobotsNote: Sendable, Equatable {
     package var site: RobotsSite
     /// The rules for the agent; `!` and the reason if the file could not be read; empty if the other processes have to fetch it themselves.
@@ -29,7 +28,6 @@ package struct RobotsNote: Sendable, Equatable {
     }
 }
 
-/// The shared state of a site's robots.txt.
 package enum RobotsAnswer: Sendable, Equatable {
     /// Already read; valid for `remaining` seconds.
     case known(text: String, remaining: Double)

@@ -90,7 +90,6 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
     /// Whether a cached image may have to be revalidated.
     package var refreshes: Bool { !isDisjoint(with: [.refreshCached, .honorCacheControl]) }
 
-    /// Whether a hit needs more than a cache lookup.
     package var questionsHits: Bool {
         !isDisjoint(with: [.refreshCached, .honorCacheControl, .queryDataWhenInMemory])
     }

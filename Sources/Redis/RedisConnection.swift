@@ -19,7 +19,6 @@ package actor RedisConnection {
     /// `socket.interrupts` when `context` was created; a different number means that its socket has been shut down since.
     private var contextInterrupts = 0
     private var route: RedisRoute
-    /// The node of the current or last `context`.
     private var node: RedisConfiguration.Endpoint
     /// The server's `run_id`, fetched on first use.
     private var serverID: String?
@@ -86,12 +85,10 @@ package actor RedisConnection {
         socket.interrupt()
     }
 
-    /// Closes the connection; a later call reconnects.
     package func close() {
         context = nil
     }
 
-    /// The current or last server.
     package var endpoint: RedisConfiguration.Endpoint { node }
 
     /// Whether there is a connection without an error so far.
@@ -185,7 +182,6 @@ package actor RedisConnection {
         throw failure ?? RedisError(.unavailable, "no Redis at \(configuration.redactedURL)")
     }
 
-    /// Connects to a node, or to the one it redirects to.
     private func reach(_ start: RedisConfiguration.Endpoint) throws(RedisError) -> RedisContext {
         var target = configuration
         target.endpoint = start

@@ -42,7 +42,6 @@ final class RedisContext {
         socket.opened(made.pointee.fd)
     }
 
-    /// The peer address as reported by the kernel.
     var peer: Set<RedisPlace> { RedisPlace.peer(of: context.pointee.fd) }
 
     deinit {
@@ -133,7 +132,6 @@ final class RedisContext {
         guard status == REDIS_OK else { throw failure(errno, sent: false) }
     }
 
-    /// Sends the appended commands and waits for the next reply.
     func reply() throws(RedisError) -> RedisValue {
         var reply: UnsafeMutableRawPointer?
         errno = 0

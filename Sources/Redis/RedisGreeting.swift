@@ -3,7 +3,6 @@
 struct RedisGreeting {
     typealias Endpoint = RedisConfiguration.Endpoint
 
-    /// The node's response.
     enum Answer {
         /// It serves the key. `nodes`: the other nodes of its cluster, empty without a cluster. `places`: the addresses on which they and
         /// the server listen, as far as reported.
@@ -77,7 +76,6 @@ struct RedisGreeting {
         return commands
     }
 
-    /// The ports that the server reports listening on.
     private func own(_ ports: Set<Int>, over context: RedisContext, _ node: Endpoint) -> Set<RedisPlace> {
         var hosts = context.peer.map(\.host)
         if case .unix = node { hosts = [.thisMachine] }

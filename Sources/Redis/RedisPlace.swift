@@ -3,7 +3,6 @@ internal import Glibc
 /// An address on which the configured Redis listens, as discovered by a connection.
 package struct RedisPlace: Sendable, Hashable {
     package enum Host: Sendable, Hashable {
-        /// A numeric address or a host name.
         case named(String)
         /// Every address of this machine.
         case thisMachine

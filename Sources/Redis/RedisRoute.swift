@@ -7,7 +7,6 @@ struct RedisRoute {
     /// Maximum number of other nodes to remember.
     private static let mostNodes = 32
 
-    /// The configured address.
     let given: Endpoint
     /// The node that served the connection last; nil if it has to be found again.
     private(set) var home: Endpoint?
@@ -16,7 +15,6 @@ struct RedisRoute {
 
     init(given: Endpoint) { self.given = given }
 
-    /// Nodes to try, in order.
     var candidates: [Endpoint] {
         var all: [Endpoint] = []
         for node in [home, given].compactMap({ $0 }) + others where !all.contains(node) { all.append(node) }
@@ -29,7 +27,6 @@ struct RedisRoute {
         if !nodes.isEmpty { others = Array(nodes.filter { $0 != given }.prefix(Self.mostNodes)) }
     }
 
-    /// Records a redirection.
     mutating func moved(to node: Endpoint) { home = node }
 
     /// Moves an unreachable node to the end of the list.

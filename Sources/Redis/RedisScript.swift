@@ -4,7 +4,6 @@ internal import Threading
 ///
 /// It is run by its SHA-1, which the server computes once per process (SCRIPT LOAD on first use), so no digest has to be computed here.
 package struct RedisScript: Sendable {
-    /// Used in messages.
     package let name: String
     /// The script's text, starting with a `#!lua` line if it needs flags.
     package let source: String

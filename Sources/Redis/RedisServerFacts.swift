@@ -6,13 +6,9 @@ package struct RedisServerFacts: Sendable, Equatable {
     package var maxmemoryPolicy: String
     /// Bytes; 0 means no limit.
     package var maxmemory: Int
-    /// Bytes.
     package var usedMemory: Int
-    /// Whether append-only persistence is on.
     package var isAOFEnabled: Bool
-    /// Whether the server is still loading its data.
     package var isLoading: Bool
-    /// Whether the node belongs to a Redis Cluster.
     package var isCluster: Bool
     /// Changes with every start of the server.
     package var runID: String

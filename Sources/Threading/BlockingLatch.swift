@@ -24,7 +24,6 @@ package final class BlockingLatch: @unchecked Sendable {
         condition.deallocate()
     }
 
-    /// Releases all current and future waiters.
     package func open() {
         pthread_mutex_lock(mutex)
         isOpen = true

@@ -3,7 +3,6 @@ internal import Glibc
 /// Keeps a reserve of file descriptors. Long-lived descriptors that come by the hundred (sockets, body files) stop short of the process
 /// limit, because libdispatch aborts the process if it cannot open one when it inspects its threads.
 package enum Descriptors {
-    /// The soft limit from setrlimit(2).
     package static var limit: Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }

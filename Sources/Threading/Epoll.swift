@@ -55,7 +55,6 @@ package final class Epoll: Sendable {
         if epoll_ctl(descriptor, first, file, &event) < 0 { epoll_ctl(descriptor, second, file, &event) }
     }
 
-    /// Stops watching the descriptor; closing it does the same.
     package func forget(_ file: Int32) {
         var event = epoll_event()
         epoll_ctl(descriptor, EPOLL_CTL_DEL, file, &event)

@@ -38,7 +38,6 @@ package final class FileCalls: Sendable {
         }
     }
 
-    /// Age of the oldest call in flight; zero if there is none.
     package var oldest: Duration {
         let begin = state.withLock { $0.begins.lazy.filter { $0 > 0 }.min() }
         return begin.map { .nanoseconds(max(0, Self.now - $0)) } ?? .zero

@@ -11,7 +11,6 @@ package final class Latch: Sendable {
 
     package var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    /// Releases all current and future waiters.
     package func open() {
         let waiters = state.withLock { state in
             state.isOpen = true

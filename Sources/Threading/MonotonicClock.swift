@@ -2,7 +2,6 @@ internal import Glibc
 
 /// CLOCK_MONOTONIC: never goes back, and is shared by all processes of a machine.
 package enum MonotonicClock {
-    /// Seconds since boot.
     package static var now: Double {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)

@@ -90,7 +90,6 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         if first && polling { wake?() }
     }
 
-    /// Ends the thread after the jobs enqueued so far.
     package func stop() {
         pthread_mutex_lock(mutex)
         state.stopping = true

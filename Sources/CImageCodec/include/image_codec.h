@@ -1,27 +1,26 @@
-// Checks and writes JPEG (libjpeg-turbo) and PNG (libpng). Both libraries report errors by longjmp: setjmp lives and dies in this
-// module. Flat bytes and limits in, one plain struct out; no callback leaves it, nothing is kept between calls, and every function
-// may be called from any thread at the same time.
+// Checks and writes JPEG (libjpeg-turbo) and PNG (libpng). Both libraries report errors by longjmp, which never leaves this module. Inputs
+// are flat bytes and limits, the output is a plain struct; there are no callbacks and no state between calls. All functions are
+// thread-safe.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/// How a check ended.
+/// Result of a check.
 enum image_codec_status {
     IMAGE_CODEC_WHOLE = 0,
     /// The bytes end inside the image.
     IMAGE_CODEC_INCOMPLETE = 1,
-    /// An error, or a warning that image data is missing or damaged.
+    /// An error, or a warning about missing or damaged image data.
     IMAGE_CODEC_DAMAGED = 2,
-    /// A kind of JPEG the library was built without (lossless, 12 bits, arithmetic).
+    /// A kind of JPEG that the library does not support (lossless, 12 bits, arithmetic).
     IMAGE_CODEC_UNSUPPORTED = 3,
-    /// Over one of the limits.
     IMAGE_CODEC_OVER_LIMIT = 4,
     /// malloc failed: not the image's fault.
     IMAGE_CODEC_NO_MEMORY = 5,
 };
 
-/// What a check may cost.
+/// Resource limits of a check.
 typedef struct {
     uint32_t max_dimension;
     uint64_t max_pixels;
@@ -29,52 +28,50 @@ typedef struct {
     uint32_t max_frames;
     uint64_t max_frame_pixels;
     uint64_t max_memory;
-    /// Processor time of the calling thread: `cpu_nanoseconds` and for each pixel `cpu_nanoseconds_per_pixel`.
+    /// CPU time of the calling thread: `cpu_nanoseconds` plus `cpu_nanoseconds_per_pixel` for each pixel.
     uint64_t cpu_nanoseconds;
     uint64_t cpu_nanoseconds_per_pixel;
 } image_codec_limits;
 
 enum { IMAGE_CODEC_TEXT = 120, IMAGE_CODEC_WARNINGS = 8 };
 
-/// What a check found.
 typedef struct {
     int status;
     uint32_t width;
     uint32_t height;
-    /// Bytes a decode allocates at most; set by the structure checks of whole images.
+    /// Maximum bytes allocated by a decode; set by the structure checks of complete images.
     uint64_t memory;
-    /// Warnings on ancillary data that were kept, at most IMAGE_CODEC_WARNINGS.
+    /// Recorded warnings about ancillary data, at most IMAGE_CODEC_WARNINGS.
     int warning_count;
-    /// The reason where the status is not IMAGE_CODEC_WHOLE.
+    /// The reason, unless the status is IMAGE_CODEC_WHOLE.
     char message[IMAGE_CODEC_TEXT];
     char warnings[IMAGE_CODEC_WARNINGS][IMAGE_CODEC_TEXT];
 } image_codec_result;
 
-/// The reason, as a C string that lives as long as the result.
+/// A C string with the lifetime of the result.
 static inline const char *image_codec_message(const image_codec_result *result) { return result->message; }
-/// A kept warning, as a C string that lives as long as the result.
+/// A C string with the lifetime of the result.
 static inline const char *image_codec_warning(const image_codec_result *result, int index) {
     return result->warnings[index];
 }
 
-/// Signature and size: reads no further than the frame header (JPEG) or IHDR (PNG).
+/// Checks signature and size; reads only up to the frame header (JPEG) or IHDR (PNG).
 void image_codec_jpeg_header(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
                              image_codec_result *result);
 void image_codec_png_header(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
                             image_codec_result *result);
-/// To the last byte, without decompression: JPEG markers to EOI; PNG chunks with their CRC to IEND. Bytes after the end are allowed.
+/// Checks to the last byte, without decompression: JPEG markers to EOI; PNG chunks with their CRC to IEND. Trailing bytes are allowed.
 void image_codec_jpeg_structure(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
                                 image_codec_result *result);
 void image_codec_png_structure(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
                                image_codec_result *result);
-/// Everything the library's decoder can find out about an image whose structure is whole, for which `result` is the one of that check;
-/// never a whole bitmap in memory.
+/// Decodes an image without ever holding a whole bitmap. Its structure must have been checked; `result` is that of the structure check.
 void image_codec_jpeg_decode(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
                              image_codec_result *result);
 void image_codec_png_decode(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
                             image_codec_result *result);
 
-/// What an encoder wrote; `bytes` is malloc'd.
+/// Output of an encoder; `bytes` is malloc'd.
 typedef struct {
     uint8_t *bytes;
     size_t count;
@@ -101,12 +98,11 @@ typedef struct {
     int palette_count;
 } image_codec_png_options;
 
-/// Compresses rows without gaps. Returns false, and an empty buffer, on bad arguments or without memory.
+/// Encodes rows without padding. Returns false and an empty buffer for invalid arguments or out of memory.
 bool image_codec_encode_jpeg(const uint8_t *pixels, uint32_t width, uint32_t height,
                              const image_codec_jpeg_options *options, image_codec_buffer *buffer);
 bool image_codec_encode_png(const uint8_t *pixels, uint32_t width, uint32_t height,
                             const image_codec_png_options *options, image_codec_buffer *buffer);
-/// The libraries with the versions this was built against, as `libjpeg-turbo 2.1.5, libpng 1.6.39, libdeflate 1.14, zlib 1.2.13`.
+/// The libraries and the versions at build time, such as `libjpeg-turbo 2.1.5, libpng 1.6.39, libdeflate 1.14, zlib 1.2.13`.
 const char *image_codec_libraries(void);
-/// Releases what an encoder wrote.
 void image_codec_release(image_codec_buffer *buffer);

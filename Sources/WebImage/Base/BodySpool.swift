@@ -90,7 +90,6 @@ final class BodySpool: Sendable {
         if let error = state.withLock({ $0.error }) { throw error }
     }
 
-    /// Writes until nothing is pending. Runs on one thread at a time.
     private func writeAll() {
         while true {
             let (chunks, file) = state.withLock { state in

@@ -1,7 +1,6 @@
 internal import Glibc
 
 package enum Processors {
-    /// Online processors, at least 1.
     package static var count: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 }
 

@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// Owns a file descriptor and closes it at the end of its lifetime.
 package struct OpenFile: ~Copyable {
     package let descriptor: Int32
 
@@ -12,7 +11,6 @@ package struct OpenFile: ~Copyable {
 
     deinit { close(descriptor) }
 
-    /// Transfers ownership of the descriptor to the caller.
     consuming func release() -> Int32 {
         let descriptor = descriptor
         discard self

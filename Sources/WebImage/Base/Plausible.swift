@@ -8,7 +8,6 @@ package enum Plausible {
     /// Clamps a time in seconds since 1970.
     static func time(_ seconds: Int) -> Int { min(max(seconds, times.lowerBound), times.upperBound) }
 
-    /// Saturating addition.
     package static func sum(_ one: Int, _ other: Int) -> Int {
         let (sum, isOver) = one.addingReportingOverflow(other)
         return isOver ? .max : sum

@@ -111,7 +111,6 @@ public final class CacheAccount: Sendable {
 
     // MARK: Counting
 
-    /// Counts every leaf directory and corrects the account.
     @discardableResult
     func recount() throws(WebImageError) -> Totals {
         var totals = Totals()
@@ -157,7 +156,6 @@ public final class CacheAccount: Sendable {
         return found
     }
 
-    /// Marks every leaf as counted.
     func finishCount() {
         guard let words else { return }
         // Replaces any value: after a bit flip it may be neither 0 nor 1.

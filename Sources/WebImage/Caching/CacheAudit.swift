@@ -161,7 +161,6 @@ public final class CacheAudit: Sendable {
         return (finding, quarantine.moveImage(finding.key, inode: inode) ? .movedAside : .left)
     }
 
-    /// Verifies an image without a sufficient record.
     private func proved(
         _ finding: CacheFinding, _ looked: CacheEntry?, level: ValidationLevel, _ coder: ImageCoder
     ) throws(WebImageError) -> (CacheFinding, Repair) {
@@ -262,7 +261,6 @@ public final class CacheAudit: Sendable {
         }
     }
 
-    /// The name of an image, a record, or a temporary file.
     private static func isOurs(_ name: String) -> Bool {
         if name.hasPrefix(".t-") { return true }
         let stem =

@@ -1,7 +1,6 @@
 internal import CLinux
 internal import Glibc
 
-/// Removes every image of a cache, and the directories they were in.
 struct CacheClearing {
     let directory: CacheDirectory
     let leaves: LeafDirectories
@@ -52,7 +51,6 @@ struct CacheClearing {
         return removed
     }
 
-    /// Nil if it does not exist or is not a directory.
     private func folder(_ path: String) throws(WebImageError) -> OpenFile? {
         if let folder = directory.folder(path) { return folder }
         guard errno == ENOENT || Quarantine.isObstacle(errno) else { throw directory.fault("remove images") }

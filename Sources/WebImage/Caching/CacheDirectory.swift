@@ -9,7 +9,6 @@ package import Threading
 package final class CacheDirectory: Sendable {
     static let idPath = ".prefetch/id"
 
-    /// As given.
     let path: String
     let isReadOnly: Bool
     /// Open for the lifetime of this object.
@@ -34,7 +33,6 @@ package final class CacheDirectory: Sendable {
 
     deinit { close(descriptor) }
 
-    /// mkdir -p
     private static func makeDirectory(_ path: String) throws(WebImageError) {
         if path.isEmpty || mkdir(path, 0o777) == 0 || errno == EEXIST { return }
         let code = errno

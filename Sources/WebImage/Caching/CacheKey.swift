@@ -22,10 +22,8 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
     /// Same as ``path``.
     public var description: String { path }
 
-    /// `v1/a/b`
     var leaf: String { text(leaf: true, name: false) }
 
-    /// The last ``nameLength`` digits.
     var name: String { text(leaf: false, name: true) }
 
     static let leafCount = 256
@@ -33,18 +31,14 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
     /// Digits of a name in its leaf directory.
     static let nameLength = 62
 
-    /// Path `v1/a/b` of a leaf directory.
     static func leaf(_ index: Int) -> String {
         "v1/\(String(index >> 4, radix: 16))/\(String(index & 15, radix: 16))"
     }
 
-    /// Index of its leaf directory.
     var leafIndex: Int { Int(digest[0]) }
 
-    /// The part stored in a record.
     var check: [UInt8] { (28..<32).map { digest[$0] } }
 
-    /// Index of its lock file.
     var lockFile: Int { Int(digest[31]) % Self.lockFileCount }
 
     /// Offset of the locked byte, 62 bits: the end of the range must fit into off_t (fcntl(2)).

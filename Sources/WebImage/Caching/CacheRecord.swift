@@ -38,7 +38,6 @@ public struct CacheRecord: Sendable, Equatable {
         self.storedAt = storedAt
     }
 
-    /// The record of an image that was just checked.
     package init(_ info: ImageInfo, length: Int, digest: Digest?, storedAt: Int) {
         self.init(
             level: info.level, format: info.format, width: info.width, height: info.height, length: length,
@@ -73,14 +72,12 @@ public struct CacheRecord: Sendable, Equatable {
         return check.allSatisfy { $0 == 0 } || check.elementsEqual(key.check)
     }
 
-    /// Encodes the record for a key.
     func encoded(for key: CacheKey) -> [UInt8] {
         var bytes = encoded
         for index in 0..<4 { bytes[12 + index] = key.digest[28 + index] }
         return bytes
     }
 
-    /// Encodes without a key.
     var encoded: [UInt8] {
         [UInt8](unsafeUninitializedCapacity: Self.encodedLength) { buffer, count in
             let bytes = UnsafeMutableRawBufferPointer(buffer)

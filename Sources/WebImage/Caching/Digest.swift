@@ -12,7 +12,6 @@ public struct Digest: Sendable, Hashable, CustomStringConvertible {
         words = (word(), word(), word(), word())
     }
 
-    /// A digest from its 32 bytes in memory order.
     init(_ bytes: UnsafeMutableBufferPointer<UInt8>) {
         precondition(bytes.count == 32)
         let bytes = UnsafeRawBufferPointer(bytes)
@@ -70,7 +69,6 @@ public struct Digest: Sendable, Hashable, CustomStringConvertible {
         hasher.combine(words.3)
     }
 
-    /// Lower-case hexadecimal digits of bytes.
     package static func hex(_ bytes: some Collection<UInt8>) -> String {
         String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
             var index = 0
@@ -88,7 +86,6 @@ public struct Digest: Sendable, Hashable, CustomStringConvertible {
         value &+ UInt8(ascii: "0") &+ (value > 9 ? UInt8(ascii: "a") - UInt8(ascii: "9") - 1 : 0)
     }
 
-    /// Whether a byte is a lower-case hexadecimal digit.
     static func isDigit(_ byte: UInt8) -> Bool {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
     }

@@ -39,7 +39,6 @@ extension DiskCache {
         /// Maximum bytes of a file without a record that is read for verification; a longer one counts as damaged. Default 1 GiB; a worker
         /// uses its `--max-size`. Files with a record have at most 4 GiB.
         public var maxUnprovedSize = 1 << 30
-        /// Whether it is a read-only tier of another cache.
         var isTier = false
 
         /// Creates settings.

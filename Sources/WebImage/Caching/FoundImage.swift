@@ -1,9 +1,7 @@
 /// A verified image outside the memory cache, as found by a lookup.
 struct FoundImage {
     enum Place {
-        /// In the cache's directory: an open file.
         case file(CacheEntry)
-        /// In a custom store.
         case stored(StoredImage, path: String?)
     }
 
@@ -13,7 +11,6 @@ struct FoundImage {
     /// The bytes, if they were read for the check.
     let bytes: [UInt8]?
 
-    /// The record before this lookup.
     var record: CacheRecord? {
         switch place {
         case .file(let entry): entry.record
@@ -28,7 +25,6 @@ struct FoundImage {
         }
     }
 
-    /// Nil if it has no file.
     var path: String? {
         switch place {
         case .file(let entry): entry.path

@@ -16,7 +16,6 @@ public final class ImageCache: Sendable {
     public let configuration: Configuration
     /// Maps URLs to keys (SDWebImageManager's `cacheKeyFilter`); nil (default): the URL is the key, byte for byte.
     public let cacheKeyFilter: KeyFilter?
-    /// Ensures one transfer per image across processes.
     package let transfers: TransferLock
     private let threads = Locked<ThreadPool?>(nil)
 
@@ -145,7 +144,6 @@ extension ImageCache {
         }
     }
 
-    /// Reads a found image; nil if its file was truncated, which moves it aside.
     func memoryImage(of found: FoundImage, _ key: String) throws(WebImageError) -> MemoryImage? {
         let bytes = try found.read()
         guard bytes.count == found.size else {
@@ -155,7 +153,6 @@ extension ImageCache {
         return MemoryImage(bytes: bytes, info: found.info, digest: found.record?.digest)
     }
 
-    /// Moves a damaged image aside: from now on it is a miss.
     func discard(_ found: FoundImage, _ key: String) throws(WebImageError) {
         switch found.place {
         case .file(let entry): disk.images.moveAside(entry)
@@ -323,7 +320,6 @@ extension MemoryImage {
 }
 
 extension CacheRecord {
-    /// The record of an image stored now.
     init(_ image: MemoryImage) {
         self.init(image.info, length: image.bytes.count, digest: image.digest, storedAt: WallClock.seconds)
     }
@@ -361,7 +357,6 @@ extension ImageCache {
         if configuration.diskStore == nil { try disk.sync() }
     }
 
-    /// The validators for the next request.
     func validators(of found: FoundImage) -> HTTPValidators? {
         switch found.place {
         case .file(let entry): disk.images.validators(of: entry)

@@ -98,7 +98,6 @@ final class LeafDirectories: Sendable {
         }
     }
 
-    /// Caches the descriptor if there is room.
     private func keep(_ leaf: consuming OpenFile, _ key: CacheKey) -> Leaf {
         let descriptor = leaf.descriptor
         let isKept = state.withLock { state in
@@ -122,7 +121,6 @@ final class LeafDirectories: Sendable {
 
     // MARK: Files
 
-    /// Inode of a key's file; 0 if there is none.
     func inode(of key: CacheKey) -> UInt {
         var status = stat()
         guard let leaf = directory.folder(key.leaf),

@@ -11,7 +11,6 @@ final class Quarantine: Sendable {
     private let directory: CacheDirectory
     private let account: CacheAccount
 
-    /// Images moved into it are removed from `account`.
     init(_ directory: CacheDirectory, _ account: CacheAccount) { (self.directory, self.account) = (directory, account) }
 
     /// Whether the error of an open means an obstacle, neither a directory nor a file of the cache: a symbolic link (ELOOP), a file in
@@ -129,6 +128,5 @@ final class Quarantine: Sendable {
         return directory.folder(Self.path)
     }
 
-    /// Name for entries that are not images.
     private static func strayName() -> String { "stray-\(String(UInt64.random(in: 0 ... .max), radix: 16))" }
 }

@@ -17,17 +17,14 @@ struct RecencyList {
 
     var count: Int { nodes.count }
 
-    /// The image of a key; does not count as a use.
     func peek(_ key: String) -> MemoryImage? { places[key].map { nodes[$0].image } }
 
-    /// The image of a key, which becomes the newest.
     mutating func use(_ key: String) -> MemoryImage? {
         guard let place = places[key] else { return nil }
         makeNewest(place)
         return nodes[place].image
     }
 
-    /// Adds an image as the newest, replacing that of the key.
     mutating func insert(_ image: MemoryImage, forKey key: String) {
         cost += image.cost
         if let place = places[key] {

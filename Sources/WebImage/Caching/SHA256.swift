@@ -1,7 +1,6 @@
 internal import CCrypto
 internal import Threading
 
-/// SHA-256 by libcrypto, at once or incrementally.
 package struct SHA256: ~Copyable {
     private let context: OpaquePointer
 

@@ -1,4 +1,3 @@
-/// Rules of a sweep of a disk cache.
 package struct SweepRules: Sendable {
     /// Seconds; images of this age or older are removed. 0: all; nil: no limit.
     package var maxAge: Double?
@@ -11,7 +10,6 @@ package struct SweepRules: Sendable {
     package var rate = 2_000
     /// Whether to remove temporary files left by a crash, and quarantined files older than `maxAge`.
     package var removesLitter = false
-    /// Only report what would be removed.
     package var isDryRun = false
 
     package init() {}
@@ -63,10 +61,8 @@ public struct SweepReport: Sendable, Equatable {
 
 package struct SweptImage: Sendable {
     package var path: String
-    /// Disk usage in bytes.
     package var size: Int
     /// The relevant date in seconds since 1970.
     package var date: Int
-    /// Whether it is removed for its age, not for the total size.
     package var isExpired: Bool
 }

@@ -39,7 +39,6 @@ struct SweepRun {
         pace = SweepPace(rate: marked == nil || rules.isDryRun ? 0 : rules.rate)
     }
 
-    /// Counts every image, and removes expired ones.
     mutating func expire() throws(WebImageError) {
         for index in 0..<CacheKey.leafCount {
             try checkCancelled()
@@ -56,7 +55,6 @@ struct SweepRun {
         if !rules.isDryRun { account.finishCount() }
     }
 
-    /// Removes the oldest if the rest is too large.
     mutating func evict() throws(WebImageError) {
         guard let maxSize = rules.maxSize, size > maxSize else { return }
         let target = rules.targetSize ?? maxSize
@@ -235,7 +233,6 @@ struct SweepRun {
         }
     }
 
-    /// Compact form of a candidate: ordered by age, then by name.
     private struct AgedImage: Comparable {
         let date: Int64
         /// The first eight bytes of the key's digest, in the same order as names.

@@ -13,7 +13,6 @@ package final class Transfer: Sendable {
 
     deinit { release() }
 
-    /// Lets the next task transfer the image. Further calls do nothing.
     package func release() {
         if !isOver.exchange(true, ordering: .acquiringAndReleasing) { lock.giveBack(byte) }
     }

@@ -22,7 +22,6 @@ package final class TransferLock: Sendable {
     private let patience: Duration
     /// Second bytes of this process' long transfers, with their lock state.
     private let pulses = Locked<[TransferLockFiles.Byte: Bool]>([:])
-    /// Images that this process transfers without holding the lock.
     private let unlocked = Locked<Set<TransferLockFiles.Byte>>([])
     private let isTicking = Atomic(false)
     private let isSilent = Atomic(false)

@@ -1,7 +1,6 @@
 internal import CLinux
 internal import Glibc
 
-/// The open lock files of a cache.
 final class TransferLockFiles: Sendable {
     struct Byte: Hashable {
         let file: Int
@@ -15,7 +14,6 @@ final class TransferLockFiles: Sendable {
 
     private let files: [Int32]
 
-    /// Opens them, creating missing ones.
     init(_ directory: CacheDirectory) throws(WebImageError) {
         var files: [Int32] = []
         for index in 0..<CacheKey.lockFileCount {

@@ -9,7 +9,6 @@ internal import Threading
 /// this process or recorded by another one in `.prefetch/synced`. Both times are from the file system's clock, which also dates the files.
 /// If that clock is set, the comparison allows for the change, at the cost of one extra syncfs.
 final class WriteOut: Sendable {
-    /// The start of a successful syncfs.
     struct Stamp: Equatable {
         /// Nanoseconds since 1970 by the file system's clock.
         var began: Int64
@@ -26,7 +25,6 @@ final class WriteOut: Sendable {
     }
 
     private struct State {
-        /// Last change of the youngest file found.
         var youngest = Int64.min
         /// Files stored by this process, and how many of them a syncfs has covered.
         var stored = 0, syncedStores = 0
@@ -89,7 +87,6 @@ final class WriteOut: Sendable {
         return clock(CLOCK_REALTIME_COARSE)
     }
 
-    /// The last recorded stamp; nil if there is none.
     private static func noted(in root: Int32) -> Stamp? {
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         guard let file = OpenFile(clinux_open_beneath(root, path, flags, 0)),

@@ -53,7 +53,6 @@ struct ByteReader {
         UInt32(truncatingIfNeeded: try littleEndian32()).byteSwapped
     }
 
-    /// Returns a reader of the next `count` bytes and skips them.
     mutating func part(_ count: Int) throws(ImageFault) -> ByteReader {
         try need(count)
         defer { offset += count }

@@ -35,9 +35,7 @@ public final class DecodeMemory: Sendable {
     }
 
     package var used: Int { state.withLock { $0.used } }
-    /// Peak of ``used``.
     package var peak: Int { state.withLock { $0.peak } }
-    /// Number of waiting decodes.
     package var waiting: Int { state.withLock { $0.waiters.count } }
 
     /// Reserves bytes for a decode; blocks the thread until they are available.
@@ -51,7 +49,6 @@ public final class DecodeMemory: Sendable {
         latch?.wait()
     }
 
-    /// Returns the bytes of a decode.
     package func release(_ count: Int) {
         let admitted = state.withLock { state -> [Waiter] in
             state.used -= count

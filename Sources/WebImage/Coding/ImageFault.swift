@@ -1,4 +1,3 @@
-/// Why a check failed; converted to a ``WebImageError``.
 struct ImageFault: Error {
     enum Kind {
         /// The bytes end inside the image.

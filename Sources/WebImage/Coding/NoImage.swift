@@ -1,4 +1,3 @@
-/// Describes a body without an image signature, for failure messages.
 enum NoImage {
     private static let longestQuote = 40
 

@@ -9,7 +9,6 @@ struct WebPStructure {
         static let anmf: UInt32 = 0x414E_4D46
     }
 
-    /// - Returns: the canvas size.
     func check(_ reader: inout ByteReader, headerOnly: Bool) throws(ImageFault) -> PixelSize {
         try reader.skip(4)
         let length = try reader.littleEndian32()

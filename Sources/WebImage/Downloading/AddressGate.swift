@@ -3,7 +3,6 @@ struct AddressGate {
     private let policy: AddressPolicy
     private let closed: ClosedPlaces
     private let usesProxy: Bool
-    /// Hosts whose address the operator set.
     private let named: [NamedPlace]
 
     init(_ configuration: ImageDownloader.Configuration, closed: ClosedPlaces) {

@@ -16,7 +16,6 @@ public struct AddressPolicy: Sendable, Equatable {
         self.deny = deny
     }
 
-    /// Why a connection is refused; nil if it is allowed.
     package func refusal(of address: IPAddress, port: Int) -> String? {
         if let reason = denial(of: address, port: port) { return reason }
         if opens(address, port: port) { return nil }

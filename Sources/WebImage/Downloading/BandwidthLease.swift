@@ -16,7 +16,6 @@ struct BandwidthLease {
 
     init(bytesPerSecond: Int) { piece = Double(bytesPerSecond) / Self.pieces }
 
-    /// Accounts for received bytes.
     mutating func take(_ count: Int) {
         level -= Double(count)
         if level <= 0 { isWanted = true }
@@ -35,7 +34,6 @@ struct BandwidthLease {
         slots.next ?? (slots.isAsking || slots.askAfter <= now ? .infinity : slots.askAfter)
     }
 
-    /// Whether to reserve more now.
     func isAsking(now: Double) -> Bool {
         isWanted && !slots.isAsking && now >= slots.askAfter && slots.count <= RateSchedule.share(Self.pieces) / 2
     }

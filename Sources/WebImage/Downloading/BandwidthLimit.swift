@@ -43,7 +43,6 @@ final class BandwidthLimit {
         filledAt = now
     }
 
-    /// When a transfer may resume; infinity if none is paused.
     var nextTime: Double {
         guard !paused.isEmpty else { return .infinity }
         let own = level > 0 ? filledAt : filledAt + max(0.001, -level / rate)
@@ -65,13 +64,10 @@ final class BandwidthLimit {
         for handle in handles where handle.isPaused { handle.goOn() }
     }
 
-    /// The shared reservation to request now; nil if there is none.
     func takeWish() -> HostWish? { wantsMore ? lease?.takeWish() : nil }
 
-    /// Whether to request a reservation now.
     var wantsMore: Bool { lease?.isAsking(now: MonotonicClock.now) ?? false }
 
-    /// Handles the reply to a request; nil if nothing is available now.
     func grant(_ reservation: HostReservation?) {
         lease?.grant(reservation, now: MonotonicClock.now, random: .random(in: 0...1))
     }

@@ -39,7 +39,6 @@ package final class ClosedPlaces: Sendable {
         state.withLock { $0.addresses.isEmpty && $0.names.isEmpty && $0.machine.isEmpty }
     }
 
-    /// Why a connection is refused; nil if it is not.
     package func refusal(of address: IPAddress, port: Int) -> String? {
         let (addresses, machine) = state.withLock { ($0.addresses, $0.machine) }
         let all = [address] + address.embedded
@@ -49,7 +48,6 @@ package final class ClosedPlaces: Sendable {
         return reason.map { "\(address) port \(port) is \($0)" }
     }
 
-    /// Why a URL's host name is refused; nil if it is not.
     package func refusal(ofName host: String, port: Int) -> String? {
         state.withLock { $0.names[Place(host: Self.bare(host), port: port)] }.map { "\(host) port \(port) is \($0)" }
     }

@@ -1,4 +1,3 @@
-/// The connections attempted for one transfer, and why one was not made.
 struct ConnectAttempts {
     /// Error of socket(2); 0 if it succeeded.
     private(set) var socketErrno: Int32 = 0

@@ -10,9 +10,7 @@ final class CurlHandle {
     let pointer: UnsafeMutableRawPointer
     /// Number of its cookie jar; nil: no cookies are sent or kept.
     let jar: UInt64?
-    /// The current operation.
     private(set) var operation: DownloadOperation?
-    /// Whether the operator set the address to connect to.
     private var isNamedByOperator = false
     private(set) var response: ReceivedResponse
     private var connecting = ConnectAttempts()
@@ -131,7 +129,6 @@ final class CurlHandle {
         Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue()
     }
 
-    /// The handle that owns an easy handle.
     static func from(easy: UnsafeMutableRawPointer) -> CurlHandle? {
         guard let context = ccurl_get_pointer(easy, CURLINFO_PRIVATE) else { return nil }
         return Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue()
@@ -195,7 +192,6 @@ final class CurlHandle {
         ccurl_set_long(pointer, CURLOPT_HTTPAUTH, scheme)
     }
 
-    /// Handles the end of the transfer with curl's result code.
     func finish(_ operation: DownloadOperation, code: Int32) -> TransferEnd {
         TransferEnd(
             &response, info, of: operation, connecting, code: code,
@@ -211,7 +207,6 @@ final class CurlHandle {
         return finish(operation, code: TransferEnd.timedOut)
     }
 
-    /// The error if the transfer has exceeded a time or speed limit.
     func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
         response.check(now: now, limits: limits)
     }
@@ -292,7 +287,6 @@ final class CurlHandle {
         return descriptor
     }
 
-    /// Called before each request, over a new or a reused connection.
     private func maySend(to address: UnsafePointer<CChar>?, port: Int) -> Bool {
         guard operation != nil else { return false }
         if !usesProxy, !closed.isEmpty, let address, let target = IPAddress(String(cString: address)),
@@ -305,7 +299,6 @@ final class CurlHandle {
         return true
     }
 
-    /// Why the address is closed regardless of what allows it.
     private func denial(of address: IPAddress, port: Int) -> String? {
         guard !usesProxy else { return nil }
         return policy.denial(of: address, port: port) ?? closed.refusal(of: address, port: port)

@@ -1,12 +1,10 @@
 internal import CCurl
 
-/// Accessors for the last response of an easy handle.
 struct CurlInfo {
     private let easy: UnsafeMutableRawPointer
 
     init(_ easy: UnsafeMutableRawPointer) { self.easy = easy }
 
-    /// The status code; 0 without a response.
     var status: Int { ccurl_get_long(easy, CURLINFO_RESPONSE_CODE) }
 
     /// Announced length of the body.
@@ -21,7 +19,6 @@ struct CurlInfo {
     /// Seconds from the start of the transfer to the first byte of the response.
     var firstByte: Double { seconds(CURLINFO_STARTTRANSFER_TIME_T) }
 
-    /// Timing of the last request.
     var timing: DownloadedImage.Timing {
         var timing = DownloadedImage.Timing()
         timing.nameLookup = seconds(CURLINFO_NAMELOOKUP_TIME_T)

@@ -21,7 +21,6 @@ final class CurlMulti: Sendable {
     let sockets: CurlSockets
     /// When curl wants to be called without an event, in seconds of CLOCK_MONOTONIC; infinity: never.
     private let due = Locked(Double.infinity)
-    /// Sockets with an event since the last round.
     private let ready = Locked<[Ready]>([])
 
     /// - Throws: `localFault` if curl is out of memory or descriptors.
@@ -44,7 +43,6 @@ final class CurlMulti: Sendable {
 
     private var pointer: UnsafeMutableRawPointer { handle.withLock { $0 }.pointer }
 
-    /// Registers the socket and timer callbacks.
     private func listen() {
         ccurl_multi_set_callbacks(
             pointer,
@@ -104,7 +102,6 @@ final class CurlMulti: Sendable {
         }
     }
 
-    /// Starts the transfer for which the handle is configured.
     func add(_ easy: CurlHandle) throws(WebImageError) {
         let status = curl_multi_add_handle(pointer, easy.pointer)
         guard status == CURLM_OK else {
@@ -116,7 +113,6 @@ final class CurlMulti: Sendable {
     /// Removes the transfer, finished or not. Never call it in one of curl's callbacks.
     func remove(_ easy: CurlHandle) { curl_multi_remove_handle(pointer, easy.pointer) }
 
-    /// Advances every transfer that is ready.
     func perform() {
         var running: Int32 = 0
         let events = ready.withLock { ready in
@@ -132,7 +128,6 @@ final class CurlMulti: Sendable {
         }
     }
 
-    /// The next finished transfer with its CURLcode.
     func nextFinished() -> (handle: CurlHandle, code: Int32)? {
         var rest: Int32 = 0
         while let message = curl_multi_info_read(pointer, &rest) {

@@ -1,7 +1,6 @@
 /// What the transfers of a session share: idle easy handles and their shared state, headers and credentials. Used only on the downloader's
 /// thread.
 final class CurlSession {
-    /// Handles of one cookie jar, or of the downloads without cookies.
     private struct Pool {
         let share: CurlShare
         var idle: [CurlHandle] = []
@@ -68,18 +67,14 @@ final class CurlSession {
     /// Keeps a handle for the next operation of the same jar, if that still exists.
     func giveBack(_ handle: CurlHandle) { pools[handle.jar]?.idle.append(handle) }
 
-    /// Drops all handles with their cookies and TLS sessions.
     func removeAll() { pools = [:] }
 
-    /// Drops the cookies of a released jar.
     func forget(_ jar: UInt64) { pools[jar] = nil }
 
-    /// Number of jars with cookies here.
     var jarCount: Int { pools.keys.count { $0 != nil } }
 
     // MARK: Requests
 
-    /// Configures a handle for the operation's current hop.
     func begin(_ operation: DownloadOperation, on handle: CurlHandle, isNamedByOperator: Bool, now: Double) {
         handle.begin(
             operation, headers: headers(for: operation), credential: credential(for: operation),

@@ -18,7 +18,6 @@ final class CurlSockets: Sendable {
     }
 
     private let epoll: Epoll
-    /// Indexed by descriptor.
     private let entries = Locked<[Entry]>([])
 
     init(_ epoll: Epoll) { self.epoll = epoll }

@@ -10,9 +10,7 @@ final class DownloadAdmission {
     private var configuration: ImageDownloader.Configuration
     /// Shares of hosts negotiated with other processes; nil: not shared.
     private var shares: HostShares?
-    /// Bytes per second for all these processes together.
     private var sharedRate: Int?
-    /// Waits for the next requests to other processes.
     private var caller: Waiter<HostCalls?>?
     /// Starts reading a site's robots.txt; ``didReadRobots(of:_:)`` receives the result.
     private let readRobots: @Sendable (_ site: RobotsSite, _ profile: RequestProfile) -> Void
@@ -58,14 +56,12 @@ final class DownloadAdmission {
         return nil
     }
 
-    /// On the first hop no request was made in this attempt.
     private static func refused(_ operation: DownloadOperation, _ error: WebImageError) -> WebImageError {
         var error = error
         error.attempts = operation.redirects > 0 ? operation.attempts : operation.attempts - 1
         return error
     }
 
-    /// What an operation without a transfer waits for.
     func state(of operation: DownloadOperation, at time: Double) -> DownloadState {
         guard robots.isWaiting(operation) else { return hosts.state(of: operation, at: time) }
         var waiting = DownloadState(operation, .waitingForHost, at: time)
@@ -73,7 +69,6 @@ final class DownloadAdmission {
         return waiting
     }
 
-    /// Resumes operations that are due.
     func wake(now: Double) {
         hosts.wake(now: now)
         robots.lookAgain(now: now)
@@ -90,12 +85,10 @@ final class DownloadAdmission {
     /// Operations refused by a site's robots.txt, each with its error.
     typealias Refused = [(operation: DownloadOperation, error: WebImageError)]
 
-    /// Handles the result of reading a robots.txt.
     func didReadRobots(of site: RobotsSite, _ result: Result<DownloadedImage, WebImageError>) -> Refused {
         letIn(robots.didRead(site, result, now: MonotonicClock.now))
     }
 
-    /// Handles the other processes' replies about robots.txt.
     func grantRobots(_ answers: [(site: RobotsSite, answer: RobotsAnswer)]) -> Refused {
         var refused: Refused = []
         for (site, answer) in answers {
@@ -144,7 +137,6 @@ final class DownloadAdmission {
         makeCalls()
     }
 
-    /// Hands out the accumulated requests.
     func makeCalls() {
         // A cancelled waiter must not take any.
         guard shares != nil, let caller, !caller.isAnswered else { return }

@@ -11,7 +11,6 @@ final class DownloadListeners: Sendable {
 
     var isEmpty: Bool { state.withLock { $0.streams.isEmpty } }
 
-    /// A stream of all later events.
     func add() -> AsyncStream<DownloadEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: DownloadEvent.self, bufferingPolicy: .bufferingNewest(65_536))
@@ -47,7 +46,6 @@ final class DownloadListeners: Sendable {
         for stream in streams { stream.yield(event) }
     }
 
-    /// Publishes the end of a download that had begun.
     func tellEnd(of operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {
         guard operation.hasBegun, !isEmpty else { return }
         func fill(_ event: inout DownloadEvent) {

@@ -8,7 +8,6 @@ internal import Threading
 /// starts the transfers whose turn has come and then runs curl. A finished transfer becomes a ``TransferEnd``, after which the operation is
 /// completed, continues with its next hop, or waits for a retry.
 final class DownloadLoop {
-    /// An operation waiting for a retry.
     private struct Retry: Comparable {
         let due: Double
         let number: Int
@@ -26,7 +25,6 @@ final class DownloadLoop {
     private let listeners: DownloadListeners
     private let closed: ClosedPlaces
     private var addresses: AddressGate
-    /// Maximum number of transfers holding a slot.
     private var limit: Int
     /// Connections kept open, including those in use.
     private var connectionLimit: Int
@@ -37,7 +35,6 @@ final class DownloadLoop {
     private var now = 0.0
     private var delivering = DeliveringSites()
     private var untrusted = UntrustedSites()
-    /// Wait until no download is left.
     private var idleWaiters: [UnsafeContinuation<Void, Never>] = []
 
     init(
@@ -79,7 +76,6 @@ final class DownloadLoop {
         enter(operation, at: .inOrder)
     }
 
-    /// Entry point of every hop of every attempt.
     private func enter(_ operation: DownloadOperation, at place: QueuePlace) {
         if let error = admission.enter(operation, at: place) { complete(operation, .failure(error)) }
     }
@@ -138,7 +134,6 @@ final class DownloadLoop {
         }
     }
 
-    /// Starts waiting operations while slots are free; returns their number.
     private func admit() -> Int {
         var started = 0
         while transfers.activeCount < limit, let (operation, refusal) = admission.hosts.next() {
@@ -157,7 +152,6 @@ final class DownloadLoop {
         return started
     }
 
-    /// The error if the site's certificate was refused.
     private func certificateRefusal(of operation: DownloadOperation) -> WebImageError? {
         guard asksForTrust(operation) else { return nil }
         return untrusted.refusal(of: operation.request.origin, now: MonotonicClock.now)
@@ -203,7 +197,6 @@ final class DownloadLoop {
         fail(operation, error)
     }
 
-    /// Keeps the data of the last transfer for `stop` events.
     private func noteEnd(of operation: DownloadOperation, on handle: CurlHandle) {
         if !listeners.isEmpty { operation.noteEnd(handle.info) }
     }
@@ -276,7 +269,6 @@ final class DownloadLoop {
         enter(operation, at: .first)
     }
 
-    /// Handles a failed attempt: schedules a retry or ends the download.
     private func fail(_ operation: DownloadOperation, _ error: WebImageError) {
         admission.hosts.didFail(operation, error)
         let pause = operation.profile.retryPolicy.delay(
@@ -341,7 +333,6 @@ final class DownloadLoop {
         }
     }
 
-    /// Ends operations refused by robots.txt.
     func end(_ refused: DownloadAdmission.Refused) {
         for (operation, error) in refused { complete(operation, .failure(error)) }
     }
@@ -357,7 +348,6 @@ final class DownloadLoop {
 
     // MARK: What it does now
 
-    /// The current state of all downloads.
     var activity: ImageDownloader.Activity {
         let active = transfers.activeCount
         let waiting = max(0, operations.count - transfers.operations.count - retries.count)
@@ -407,7 +397,6 @@ final class DownloadLoop {
         transfers.setConnectionLimit(connectionLimit)
     }
 
-    /// Changes the headers and the order of later requests.
     func apply(_ new: ImageDownloader.Configuration) {
         profile = RequestProfile(new)
         admission.hosts.apply(new)

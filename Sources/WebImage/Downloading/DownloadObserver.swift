@@ -4,7 +4,6 @@ final class DownloadObserver {
     private let listeners: DownloadListeners
     private var lastTold = 0
 
-    /// * `interval`: fraction of the body between two reports.
     init(interval: Double, listeners: DownloadListeners) {
         self.interval = interval
         self.listeners = listeners
@@ -16,7 +15,6 @@ final class DownloadObserver {
         listeners.tell(.response, of: operation, received: received, expected: expected) { $0.statusCode = status }
     }
 
-    /// * `received`: bytes of the body so far.
     func didReceiveBytes(_ operation: DownloadOperation, _ received: Int, of expected: Int?) {
         if interval > 0, let expected, received < expected,
             Double(received - lastTold) < interval * Double(expected)

@@ -13,7 +13,6 @@ final class DownloadOperation {
         let profile: ObjectIdentifier?
     }
 
-    /// The parameters of its first caller.
     struct Parameters {
         let priority: Int
         /// Attempts already made by the caller.
@@ -22,7 +21,6 @@ final class DownloadOperation {
         let cookies: CookieJar?
     }
 
-    /// Data of the last transfer for the final event.
     struct Ending {
         let timing: DownloadedImage.Timing
         let status: Int
@@ -32,7 +30,6 @@ final class DownloadOperation {
     let key: Key
     let parameters: Parameters
     let profile: RequestProfile
-    /// The URL of the first hop of every attempt.
     let start: RequestURL
     /// All headers, if made by a filter or modifier.
     let requestHeaders: [HTTPHeader]?
@@ -52,7 +49,6 @@ final class DownloadOperation {
 
     // MARK: Its callers, of the loop
 
-    /// The callers that get the result; may become empty.
     private(set) var waiters: [DownloadCall] = []
     /// Reports the response header and bytes; nil without listeners.
     private(set) var observer: DownloadObserver?
@@ -69,14 +65,12 @@ final class DownloadOperation {
         observer = DownloadObserver(interval: profile.configuration.minimumProgressInterval, listeners: listeners)
     }
 
-    /// Removes a cancelled caller; false if it was not waiting here.
     func cancel(_ call: DownloadCall) -> Bool {
         guard let index = waiters.firstIndex(where: { $0 === call }) else { return false }
         waiters.remove(at: index).end(.failure(.downloadCancelled))
         return true
     }
 
-    /// Ends the wait of all callers.
     func end(_ result: Result<DownloadedImage, WebImageError>) {
         let all = waiters
         waiters = []
@@ -91,7 +85,6 @@ final class DownloadOperation {
 
     // MARK: Its tries, of the loop
 
-    /// The URL of the current hop.
     private(set) var request: RequestURL
     private(set) var redirects = 0
     /// Attempts started, including those of the caller.
@@ -102,7 +95,6 @@ final class DownloadOperation {
     private(set) var metSilence = false
     /// Due time of the retry and the last error, while it waits for a retry.
     private(set) var pause: (due: Double, error: WebImageError)?
-    /// The partial body of the previous attempt.
     private(set) var partial: PartialBody?
 
     /// Whether the hop is still at the site to which the user's credentials apply.
@@ -112,7 +104,6 @@ final class DownloadOperation {
     /// The partial body, if the hop can resume it.
     var rest: PartialBody? { partial.flatMap { $0.url == request.text ? $0 : nil } }
 
-    /// Starts an attempt at the first hop.
     func beginAttempt() {
         attempts += 1
         pause = nil
@@ -121,7 +112,6 @@ final class DownloadOperation {
         lastProgress = TransferProgress()
     }
 
-    /// Continues with the next hop of the same attempt.
     func follow(_ next: RequestURL) {
         redirects += 1
         request = next
@@ -134,7 +124,6 @@ final class DownloadOperation {
         if isExcused { excused += 1 }
     }
 
-    /// Schedules the retry.
     func pause(until due: Double, after error: WebImageError, now: Double) {
         since = now
         pause = (due, error)
@@ -149,7 +138,6 @@ final class DownloadOperation {
     private(set) var since = 0.0
     /// The host of its hop, as counted by the queue.
     private(set) var host = ""
-    /// The host whose slot it holds.
     private(set) var slotHost: String?
     /// Whether its transfer probes a silent host.
     private(set) var isProbe = false
@@ -179,12 +167,9 @@ final class DownloadOperation {
 
     // MARK: Its transfer, of the running transfers
 
-    /// The handle of its transfer; nil without one.
     private(set) var handle: CurlHandle?
-    /// Index among the running operations.
     private(set) var index = 0
     private(set) var isParked = false
-    /// Whether it has had a transfer.
     private(set) var hasBegun = false
     /// Total time of its transfers.
     private(set) var spent = TransferTime()
@@ -193,7 +178,6 @@ final class DownloadOperation {
     private(set) var expected: Int?
     private var lastProgress = TransferProgress()
 
-    /// Progress of its current or last transfer.
     var progress: TransferProgress { handle?.response.progress ?? lastProgress }
 
     func beginTransfer(on handle: CurlHandle) {
@@ -203,7 +187,6 @@ final class DownloadOperation {
         spent.beginHop()
     }
 
-    /// Records that its transfer has ended or failed to start.
     func endTransfer() {
         guard let ended = handle else { return }
         lastProgress = ended.response.progress

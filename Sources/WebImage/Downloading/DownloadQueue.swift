@@ -1,16 +1,13 @@
 internal import DequeModule
 internal import HeapModule
 
-/// Position of an element among those of its host and priority.
 enum QueuePlace {
-    /// In front: a redirect, or a retry.
     case first
     case inOrder
     /// At the end: a retry after the host did not respond.
     case last
 }
 
-/// Which element of a host may start.
 enum HostAdmission<Element> {
     case no
     case next
@@ -21,14 +18,11 @@ enum HostAdmission<Element> {
     case first(where: (Element) -> Bool)
 }
 
-/// Limits for a host, from the waiting elements.
 struct HostLimits {
-    /// Concurrent transfers.
     var transfers: Int
     /// Requests per second; nil: unlimited.
     var rate: Double?
 
-    /// Takes the lower of both limits.
     mutating func tighten(_ other: HostLimits) {
         transfers = min(transfers, other.transfers)
         if let rate = other.rate { self.rate = min(self.rate ?? rate, rate) }
@@ -41,7 +35,6 @@ struct HostLimits {
 /// The cost of an element does not depend on the length of other hosts' queues: its host is examined when it arrives and when its slot is
 /// released, not in between.
 struct DownloadQueue<Element>: ~Copyable {
-    /// Order within a host and across hosts.
     private(set) var order: DownloadExecutionOrder
 
     private final class Host {
@@ -173,14 +166,12 @@ struct DownloadQueue<Element>: ~Copyable {
         entry.running < max(1, entry.limits.transfers) && !entry.isHeld
     }
 
-    /// Changes the order of waiting elements.
     mutating func reorder(_ order: DownloadExecutionOrder) {
         self.order = order
         ready = Heap()
         for entry in hosts.values { announce(entry) }
     }
 
-    /// Drops all waiting elements.
     mutating func removeAll() {
         ready = Heap()
         for (host, entry) in hosts {

@@ -1,14 +1,11 @@
 /// What a download is waiting for.
 package struct DownloadState: Sendable, Equatable {
     package enum Phase: Sendable, Equatable {
-        /// Waits only for the limit of transfers to its host.
         case waitingForHost
-        /// Waits only for the limit of concurrent transfers.
         case waitingForSlot
         case transferring
         /// Connected but stalled; holds no slot of the downloader.
         case parked
-        /// Waits before a retry.
         case retrying
     }
 
@@ -17,11 +14,9 @@ package struct DownloadState: Sendable, Equatable {
     package var elapsed: Double
     /// Seconds until its retry, until its host may be requested again, or until its transfer times out.
     package var remaining: Double?
-    /// Host of the current hop.
     package var host: String
     /// Attempts started.
     package var attempts: Int
-    /// Number of callers.
     package var callers: Int
     /// Why the last attempt failed or the host is on hold; empty if neither applies.
     package var reason = ""

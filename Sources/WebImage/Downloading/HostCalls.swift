@@ -1,4 +1,3 @@
-/// Requests and reports of a downloader to other processes.
 package struct HostCalls: Sendable {
     /// Instants to reserve.
     package var wishes: [HostWish]

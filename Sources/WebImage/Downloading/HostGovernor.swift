@@ -7,7 +7,6 @@ final class HostGovernor {
     private final class Record {
         var health = HostHealth()
         var slots = HostSlots()
-        /// The rate of the reserved ``slots``; nil: unlimited.
         var rate: Double?
         /// Next time to examine this host; infinity: never by itself.
         var wake = Double.infinity
@@ -215,7 +214,6 @@ final class HostGovernor {
 
     // MARK: What others have to say
 
-    /// Whether there are requests or reports for others.
     var hasCalls: Bool { !wanting.isEmpty || !news.isEmpty }
 
     /// Returns requests and reports, and marks them as sent.
@@ -292,10 +290,8 @@ final class HostGovernor {
 
     // MARK: Time
 
-    /// Next time to examine a host; infinity: none.
     var nextWake: Double { wakes.min?.time ?? .infinity }
 
-    /// The next host that is due.
     func nextDue(now: Double) -> String? {
         while let wake = wakes.min, wake.time <= now {
             wakes.removeMin()

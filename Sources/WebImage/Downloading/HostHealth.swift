@@ -6,19 +6,16 @@ struct HostHealth {
     private(set) var silentSince: Double?
     /// Nothing starts before this time.
     private(set) var holdUntil = -Double.infinity
-    /// Consecutive back-off requests.
     private(set) var refusals = 0
     /// The last error, if the last response was one.
     private(set) var lastError: WebImageError?
     /// The failure that started the hold, whatever the probes end with.
     private(set) var cause: WebImageError?
-    /// Whether a probe of the silent host is running.
     var isProbing = false
     /// Whether the unanswered request had been sent: some servers never answer some URLs.
     private var wasReached = false
     /// Start times of the last unanswered probes, at most ``evidence``.
     private var inVain: [Double] = []
-    /// Time of the last response.
     private(set) var answeredAt = -Double.infinity
     /// Reduced limit of concurrent transfers, if any.
     private(set) var window: Double?
@@ -183,7 +180,6 @@ struct HostHealth {
         window = wider > Self.wide ? nil : wider
     }
 
-    /// Adopts the state published by another process.
     mutating func adopt(_ news: HostNews) {
         lastError = news.error
         holdUntil = max(holdUntil, news.until)
@@ -210,7 +206,6 @@ struct HostHealth {
         answersSinceChange = 0
     }
 
-    /// Another process got a response.
     mutating func forgive() {
         self = HostHealth()
         window = 2

@@ -37,7 +37,6 @@ public struct HostPolicy: Sendable, Equatable {
         }
     }
 
-    /// The host, or the group, of a request.
     func host(of request: RequestURL) -> String {
         if !groups.isEmpty, let group = groups.first(where: { Self.contains($0, request.host) }) { return group }
         return request.port == 80 || request.port == 443 ? request.host : "\(request.host):\(request.port)"

@@ -91,7 +91,6 @@ final class HostSchedule {
         governor.refusal(of: operation.host, cameAt: operation.since, wasAsked: operation.metSilence, now: now)
     }
 
-    /// Releases the operation's host slot, if any.
     func release(_ operation: DownloadOperation) {
         guard let host = operation.giveSlotBack() else { return }
         queue.release(host: host)
@@ -102,7 +101,6 @@ final class HostSchedule {
         (queue.runningCount(host: host), queue.waitingCount(host: host))
     }
 
-    /// Drops all waiting operations.
     func removeAll() { queue.removeAll() }
 
     // MARK: What hosts do
@@ -138,7 +136,6 @@ final class HostSchedule {
         if operation.endProbe() { governor?.probeEnded(operation.host) }
     }
 
-    /// Makes hosts that are due eligible again.
     func wake(now: Double) {
         shares?.wake(now: now)
         guard let governor else { return }
@@ -148,7 +145,6 @@ final class HostSchedule {
     /// When ``wake(now:)`` is due; infinity: never by itself.
     var nextWake: Double { min(governor?.nextWake ?? .infinity, shares?.nextWake ?? .infinity) }
 
-    /// What a queued operation waits for.
     func state(of operation: DownloadOperation, at time: Double) -> DownloadState {
         let host = operation.host
         let isAtLimit = queue.isAtLimit(host: host)

@@ -6,9 +6,7 @@ internal import HeapModule
 /// second later. Used only on the downloader's thread; the caller passes the time.
 final class HostShares {
     private final class Record {
-        /// Maximum concurrent transfers of all processes together.
         var limit: Int
-        /// This downloader's share.
         var granted = 0
         /// The demand last reported.
         var told = 0
@@ -40,7 +38,6 @@ final class HostShares {
     private var wakes = Heap<Wake>()
     private var wanting: Set<String> = []
 
-    /// Running and waiting transfers of a host.
     typealias Load = (running: Int, waiting: Int)
 
     /// Whether one more transfer to a host may start now; if not, ``grant(_:_:load:now:random:)`` follows.
@@ -106,7 +103,6 @@ final class HostShares {
         }
     }
 
-    /// Sends requests for the hosts that are due.
     func wake(now: Double) {
         while let wake = wakes.min, wake.time <= now {
             wakes.removeMin()

@@ -1,16 +1,13 @@
 internal import DequeModule
 
-/// The reserved instants of one host.
 struct HostSlots {
     private var reserved: Deque<HostReservation> = []
-    /// Whether a request for more is pending.
     var isAsking = false
     /// Earliest time of the next request.
     var askAfter = -Double.infinity
 
     private(set) var count = 0
 
-    /// The first instant; nil if there is none.
     var next: Double? { reserved.first?.first }
 
     mutating func add(_ reservation: HostReservation) {

@@ -115,7 +115,6 @@ extension ImageDownloader {
         package var openTemporaryFile: (@Sendable () throws(WebImageError) -> Int32)?
         /// Threads that create and write such files; default nil: one of the downloader's own.
         package var filePool: ThreadPool?
-        /// Tracks their file calls; default nil.
         package var fileCalls: FileCalls?
         /// Inspects the first bytes, repeatedly with at least twice as many, until it returns true; its error aborts the transfer. Called
         /// on the downloader's thread. Default nil.
@@ -209,7 +208,6 @@ extension ImageDownloader {
             return String(agent.prefix { $0.isLetter || $0 == "-" || $0 == "_" })
         }
 
-        /// Limiter for ``limitRate`` and the shared rate.
         func bandwidth(shared rate: Int?) -> BandwidthLimit? {
             guard limitRate != nil || rate != nil else { return nil }
             return BandwidthLimit(

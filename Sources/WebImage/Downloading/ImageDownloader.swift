@@ -61,7 +61,6 @@ public actor ImageDownloader {
 
     deinit { executor.stop() }
 
-    /// Runs a closure on the thread, in its next round.
     private nonisolated func perform(_ body: @escaping @Sendable (isolated ImageDownloader) -> Void) {
         executor.perform { self.assumeIsolated { body($0) } }
     }
@@ -168,9 +167,7 @@ public actor ImageDownloader {
     package struct Activity: Sendable {
         /// Transfers that hold a slot, and stalled ones without.
         package var running = 0, parked = 0
-        /// Downloads waiting for a retry.
         package var retrying = 0
-        /// Downloads waiting only for the limit of their host.
         package var waitingForHost = 0
         package var operations = 0
     }
@@ -180,7 +177,6 @@ public actor ImageDownloader {
     /// What the downloads of these URLs wait for; inactive URLs are omitted. Iterates over all active downloads.
     package func states(of urls: Set<String>) -> [String: DownloadState] { loop.states(of: urls) }
 
-    /// Number of jars with cookies here.
     package var jarCount: Int { session.jarCount }
 
     /// The events of all downloads from now on (SDWebImageDownloader's notifications); each caller gets its own stream.
@@ -280,7 +276,6 @@ public actor ImageDownloader {
     /// * `rate`: body bytes per second for all of them together; nil: no limit.
     package func shareHosts(limitRate rate: Int? = nil) { admission.share(limitRate: rate) }
 
-    /// Whether it uses shared host states.
     package var governsHosts: Bool { admission.hosts.governor != nil }
 
     /// Waits for requests or reports to other processes; nil if the task is cancelled. One call at a time.
@@ -303,10 +298,8 @@ public actor ImageDownloader {
     /// Reports the transfers of every host again: the other processes may have dropped this one as dead.
     package func sayHostSharesAgain() { admission.sayAgain() }
 
-    /// Adopts the complete shared state of hosts.
     package func adoptHosts(_ all: [HostNews]) { admission.hosts.governor?.adopt(all, now: MonotonicClock.now) }
 
-    /// Handles the other processes' replies about robots.txt.
     package func grantRobots(_ answers: [(site: RobotsSite, answer: RobotsAnswer)]) {
         loop.end(admission.grantRobots(answers))
     }

@@ -1,8 +1,6 @@
 /// A host and port for which a line of `connectTo` or `resolve` sets the address.
 struct NamedPlace: Sendable, Equatable {
-    /// Nil: every host.
     let host: String?
-    /// Nil: every port.
     let port: Int?
 
     /// Nil for a line without an address: `-HOST:PORT` of `--resolve` removes one.

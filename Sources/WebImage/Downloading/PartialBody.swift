@@ -5,7 +5,6 @@ struct PartialBody {
     let body: ImageBody
     /// Strong ETag, or strong date (section 13.1.5), which guarantees that the rest belongs to the same bytes.
     let validator: String
-    /// Size at which to inspect the header next.
     let nextInspection: Int
 
     var count: Int { body.count }

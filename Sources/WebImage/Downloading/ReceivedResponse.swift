@@ -1,19 +1,16 @@
 /// The state of one response: header size, body, and whether the body is wanted. Filled in by the curl callbacks of a ``CurlHandle``.
 struct ReceivedResponse {
-    /// Why the transfer is aborted.
     enum Abort {
         /// The status is sufficient; the rest of the body is not needed.
         case unwantedBody
         case failure(WebImageError)
     }
 
-    /// Limits of a response, from the configuration.
     struct Limits {
         let maxBodyBytes: Int
         let maxHeaderBytes: Int
         let maxHeaderLines: Int
         let memoryLimit: Int
-        /// Where other threads write large bodies.
         let spool: BodySpool.Place?
         let inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> Bool)?
         let rules: ResponseRules?
@@ -36,7 +33,6 @@ struct ReceivedResponse {
     private(set) var received = 0
     /// Length of the whole body, if known.
     private(set) var expected: Int?
-    /// Bytes taken over from an earlier attempt.
     private(set) var resumedFrom = 0
     private(set) var abort: Abort?
     private(set) var isWanted = true
@@ -55,7 +51,6 @@ struct ReceivedResponse {
 
     init(limits: Limits) { self.limits = limits }
 
-    /// Resets the state for a request of the operation.
     mutating func begin(_ operation: DownloadOperation, now: Double) {
         limits = operation.profile.limits
         progress = operation.progress
@@ -100,7 +95,6 @@ struct ReceivedResponse {
         return true
     }
 
-    /// Called at the body's first byte.
     mutating func beginBody(_ info: CurlInfo, of operation: DownloadOperation) {
         let (status, length) = (info.status, info.contentLength)
         progress.hasHeader = true
@@ -171,10 +165,8 @@ struct ReceivedResponse {
 
     // MARK: Limits of time
 
-    /// The downloader held the transfer back.
     mutating func wasHeldBack(now: Double) { progress.wasHeldBack(now: now) }
 
-    /// The error if a time or speed limit is exceeded.
     mutating func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
         progress.check(now: now, limits: limits)
     }

@@ -8,10 +8,8 @@ package final class RequestProfile: Sendable {
     let limits: ReceivedResponse.Limits
     /// The name of this program in robots.txt and X-Robots-Tag: the first word of its User-Agent.
     let productToken: String
-    /// Interval of transfer checks, in seconds.
     let checkInterval: Double
 
-    /// * `spool`: where large bodies are written.
     private init(_ configuration: ImageDownloader.Configuration, spool: BodySpool.Place?) {
         self.configuration = configuration
         retryPolicy = configuration.retryPolicy

@@ -114,7 +114,6 @@ final class RobotsBook {
 
     // MARK: Other processes
 
-    /// Whether there are requests or results for others.
     var hasCalls: Bool { !wanted.isEmpty || !notes.isEmpty }
 
     /// Returns requests and results, and marks them as sent.
@@ -129,7 +128,6 @@ final class RobotsBook {
     /// Next time to ask again; infinity: never.
     var nextLook: Double { later.values.min() ?? .infinity }
 
-    /// Asks again about the sites that are due.
     func lookAgain(now: Double) {
         guard !later.isEmpty else { return }
         for (site, time) in later where time <= now {

@@ -48,7 +48,6 @@ struct RobotsRules: Sendable, Equatable {
         rules = isNamed ? own : others
     }
 
-    /// The rules as a robots.txt.
     var text: String {
         var text = "User-agent: *\n"
         for rule in rules {

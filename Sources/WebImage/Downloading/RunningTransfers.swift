@@ -2,7 +2,6 @@
 final class RunningTransfers {
     private let multi: CurlMulti
     private let session: CurlSession
-    /// Transfers that wait for the disk.
     private let spooling: SpoolingTransfers
     private(set) var operations: [DownloadOperation] = []
     /// Stalled transfers; they hold no slot of the downloader.
@@ -19,7 +18,6 @@ final class RunningTransfers {
 
     var activeCount: Int { operations.count - parkedCount }
 
-    /// Starts the transfer for which the handle is configured.
     func start(_ operation: DownloadOperation, on handle: CurlHandle, now: Double) throws(WebImageError) {
         operation.beginTransfer(on: handle)
         do throws(WebImageError) {
@@ -55,10 +53,8 @@ final class RunningTransfers {
         }
     }
 
-    /// Advances every transfer that is ready.
     func perform() { multi.perform() }
 
-    /// The next finished transfer with its CURLcode.
     func nextFinished() -> (operation: DownloadOperation, handle: CurlHandle, code: Int32)? {
         while let (handle, code) = multi.nextFinished() {
             if let operation = handle.operation { return (operation, handle, code) }
@@ -66,7 +62,6 @@ final class RunningTransfers {
         return nil
     }
 
-    /// Resumes transfers whose bodies fit on the disk again.
     func goOn() { spooling.goOn() }
 
     /// Checks all transfers if due: parks stalled ones and reports those over a limit.
@@ -114,7 +109,6 @@ final class RunningTransfers {
     /// Sets how many connections are kept open, including those in use.
     func setConnectionLimit(_ count: Int) { multi.setConnectionLimit(count) }
 
-    /// Closes every connection; nothing may be running.
     func closeConnections() {
         session.removeAll()
         multi.closeConnections()

@@ -13,7 +13,6 @@ final class SpoolingTransfers {
         return true
     }
 
-    /// Resumes transfers whose spool has room.
     func goOn() {
         guard !paused.isEmpty else { return }
         let handles = paused

@@ -1,15 +1,12 @@
 /// Progress of a transfer, and the time of its last byte.
 struct TransferProgress {
-    /// Bytes of this hop, including the header.
     var bytes = 0
     var requestWasSent = false
     /// Whether the response header is complete. Until then only whole lines count, because curl delivers no partial ones.
     var hasHeader = false
-    /// Start of the attempt.
     private(set) var attemptStart: Double?
     private(set) var hopStart = 0.0
     private(set) var lastByte = 0.0
-    /// Whether this hop ended because of the speed limit.
     private(set) var wasTooSlow = false
     private var seenBytes = 0
     private var sawRequest = false

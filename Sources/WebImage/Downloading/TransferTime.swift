@@ -26,7 +26,6 @@ struct TransferTime {
         countedUntil = now
     }
 
-    /// The error if the URL has exceeded its time limit.
     func check(_ limits: ImageDownloader.Configuration, attempts: Int) -> WebImageError? {
         func error(_ limit: Double, _ rate: String) -> WebImageError {
             WebImageError(

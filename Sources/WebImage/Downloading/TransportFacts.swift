@@ -1,6 +1,5 @@
 internal import CCurl
 
-/// Facts about libcurl, for diagnostics.
 package enum TransportFacts {
     /// `libcurl/7.88.1 OpenSSL/3.0.11 zlib/1.2.13 …`, as reported by libcurl.
     package static var versions: String { String(cString: curl_version()) }

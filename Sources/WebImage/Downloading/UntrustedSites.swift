@@ -12,7 +12,6 @@ struct UntrustedSites {
     /// Consecutive refusals required at a site that has completed a body: one of several servers behind a name may have the wrong
     /// certificate.
     static let limitOfDelivering = 3
-    /// Seconds until a site is requested again.
     static let holdsFor = 30.0
     private static let most = 4096
     private var sites: [String: Refusals] = [:]
@@ -28,7 +27,6 @@ struct UntrustedSites {
         return refusal(of: site, now: now) != nil
     }
 
-    /// Records a response over TLS with a verified certificate.
     mutating func didTrust(_ site: String) {
         if !sites.isEmpty { sites[site] = nil }
     }

@@ -137,7 +137,6 @@ public final class ImageManager: ImageLoading {
         return image
     }
 
-    /// The transformations by delegate and serializer; nil if there are none.
     private func rework(of url: String) -> ImageRework? {
         var rework = ImageRework()
         if delegate != nil {

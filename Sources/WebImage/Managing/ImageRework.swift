@@ -1,4 +1,3 @@
-/// Transformations of an image's bytes before they are stored.
 struct ImageRework: Sendable {
     /// Replaces the downloaded image; nil keeps it (`transformDownloadedImage:`).
     var transform: (@Sendable (ImageBody, ImageInfo) -> [UInt8]?)?

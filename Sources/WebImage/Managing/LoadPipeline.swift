@@ -267,7 +267,6 @@ package final class LoadPipeline: Sendable {
         }
     }
 
-    /// Applies the decryptor to the body.
     private func opened(_ download: DownloadedImage, of url: String) throws(WebImageError) -> DownloadedImage {
         guard let decryptor = decryptor else { return download }
         guard let bytes = decryptor(download.body, url) else {
@@ -404,13 +403,11 @@ package final class LoadPipeline: Sendable {
         try body.withUnsafeBytes { bytes throws(WebImageError) in try verified(bytes, request) }
     }
 
-    /// The validators to store with the image; nil if none are kept.
     private func keptValidators(_ download: DownloadedImage, _ request: LoadRequest) -> HTTPValidators? {
         let isKept = request.options.keepsValidators || cache.disk.configuration.keepsHTTPValidators
         return isKept ? validators(download, request) : nil
     }
 
-    /// The validators of a response.
     private func validators(_ download: DownloadedImage, _ request: LoadRequest) -> HTTPValidators {
         if request.isFromMirror { return HTTPValidators(key: request.key) }
         return HTTPValidators(
@@ -443,7 +440,6 @@ package final class LoadPipeline: Sendable {
 }
 
 extension HTTPValidators {
-    /// The headers of a conditional request.
     fileprivate var conditions: [HTTPHeader] {
         [etag.map { HTTPHeader("If-None-Match", $0) }, lastModified.map { HTTPHeader("If-Modified-Since", $0) }]
             .compactMap { $0 }.filter(\.isValid)

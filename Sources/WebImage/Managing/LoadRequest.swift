@@ -1,20 +1,14 @@
 /// One URL to load, with all its settings; created by `loadImage(with:options:)` and by a worker's job.
 package struct LoadRequest: Sendable {
-    /// The URL as given, byte for byte.
     package var url: String
     package var key: String
-    /// The required validation level.
     package var level = ValidationLevel.decode
-    /// How to treat formats that cannot be verified to that level.
     package var unverifiable = UnverifiableFormats.skip
-    /// Whether the record gets the digest of the bytes.
     package var computesDigest = true
     /// Whether file and folder are synced before this returns.
     package var isDurable = false
     package var options: WebImageOptions = []
-    /// Sent in addition to the configured headers.
     package var headers: [HTTPHeader] = []
-    /// The expected digest.
     package var expectedDigest: Digest?
     /// Alternative URLs, in order.
     package var mirrors: [String] = []
@@ -24,13 +18,11 @@ package struct LoadRequest: Sendable {
     var progress: (@Sendable (Int, Int) -> Void)?
     /// Whether to use the memory cache. Not if the image counts only because its file exists.
     package var usesMemory = false
-    /// Whether the caller needs the path of the file.
     package var wantsPath = true
     /// The cookie jar; nil: the downloader's own, shared by all loads without one.
     package var cookies: CookieJar?
     /// The profile of its requests; nil: the downloader's configuration.
     package var profile: RequestProfile?
-    /// Revocable permission to use the network.
     package var permit: DownloadPermit?
     /// Called on a cache miss; an error ends the load.
     package var willLeaveCache: (@Sendable () throws(WebImageError) -> Void)?
@@ -51,7 +43,6 @@ package struct LoadRequest: Sendable {
         set { if newValue { options.insert(.fromCacheOnly) } else { options.remove(.fromCacheOnly) } }
     }
 
-    /// Whether a hit needs more than a cache lookup.
     var questionsHits: Bool { options.questionsHits || expectedDigest != nil }
 
     /// Whether its bytes are not simply stored as they are.

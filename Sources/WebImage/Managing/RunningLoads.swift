@@ -15,7 +15,6 @@ final class RunningLoads: Sendable {
         for task in state.withLock({ Array($0.tasks.values) }) { task.cancel() }
     }
 
-    /// Runs a load. Cancelling the caller's task cancels it too.
     func run(
         _ load: @escaping @Sendable () async throws(WebImageError) -> LoadedImage
     ) async throws(WebImageError) -> LoadedImage {

@@ -11,7 +11,6 @@ struct PrefetchRun {
     private var next = 0
     private var finishedCount = 0
     private var skippedCount = 0
-    /// For each running URL, the number of waiting duplicates.
     private var duplicates: [String: Int] = [:]
     /// Duplicates whose first has loaded: loading them is a hit.
     private var hits: [String] = []

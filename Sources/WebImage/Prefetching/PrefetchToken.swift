@@ -31,7 +31,6 @@ public final class PrefetchToken: Sendable {
         state.withLock { if case .cancelled = $0 { true } else { false } }
     }
 
-    /// Sets the task for ``cancel()``.
     func start(_ task: Task<Void, Never>) {
         let isLate = state.withLock { state in
             guard case .running = state else { return true }

@@ -70,7 +70,6 @@ package struct DemoCommand: AsyncParsableCommand {
         }
     }
 
-    /// The command line arguments of an equivalent run.
     private func arguments(_ list: URLList, _ origin: DemoOrigin) -> [String] {
         var words = [
             list.path, "--cache", cache, "--workers", String(workers), "--max-per-host", "0", "--retry-failed",

@@ -30,7 +30,6 @@ struct DemoOrigin: Sendable {
         ]
     }
 
-    /// The server's URL, for display.
     var address: String { server.url("/") }
 
     func stop() async { await server.stop() }
@@ -68,7 +67,6 @@ struct DemoOrigin: Sendable {
 
     private static let sizes = [4_000, 10_000, 20_000, 40_000]
 
-    /// A few images of every kind; the same bytes are served under many names.
     private static func images() async -> [GeneratedImage.Kind: [[UInt8]]] {
         let pool = ThreadPool(threads: Processors.count, name: "generate")
         return await withTaskGroup(of: (GeneratedImage.Kind, [[UInt8]]).self) { group in

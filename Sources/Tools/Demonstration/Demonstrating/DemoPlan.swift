@@ -6,9 +6,7 @@ internal import WebImage
 
 /// The URLs of `demo` and their expected outcomes.
 struct DemoPlan: Sendable {
-    /// How the origin responds to a URL.
     enum Behaviour: String, Sendable, CaseIterable {
-        /// An image immediately.
         case image = "photos"
         /// An image after 0.3 to 0.8 s.
         case slow
@@ -17,13 +15,10 @@ struct DemoPlan: Sendable {
         case missing
         /// Closes the connection inside the body.
         case cut
-        /// A redirect to itself.
         case loop
-        /// HTML under the name of a JPEG.
         case page
         /// Stalls in the middle of the body.
         case stalls
-        /// A port without a listener.
         case closed
 
         var outcome: PrefetchOutcome {
@@ -37,7 +32,6 @@ struct DemoPlan: Sendable {
             }
         }
 
-        /// Whether `found` is as expected: a hit is as good as a download.
         func allows(_ found: PrefetchOutcome?) -> Bool {
             found == outcome || outcome == .downloaded && found == .hit
         }
@@ -45,10 +39,8 @@ struct DemoPlan: Sendable {
 
     struct Entry: Sendable, Equatable {
         var behaviour: Behaviour
-        /// Index among the entries of its behaviour.
         var number: Int
 
-        /// The image format, if it is an image.
         var kind: GeneratedImage.Kind { GeneratedImage.Kind.allCases[number % GeneratedImage.Kind.allCases.count] }
 
         var path: String {
@@ -67,7 +59,6 @@ struct DemoPlan: Sendable {
     /// The lower bound still includes every behaviour.
     static let counts = 100...100_000
 
-    /// In list order.
     let entries: [Entry]
 
     /// Plans `count` URLs: 5 % missing, 2 % slow, 1 % cut, a few of every other behaviour, and the rest images.
@@ -89,7 +80,6 @@ struct DemoPlan: Sendable {
 
     func count(of behaviour: Behaviour) -> Int { entries.count { $0.behaviour == behaviour } }
 
-    /// A URL whose image is cached after the run.
     var exampleURL: String { Entry(behaviour: .image, number: 0).url }
 
     /// Writes the list to the cache's folder of lists, where later commands on the batch find it.

@@ -1,9 +1,7 @@
 internal import WebImage
 internal import PrefetchCommands
 
-/// Compares a demo's outcomes with the plan.
 struct DemoVerdict: Sendable {
-    /// A URL with an unexpected outcome.
     struct Difference: Sendable, Equatable {
         /// Line in the list, from 1.
         var line: Int
@@ -17,11 +15,9 @@ struct DemoVerdict: Sendable {
         }
     }
 
-    /// In list order.
     let differences: [Difference]
     private let count: Int
 
-    /// Compares a plan with the outcome bytes of its batch, one per line.
     init(_ plan: DemoPlan, outcomes: [UInt8]) {
         count = plan.entries.count
         differences = plan.entries.enumerated().compactMap { index, entry in

@@ -1,11 +1,9 @@
 internal import Origin
 internal import PrefetchCommands
 
-/// How `prefetch-origin serve` misbehaves: delays, and one path per fault.
 struct ServeFaults: Sendable {
     /// Delay of each response in seconds: minimum and maximum.
     var delay: ClosedRange<Double>?
-    /// Whether `/fault/KIND/…` is served.
     var hasFaults: Bool
 
     /// The kinds, as listed in the help.
@@ -15,7 +13,6 @@ struct ServeFaults: Sendable {
 
     private static let body = GeneratedImage.jpeg(seed: 7, width: 320, height: 240)
 
-    /// Replaces or delays the response `plain`.
     func response(to request: OriginRequest, plain: OriginResponse) -> OriginResponse {
         var response = plain
         if hasFaults, request.path.hasPrefix("/fault/") {

@@ -14,7 +14,6 @@ struct BitWriter {
         }
     }
 
-    /// All bytes; the last one padded with zeros.
     func finished() -> [UInt8] {
         count == 0 ? bytes : bytes + [UInt8(truncatingIfNeeded: pending)]
     }

@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// Why an origin did not start.
 package struct OriginError: Error, CustomStringConvertible {
     /// One sentence with the system's error text.
     package var description: String

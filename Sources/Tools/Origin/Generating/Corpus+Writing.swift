@@ -5,7 +5,6 @@ internal import Threading
 extension Corpus {
     package struct Summary: Sendable, Equatable {
         package var bytes: Int
-        /// Median and 95th percentile of the image sizes in bytes.
         package var median, percentile95: Int
     }
 

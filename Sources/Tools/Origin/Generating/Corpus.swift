@@ -8,7 +8,6 @@ package struct Corpus: Sendable {
     package let count: Int
     /// The same seed gives the same bytes with the same versions of the image libraries.
     package let seed: UInt64
-    /// Approximate median size in bytes.
     package let median: Int
 
     package init(count: Int, seed: UInt64 = 1, median: Int = 27_000) {
@@ -22,7 +21,6 @@ package struct Corpus: Sendable {
         package let path: String
         package let kind: GeneratedImage.Kind
         package let seed: UInt64
-        /// Target size of the file.
         package let approximateBytes: Int
 
         package func bytes() -> [UInt8] {
@@ -45,7 +43,6 @@ package struct Corpus: Sendable {
             seed: random.next(), approximateBytes: Int(min(Self.largest, max(Self.smallest, bytes))))
     }
 
-    /// The shares are exact in every forty images.
     private static func kind(_ index: Int) -> GeneratedImage.Kind {
         switch index % 20 {
         case 3, 13: .progressiveJPEG

@@ -10,7 +10,6 @@ package enum GeneratedImage {
         case cmyk = 4
     }
 
-    /// Colour types of a PNG with the values of IHDR.
     package enum PNGColor: Int32, Sendable, CaseIterable {
         case gray = 0
         case rgb = 2
@@ -181,7 +180,6 @@ extension GeneratedImage {
 // MARK: - Kind
 
 extension GeneratedImage {
-    /// The kinds in a mixed list.
     package enum Kind: String, Sendable, CaseIterable {
         case jpeg, progressiveJPEG, png, gif, animatedGIF, webp
 

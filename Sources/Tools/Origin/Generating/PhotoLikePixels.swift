@@ -13,7 +13,6 @@ struct PhotoLikePixels {
         random = SplitMix64(state: seed)
     }
 
-    /// An 8 x 8 x 4 colour cube as RGB triples.
     static let palette: [UInt8] = (0...255).flatMap { (index: UInt8) -> [UInt8] in
         let red = index >> 5, green = index >> 2 & 7, blue = index & 3
         return [red * 36, green * 36, blue * 85]

@@ -3,32 +3,26 @@ internal import Glibc
 
 /// One accepted connection: unprocessed input, and the remaining steps of the current response.
 final class OriginConnection {
-    /// Why a connection stopped processing its steps.
     enum Pause {
-        /// The response is complete.
         case done
         /// The socket's send buffer is full.
         case blocked
         /// A `wait` step, in seconds.
         case waiting(Double)
-        /// A `hold` step.
         case held
         case ended
     }
 
     let id: Int
     let socket: Int32
-    /// The path being answered; nil between requests.
     private(set) var answering: String?
     /// End of the current wait in monotonic seconds; nil if not waiting.
     private(set) var wakeTime: Double?
-    /// Whether epoll watches the socket for writes.
     private(set) var watchesWrites = false
     private var isHeld = false
     private var input: [UInt8] = []
     private var steps: [OriginStep] = []
     private var next = 0
-    /// Bytes of the current step that have been sent.
     private var sent = 0
 
     init(id: Int, socket: Int32) {
@@ -38,10 +32,8 @@ final class OriginConnection {
         setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
     }
 
-    /// Sets the path being answered; nil after the response.
     func answer(_ path: String?) { answering = path }
 
-    /// Sets or clears the end of the current wait.
     func wait(until time: Double?) { wakeTime = time }
 
     func setWatchesWrites(_ watches: Bool) { watchesWrites = watches }
@@ -58,7 +50,6 @@ final class OriginConnection {
         return count < 0 && (errno == EAGAIN || errno == EINTR)
     }
 
-    /// Removes and returns the next complete request head.
     func nextRequest() -> [UInt8]? {
         guard input.count >= 4 else { return nil }
         let end: Int? = input.withUnsafeBytes { bytes in
@@ -87,13 +78,11 @@ final class OriginConnection {
         sent = 0
     }
 
-    /// Continues after a `hold`.
     func release() {
         isHeld = false
         next += 1
     }
 
-    /// Processes steps until it has to wait.
     func advance() -> Pause {
         while next < steps.count {
             switch steps[next] {

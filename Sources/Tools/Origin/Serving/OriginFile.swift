@@ -24,7 +24,6 @@ package final class OriginFile: Sendable {
     deinit { close(descriptor) }
 }
 
-/// Serves the files of a folder under their names.
 final class OriginFolder: Sendable {
     private let descriptor: Int32
 
@@ -35,7 +34,6 @@ final class OriginFolder: Sendable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// The requested file, or 404.
     func response(to request: OriginRequest) -> OriginResponse {
         let path = request.path.utf8.prefix { $0 != UInt8(ascii: "?") }
         guard let name = Self.decode(path.drop { $0 == UInt8(ascii: "/") }), !name.isEmpty,

@@ -15,7 +15,6 @@ actor OriginLoop {
     private var seenReleases = 0
     private var sleeping: Set<UInt64> = []
     private var nextWake = Double.infinity
-    /// When to accept again after running out of descriptors.
     private var acceptAgain: Double?
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
 
@@ -51,7 +50,6 @@ actor OriginLoop {
         executor.stop()
     }
 
-    /// Wakes the loop after a release.
     nonisolated func wake() { epoll.wake() }
 
     func shutDown() {

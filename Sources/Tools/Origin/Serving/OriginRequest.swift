@@ -1,4 +1,3 @@
-/// A request as received by the origin.
 package struct OriginRequest: Sendable {
     package var method: String
     /// The request target as received: path and query, not decoded.
@@ -9,7 +8,6 @@ package struct OriginRequest: Sendable {
     package var connection: Int
     /// How often this path has been requested, including this request.
     package var number: Int
-    /// Monotonic seconds.
     package var time: Double
 
     /// Case-insensitive; the first match.

@@ -1,5 +1,4 @@
 extension OriginResponse {
-    /// The steps that send this response.
     func steps(for request: OriginRequest) -> [OriginStep] {
         var steps: [OriginStep] = delay > 0 ? [.wait(seconds: delay)] : []
         switch fault {

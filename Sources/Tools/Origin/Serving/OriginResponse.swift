@@ -1,12 +1,9 @@
 /// A response of the origin, and how it misbehaves.
 package struct OriginResponse: Sendable {
-    /// How the end of the body is indicated.
     package enum Framing: Sendable {
-        /// A correct `Content-Length`.
         case contentLength
         /// `Content-Length` with this text, regardless of the body: too small, negative, ten terabytes.
         case announced(String)
-        /// Two different `Content-Length` lines.
         case announcedTwice(String, String)
         /// Chunks of at most `size` bytes.
         case chunked(size: Int)
@@ -33,13 +30,10 @@ package struct OriginResponse: Sendable {
         case dripHeader(bytes: Int, seconds: Double)
         /// Repeats the body in chunks without end.
         case endless
-        /// Adds that many header lines.
         case headerFlood(Int)
-        /// One header line of that many bytes.
         case longHeader(Int)
         /// That many `103 Early Hints` before the response.
         case informationalFlood(Int)
-        /// These bytes instead of HTTP, then closes.
         case raw([UInt8])
     }
 
@@ -50,7 +44,6 @@ package struct OriginResponse: Sendable {
     package var file: OriginFile?
     package var framing = Framing.contentLength
     package var fault: Fault?
-    /// Seconds before the first byte.
     package var delay = 0.0
     /// Whether the connection is closed after this response, with `Connection: close`.
     package var closesConnection = false

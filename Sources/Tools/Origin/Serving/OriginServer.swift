@@ -48,7 +48,6 @@ package final class OriginServer: Sendable {
         route(path) { _ in response }
     }
 
-    /// Sets successive responses for a path; the last one repeats.
     package func route(_ path: String, sequence: [OriginResponse]) {
         route(path) { sequence.isEmpty ? OriginResponse(status: 404) : sequence[min($0.number, sequence.count) - 1] }
     }
@@ -82,15 +81,12 @@ package final class OriginServer: Sendable {
 
     package var requests: [OriginRequest] { state.withLock { $0.log } }
 
-    /// Number of requests for a path, or for all.
     package func requestCount(_ path: String? = nil) -> Int { state.withLock { $0.count(of: path) } }
 
-    /// Peak number of concurrent requests.
     package var maxConcurrentRequestsSeen: Int { state.withLock { $0.maxActive } }
 
     package var currentRequestCount: Int { state.withLock { $0.active } }
 
-    /// Connections accepted so far.
     package var connectionCount: Int { state.withLock { $0.connections } }
 
     package var openConnectionCount: Int { state.withLock { $0.openConnections } }

@@ -2,7 +2,6 @@
 struct OriginState: Sendable {
     typealias Handler = @Sendable (OriginRequest) -> OriginResponse
 
-    /// A caller that waits for a number of requests.
     struct Waiter: Sendable {
         var path: String?
         var count: Int

@@ -1,7 +1,7 @@
 #pragma once
 #include <hiredis/hiredis.h>
 
-/* hiredis speaks TLS from 1.0 on; 0.14 of Debian 12 has no such header. Package.swift looks for the same file. */
+/* hiredis supports TLS since 1.0; 0.14 of Debian 12 lacks this header. Package.swift checks for the same file. */
 #if __has_include(<hiredis/hiredis_ssl.h>)
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,11 +14,11 @@
 
 enum {
     CHIREDIS_TLS_OK = 0,
-    /* A file cannot be used. */
+    /* A file is unusable. */
     CHIREDIS_TLS_SETTINGS = 1,
-    /* The server's certificate does not hold. */
+    /* The server's certificate is not trusted. */
     CHIREDIS_TLS_UNTRUSTED = 2,
-    /* No handshake. */
+    /* The handshake failed. */
     CHIREDIS_TLS_FAILED = 3,
 };
 
@@ -29,8 +29,8 @@ static inline int chiredis_tls_settings(const char *what, const char *file, char
     return CHIREDIS_TLS_SETTINGS;
 }
 
-/* Starts TLS on a connected context. hiredis' own redisInitiateSSLWithContext verifies the chain but not the name, so that any
-   certificate of the authority would do for any server. `name` is a host name or an address. */
+/* Starts TLS on a connected context. redisInitiateSSLWithContext of hiredis verifies the chain but not the name, so that any
+   certificate of the authority would be valid for any server. `name` is a host name or an address. */
 static inline int chiredis_start_tls(redisContext *context, const char *ca, const char *certificate, const char *key,
                                      const char *name, char *why, size_t size) {
     ERR_clear_error();

@@ -59,8 +59,8 @@ static void on_message(j_common_ptr library, int level) {
     if (level >= 0) return;
     switch (library->err->msg_code) {
     case JWRN_EXTRANEOUS_DATA:
-        // Before the first scan they are stray bytes. After it they are misplaced image data: something before them is missing or wrong,
-        // and the decoder has made up pixels.
+        // Before the first scan they are stray bytes. After it they are misplaced image data: some is missing or wrong, with made-up
+        // pixels.
         if (decoder_of(library)->library.input_scan_number > 0) escape(library, IMAGE_CODEC_DAMAGED);
         // fallthrough
     case JWRN_ADOBE_XFORM:

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Maximum compressed data after the last row. Encoders that write an extra row need a few hundred bytes; inflated it is at most 67 MB, a
-// tenth of a second.
+// Maximum compressed data after the last row. Encoders with an extra row need a few hundred bytes; inflated it is at most 67 MB, 0.1 s.
 enum { MAX_SURPLUS_BYTES = 1 << 16 };
 // Pixels of work per byte read, for the time budget: the clock is read every 4 KiB, which inflate to at most 4 MiB.
 enum { PIXELS_PER_BYTE_READ = 64 };

@@ -17,8 +17,8 @@ public struct HTTPHeader: Sendable, Hashable {
             && value.utf8.allSatisfy { ($0 >= 0x20 || $0 == 9) && $0 != 0x7f }
     }
 
-    /// Whether it may be sent after a redirect to another site. Any other header may carry credentials (`X-Api-Key`, `Private-Token`) and
-    /// is dropped.
+    /// Whether it may be sent after a redirect to another site. Others may carry credentials (`X-Api-Key`, `Private-Token`) and are
+    /// dropped.
     package var isHarmless: Bool {
         let name = name.lowercased()
         return Self.harmless.contains(name) || Self.harmlessBeginnings.contains { name.hasPrefix($0) }

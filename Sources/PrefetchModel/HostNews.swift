@@ -20,7 +20,6 @@ package struct HostNews: Sendable {
 
         package var text: String { "first bytes after \(milliseconds(now)) ms, \(milliseconds(best)) ms at best" }
 
-        /// Parses ``text``; nil on failure.
         package init?(_ text: String) {
             let numbers = text.split { !$0.isASCII || !$0.isNumber }.compactMap { Int($0) }
             guard numbers.count == 2 else { return nil }

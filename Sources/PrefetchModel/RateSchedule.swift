@@ -30,7 +30,6 @@ package struct RateSchedule: Sendable, Equatable {
     }
 }
 
-/// Instants at which requests to a host may begin, evenly spaced.
 package struct HostReservation: Sendable, Equatable {
     package var first: Double
     package var interval: Double

@@ -1,6 +1,4 @@
-/// The normalised form of a URL that is sent: bytes that RFC 3986 does not allow are percent-encoded. The line itself remains the identity
-/// of the image.
-///
+/// The normalised form of a URL that is sent: bytes that RFC 3986 does not allow are percent-encoded. The line itself identifies the image.
 /// A class: it is passed through many layers, and each copy of a struct of strings would count six references.
 package final class RequestURL: Sendable {
     package let scheme: String

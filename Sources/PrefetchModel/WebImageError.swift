@@ -48,8 +48,7 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
         public static let digestMismatch = Code(rawValue: 3010)
         /// A known format or variant that cannot be verified; see ``WebImageError/unverifiedFormat``.
         public static let unsupportedFormat = Code(rawValue: 3011)
-        /// Not the URL's fault: disk full, no descriptors, no network. Never an outcome and never blacklisted; the URL is retried when the
-        /// cause is gone.
+        /// Not the URL's fault: disk full, no descriptors, no network. Never an outcome, never blacklisted; retried when the cause is gone.
         public static let localFault = Code(rawValue: 3100)
         /// A setting is out of range; the message names it. Never the outcome of a URL.
         public static let invalidConfiguration = Code(rawValue: 3101)

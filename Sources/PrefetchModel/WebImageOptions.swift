@@ -21,15 +21,14 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
     /// Revalidate a cached image with If-None-Match and If-Modified-Since if its validators are known. 304 ends as `notModified`; other
     /// bytes atomically replace the old ones. If the request fails, the load fails and the image stays in the cache.
     public static let refreshCached = WebImageOptions(rawValue: 1 << 6)
-    /// Let the load finish even past the drain timeout of a worker that shuts down; only a second signal ends it. A load in this process
-    /// always continues.
+    /// Let the load finish past the drain timeout of a stopping worker; only a second signal ends it. A load in this process always
+    /// continues.
     public static let continueInBackground = WebImageOptions(rawValue: 1 << 7)
     /// Keep cookies in memory, in the ``CookieJar`` of the load, and send them to the site that set them.
     public static let handleCookies = WebImageOptions(rawValue: 1 << 8)
     /// Accept invalid TLS certificates (INSECURE): anyone on the network path can read and change the traffic.
     public static let allowInvalidSSLCertificates = WebImageOptions(rawValue: 1 << 9)
-    /// Check the cache on submission and finish the hits there, before any worker is involved. A load in this process always checks it
-    /// first.
+    /// Check the cache on submission and finish the hits there, before any worker is involved. A load in this process always does so.
     public static let queryDiskSync = WebImageOptions(rawValue: 1 << 10)
     /// Also read the bytes on disk of a hit, even if it is in memory. Corrupted files are moved aside and are not a hit.
     public static let queryDataWhenInMemory = WebImageOptions(rawValue: 1 << 11)
@@ -87,7 +86,6 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
         }
     }
 
-    /// Whether a cached image may have to be revalidated.
     package var refreshes: Bool { !isDisjoint(with: [.refreshCached, .honorCacheControl]) }
 
     package var questionsHits: Bool {

@@ -1,4 +1,4 @@
-/// One argument of a command: arbitrary bytes. Commands are never assembled as text, so bytes of a URL cannot end one argument and begin
+/// One argument of a command: arbitrary bytes. Commands are not assembled as text, so bytes of a URL cannot end one argument and begin
 /// another.
 package struct RedisArgument: Sendable, Hashable, ExpressibleByStringLiteral, ExpressibleByStringInterpolation,
     ExpressibleByIntegerLiteral

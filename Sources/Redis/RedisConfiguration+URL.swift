@@ -8,7 +8,6 @@ extension RedisConfiguration {
     /// `redis-socket:///path?db=1`. User, password, database and path may be percent-encoded (`p%40ss`); `user=`, `password=` and `db=` are
     /// also accepted in the query. `rediss://` and `valkeys://` use TLS, with `cacert=`, `cert=`, `key=` and `sni=` in the query, named
     /// after redis-cli's options.
-    ///
     /// - Throws: a ``RedisError`` with code `configuration` and a hint; its text never contains the password.
     public init(url: String) throws(RedisError) {
         guard let (scheme, rest) = url.split(at: "://"), !scheme.isEmpty else {

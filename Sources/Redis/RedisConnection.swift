@@ -20,7 +20,6 @@ package actor RedisConnection {
     private var contextInterrupts = 0
     private var route: RedisRoute
     private var node: RedisConfiguration.Endpoint
-    /// The server's `run_id`, fetched on first use.
     private var serverID: String?
     /// Number of connections so far. If it has changed, the server may be a different one or have lost data.
     package private(set) var connections = 0
@@ -54,16 +53,13 @@ package actor RedisConnection {
         try exchange([arguments], timeout: nil, interrupts: socket.interrupts)[0].get()
     }
 
-    /// Sends all commands in one round trip. An error reply is that command's value; an I/O error is thrown, and then any prefix of the
-    /// commands may have run.
+    /// Sends all commands in one round trip. An error reply is that command's value; after a thrown I/O error any prefix may have run.
     package func pipeline(_ commands: [[RedisArgument]]) throws(RedisError) -> [RedisValue] {
         try exchange(commands, timeout: nil, interrupts: socket.interrupts)
     }
 
-    /// Sends a command that blocks in the server (BLMOVE) for up to `timeout`; the reply may take `commandTimeout` longer.
-    ///
-    /// Use a dedicated connection: every other call on this one waits. ``interrupt()`` and task cancellation end it early with the code
-    /// `interrupted`.
+    /// Sends a command that blocks in the server (BLMOVE) for up to `timeout`; the reply may take `commandTimeout` longer. Use a dedicated
+    /// connection: other calls on it wait. ``interrupt()`` and task cancellation end it early with the code `interrupted`.
     package nonisolated func blocking(
         _ arguments: [RedisArgument], timeout: Duration
     ) async throws(RedisError) -> RedisValue {
@@ -91,7 +87,6 @@ package actor RedisConnection {
 
     package var endpoint: RedisConfiguration.Endpoint { node }
 
-    /// Whether there is a connection without an error so far.
     package var isConnected: Bool { context != nil }
 
     private func wait(
@@ -254,7 +249,6 @@ extension RedisConnection {
         return (values, id)
     }
 
-    /// Fetches the SHA-1 of scripts not yet used in this process.
     private func load(_ calls: [RedisScriptCall]) throws(RedisError) {
         let new = calls.filter { $0.script.sha == nil }
         guard !new.isEmpty else { return }

@@ -3,10 +3,8 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// The only owner of a hiredis context: connects in `init`, frees it in `deinit`.
-///
-/// After an I/O error the context is unusable: a late reply on the same socket would be taken for the answer to the next command. Discard
-/// the object and create a new one.
+/// The only owner of a hiredis context: connects in `init`, frees it in `deinit`. Discard the object after an I/O error: a late reply on
+/// the same socket would be taken for the answer to the next command.
 final class RedisContext {
     private let context: UnsafeMutablePointer<redisContext>
     private let socket: RedisSocket
@@ -87,7 +85,6 @@ final class RedisContext {
         #endif
     }
 
-    /// Sets the timeout of every later read and write.
     func setTimeout(_ limit: Duration) {
         redisSetTimeout(context, Self.timeval(limit))
     }

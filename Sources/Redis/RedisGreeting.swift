@@ -4,10 +4,8 @@ struct RedisGreeting {
     typealias Endpoint = RedisConfiguration.Endpoint
 
     enum Answer {
-        /// It serves the key. `nodes`: the other nodes of its cluster, empty without a cluster. `places`: the addresses on which they and
-        /// the server listen, as far as reported.
+        /// It serves the key. `nodes`: those of its cluster, if any. `places`: where they and the server listen, as far as reported.
         case home(nodes: [Endpoint], places: Set<RedisPlace>)
-        /// Another node serves the key.
         case elsewhere(Endpoint)
     }
 
@@ -38,8 +36,7 @@ struct RedisGreeting {
                 case "EXISTS":
                     guard let error = reply.error else { continue }
                     if let next = error.redirection(from: node) { return .elsewhere(next) }
-                    // ASK: the slot is migrating, but is still served here. Missing permissions surface with the first command that needs
-                    // them.
+                    // ASK: the slot is migrating, but still here. Missing permissions surface with the first command that needs them.
                     let failure = error.asError
                     if error.code != "ASK" && (failure.isTransient || error.code == "NOAUTH") { throw failure }
                 // The client name is optional, and an ACL user may lack the permission.

@@ -52,8 +52,7 @@ package struct RedisPlace: Sendable, Hashable {
         return places
     }
 
-    /// Parses `CLUSTER NODES`: `ID ADDRESS:PORT@BUS[,NAME] FLAGS ...`, bus ports included. A node that does not know its own address is at
-    /// `own`.
+    /// Parses `CLUSTER NODES`: `ID ADDRESS:PORT@BUS[,NAME] FLAGS ...`, bus ports included. A node without an address is at `own`.
     static func nodes(_ text: String, own: String?) -> Set<RedisPlace> {
         var places: Set<RedisPlace> = []
         for line in text.split(whereSeparator: \.isNewline) {

@@ -1,9 +1,8 @@
 extension RedisReplyError {
     /// The target of a `MOVED 3999 127.0.0.1:6381` from `node`; nil for any other reply.
     ///
-    /// ASK is waited out, not followed. It means that the slot is migrating and its keys are split over two nodes. Our scripts touch many
-    /// keys: on the other node they would find a batch without its jobs, or no batch, and act on it. After the last key has moved, the
-    /// reply is MOVED.
+    /// ASK is waited out, not followed. The slot is migrating and its keys are split over two nodes. Our scripts touch many keys: on the
+    /// other node they would find a batch without its jobs, or none, and act on it. After the last key the reply is MOVED.
     func redirection(from node: RedisConfiguration.Endpoint) -> RedisConfiguration.Endpoint? {
         let words = text.split(separator: " ")
         // IPv6 addresses come without brackets: the last colon precedes the port.

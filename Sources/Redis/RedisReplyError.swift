@@ -1,4 +1,3 @@
-/// An error reply of the server: a code word and a sentence.
 package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
     /// The whole line without the leading minus.
     package let text: String
@@ -10,7 +9,6 @@ package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
 
     package var description: String { text }
 
-    /// Classifies the reply; the reaction depends only on the code word.
     package var asError: RedisError {
         let code = self.code
         switch code {

@@ -4,7 +4,6 @@ struct RedisRoute {
 
     /// Maximum consecutive redirections; one is enough in a consistent cluster.
     static let mostRedirections = 5
-    /// Maximum number of other nodes to remember.
     private static let mostNodes = 32
 
     let given: Endpoint
@@ -21,7 +20,6 @@ struct RedisRoute {
         return all
     }
 
-    /// Records a node that serves us and the nodes of its cluster.
     mutating func arrived(at node: Endpoint, nodes: [Endpoint]) {
         home = node
         if !nodes.isEmpty { others = Array(nodes.filter { $0 != given }.prefix(Self.mostNodes)) }

@@ -1,8 +1,7 @@
 internal import Threading
 
-/// A Lua script: a `static let` beside the method that runs it.
-///
-/// It is run by its SHA-1, which the server computes once per process (SCRIPT LOAD on first use), so no digest has to be computed here.
+/// A Lua script: a `static let` beside the method that runs it. It is run by its SHA-1, which the server computes once per process (SCRIPT
+/// LOAD on first use), so no digest has to be computed here.
 package struct RedisScript: Sendable {
     package let name: String
     /// The script's text, starting with a `#!lua` line if it needs flags.

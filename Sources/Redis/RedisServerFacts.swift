@@ -1,6 +1,5 @@
 /// The facts from INFO that decide whether a server can host a queue.
 package struct RedisServerFacts: Sendable, Equatable {
-    /// As reported: `7.0.15`.
     package var version: String
     /// Default `noeviction`.
     package var maxmemoryPolicy: String

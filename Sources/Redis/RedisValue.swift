@@ -1,7 +1,6 @@
 /// A reply in RESP2, the protocol that every supported hiredis speaks.
 package enum RedisValue: Sendable, Hashable {
     case null
-    /// `OK`, `PONG`, `QUEUED`.
     case status(String)
     case integer(Int)
     case bytes([UInt8])
@@ -67,7 +66,6 @@ package enum RedisValue: Sendable, Hashable {
 
     package var isNull: Bool { self == .null }
 
-    /// Returns the value or throws its error.
     package func get() throws(RedisError) -> RedisValue {
         if case .error(let error) = self { throw error.asError }
         return self

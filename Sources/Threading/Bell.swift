@@ -9,7 +9,6 @@ package final class Bell: Sendable {
 
     package init() {}
 
-    /// Wakes the waiter, or lets the next wait return at once.
     package func ring() {
         let waiter = state.withLock { state in
             defer { state.waiter = nil }
@@ -33,7 +32,6 @@ package final class Bell: Sendable {
         state.withLock { state in if state.waiter === waiter { state.waiter = nil } }
     }
 
-    /// Like ``wait()``, with a timeout.
     package func wait(atMost duration: Duration) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.wait() }

@@ -17,7 +17,6 @@ package enum Descriptors {
     }()
 
     /// Admits a new long-lived descriptor; if it is beyond the ceiling, closes it and fails with EMFILE.
-    ///
     /// * `descriptor`: the result of an open call.
     /// - Returns: `descriptor`, or -1 with `errno` set.
     package static func admit(_ descriptor: Int32) -> Int32 {

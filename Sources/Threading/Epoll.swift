@@ -1,9 +1,8 @@
 internal import CLinux
 internal import Glibc
 
-/// An epoll instance with its event buffer and the eventfd that interrupts its sleep; closed when the last reference is released.
-///
-/// The loop's thread holds a reference of its own, because it may sleep here while the loop is released.
+/// An epoll instance with its event buffer and the eventfd that interrupts its sleep; closed when the last reference is released. The
+/// loop's thread holds a reference of its own, because it may sleep here while the loop is released.
 package final class Epoll: Sendable {
     /// Readiness of a descriptor. A broken one is also reported readable and writable, so that the next read or write returns the error.
     package struct Event {
@@ -42,7 +41,6 @@ package final class Epoll: Sendable {
     }
 
     /// Sets the events to watch on a descriptor, replacing earlier ones.
-    ///
     /// * `token`: returned with each event; not `UInt64.max`.
     /// * `isNew`: the descriptor is most likely not watched yet; saves a system call if true.
     package func watch(

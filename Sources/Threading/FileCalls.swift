@@ -1,8 +1,7 @@
 internal import Glibc
 
-/// Tracks file calls in flight. A hung disk blocks a call for as long as it hangs; the age of the oldest call reveals that.
-///
-/// Cost per call: two locks and one clock read, no system call.
+/// Tracks file calls in flight. A hung disk blocks a call for as long as it hangs; the age of the oldest call reveals that. Cost per call:
+/// two locks and one clock read, no system call.
 package final class FileCalls: Sendable {
     package struct Call: Sendable {
         fileprivate let slot: Int

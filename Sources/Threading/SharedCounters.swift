@@ -8,9 +8,8 @@ package final class SharedCounters: @unchecked Sendable {
     package let count: Int
     private let memory: UnsafeMutableRawPointer
 
-    /// Maps the first `count` words of an open file; nil with `errno` on failure. Allocate the file's blocks on disk first. If a page has
-    /// no space, or the file is truncated, its words read 0 from then on and this process' changes to them are lost; the process does not
-    /// get SIGBUS.
+    /// Maps the first `count` words of an open file; nil with `errno` on failure. Allocate the file's blocks first. If a page has no space,
+    /// or the file is truncated, its words read 0 from then on and changes to them are lost, without SIGBUS.
     package init?(_ descriptor: Int32, count: Int) {
         guard let memory = clinux_map_shared(descriptor, count * 8) else { return nil }
         self.memory = memory

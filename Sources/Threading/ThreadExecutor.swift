@@ -4,9 +4,9 @@ internal import Glibc
 /// A thread that runs the jobs of one actor and may block. An actor that owns a blocking C handle or a C event loop names it as its
 /// `unownedExecutor`; the compiler then proves that only this thread touches the handle.
 ///
-/// Between jobs the thread sleeps on a condition variable. A C event loop passes its own pair instead: `turn` runs the loop and then polls,
-/// but sleeps only if its argument allows it; `wake` interrupts the poll from any thread and must be remembered until the next poll (as
-/// `curl_multi_wakeup` is). `turn` runs after every batch of jobs, on the thread and outside any job; `assumeIsolated` holds there
+/// Between jobs the thread sleeps on a condition variable. A C event loop passes its own pair instead: `turn` runs the loop and polls,
+/// sleeping only if its argument allows it; `wake` interrupts the poll from any thread and must be remembered until the next one (like
+/// `curl_multi_wakeup`). `turn` runs after every batch of jobs, on the thread and outside any job; `assumeIsolated` holds there
 /// (`isIsolatingCurrentContext`).
 ///
 /// The thread ends after ``stop()``, once the jobs enqueued before it have run. Later jobs never run, so stop it in the actor's `deinit`,

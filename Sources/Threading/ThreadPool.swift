@@ -1,10 +1,8 @@
 internal import CLinux
 internal import Glibc
 
-/// A task executor with a fixed number of threads that may block. File calls and image verification run here, so that nothing blocks the
-/// cooperative pool.
-///
-/// Use it as a task's executor preference (`Task(executorPreference:)`, `group.addTask(executorPreference:)`) or pass one closure to
+/// A task executor of threads that may block: file calls and image verification run here, so that nothing blocks the cooperative pool. Use
+/// it as a task's executor preference (`Task(executorPreference:)`, `group.addTask(executorPreference:)`) or pass one closure to
 /// ``run(_:)``. The threads end when the pool is released.
 package final class ThreadPool: TaskExecutor {
     private let queue: WorkQueue
@@ -94,7 +92,6 @@ private final class WorkQueue: @unchecked Sendable {
         pthread_detach(thread)
     }
 
-    /// Waits for a job and runs it; false when the pool ends.
     private func runNext() -> Bool {
         guard let item = take() else { return false }
         item.job.runSynchronously(on: item.executor)

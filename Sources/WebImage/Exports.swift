@@ -1,2 +1,2 @@
-// Whoever uses the library imports one module.
+// Users of the library import only one module.
 @_exported public import PrefetchModel

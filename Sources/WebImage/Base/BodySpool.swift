@@ -1,11 +1,9 @@
 internal import Glibc
 internal import Threading
 
-/// The unnamed file of a body that exceeds the memory limit.
-///
-/// A stalled disk must not block the downloader's thread and with it every transfer. A thread of the pool therefore writes the bytes, and
-/// callers wait while more than ``mostPending`` bytes are pending. Write errors are reported by the next ``append(_:)`` and by
-/// ``finish()``.
+/// The unnamed file of a body that exceeds the memory limit. A stalled disk must not block the downloader's thread and with it every
+/// transfer. A thread of the pool therefore writes the bytes, and callers wait while more than ``mostPending`` bytes are pending. Write
+/// errors are reported by the next ``append(_:)`` and by ``finish()``.
 final class BodySpool: Sendable {
     /// How to open the file, and where the blocking calls run.
     struct Place: Sendable {

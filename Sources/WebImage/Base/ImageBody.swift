@@ -1,8 +1,8 @@
 internal import Glibc
 internal import Threading
 
-/// The body of a response: in memory up to a limit, beyond it in an unnamed temporary file, which the cache can publish without copying.
-/// Filled by one writer, then only read.
+/// The body of a response: in memory, or beyond a limit in an unnamed file, which the cache publishes without a copy. Filled once, then
+/// read-only.
 public final class ImageBody: Sendable {
     private struct Storage {
         var bytes: [UInt8] = []
@@ -23,7 +23,6 @@ public final class ImageBody: Sendable {
         self.init(memoryLimit: memoryLimit, place: spool.map { BodySpool.Place(open: $0) })
     }
 
-    /// With a file written by other threads.
     init(memoryLimit: Int, place: BodySpool.Place?) {
         storage = Locked(Storage())
         self.memoryLimit = memoryLimit
@@ -60,8 +59,7 @@ public final class ImageBody: Sendable {
     }
 
     /// Appends bytes; beyond the memory limit everything moves to the unnamed file.
-    /// - Throws: `localFault` if the file cannot be created or written; errors of other threads surface in the next call or in
-    ///   ``finish()``.
+    /// - Throws: `localFault` if the file cannot be created or written; other threads' errors surface in the next call or in ``finish()``.
     package func append(_ new: UnsafeRawBufferPointer) throws(WebImageError) {
         // No I/O under the lock.
         let (spool, first) = storage.withLock { storage -> (BodySpool?, [UInt8]) in

@@ -2,8 +2,7 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// Number and disk usage of a cache's images, maintained in `.prefetch/account` by all its processes without a walk: one atomic addition
-/// per image added or removed.
+/// Number and disk usage of a cache's images, kept in `.prefetch/account` by its processes without a walk: one atomic addition per image.
 ///
 /// A process killed between naming an image and the addition leaves the account off by that image; each sweep recounts. After a reboot, or
 /// if the file is lost, the account is unknown until the next count.
@@ -19,8 +18,8 @@ public final class CacheAccount: Sendable {
         }
     }
 
-    // 512 words: "prefetch", the two halves of the boot ID, whether everything was counted, and from the eighth on one word per leaf
-    // directory: images << 40 | blocks.
+    // 512 words: "prefetch", the two halves of the boot ID, whether all was counted, and from the eighth on one per leaf: images << 40 |
+    // blocks.
     private static let folder = ".prefetch"
     private static let name = "account"
     private static let path = "\(folder)/\(name)"
@@ -48,7 +47,7 @@ public final class CacheAccount: Sendable {
         mapping = Locked(nil)
     }
 
-    // MARK: Telling
+    // MARK: State
 
     /// Number and disk usage of the images, in blocks of 4 KiB like `du`: known without a walk, and the same for all processes on the
     /// cache. Recounts if unknown, as after a reboot.
@@ -81,10 +80,9 @@ public final class CacheAccount: Sendable {
             clamping: UInt64(facts.f_bavail).multipliedReportingOverflow(by: UInt64(facts.f_frsize)).partialValue)
     }
 
-    // MARK: Noting
+    // MARK: Updates
 
     /// Records added or removed images.
-    ///
     /// * `blocks`: their size in blocks, see ``blocks(_:)``; negative if removed.
     func add(images: Int, blocks: Int, leaf: Int) {
         words?.add(Int64(images) &* Self.image &+ Int64(blocks), to: Self.firstLeaf + leaf)
@@ -93,8 +91,7 @@ public final class CacheAccount: Sendable {
     /// Blocks of 4 KiB for a file length, at most 128 TiB, because a sparse file may be longer.
     static func blocks(_ length: Int) -> Int { min(1 << 35, length / block + (length % block > 0 ? 1 : 0)) }
 
-    /// Maps the file, creating it if missing; maps it again if it was removed, truncated or overwritten. On failure there is no account,
-    /// and callers have to walk.
+    /// Maps the file, creating it if missing, and remaps it if it was removed, truncated or overwritten. Without it callers have to walk.
     func refresh() {
         guard !directory.isReadOnly else { return }
         let known = mapping.withLock { $0 }
@@ -141,7 +138,7 @@ public final class CacheAccount: Sendable {
     func images(leaf index: Int) throws(WebImageError) -> [(name: String, status: stat)] {
         let path = CacheKey.leaf(index)
         guard let leaf = directory.folder(path) else {
-            // The next store in this leaf moves the obstacle aside.
+            // The next access to an image in this leaf moves the obstacle aside.
             guard errno == ENOENT || Quarantine.isObstacle(errno) else { throw directory.fault("list \(path)") }
             return []
         }

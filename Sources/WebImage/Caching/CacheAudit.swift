@@ -48,7 +48,6 @@ public final class CacheAudit: Sendable {
     }
 
     /// Checks one leaf directory.
-    ///
     /// * `found`: also receives the open file, nil if it could not be opened. While it is open, its inode is not reused.
     private func verify(
         leaf: String, atLeast level: ValidationLevel, check: (CacheEntry) throws(WebImageError) -> String?,
@@ -119,8 +118,8 @@ public final class CacheAudit: Sendable {
     }
 
     /// Reads every image like ``verify(atLeast:jobs:check:report:)`` and repairs problems: damaged files are moved into `bad/`, so that
-    /// they are fetched again; files without a record or below the level are verified now. Changes nothing outside the cache and deletes
-    /// nothing.
+    /// they are fetched again; files without a record or below the level are verified now. Nothing outside the cache changes, nothing is
+    /// deleted.
     ///
     /// The thread that finds a problem repairs it immediately, so that little can change in between; a file that did change is left.
     /// - Parameters:
@@ -184,8 +183,7 @@ public final class CacheAudit: Sendable {
         return (finding, try images.raise(entry, to: info) ? .recorded : .left)
     }
 
-    /// Processes the leaf directories concurrently and delivers the results in order. At most four results per thread are waiting, which
-    /// bounds the memory.
+    /// Processes leaf directories concurrently and delivers the results in order. At most four results per thread wait, to bound memory.
     private nonisolated(nonsending) func forEachLeaf<Product: Sendable>(
         jobs: Int?, work: @escaping @Sendable (_ leaf: String) throws(WebImageError) -> Product,
         take: (Product) -> Void
@@ -229,9 +227,8 @@ public final class CacheAudit: Sendable {
 
     // MARK: Strays
 
-    /// Finds entries below `v1` that do not belong to the cache: files with other names, and symbolic links in place of directories, which
-    /// are not followed. They are harmless.
-    ///
+    /// Finds foreign entries below `v1`: other names, and symbolic links in place of directories, which are not followed. They are
+    /// harmless.
     /// * `movesAside`: whether they are also moved into `bad/`.
     /// * `visit`: receives each path below the cache directory, and whether it was moved.
     /// - Throws: `localFault`; `cancelled` if the task is cancelled.
@@ -271,8 +268,7 @@ public final class CacheAudit: Sendable {
 
     // MARK: Count
 
-    /// Number of images and sum of their lengths in bytes (SDDiskCache's `totalCount`, `totalSize`). Reads all directories and every inode,
-    /// independently of the account.
+    /// Number of images and sum of their lengths in bytes (SDDiskCache's `totalCount`, `totalSize`). Reads every inode, not the account.
     /// - Throws: `localFault`.
     public func count() throws(WebImageError) -> (images: Int, bytes: Int) {
         var sum = (images: 0, bytes: 0)

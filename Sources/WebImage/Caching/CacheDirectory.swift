@@ -2,10 +2,8 @@ internal import CLinux
 internal import Glibc
 package import Threading
 
-/// The opened directory of a cache: everything below it is opened, created, listed and removed without following symbolic links or crossing
-/// mount points.
-///
-/// All methods may block on the disk.
+/// The opened directory of a cache: all access below it neither follows symbolic links nor crosses mount points. All methods may block on
+/// the disk. Internal methods of the cache throw `localFault` unless documented otherwise.
 package final class CacheDirectory: Sendable {
     static let idPath = ".prefetch/id"
 
@@ -14,7 +12,6 @@ package final class CacheDirectory: Sendable {
     /// Open for the lifetime of this object.
     let descriptor: Int32
     let features: FileSystemFeatures
-    /// Tracks its calls in flight: a disk may hang.
     package let calls = FileCalls()
 
     /// Opens a directory, creating it if it is missing and may be created.
@@ -45,7 +42,6 @@ package final class CacheDirectory: Sendable {
     // MARK: Opening
 
     /// Opens a file or a folder below the directory; nil with `errno`.
-    ///
     /// * `flags`: by default for reading a file of any type. O_NONBLOCK: opening a FIFO must not wait for a writer.
     func open(
         _ path: String, _ flags: Int32 = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, _ mode: mode_t = 0
@@ -56,7 +52,7 @@ package final class CacheDirectory: Sendable {
     /// Opens a folder below the directory as a base for names (O_PATH); nil with `errno`.
     func folder(_ path: String) -> OpenFile? { open(path, clinux_directory_flags()) }
 
-    /// Calls a system call with the folder of a path and its last component: mkdirat(2), unlinkat(2) and linkat(2) would follow symbolic
+    /// Calls a system call with the folder and the last component of a path: mkdirat(2), unlinkat(2) and linkat(2) would follow symbolic
     /// links.
     /// - Returns: the result of the call; -1 with `errno` if the folder cannot be opened.
     private func beneath(_ path: String, _ call: (_ folder: Int32, _ name: String) -> Int32) -> Int32 {
@@ -66,7 +62,6 @@ package final class CacheDirectory: Sendable {
     }
 
     /// Sorted names in a folder: lower-case hexadecimal ones of a length, or all. Empty if the folder does not exist.
-    /// - Throws: `localFault`.
     func names(in path: String, length: Int?) throws(WebImageError) -> [String] {
         guard let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) else {
             // A stray file, or a directory removed meanwhile.
@@ -84,7 +79,7 @@ package final class CacheDirectory: Sendable {
         return names.sorted()
     }
 
-    // MARK: Making and removing
+    // MARK: Creating and removing
 
     /// mkdirat(2) below the directory. Returns 0, or -1 with `errno`.
     func makeFolder(_ path: String) -> Int32 { beneath(path) { mkdirat($0, $1, 0o777) } }
@@ -114,7 +109,7 @@ package final class CacheDirectory: Sendable {
         return code == EEXIST ? 0 : code
     }
 
-    // MARK: Telling
+    // MARK: State
 
     /// Unique ID of this cache, 32 hexadecimal digits in `.prefetch/id`: processes with the same ID use the same directory, whatever its
     /// path. A copy of the directory keeps it until that file is removed. Nil if there is none and it cannot be created.

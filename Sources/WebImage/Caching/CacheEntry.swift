@@ -76,7 +76,6 @@ public final class CacheEntry: Sendable {
         return bytes
     }
 
-    /// Computes the digest of the bytes in chunks.
     package func digest() throws(WebImageError) -> Digest {
         var hash = SHA256()
         var offset = 0
@@ -103,9 +102,8 @@ public final class CacheEntry: Sendable {
     }
 }
 
-// MARK: - Handing
+// MARK: - Exporting
 
-/// Copying and linking an image out of the cache.
 extension CacheEntry {
     /// The format in the record, otherwise from the first bytes; `unknown` if neither has it.
     package var format: ImageFormat {
@@ -149,7 +147,6 @@ extension CacheEntry {
         return 0
     }
 
-    /// Whether another open file is the same file, or has the same bytes.
     package func isSame(as file: Int32) -> Bool {
         var (own, other) = (stat(), stat())
         guard fstat(descriptor, &own) == 0, fstat(file, &other) == 0, other.st_mode & S_IFMT == S_IFREG else {

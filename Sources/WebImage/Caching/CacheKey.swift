@@ -28,7 +28,6 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
 
     static let leafCount = 256
 
-    /// Digits of a name in its leaf directory.
     static let nameLength = 62
 
     static func leaf(_ index: Int) -> String {

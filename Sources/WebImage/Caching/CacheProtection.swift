@@ -1,9 +1,8 @@
 internal import Glibc
 
-/// Protects recently fetched images from sweeps by any process: a worker holds it for its batches.
-///
-/// A file in `.prefetch/busy`, locked by flock(2): the kernel releases the lock when the process dies, and the next sweep removes unlocked
-/// files. No expiry or lock breaking is needed.
+/// Protects recently fetched images from sweeps by any process: a worker holds it for its batches. A file in `.prefetch/busy`, locked by
+/// flock(2): the kernel releases the lock when the process dies, and the next sweep removes unlocked files. No expiry or lock breaking is
+/// needed.
 package final class CacheProtection: Sendable {
     static let folder = ".prefetch/busy"
 
@@ -12,7 +11,6 @@ package final class CacheProtection: Sendable {
     private let name: String
 
     /// Protects nothing yet.
-    /// - Throws: `localFault`.
     package init(_ cache: DiskCache) throws(WebImageError) {
         directory = cache.folder
         guard directory.makeFolder(Self.folder) == 0 || errno == EEXIST else {
@@ -42,9 +40,7 @@ package final class CacheProtection: Sendable {
     }
 
     /// Protects everything stored, raised or looked up since that time, replacing the previous time.
-    ///
     /// * `since`: seconds since 1970 by this machine's clock; nil protects nothing.
-    /// - Throws: `localFault`.
     package func set(since: Double?) throws(WebImageError) {
         // 0 means nothing.
         var moment = since.map { max(1, Int64(min(max($0, 0), 9e9) * 1e9)) } ?? 0

@@ -18,11 +18,8 @@ package final class CacheSweep: Sendable {
         (self.temporaryFiles, self.expireType) = (temporaryFiles, expireType)
     }
 
-    /// Removes images by the rules and counts the rest. Blocks.
-    ///
-    /// Never removes images that are open, in transfer, replaced meanwhile, or covered by a ``CacheProtection``. May be killed at any
-    /// instruction.
-    ///
+    /// Removes images by the rules and counts the rest. Blocks. Spares images that are open, in transfer, replaced meanwhile, or covered by
+    /// a ``CacheProtection``. May be killed at any instruction.
     /// * `visit`: called before each removal, even if the image then proves to be in use.
     /// * `isOver`: polled; true ends the sweep.
     /// - Returns: nil if another process is sweeping this cache; nothing was done then. Does not apply to dry runs.
@@ -68,11 +65,9 @@ package final class CacheSweep: Sendable {
     // MARK: Protection
 
     /// Whether images of a running batch are protected.
-    /// - Throws: `localFault`.
     package func hasProtectedImages() throws(WebImageError) -> Bool { try protectedSince(cleans: false) != nil }
 
     /// Start of the protected period in nanoseconds since 1970; nil if there is none. Removes files of dead processes.
-    ///
     /// * `cleans`: false keeps those files.
     private func protectedSince(cleans: Bool) throws(WebImageError) -> Int64? {
         var oldest: Int64?

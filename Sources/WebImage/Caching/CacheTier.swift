@@ -8,7 +8,6 @@ enum CacheTier: Sendable {
     case sdWebImage(SDWebImageFolder, most: Int)
 
     /// Opens a directory; one with `v1` in it is one of our caches.
-    ///
     /// * `mostUnproved`: longer files without a record are ignored.
     /// - Throws: `localFault` with a sentence that names the directory.
     init(_ directory: String, mostUnproved: Int) throws(WebImageError) {
@@ -24,7 +23,6 @@ enum CacheTier: Sendable {
     }
 
     /// The image of a key if it is complete; nil if there is none, or it is not a file.
-    /// - Throws: `localFault`.
     func entry(forKey key: String, atLeast level: ValidationLevel) throws(WebImageError) -> CacheEntry? {
         switch self {
         case .ours(let disk): return try disk.images.find(CacheKey(key), atLeast: level)
@@ -36,7 +34,6 @@ enum CacheTier: Sendable {
     }
 
     /// Syncs found images that may not be on disk yet; false if there is none.
-    /// - Throws: `localFault`.
     func syncPending() throws(WebImageError) -> Bool {
         switch self {
         case .ours(let disk): try disk.syncPending()

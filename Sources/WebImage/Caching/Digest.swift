@@ -1,7 +1,6 @@
 /// A SHA-256 digest.
 public struct Digest: Sendable, Hashable, CustomStringConvertible {
-    /// Big endian. Not SIMD32: its 32-byte alignment exceeds what the allocator of async frames provides (Swift 6.3 aborts with "freed
-    /// pointer was not the last allocation").
+    /// Big endian. Not SIMD32: async frames are not 32-byte aligned (Swift 6.3 aborts with "freed pointer was not the last allocation").
     private let words: (UInt64, UInt64, UInt64, UInt64)
 
     /// A digest from 32 bytes; nil for any other number.

@@ -97,7 +97,7 @@ public final class DiskCache: Sendable {
         return Array(text.utf8).withUnsafeBytes { folder.makeOnce(path, $0, mode: mode, isSynced: true) }
     }
 
-    // MARK: Finding behind it
+    // MARK: Finding
 
     /// Finds an image by its text key: here, otherwise in the read-only directories in order.
     ///
@@ -127,9 +127,9 @@ public final class DiskCache: Sendable {
         return nil
     }
 
-    // MARK: Writing out
+    // MARK: Syncing
 
-    /// Makes everything stored so far survive a power cut: one syncfs(2) for the whole file system. Does nothing unless the durability is
+    /// Makes everything stored so far survive a power cut: one syncfs(2) for the file system. Does nothing unless the durability is
     /// `batch`.
     /// - Throws: `localFault`.
     public func sync() throws(WebImageError) {
@@ -140,7 +140,6 @@ public final class DiskCache: Sendable {
     /// Makes every image stored or found here survive a power cut, including unsynced ones published by other processes: one syncfs(2), or
     /// none if all of them are known to be on disk. Does nothing if the durability is `none`.
     /// - Returns: whether anything was synced.
-    /// - Throws: `localFault`.
     @discardableResult
     package func syncPending() throws(WebImageError) -> Bool {
         guard configuration.durability != .none else { return false }
@@ -159,7 +158,7 @@ public final class DiskCache: Sendable {
         guard code == 0 else { throw folder.fault("write out", code: code) }
     }
 
-    // MARK: Telling
+    // MARK: State
 
     /// Probes the directory and the features of its file system; leaves nothing behind.
     /// - Throws: `localFault` if nothing can be written.

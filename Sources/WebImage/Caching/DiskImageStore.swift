@@ -1,5 +1,5 @@
-/// A store that replaces the directory of an image cache (SDImageCacheConfig's `diskCacheClass`, SDDiskCache): a database, a network store,
-/// a wrapper of ``DirectoryImageStore``.
+/// Replaces the directory of a cache (SDImageCacheConfig's `diskCacheClass`, SDDiskCache), by a database or a ``DirectoryImageStore``
+/// wrapper.
 ///
 /// It receives verified images. What it returns is trusted only as far as its bytes prove it: they must match the digest in the record
 /// returned with them, or are verified again; damaged images are removed and are a miss.
@@ -15,8 +15,7 @@ public protocol DiskImageStore: Sendable {
     /// - Throws: `localFault`.
     func image(forKey key: String) throws(WebImageError) -> StoredImage?
 
-    /// Stores an image, replacing that of the key (`setData:forKey:`, `setExtendedData:forKey:`). Readers see the old or the new one,
-    /// complete and with its record.
+    /// Stores an image, replacing that of the key (`setData:forKey:`, `setExtendedData:forKey:`). Atomic for readers, with its record.
     /// - Throws: `localFault`; then nothing has changed.
     func store(_ image: StoredImage, forKey key: String) throws(WebImageError)
 

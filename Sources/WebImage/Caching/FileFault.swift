@@ -2,7 +2,6 @@ internal import Glibc
 
 extension WebImageError {
     /// `localFault` for a file call, with a sentence that says what failed and why.
-    ///
     /// * `doing`: the failed action and its object.
     static func fileFault(_ doing: String, code: Int32 = errno) -> WebImageError {
         let reason =

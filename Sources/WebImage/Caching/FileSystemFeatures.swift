@@ -13,7 +13,6 @@ final class FileSystemFeatures: Sendable {
 
     private let state: Locked<Known>
 
-    /// Assumes every feature that the configuration allows.
     init(_ configuration: DiskCache.Configuration) {
         state = Locked(
             Known(

@@ -1,10 +1,9 @@
 internal import CLinux
 internal import Glibc
 
-/// A folder locked by flock(2) for the lifetime of this value; the kernel unlocks it if the process dies.
-///
-/// To remove or replace a name, lock the leaf directory while checking which file it is and changing it. Otherwise another process' new
-/// image could get the name in between and be removed. Creating a free name needs no lock.
+/// A folder locked by flock(2) for the lifetime of this value; the kernel unlocks it if the process dies. To remove or replace a name, lock
+/// the leaf directory while checking which file it is and changing it. Otherwise another process' new image could get the name in between
+/// and be removed. Creating a free name needs no lock.
 struct FolderLock: ~Copyable {
     private let file: OpenFile
 

@@ -1,4 +1,3 @@
-/// A verified image outside the memory cache, as found by a lookup.
 struct FoundImage {
     enum Place {
         case file(CacheEntry)

@@ -19,9 +19,8 @@ extension ImageCache {
             get { disk.expireType }
             set { disk.expireType = newValue }
         }
-        /// Replaces the cache's directory as image store (`diskCacheClass`); default nil. The directory then still has transfer locks and
-        /// large bodies in transfer, but no image; ``ImageCache/disk`` still refers to it. Workers depend on the guarantees of a
-        /// ``DiskCache`` and always use that.
+        /// Replaces the cache's directory as image store (`diskCacheClass`); default nil. The directory, still ``ImageCache/disk``, then
+        /// has transfer locks and large bodies in transfer, but no image. Workers always use it for the guarantees of a ``DiskCache``.
         public var diskStore: (any DiskImageStore)?
         /// Settings of the directory.
         public var disk = DiskCache.Configuration()

@@ -82,8 +82,7 @@ extension ImageCache {
 
 // A manager's access to stored images, wherever they are. All methods block.
 extension ImageCache {
-    /// Finds and verifies the image of a key. One below `level` is verified now, and raised or moved aside. One that cannot be verified
-    /// stays, and is found only with `keep`.
+    /// Finds an image. One below `level` is verified now, and raised or moved aside. One that cannot be verified is found only with `keep`.
     func find(
         _ key: String, atLeast level: ValidationLevel, unverifiable: UnverifiableFormats = .skip, coder: ImageCoder
     ) throws(WebImageError) -> FoundImage? {
@@ -210,8 +209,7 @@ extension ImageCache {
     /// The image in memory; nil if there is none.
     public func imageFromMemoryCache(forKey key: String) -> MemoryImage? { memory?.image(forKey: key) }
 
-    /// The image on disk, which is added to memory; nil if there is none. A damaged file is moved aside; one below the configured level is
-    /// verified now.
+    /// The image on disk, which is added to memory; nil if there is none. Damaged files are moved aside, ones below the level verified now.
     /// - Throws: `localFault` if the disk cannot be read.
     public func imageFromDiskCache(forKey key: String) async throws(WebImageError) -> MemoryImage? {
         try await pool.run { [self] () throws(WebImageError) -> MemoryImage? in
@@ -237,8 +235,7 @@ extension ImageCache {
     /// Path of a key's file, even if it does not exist; nil without a key, or if the store has no files.
     public func cachePath(forKey key: String?) -> String? { key.flatMap { store.path(forKey: $0) } }
 
-    /// Disk usage of all images in bytes, in blocks of 4 KiB; known without disk access, because all processes maintain it. See
-    /// ``CacheAccount/usage()``.
+    /// Disk usage of all images in bytes, in blocks of 4 KiB; known without disk access: see ``CacheAccount/usage()``.
     /// - Throws: `localFault`.
     public func totalDiskSize() async throws(WebImageError) -> Int {
         try await pool.run { [self] () throws(WebImageError) in try store.diskUsage().size }
@@ -261,8 +258,7 @@ extension ImageCache {
     ///   - data: the encoded bytes.
     ///   - key: the result of ``key(for:)``, or any other text.
     ///   - toDisk: false keeps it only in memory, if the cache has one.
-    /// - Throws: `badImageData` if it is not a valid image, then nothing is stored; `localFault` if it cannot be written, although it is in
-    ///   memory.
+    /// - Throws: `badImageData` if it is not a valid image, then nothing is stored; `localFault` if only memory has it.
     public func store(_ data: [UInt8], forKey key: String, toDisk: Bool = true) async throws(WebImageError) {
         try await pool.run { [self] () throws(WebImageError) in
             let image = try verified(data)
@@ -329,7 +325,6 @@ extension CacheRecord {
 
 extension ImageCache {
     /// Publishes a verified image. A body in a file is moved into the directory without a copy. Blocks.
-    ///
     /// * `name`: that of `key`.
     func publish(
         _ body: ImageBody, _ record: CacheRecord, _ validators: HTTPValidators?, for name: CacheKey, forKey key: String,

@@ -31,8 +31,7 @@ public final class ImageFiles: Sendable {
     /// Finds an image.
     ///
     /// An empty file, or one whose length differs from its record, is moved into `bad/` and is a miss. One without a record is found as
-    /// unverified: only its bytes can prove it. Non-files (symbolic links, pipes), also in place of directories on the path, are moved
-    /// aside; link targets are not touched.
+    /// unverified. Non-files (symbolic links, pipes), also in place of directories, are moved aside; link targets are not touched.
     /// - Parameters:
     ///   - key: the key of the image.
     ///   - level: the level it should have passed; the entry says whether it has.
@@ -63,7 +62,6 @@ public final class ImageFiles: Sendable {
     }
 
     /// Opens the file of a key in any state. Does not count as an access and moves nothing.
-    /// - Throws: `localFault`.
     func open(_ key: CacheKey, level: ValidationLevel) throws(WebImageError) -> CacheEntry? {
         let call = directory.calls.begin()
         defer { directory.calls.end(call) }
@@ -101,7 +99,6 @@ public final class ImageFiles: Sendable {
 
     /// Visits every image with its file and record, in key order, until `visit` returns false. Concurrent additions and removals may be
     /// missed. Changes nothing; uses constant memory.
-    ///
     /// * `unreadable`: receives unreadable entries with an image's name, and the system's error text.
     /// - Throws: `localFault` if the cache itself cannot be read.
     package func forEach(
@@ -128,8 +125,8 @@ public final class ImageFiles: Sendable {
 
     // MARK: Storing
 
-    /// Publishes a verified image atomically: readers never see a part of it, and a kill at any instruction leaves nothing or the complete
-    /// file with its record.
+    /// Publishes a verified image atomically: readers never see a part of it, and a kill leaves nothing or the complete file with its
+    /// record.
     ///
     /// If the key is taken, the existing file stays if it is complete and has passed at least the same level. If ``removeAll()`` removes
     /// its directory meanwhile, the store recreates it.
@@ -187,7 +184,6 @@ public final class ImageFiles: Sendable {
     }
 
     /// Verifies and stores an image.
-    ///
     /// * `replacing`: replace that of the key if the bytes differ.
     /// - Returns: the result of the check.
     /// - Throws: `badImageData` if it is not a valid image, then nothing is stored; `localFault`.
@@ -205,8 +201,7 @@ public final class ImageFiles: Sendable {
 
     // MARK: Describing
 
-    /// Records that an entry has passed a level, after the caller has verified its bytes. An entry without a record gets one, with a
-    /// digest.
+    /// Records that an entry has passed a level, after the caller has verified its bytes. One without a record gets one, with a digest.
     /// - Returns: whether it was recorded; not in a cache without write permission, where it is verified again next time.
     /// - Throws: `localFault`.
     @discardableResult
@@ -225,10 +220,8 @@ public final class ImageFiles: Sendable {
         return try records.replace(record, of: entry)
     }
 
-    /// Records a revalidation: the file's dates become now, so that it is as young as one fetched now, and validators and freshness are
-    /// updated.
-    ///
-    /// Only the owner may do either; otherwise the file stays unchanged and is revalidated again next time.
+    /// Records a revalidation: the file's dates become now, as if it was fetched now, and validators and freshness are updated. Only the
+    /// owner may do either; otherwise the file stays unchanged and is revalidated again next time.
     /// - Returns: false if the file was removed or replaced meanwhile; then nothing is recorded.
     /// - Throws: `localFault`; also if a record file cannot be written.
     package func renew(_ entry: CacheEntry, validators: HTTPValidators) throws(WebImageError) -> Bool {
@@ -273,8 +266,7 @@ public final class ImageFiles: Sendable {
         return code == 0
     }
 
-    /// Removes every image, and their directories unless changed within the last minute; `.prefetch` with its lock files and `bad` stay.
-    /// Open files stay readable.
+    /// Removes every image, and directories not changed within the last minute; `.prefetch` and `bad` stay. Open files stay readable.
     ///
     /// Safe during stores: an image stored meanwhile is complete or absent.
     /// - Returns: the number of removed images.

@@ -23,9 +23,7 @@ final class ImageRecords: Sendable {
     // MARK: Reading
 
     /// The record of an open file; nil if it has none.
-    ///
     /// * `path`: that of the image.
-    /// - Throws: `localFault`.
     func record(of descriptor: Int32, path: String) throws(WebImageError) -> [UInt8]? {
         if directory.features.known.attributes {
             if let bytes = Self.value(of: Self.attribute, descriptor, limit: 2 * CacheRecord.encodedLength) {
@@ -39,7 +37,6 @@ final class ImageRecords: Sendable {
         return try ownFile(path).map { Array($0.prefix(CacheRecord.encodedLength)) }
     }
 
-    /// ETag, Last-Modified and key of an entry, if stored.
     func validators(of entry: CacheEntry) -> HTTPValidators? {
         if directory.features.known.attributes,
             let bytes = Self.value(of: Self.validatorsAttribute, entry.descriptor, limit: 4096)
@@ -79,10 +76,8 @@ final class ImageRecords: Sendable {
     // MARK: Replacing
 
     /// Replaces the record atomically.
-    ///
     /// * `isLocked`: whether the caller has locked the leaf directory.
     /// - Returns: whether it was written; not without permission, or if another file has taken the name.
-    /// - Throws: `localFault`.
     @discardableResult
     func replace(
         _ record: CacheRecord, of entry: CacheEntry, isLocked: Bool = false
@@ -137,10 +132,8 @@ final class ImageRecords: Sendable {
     // MARK: Attaching
 
     /// Attaches record and validators to a file without its final name.
-    ///
     /// * `mode`: the file's permissions, which may have to change.
     /// - Returns: false if they need a file of their own.
-    /// - Throws: `localFault`.
     func attach(
         _ record: [UInt8], _ validators: HTTPValidators?, to descriptor: Int32, mode: inout mode_t
     ) throws(WebImageError) -> Bool {
@@ -160,7 +153,6 @@ final class ImageRecords: Sendable {
     }
 
     /// Writes a record file atomically. The caller has locked the leaf directory.
-    /// - Throws: `localFault`.
     func writeOwnFile(_ bytes: [UInt8], name: String, leaf: Int32) throws(WebImageError) {
         let temporary = TemporaryFiles.name()
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
@@ -183,7 +175,6 @@ final class ImageRecords: Sendable {
         }
     }
 
-    /// Returns 0 or an errno.
     static func set(_ name: String, _ value: [UInt8], of descriptor: Int32) -> Int32 {
         fsetxattr(descriptor, name, value, value.count, 0) == 0 ? 0 : errno
     }

@@ -2,10 +2,9 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// The 256 directories of a cache's images, `v1/a/b`.
-///
-/// They are kept open, which saves four calls and a path walk per stored image, but use at most a quarter of the process' descriptors; the
-/// others are opened each time. If an open directory is removed, the store fails with ENOENT, drops and recreates it.
+/// The 256 directories of a cache's images, `v1/a/b`. They are kept open, which saves four calls and a path walk per stored image, but use
+/// at most a quarter of the process' descriptors; the others are opened each time. If an open directory is removed, the store fails with
+/// ENOENT, drops and recreates it.
 final class LeafDirectories: Sendable {
     private struct State {
         var descriptors = [Int32](repeating: -1, count: CacheKey.leafCount)
@@ -60,7 +59,6 @@ final class LeafDirectories: Sendable {
     }
 
     /// Opens the directory of a key for a store, creating it if missing; obstacles are moved aside.
-    /// - Throws: `localFault`.
     func open(_ key: CacheKey) throws(WebImageError) -> Leaf {
         // O_PATH suffices for creating names; fsync requires a regular descriptor.
         if !isSynced, let kept = descriptor(key) { return Leaf(kept: kept) }
@@ -162,8 +160,7 @@ final class LeafDirectories: Sendable {
         }
     }
 
-    /// Like ``CacheDirectory/names(in:length:)``; empty if a symbolic link is in the directory's place (see
-    /// ``CacheAudit/strays(movesAside:_:)``).
+    /// Like ``CacheDirectory/names(in:length:)``; empty for a symbolic link, which ``CacheAudit/strays(movesAside:_:)`` reports.
     func names(in path: String, length: Int?) throws(WebImageError) -> [String] {
         do throws(WebImageError) { return try directory.names(in: path, length: length) } catch {
             guard error.underlyingCode == ELOOP || error.underlyingCode == EXDEV else { throw error }

@@ -74,7 +74,6 @@ public final class MemoryCache: Sendable {
     /// Incremented by every removal.
     var removals: Int { state.withLock { $0.removals } }
 
-    /// Whether an image of that size can be kept.
     func accepts(cost: Int) -> Bool { maxMemoryCost == 0 || cost <= maxMemoryCost }
 
     /// Adds an image that was found elsewhere some time ago: not if anything was removed meanwhile, because it may have been this one, and

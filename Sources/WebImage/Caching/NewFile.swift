@@ -1,8 +1,7 @@
 internal import CLinux
 internal import Glibc
 
-/// A written file without its final name: unnamed, or with a temporary name in its final folder. The owner closes it and removes the
-/// temporary name.
+/// A written file without its final name: unnamed, or with a temporary name beside it. The owner closes it and removes the temporary name.
 package struct NewFile: Sendable {
     package let descriptor: Int32
     /// Nil if it is unnamed.
@@ -15,7 +14,6 @@ package struct NewFile: Sendable {
     }
 
     /// Creates one in an open folder, for reading and writing; nil with `errno`.
-    ///
     /// * `isUnnamed`: whether to try an unnamed file first; falls back to a temporary name if that is not supported.
     package static func make(
         in folder: Int32, mode: UInt32, isUnnamed: Bool, temporaryName: @autoclosure () -> String
@@ -33,7 +31,6 @@ package struct NewFile: Sendable {
     /// Gives it a free name, which makes it visible atomically. A temporary name is replaced by the means that the file system supports: a
     /// hard link (the temporary name remains), a rename without replacing, or, without both (NFS lacks that rename, vfat and some FUSE file
     /// systems lack hard links), a check and a rename with the folder locked.
-    ///
     /// * `isLocked`: whether the caller has already locked the folder.
     /// - Returns: 0 or an errno; `EEXIST` if the name is taken.
     package func publish(as name: String, isLocked: Bool = false) -> Int32 {
@@ -52,7 +49,6 @@ package struct NewFile: Sendable {
     }
 
     /// Gives it a name, replacing an existing file.
-    ///
     /// * `step`: a temporary name for an unnamed file.
     /// - Returns: 0 or an errno.
     package func publish(replacing name: String, by step: @autoclosure () -> String) -> Int32 {

@@ -1,10 +1,9 @@
 internal import CLinux
 internal import Glibc
 
-/// `bad/`, where a cache puts damaged files and obstacles: nothing is read from there, so they are misses.
-///
-/// Symbolic links, pipes, sockets, devices and the like in place of a directory or a file of the cache damage one image, or the images of
-/// one directory: they are moved under the lock of their folder, and link targets are not touched.
+/// `bad/`, where a cache puts damaged files and obstacles: nothing is read from there, so they are misses. Symbolic links, pipes, sockets,
+/// devices and the like in place of a directory or a file of the cache damage one image, or the images of one directory: they are moved
+/// under the lock of their folder, and link targets are not touched.
 final class Quarantine: Sendable {
     private static let path = "bad"
 
@@ -18,7 +17,6 @@ final class Quarantine: Sendable {
     static func isObstacle(_ code: Int32?) -> Bool { [ELOOP, ENOTDIR, ENXIO, ENODEV].contains(code) }
 
     /// Moves the file of a key with its record file. Does nothing if another file has taken the name meanwhile.
-    ///
     /// * `inode`: inode of the file.
     /// * `isLocked`: whether the caller has locked the leaf directory.
     /// - Returns: whether it was moved.
@@ -48,7 +46,6 @@ final class Quarantine: Sendable {
     }
 
     /// Moves obstacles in place of an image or of a directory above it. Affected directories are recounted.
-    ///
     /// * `isLocked`: whether the caller has locked the leaf directory.
     /// - Returns: whether an obstacle was moved; not in a read-only cache, or if another process was faster.
     @discardableResult
@@ -74,8 +71,7 @@ final class Quarantine: Sendable {
         return moveImage(key, inode: UInt(status.st_ino), isLocked: isLocked)
     }
 
-    /// Moves an obstacle with a directory's name; checks again under the lock of the parent folder, to keep a directory just created by
-    /// another process.
+    /// Moves an obstacle with a directory's name; checks again under the parent's lock, to keep a directory just created by others.
     /// - Returns: whether it was moved.
     func moveObstacle(_ name: String, of parent: Int32) -> Bool {
         guard let bad = open(), let lock = FolderLock(parent) else { return false }

@@ -4,8 +4,7 @@
 public enum SDWebImageFileName {
     /// Versions of the naming rule.
     public enum Layout: String, Sendable, CaseIterable {
-        /// SDWebImage 3: the extension of the whole key, so that `a.jpg?b=1` has `jpg?b=1`. If it is too long for the file system,
-        /// SDWebImage had no file either.
+        /// SDWebImage 3: the extension of the whole key, so that `a.jpg?b=1` has `jpg?b=1`. If too long, SDWebImage had no file either.
         case v3
         /// SDWebImage 4: the extension of the URL's path, percent-decoded; omitted if longer than 222.
         case v4

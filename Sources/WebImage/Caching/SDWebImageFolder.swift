@@ -12,7 +12,6 @@ public final class SDWebImageFolder: Sendable {
     let writeOut = WriteOut()
 
     /// Opens the folder.
-    ///
     /// * `layout`: naming rule of its files; nil: any version.
     /// - Throws: `localFault` if there is no such folder.
     public init(path: String, layout: SDWebImageFileName.Layout? = nil) throws(WebImageError) {
@@ -31,7 +30,6 @@ public final class SDWebImageFolder: Sendable {
     deinit { for (folder, _) in folders { close(folder) } }
 
     /// The bytes of a key: by each version's name, then without extension, as SDWebImage does. Nil if there are none.
-    ///
     /// * `most`: longer files are ignored.
     /// - Throws: `localFault` if a file cannot be read.
     public func data(forKey key: String, most: Int = 1 << 30) throws(WebImageError) -> [UInt8]? {
@@ -39,7 +37,6 @@ public final class SDWebImageFolder: Sendable {
     }
 
     /// Syncs found files that may not be on disk yet, with one call per folder; false if there are none.
-    /// - Throws: `localFault`.
     func syncPending() throws(WebImageError) -> Bool {
         guard writeOut.isPending(in: folders[0].descriptor) else { return false }
         for (folder, below) in folders {
@@ -50,9 +47,7 @@ public final class SDWebImageFolder: Sendable {
     }
 
     /// The unverified file of a key.
-    ///
     /// * `most`: longer files are ignored.
-    /// - Throws: `localFault`.
     func entry(forKey key: String, level: ValidationLevel, most: Int) throws(WebImageError) -> CacheEntry? {
         var names: [String] = []
         for name in layouts.compactMap({ SDWebImageFileName.name(forKey: key, layout: $0) }) {

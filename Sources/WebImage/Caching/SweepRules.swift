@@ -5,8 +5,8 @@ package struct SweepRules: Sendable {
     package var maxSize: Int?
     /// Disk usage to reach then; nil: `maxSize`.
     package var targetSize: Int?
-    /// Files removed per second while the cache is in use; 0: no limit. Thousands of deletions at once make every new file on ext4 several
-    /// times more expensive for minutes.
+    /// Files removed per second while the cache is in use; 0: no limit. Thousands of deletions make new files on ext4 several times dearer
+    /// for minutes.
     package var rate = 2_000
     /// Whether to remove temporary files left by a crash, and quarantined files older than `maxAge`.
     package var removesLitter = false

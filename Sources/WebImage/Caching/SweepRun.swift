@@ -2,10 +2,9 @@ internal import CLinux
 internal import Glibc
 internal import HeapModule
 
-/// One sweep of a disk cache: removes expired images, then the oldest until the rest is small enough.
-///
-/// Before a removal it locks the image's transfer, so that no one is fetching it, and checks it again: a file with another inode or change
-/// date is kept. Open files stay readable.
+/// One sweep of a disk cache: removes expired images, then the oldest until the rest is small enough. Before a removal it locks the image's
+/// transfer, so that no one is fetching it, and checks it again: a file with another inode or change date is kept. Open files stay
+/// readable.
 struct SweepRun {
     private(set) var report = SweepReport()
 
@@ -76,8 +75,8 @@ struct SweepRun {
         }
     }
 
-    /// The oldest images that together take `excess` bytes, and no more, in name order. Keeps 24 bytes per image: of tens of millions, half
-    /// may have to go.
+    /// The oldest images that together take `excess` bytes, and no more, in name order. Keeps 24 bytes per image: there may be tens of
+    /// millions.
     private func oldest(
         of excess: Int, protected: inout SweepReport.Sum
     ) throws(WebImageError) -> [AgedImage] {

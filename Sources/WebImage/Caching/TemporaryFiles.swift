@@ -12,7 +12,6 @@ package final class TemporaryFiles: Sendable {
     static func name() -> String { ".t-\(getpid())-\(String(UInt64.random(in: 0 ... .max), radix: 16))" }
 
     /// Opens the file of a body that exceeds the memory limit; the caller closes it. Unnamed if supported, so that a crash leaves nothing.
-    /// - Throws: `localFault`.
     package func open() throws(WebImageError) -> Int32 {
         let call = directory.calls.begin()
         defer { directory.calls.end(call) }

@@ -5,9 +5,9 @@ internal import Threading
 
 /// Ensures one transfer per image, over all processes that share a cache.
 ///
-/// Among the tasks of this process a gate decides, first come first served; between processes an open-file-description lock (fcntl(2)) on
-/// one byte of one of 16 lock files. The kernel releases it when a process dies, so locks neither expire nor have to be broken. Use one
-/// `TransferLock` per process and cache.
+/// Among the tasks of this process a gate decides, first come first served; between processes an open-file-description lock (fcntl(2)) on a
+/// byte of 16 lock files, which the kernel releases when a process dies, so nothing expires or has to be broken. Use one `TransferLock` per
+/// process and cache.
 ///
 /// A process waits for another one as long as that sends heartbeats: the holder of a long transfer alternately locks and unlocks a second
 /// byte, several times per timeout. Its own time limits end the transfer, and a process that dies loses its locks. One that hangs or is
@@ -53,8 +53,7 @@ package final class TransferLock: Sendable {
         return nil
     }
 
-    /// Waits until the image is not being transferred elsewhere, or the other process has sent no heartbeat for the timeout. Blocks no
-    /// thread.
+    /// Waits until the image is not being transferred, or the other process has sent no heartbeat for the timeout. Blocks no thread.
     /// - Throws: `cancelled` if the task is cancelled during the wait, `localFault` if the lock files do not work.
     package func acquire(_ key: CacheKey) async throws(WebImageError) -> Transfer {
         let byte = TransferLockFiles.Byte(key)

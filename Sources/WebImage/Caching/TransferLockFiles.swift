@@ -37,7 +37,7 @@ final class TransferLockFiles: Sendable {
     /// No error if the byte is not locked.
     func unlock(_ byte: Byte) { _ = clinux_ofd_unlock(files[byte.file], byte.offset) }
 
-    // MARK: Signs of life
+    // MARK: Heartbeats
 
     /// A second byte per image, which only its holder locks and unlocks alternately. The first bytes' offsets end at 2^62.
     private static func second(_ byte: Byte) -> Int64 { byte.offset | 1 << 62 }

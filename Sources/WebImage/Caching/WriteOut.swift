@@ -56,7 +56,6 @@ final class WriteOut: Sendable {
     }
 
     /// Syncs the file system, and records it for other processes.
-    ///
     /// * `isReadOnly`: do not record it.
     /// - Returns: 0 or an errno.
     func sync(_ root: Int32, isReadOnly: Bool = false) -> Int32 {

@@ -1,8 +1,6 @@
-/// Detects the format from the first bytes.
-///
-/// Signatures: the WHATWG's "MIME Sniffing" section 6.1 for JPEG, PNG, GIF, WebP, BMP and ICO; TIFF 6.0 section 2 and BigTIFF; ISO/IEC
-/// 23008-12 annex B and the AV1 Image File Format section 4 for the brands of `ftyp`; ISO/IEC 18181-2 for JPEG XL; ISO/IEC 15444-1 annex I
-/// for JPEG 2000.
+/// Detects the format from the first bytes. Signatures: WHATWG "MIME Sniffing" section 6.1 for JPEG, PNG, GIF, WebP, BMP and ICO; TIFF 6.0
+/// section 2 and BigTIFF; ISO/IEC 23008-12 annex B and the AV1 Image File Format section 4 for the brands of `ftyp`; ISO/IEC 18181-2 for
+/// JPEG XL; ISO/IEC 15444-1 annex I for JPEG 2000.
 enum FormatSniff: Equatable {
     case format(ImageFormat)
     /// More bytes are needed.

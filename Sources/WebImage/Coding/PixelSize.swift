@@ -4,7 +4,6 @@ struct PixelSize: Equatable {
 }
 
 extension ImageCoder.Limits {
-    /// Rejects an empty size or one over the limits.
     func check(_ size: PixelSize, format: String) throws(ImageFault) {
         let text = "\(size.width) x \(size.height) pixels"
         if size.width <= 0 || size.height <= 0 { throw ImageFault(.damaged, "\(format) of \(text)") }

@@ -19,8 +19,7 @@ struct VP8Frame {
         return VP8Frame(size: size, firstPartition: firstPartition)
     }
 
-    /// Section 9.5: the first partition contains the number of further ones; their lengths follow it, three bytes each, except for the
-    /// last.
+    /// Section 9.5: the first partition contains the number of further ones; their lengths follow it, three bytes each but the last.
     func checkPartitions(_ data: inout ByteReader) throws(ImageFault) {
         let count = Self.partitionCount(try data.part(firstPartition))
         var lengths = try data.part(3 * (count - 1))

@@ -4,8 +4,7 @@
 /// addresses, redirects and unusual spellings (`0x7f.1`, `[::ffff:127.0.0.1]`) cannot bypass it. An IPv6 address that embeds an IPv4 one
 /// (mapped, NAT64, 6to4, Teredo, ISATAP) is checked for both.
 public struct AddressPolicy: Sendable, Equatable {
-    /// Private blocks to allow. A block with a port allows only that port, even of a database or another service; without a port it allows
-    /// web server ports. Default: none.
+    /// Private blocks to allow. With a port a block allows only that one, whatever the service; without, web server ports. Default: none.
     public var allow: [CIDR]
     /// Blocks to deny, overriding `allow`, `connectTo` and `resolve`. A block with a port denies only that port. Default: none.
     public var deny: [CIDR]

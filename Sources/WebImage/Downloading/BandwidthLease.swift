@@ -1,7 +1,6 @@
-/// One downloader's part of a bandwidth limit shared by several processes.
-///
-/// The bandwidth is divided into pieces, each with its own instant, reserved like the instants of a host's request rate. Unused pieces
-/// expire, so nothing accumulates, and a process that dies loses only its reservations.
+/// One downloader's part of a bandwidth limit shared by several processes. The bandwidth is divided into pieces, each with its own instant,
+/// reserved like the instants of a host's request rate. Unused pieces expire, so nothing accumulates, and a process that dies loses only
+/// its reservations.
 struct BandwidthLease {
     /// Host name used for reserving instants; no real host has it.
     static let name = "#bytes"

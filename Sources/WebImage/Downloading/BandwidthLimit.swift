@@ -1,7 +1,7 @@
 internal import CCurl
 internal import Threading
 
-/// Limits the body bytes per second of all transfers of a downloader, optionally shared with other processes. Used only on the downloader's
+/// Limits the body bytes per second of a downloader's transfers, optionally shared with other processes. Used only on the downloader's
 /// thread.
 final class BandwidthLimit {
     /// Bytes per second of this downloader; infinity if only the shared limit applies.
@@ -10,7 +10,6 @@ final class BandwidthLimit {
     private var level: Double
     private var filledAt: Double
     private var paused: [CurlHandle] = []
-    /// The shared limit; nil if there is none.
     private(set) var lease: BandwidthLease?
 
     init(bytesPerSecond: Int?, shared: BandwidthLease? = nil) {
@@ -50,7 +49,6 @@ final class BandwidthLimit {
         return max(own, lease.nextTime(now: filledAt))
     }
 
-    /// Resumes paused transfers while bytes are available.
     func goOn() {
         guard !paused.isEmpty else { return }
         fill()

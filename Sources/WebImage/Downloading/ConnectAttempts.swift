@@ -1,5 +1,4 @@
 struct ConnectAttempts {
-    /// Error of socket(2); 0 if it succeeded.
     private(set) var socketErrno: Int32 = 0
     /// The last refused address. `isFinal`: no setting can allow it, so no hint is given.
     private(set) var refusal: (target: String, reason: String, isFinal: Bool)?

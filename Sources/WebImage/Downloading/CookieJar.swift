@@ -1,7 +1,6 @@
 internal import Threading
 
-/// A set of cookies: downloads with ``DownloadOptions/handleCookies`` that share a jar share its cookies, each sent only to its site. Kept
-/// in memory for the lifetime of the jar.
+/// Cookies shared by the downloads with ``DownloadOptions/handleCookies`` and this jar, each sent only to its site. Kept only in memory.
 ///
 /// Each downloader keeps its own cookies for a jar.
 public final class CookieJar: Sendable {
@@ -21,6 +20,5 @@ public final class CookieJar: Sendable {
 
     deinit { for end in endings.withLock({ $0 }) { end() } }
 
-    /// Registers a closure to run when the jar is released.
     func whenGone(_ body: @escaping @Sendable () -> Void) { endings.withLock { $0.append(body) } }
 }

@@ -2,10 +2,8 @@ internal import CCurl
 internal import Glibc
 internal import Threading
 
-/// A curl easy handle with all constant options set; reused for one operation at a time.
-///
-/// Used only on the downloader's thread. curl's callbacks get it as their user pointer: it is alive while it is in the multi handle,
-/// because the operation that runs on it owns it.
+/// A curl easy handle with all constant options set; reused for one operation at a time. Used only on the downloader's thread. curl's
+/// callbacks get it as their user pointer: it is alive while it is in the multi handle, because the operation that runs on it owns it.
 final class CurlHandle {
     let pointer: UnsafeMutableRawPointer
     /// Number of its cookie jar; nil: no cookies are sent or kept.
@@ -19,7 +17,6 @@ final class CurlHandle {
     private let bandwidth: BandwidthLimit?
     /// Transfers paused because their body file is written more slowly than bytes arrive.
     private let spooling: SpoolingTransfers
-    /// Whether its transfer is paused by a limit.
     private(set) var isPaused = false
     private let policy: AddressPolicy
     private let closed: ClosedPlaces
@@ -154,8 +151,8 @@ final class CurlHandle {
         let hasTLS = url.scheme == "https"
         if usesTLS != hasTLS {
             usesTLS = hasTLS
-            // Only transfers that may become HTTP/2 (by ALPN) wait for a connection to share: an unresponsive plain one would block every
-            // other transfer to its host.
+            // Only transfers that may become HTTP/2 (by ALPN) wait to share a connection: an unresponsive plain one would block its host's
+            // transfers.
             let mayShare = hasTLS && usesHTTP2
             ccurl_set_long(pointer, CURLOPT_PIPEWAIT, mayShare ? 1 : 0)
             ccurl_set_long(
@@ -198,8 +195,7 @@ final class CurlHandle {
             text: errorText[0] == 0 ? nil : String(cString: errorText))
     }
 
-    /// The result of a transfer that exceeded a time limit although its status is known and its body is not wanted: the status counts, not
-    /// the missing body.
+    /// The result of a transfer that exceeded a time limit, if its status is known and its body is not wanted: then the status counts.
     func finishWithoutBody(_ operation: DownloadOperation) -> TransferEnd? {
         guard response.headerIsComplete else { return nil }
         response.judge(info, of: operation)
@@ -214,7 +210,6 @@ final class CurlHandle {
     /// The downloader or its machine held the transfer back: the time counts neither as silence nor as slowness.
     func wasHeldBack(now: Double) { response.wasHeldBack(now: now) }
 
-    /// Releases the handle for another operation.
     func end() {
         operation = nil
         isPaused = false

@@ -16,7 +16,6 @@ struct CurlInfo {
     /// Bytes of the body on the wire.
     var wireBytes: Int { Int(ccurl_get_off(easy, CURLINFO_SIZE_DOWNLOAD_T)) }
 
-    /// Seconds from the start of the transfer to the first byte of the response.
     var firstByte: Double { seconds(CURLINFO_STARTTRANSFER_TIME_T) }
 
     var timing: DownloadedImage.Timing {

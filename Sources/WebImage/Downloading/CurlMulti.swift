@@ -3,13 +3,12 @@ internal import CCurl
 internal import Glibc
 internal import Threading
 
-/// curl's multi handle and the sockets it waits for; cleaned up when the last reference is released.
+/// curl's multi handle and the sockets it waits for; cleaned up when the last reference is released. Uses curl_multi_socket_action(3) and
+/// epoll(7), so that a round costs only the ready sockets. curl_multi_perform(3) visits every transfer each time, and curl_multi_poll(3)
+/// asks the kernel about each.
 ///
-/// Uses curl_multi_socket_action(3) and epoll(7), so that a round costs only the ready sockets. curl_multi_perform(3) visits every transfer
-/// each time, and curl_multi_poll(3) asks the kernel about each.
-///
-/// The loop's thread holds a reference of its own, because it may sleep in the poll while the downloader is released. Only that thread uses
-/// it, except for ``wake()``.
+/// The loop's thread holds a reference of its own, because it may sleep in the poll while the downloader is released. Other threads may
+/// only call ``wake()``.
 final class CurlMulti: Sendable {
     private struct Ready {
         var socket: Int32
@@ -73,8 +72,8 @@ final class CurlMulti: Sendable {
             curl_multi_cleanup(old.pointer)
             due.withLock { $0 = .infinity }
             listen()
-            // TLS keeps per-thread data that is freed at the end of the thread, but not if the process ends first: LeakSanitizer would
-            // report it (OPENSSL_thread_stop(3)).
+            // TLS data of the thread is freed at its end, but not if the process ends first: LeakSanitizer would report it
+            // (OPENSSL_thread_stop(3)).
             OPENSSL_thread_stop()
         } catch {
             // Without memory for a new one, the connections stay open until the downloader is released.
@@ -155,9 +154,8 @@ final class CurlMulti: Sendable {
     }()
 }
 
-/// State shared by a downloader's easy handles besides the multi handle's connections: TLS sessions, and optionally cookies.
-///
-/// No lock functions, because all handles are used on one thread.
+/// State shared by a downloader's easy handles besides the multi handle's connections: TLS sessions, and optionally cookies. No lock
+/// functions, because all handles are used on one thread.
 final class CurlShare {
     let pointer: UnsafeMutableRawPointer
 

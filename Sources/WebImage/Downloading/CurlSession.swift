@@ -1,4 +1,4 @@
-/// What the transfers of a session share: idle easy handles and their shared state, headers and credentials. Used only on the downloader's
+/// What the transfers of a session share: idle handles and their shared state, headers and credentials. Used only on the downloader's
 /// thread.
 final class CurlSession {
     private struct Pool {

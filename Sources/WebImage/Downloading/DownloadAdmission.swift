@@ -33,7 +33,7 @@ final class DownloadAdmission {
         bandwidth = new.bandwidth(shared: sharedRate)
     }
 
-    // MARK: The way of an operation
+    // MARK: Operations
 
     /// Admits an operation at its next hop: it waits for its turn, after a check of the site's robots.txt if required.
     /// - Returns: the error if it is refused.

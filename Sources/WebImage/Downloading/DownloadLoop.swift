@@ -17,7 +17,6 @@ final class DownloadLoop {
         static func == (lhs: Self, rhs: Self) -> Bool { lhs.number == rhs.number }
     }
 
-    /// The default profile of requests.
     private(set) var profile: RequestProfile
     private let admission: DownloadAdmission
     private let session: CurlSession
@@ -55,7 +54,7 @@ final class DownloadLoop {
 
     var configuration: ImageDownloader.Configuration { profile.configuration }
 
-    // MARK: A download begins
+    // MARK: Start of a download
 
     /// Adds a caller to the operation with the same key, or to a new one.
     /// * `own`: profile of its requests; nil: the default.
@@ -80,7 +79,7 @@ final class DownloadLoop {
         if let error = admission.enter(operation, at: place) { complete(operation, .failure(error)) }
     }
 
-    // MARK: A turn of the thread
+    // MARK: Turn of the thread
 
     /// One round of the thread; returns how long it may sleep, in milliseconds.
     func turn() -> Int32 {
@@ -177,7 +176,7 @@ final class DownloadLoop {
         }
     }
 
-    // MARK: A transfer ends
+    // MARK: End of a transfer
 
     private func finishTransfers() -> Bool {
         var didFinish = false
@@ -296,7 +295,7 @@ final class DownloadLoop {
         return !progress.wasTooSlow && operation.spent.seconds < limits.lowSpeedTime
     }
 
-    // MARK: A download ends
+    // MARK: End of a download
 
     private func complete(_ operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {
         admission.hosts.endProbe(of: operation)
@@ -316,7 +315,6 @@ final class DownloadLoop {
         complete(operation, .failure(.downloadCancelled))
     }
 
-    /// Ends every download with `cancelled`.
     func cancelAll() {
         for operation in Array(operations.values) {
             stop(operation)
@@ -346,7 +344,7 @@ final class DownloadLoop {
         idleWaiters = []
     }
 
-    // MARK: What it does now
+    // MARK: State
 
     var activity: ImageDownloader.Activity {
         let active = transfers.activeCount
@@ -387,7 +385,7 @@ final class DownloadLoop {
         return waiting
     }
 
-    // MARK: How it works
+    // MARK: Settings
 
     /// Changes the number of concurrent transfers; those above a lower limit finish normally.
     /// * `isSuspended`: start nothing, whatever the limit.

@@ -1,6 +1,5 @@
-/// The download of one URL: callers, attempts, redirects, place in the queue, and current transfer (SDWebImageDownloaderOperation).
-///
-/// Used only on the downloader's thread. Each group of variables is changed only by the owner named in the mark above it.
+/// The download of one URL: callers, attempts, redirects, place in the queue, and current transfer (SDWebImageDownloaderOperation). Used
+/// only on the downloader's thread. Each group of variables is changed only by the owner named in the mark above it.
 final class DownloadOperation {
     /// Downloads with equal keys share one transfer.
     struct Key: Hashable {
@@ -47,7 +46,7 @@ final class DownloadOperation {
         attempts = parameters.attemptsUsed
     }
 
-    // MARK: Its callers, of the loop
+    // MARK: Callers (owner: loop)
 
     private(set) var waiters: [DownloadCall] = []
     /// Reports the response header and bytes; nil without listeners.
@@ -83,7 +82,7 @@ final class DownloadOperation {
         ending = Ending(timing: info.timing, status: status, httpVersion: status > 0 ? info.httpVersion : nil)
     }
 
-    // MARK: Its tries, of the loop
+    // MARK: Attempts (owner: loop)
 
     private(set) var request: RequestURL
     private(set) var redirects = 0
@@ -91,7 +90,6 @@ final class DownloadOperation {
     private(set) var attempts: Int
     /// Attempts that only found the host unreachable: they do not count against the URL.
     private var excused = 0
-    /// Whether the host did not respond to the last attempt.
     private(set) var metSilence = false
     /// Due time of the retry and the last error, while it waits for a retry.
     private(set) var pause: (due: Double, error: WebImageError)?
@@ -99,7 +97,6 @@ final class DownloadOperation {
 
     /// Whether the hop is still at the site to which the user's credentials apply.
     var isAtOrigin: Bool { redirects == 0 || request.origin == start.origin }
-    /// Attempts that count against the limit.
     var countedAttempts: Int { attempts - excused }
     /// The partial body, if the hop can resume it.
     var rest: PartialBody? { partial.flatMap { $0.url == request.text ? $0 : nil } }
@@ -132,14 +129,13 @@ final class DownloadOperation {
     /// Sets what the next attempt can resume; nil: nothing.
     func keep(_ partial: PartialBody?) { self.partial = partial }
 
-    // MARK: Where it waits, of the host schedule
+    // MARK: Waiting (owner: host schedule)
 
     /// Start of the wait for a slot or a retry.
     private(set) var since = 0.0
     /// The host of its hop, as counted by the queue.
     private(set) var host = ""
     private(set) var slotHost: String?
-    /// Whether its transfer probes a silent host.
     private(set) var isProbe = false
 
     /// Starts waiting for a slot of `host`, or (nil) for the site's robots.txt.
@@ -165,13 +161,12 @@ final class DownloadOperation {
         return isProbe
     }
 
-    // MARK: Its transfer, of the running transfers
+    // MARK: Transfer (owner: running transfers)
 
     private(set) var handle: CurlHandle?
     private(set) var index = 0
     private(set) var isParked = false
     private(set) var hasBegun = false
-    /// Total time of its transfers.
     private(set) var spent = TransferTime()
     /// Received and expected bytes of the last transfer's body.
     private(set) var received = 0

@@ -42,7 +42,6 @@ public struct DownloadOptions: OptionSet, Sendable, Hashable {
 }
 
 extension WebImageOptions {
-    /// The options relevant to the downloader.
     var ofDownload: DownloadOptions {
         var options: DownloadOptions = []
         if contains(.lowPriority) { options.insert(.lowPriority) }

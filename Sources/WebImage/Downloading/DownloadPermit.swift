@@ -1,7 +1,7 @@
 internal import Threading
 
-/// Revocable permission to use the network. After revocation a running transfer finishes, but no other hop or attempt starts, and waiting
-/// downloads end with `cancelled`.
+/// Revocable permission to use the network. Revocation lets running transfers finish, prevents further hops and attempts, and ends waiting
+/// downloads with `cancelled`.
 package final class DownloadPermit: Sendable {
     private let state = Locked(false)
 

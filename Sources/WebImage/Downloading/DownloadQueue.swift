@@ -11,8 +11,7 @@ enum QueuePlace {
 enum HostAdmission<Element> {
     case no
     case next
-    /// A random element, preferably one of these: a probe of a silent host should not always use the next element, which may be the one
-    /// that the host never answers.
+    /// A random element, preferably one of these, for a probe of a silent host: the next one may be one that the host never answers.
     case any(of: (Element) -> Bool)
     /// The first match; ``no`` if there is none.
     case first(where: (Element) -> Bool)
@@ -29,11 +28,9 @@ struct HostLimits {
     }
 }
 
-/// The backlog: one queue per host, and the order in which hosts get the next slot.
-///
-/// Serves elements in exact order (first or last in, by priority) over all hosts with a free slot; a host at its limit delays only itself.
-/// The cost of an element does not depend on the length of other hosts' queues: its host is examined when it arrives and when its slot is
-/// released, not in between.
+/// The backlog: one queue per host, and the order in which hosts get the next slot. Serves elements in exact order (first or last in, by
+/// priority) over all hosts with a free slot; a host at its limit delays only itself. Other hosts' queues do not slow it: its host is
+/// examined when an element arrives and when its slot is released.
 struct DownloadQueue<Element>: ~Copyable {
     private(set) var order: DownloadExecutionOrder
 
@@ -50,7 +47,6 @@ struct DownloadQueue<Element>: ~Copyable {
             self.limits = limits
         }
 
-        /// The highest priority with waiting elements; 0 is the highest.
         var nextPriority: Int? { waiting.firstIndex { !$0.isEmpty } }
         var count: Int { waiting.reduce(0) { $0 + $1.count } }
     }
@@ -69,8 +65,7 @@ struct DownloadQueue<Element>: ~Copyable {
     }
 
     private var hosts: [String: Host] = [:]
-    /// Hosts with a free slot, by their next element. Entries may be stale: one counts only if it still names the host's next element when
-    /// it is removed.
+    /// Hosts with a free slot, by their next element. Stale entries, which no longer name the host's next element, are skipped.
     private var ready = Heap<Candidate>()
     private var sequence = 0
 
@@ -78,8 +73,7 @@ struct DownloadQueue<Element>: ~Copyable {
         self.order = order
     }
 
-    /// Adds an element. `priority` is 0 for high, 1 for normal, 2 for low. Of the `limits` of a host's elements the lowest apply while the
-    /// host has any.
+    /// Adds an element. `priority` is 0 for high, 1 for normal, 2 for low. The lowest `limits` of a host's elements apply while it has any.
     mutating func enqueue(
         _ element: Element, host: String, priority: Int, limits: HostLimits, at place: QueuePlace = .inOrder
     ) {
@@ -128,7 +122,6 @@ struct DownloadQueue<Element>: ~Copyable {
         return nil
     }
 
-    /// Index of the admitted element; nil: none.
     private func place(
         _ waiting: borrowing Deque<(sequence: Int, element: Element)>, _ admission: HostAdmission<Element>
     ) -> Int? {
@@ -148,7 +141,6 @@ struct DownloadQueue<Element>: ~Copyable {
 
     func runningCount(host: String) -> Int { hosts[host]?.running ?? 0 }
 
-    /// Makes a declined host eligible again.
     mutating func letGo(host: String) {
         guard let entry = hosts[host], entry.isHeld else { return }
         entry.isHeld = false

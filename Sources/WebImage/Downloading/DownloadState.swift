@@ -1,4 +1,3 @@
-/// What a download is waiting for.
 package struct DownloadState: Sendable, Equatable {
     package enum Phase: Sendable, Equatable {
         case waitingForHost
@@ -15,7 +14,6 @@ package struct DownloadState: Sendable, Equatable {
     /// Seconds until its retry, until its host may be requested again, or until its transfer times out.
     package var remaining: Double?
     package var host: String
-    /// Attempts started.
     package var attempts: Int
     package var callers: Int
     /// Why the last attempt failed or the host is on hold; empty if neither applies.

@@ -6,7 +6,6 @@ enum Freshness {
     static let year = 31_536_000
 
     /// Remaining lifetime in seconds, 0 if it has to be revalidated each time; nil if unspecified.
-    ///
     /// * `control`: every `Cache-Control` line.
     /// * `now`: seconds since 1970, used without a `Date`.
     static func seconds(control: [String], expires: String?, date: String?, age: String?, now: Int) -> Int? {

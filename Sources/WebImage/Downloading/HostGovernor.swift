@@ -1,8 +1,7 @@
 internal import HeapModule
 
-/// Decides when a request to a host may start: by its rate, its responsiveness and its own back-off requests.
-///
-/// Not used if ``HostPolicy`` has its defaults. Used only on the downloader's thread; the caller passes the time.
+/// Decides when a request to a host may start: by its rate, its responsiveness and its own back-off requests. Not used if ``HostPolicy``
+/// has its defaults. Used only on the downloader's thread; the caller passes the time.
 final class HostGovernor {
     private final class Record {
         var health = HostHealth()
@@ -142,7 +141,7 @@ final class HostGovernor {
         return error
     }
 
-    // MARK: What comes back
+    // MARK: Results of requests
 
     /// Records that the host did not respond. True if the URL is not to blame: it waits for the host with others.
     /// * `wasReached`: whether the request was sent.
@@ -212,7 +211,7 @@ final class HostGovernor {
             error: (state == .silent ? health.cause : health.lastError) ?? WebImageError(.cannotConnectToHost, ""))
     }
 
-    // MARK: What others have to say
+    // MARK: Other processes
 
     var hasCalls: Bool { !wanting.isEmpty || !news.isEmpty }
 

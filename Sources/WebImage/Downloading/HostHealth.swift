@@ -63,8 +63,7 @@ struct HostHealth {
     }
 
     /// Whether a URL fails together with a host that is given up. If no connection is possible, all do. If only responses are missing, a
-    /// URL fails that was itself not answered, or that has waited for several probes: the silence towards other URLs proves nothing about
-    /// it.
+    /// URL fails if it was itself not answered, or has waited for several probes: other URLs prove nothing about it.
     /// * `since`: arrival of the URL.
     /// * `wasAsked`: whether its own last attempt got no response.
     func isGivenUp(since: Double, wasAsked: Bool) -> Bool {
@@ -170,7 +169,6 @@ struct HostHealth {
         answersSinceChange = 0
     }
 
-    /// Slow, and four times slower than its best.
     private var isSlow: Bool { smoothed > Self.slow && smoothed > 4 * fastest }
 
     private mutating func widen() {

@@ -1,19 +1,17 @@
 /// How a downloader treats hosts. All durations are in seconds.
 ///
-/// A host is the name or address in a URL, with its port unless that is 80 or 443, or one of ``groups``. Redirects and retries count as
-/// requests.
+/// A host is the name or address in a URL, with any port but 80 and 443, or one of ``groups``. Redirects and retries count as requests.
 public struct HostPolicy: Sendable, Equatable {
     /// Requests per second to one host, evenly spaced and not accumulated; default nil (no limit). The actual rate is 2.5 % lower, so that
     /// requests that are late by milliseconds never exceed the limit in any second.
     public var requestsPerSecond: Double?
-    /// Whether 429, 503 and `Retry-After` hold back all requests to the host, and growing latency reduces concurrency; default false: they
-    /// delay only the URL.
+    /// Whether 429, 503 and `Retry-After` hold back all requests to the host, and growing latency reduces concurrency; default false: only
+    /// the URL waits.
     public var backsOff = false
-    /// Consecutive failures (no name, no connection, no response) after which a host is put on hold except for single probes; default nil
-    /// (never).
+    /// Consecutive failures (no name, no connection, no response) that put a host on hold except for single probes; default nil (never).
     public var failuresInARow: Int?
-    /// How long URLs wait for a host on hold before they fail like its last request; default 30. Later URLs, except for probes, fail
-    /// immediately until it responds.
+    /// How long URLs wait for a host on hold before they fail like its last request; default 30. Later URLs, except for probes, fail at
+    /// once until it responds.
     public var patience = 30.0
     /// Domains that each count as one host, including all subdomains. Default: none.
     public var groups: [String] = []
@@ -21,7 +19,6 @@ public struct HostPolicy: Sendable, Equatable {
     /// Default policy: no limits.
     public init() {}
 
-    /// Whether it imposes no limits.
     var isIdle: Bool { requestsPerSecond == nil && !backsOff && failuresInARow == nil }
 
     /// - Throws: `invalidConfiguration` with the member and its range.

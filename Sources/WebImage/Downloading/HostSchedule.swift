@@ -1,7 +1,6 @@
 internal import Threading
 
-/// Selects the next operation: by the queue of each host, the governor, and this process's share of the transfers to a host. Used only on
-/// the downloader's thread.
+/// Selects the next operation by host queue, governor, and this process's share of a host. Used only on the downloader's thread.
 final class HostSchedule {
     private var configuration: ImageDownloader.Configuration
     private var queue: DownloadQueue<DownloadOperation>
@@ -35,7 +34,7 @@ final class HostSchedule {
         governor = configuration.governor(isShared: true)
     }
 
-    // MARK: The way of an operation
+    // MARK: Operations
 
     func enqueue(_ operation: DownloadOperation, at place: QueuePlace) {
         let rate = operation.profile.configuration.hosts.requestsPerSecond
@@ -54,8 +53,7 @@ final class HostSchedule {
         return governor == nil && policy.groups.isEmpty ? request.host : policy.host(of: request)
     }
 
-    /// Removes the next operation whose host may be requested now. It holds a slot of its host until ``release(_:)``. `refusal`: its error
-    /// if the host was given up.
+    /// The next operation whose host is available; holds a slot of it until ``release(_:)``. `refusal`: its error if the host was given up.
     func next() -> (operation: DownloadOperation, refusal: WebImageError?)? {
         guard governor != nil || shares != nil else {
             guard let next = queue.next() else { return nil }
@@ -103,7 +101,7 @@ final class HostSchedule {
 
     func removeAll() { queue.removeAll() }
 
-    // MARK: What hosts do
+    // MARK: Results of requests
 
     /// Records a response. Call it before the transfer's slot is released.
     /// * `firstByte`: seconds to its first byte; nil if not meaningful.

@@ -1,9 +1,8 @@
 internal import HeapModule
 
-/// One downloader's share of the transfers that all processes of a queue together may have to a host.
-///
-/// For each host it reports how many transfers it has and could have, and is granted a number; an unneeded share is returned a tenth of a
-/// second later. Used only on the downloader's thread; the caller passes the time.
+/// One downloader's share of the transfers that all processes of a queue together may have to a host. For each host it reports how many
+/// transfers it has and could have, and is granted a number; an unneeded share is returned a tenth of a second later. Used only on the
+/// downloader's thread; the caller passes the time.
 final class HostShares {
     private final class Record {
         var limit: Int

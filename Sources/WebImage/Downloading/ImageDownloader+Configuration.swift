@@ -13,8 +13,8 @@ extension ImageDownloader {
         /// Maximum concurrent transfers to one host; default nil (no limit). Applies to all processes together if they share hosts
         /// (``ImageDownloader/shareHosts(limitRate:)``).
         public var maxConnectionsPerHost: Int?
-        /// Whether ``maxConnectionsPerHost`` also applies to literal addresses allowed by ``AddressPolicy/allow``; default true. It always
-        /// applies to names.
+        /// Whether ``maxConnectionsPerHost`` also applies to literal addresses allowed by ``AddressPolicy/allow``; default true. Names are
+        /// always limited.
         package var limitsOpenedAddresses = true
         /// Host policy; default: no limits.
         public var hosts = HostPolicy()
@@ -50,8 +50,7 @@ extension ImageDownloader {
         public var retriedErrors = Set(RetriedError.allCases)
         /// Status codes retried in addition to 408, 425, 429 and 5xx; default none.
         public var retriedStatusCodes: Set<Int> = []
-        /// Minimum size of an interrupted body to resume in the next attempt (Range, If-Range), if the response had a strong ETag or a
-        /// date; default 64 KiB; nil: never.
+        /// Minimum size of an interrupted body to resume (Range, If-Range), given a strong ETag or a date; default 64 KiB; nil: never.
         public var resumeFrom: Int? = 64 << 10
         /// Base of the randomised exponential back-off between attempts; default 0.5.
         public var retryBaseDelay = 0.5
@@ -92,11 +91,9 @@ extension ImageDownloader {
         public var minimumProgressInterval = 0.0
         /// Changes the configured headers for a URL (`headersFilter`); default nil. Called on the downloader's thread, so it must be quick.
         public var headersFilter: (@Sendable (_ url: String, _ headers: [HTTPHeader]) -> [HTTPHeader])?
-        /// Changes a URL's request, after ``headersFilter``; returning nil ends it with `invalidDownloadOperation`. Called on the
-        /// downloader's thread.
+        /// Changes a URL's request, after ``headersFilter``; nil ends it with `invalidDownloadOperation`. On the downloader's thread.
         public var requestModifier: (@Sendable (DownloadRequest) -> DownloadRequest?)?
-        /// Changes a response before it is evaluated; returning nil ends it with `invalidDownloadResponse`. Called on the downloader's
-        /// thread.
+        /// Changes a response before it is evaluated; nil ends it with `invalidDownloadResponse`. On the downloader's thread.
         public var responseModifier: (@Sendable (DownloadResponse) -> DownloadResponse?)?
         /// URL of a proxy; default nil (none). With `socks5h://` the proxy resolves names, with `socks5://` they are resolved here. Proxy
         /// variables of the environment are ignored.
@@ -214,7 +211,6 @@ extension ImageDownloader {
                 bytesPerSecond: limitRate, shared: rate.map { BandwidthLease(bytesPerSecond: $0) })
         }
 
-        /// Governor for ``hosts``, unless it imposes no limits.
         func governor(isShared: Bool) -> HostGovernor? {
             hosts.isIdle ? nil : HostGovernor(hosts, isShared: isShared)
         }
@@ -252,7 +248,6 @@ extension ImageDownloader {
             return max(0.002, min(0.25, shortest / 8))
         }
 
-        /// Maximum concurrent transfers to the host of a request.
         func connectionLimit(to request: RequestURL) -> Int {
             guard let limit = maxConnectionsPerHost else { return .max }
             if !limitsOpenedAddresses, let address = request.literalAddress,

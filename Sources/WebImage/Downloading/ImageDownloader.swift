@@ -70,8 +70,8 @@ public actor ImageDownloader {
     /// Downloads a URL and returns its complete, not yet verified body.
     ///
     /// Transient failures (timeouts, DNS, connections, short bodies, 408, 425, 429, 5xx) are retried with exponential random back-off, and
-    /// not before `Retry-After`; meanwhile the download holds no slot. Cancelling the task ends only this call; the transfer ends with its
-    /// last caller.
+    /// not before `Retry-After`; meanwhile the download holds no slot. Cancelling the task ends only this call, and the transfer with its
+    /// last one.
     /// - Parameters:
     ///   - url: http or https, with or without credentials.
     ///   - options: options of this download.
@@ -155,7 +155,7 @@ public actor ImageDownloader {
     /// Ends every download without a running transfer whose callers have all lost their permit.
     package func endRevoked() { loop.endRevoked() }
 
-    // MARK: What it does now
+    // MARK: State
 
     /// Number of running and waiting downloads, including those waiting for a retry.
     public var currentDownloadCount: Int { activity.operations }
@@ -184,7 +184,7 @@ public actor ImageDownloader {
     /// Ends with the downloader's session. Buffers 65,536 events; a slow reader loses the oldest.
     public nonisolated func events() -> AsyncStream<DownloadEvent> { listeners.add() }
 
-    // MARK: How it works
+    // MARK: Settings
 
     /// Changes the number of concurrent transfers; those above a lower limit finish normally.
     public func setMaxConcurrentDownloads(_ count: Int) {
@@ -227,11 +227,10 @@ public actor ImageDownloader {
         _ change: (inout Configuration) -> Void
     ) throws(WebImageError) -> RequestProfile { try loop.profile.varied(change) }
 
-    // MARK: The session
+    // MARK: Session
 
-    /// Ends every download with `cancelled`, closes every connection, drops TLS sessions and cookies, and continues with a new
-    /// configuration (`createNewSessionWithConfiguration:`). The state of hosts is kept, including back-off; the host policy is the new
-    /// configuration's.
+    /// Ends every download with `cancelled`, closes all connections, drops TLS sessions and cookies, and continues with a new configuration
+    /// (`createNewSessionWithConfiguration:`). The state of hosts is kept, including back-off, but not their policy.
     /// - Parameter new: nil: unchanged, including headers and limits set since.
     /// - Throws: `invalidConfiguration`; then nothing has changed.
     public func createNewSession(configuration new: Configuration? = nil) throws(WebImageError) {
@@ -269,7 +268,7 @@ public actor ImageDownloader {
     /// Closes kept connections if no transfer is running, to free descriptors.
     package func closeIdleConnections() { loop.closeIdleConnections() }
 
-    // MARK: Other processes that ask the same hosts
+    // MARK: Coordination with other processes
 
     /// Starts coordinating with other processes through the caller of ``nextHostCalls()``: instants are reserved centrally, the transfer
     /// limit of a host applies to all processes together, and the state of hosts and sites is shared. Call it before the first download.
@@ -323,7 +322,6 @@ public actor ImageDownloader {
     }
 }
 
-/// A weak reference from the thread to its downloader.
 private final class DownloaderReference: Sendable {
     private struct Weak: Sendable { weak var downloader: ImageDownloader? }
     private let weak = Locked(Weak())

@@ -5,7 +5,6 @@ final class LoopPulse: Sendable {
     private let asked = Locked<ContinuousClock.Instant?>(nil)
 
     /// How long the last ping has been unanswered; sends one if none is pending.
-    ///
     /// * `perform`: runs a closure on the thread without waiting.
     func look(_ perform: (@escaping @Sendable () -> Void) -> Void) -> Duration {
         let now = ContinuousClock.now

@@ -1,9 +1,8 @@
 internal import CCurl
 
-/// The host of a URL as a proxy would interpret it, as far as it can be checked here.
-///
-/// Without a proxy the dialled address is checked. With one the text decides: curl converts `2130706433`, `0x7f.1` and full-width digits to
-/// `127.0.0.1` in the request. Therefore the host is checked in the form returned by curl's own parser.
+/// The host of a URL as a proxy would interpret it, as far as it can be checked here. Without a proxy the dialled address is checked. With
+/// one the text decides: curl converts `2130706433`, `0x7f.1` and full-width digits to `127.0.0.1` in the request. Therefore the host is
+/// checked in the form returned by curl's own parser.
 enum ProxyTarget: Equatable {
     /// An address in any spelling.
     case address(IPAddress)

@@ -31,7 +31,6 @@ struct ReceivedResponse {
     private(set) var progress = TransferProgress()
     private(set) var body: ImageBody?
     private(set) var received = 0
-    /// Length of the whole body, if known.
     private(set) var expected: Int?
     private(set) var resumedFrom = 0
     private(set) var abort: Abort?
@@ -129,7 +128,6 @@ struct ReceivedResponse {
         expected = total
     }
 
-    /// False aborts the transfer; ``abort`` has the reason.
     mutating func didReceiveBody(_ bytes: UnsafeRawBufferPointer, of operation: DownloadOperation) -> Bool {
         received += bytes.count
         progress.bytes += bytes.count
@@ -163,7 +161,7 @@ struct ReceivedResponse {
 
     mutating func refuse(_ error: WebImageError) { abort = .failure(error) }
 
-    // MARK: Limits of time
+    // MARK: Time limits
 
     mutating func wasHeldBack(now: Double) { progress.wasHeldBack(now: now) }
 
@@ -171,9 +169,9 @@ struct ReceivedResponse {
         progress.check(now: now, limits: limits)
     }
 
-    // MARK: The end
+    // MARK: End of the transfer
 
-    /// Looks at the header, once: at its body's first byte, or where there is none at its end.
+    /// Evaluates the header once: at the body's first byte, or at the end without a body.
     mutating func judge(_ info: CurlInfo, of operation: DownloadOperation) {
         guard !isJudged else { return }
         isJudged = true
@@ -193,7 +191,7 @@ struct ReceivedResponse {
         }
     }
 
-    /// Evaluates the header once: at the body's first byte, or at the end without a body.
+    /// Why a successful transfer did not deliver the requested rest; the next attempt starts from the beginning.
     mutating func restError(_ status: Int, of operation: DownloadOperation) -> WebImageError? {
         guard asksForRest else { return nil }
         if status == 416 {

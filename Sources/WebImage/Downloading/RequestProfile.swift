@@ -1,5 +1,4 @@
 /// How requests are made and which responses are accepted: a downloader's configuration, or one batch's variation of it.
-///
 /// `RequestSettings.apply` creates the variation of a batch. Only downloads with the same profile share a transfer. Settings of the
 /// downloader as a whole (number of transfers, proxy, certificates, addresses, temporary files) cannot vary.
 package final class RequestProfile: Sendable {

@@ -12,11 +12,9 @@ struct RetryPolicy: Sendable {
     /// Additional status codes to retry: none.
     var statusCodes: Set<Int> = []
 
-    /// Seconds to wait after that many attempts; nil: no further attempt.
-    ///
-    /// Full jitter: a random part of the doubled delay, so that many workers do not retry in step
-    /// (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). `Retry-After` is the minimum, up to its limit. `random`
-    /// is between 0 and 1.
+    /// Seconds to wait after that many attempts; nil: no further attempt. Full jitter: a random part of the doubled delay, so that many
+    /// workers do not retry in step (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). `Retry-After` is the
+    /// minimum, up to its limit. `random` is between 0 and 1.
     func delay(afterAttempts attempts: Int, error: WebImageError, random: Double) -> Double? {
         guard attempts < maxAttempts, retries(error) else { return nil }
         var ceiling = baseDelay

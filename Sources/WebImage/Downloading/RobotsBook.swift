@@ -1,5 +1,5 @@
-/// The robots.txt files of a downloader's sites, read once per site and User-Agent before any other request to the site. Used only on the
-/// downloader's thread.
+/// The robots.txt files of a downloader's sites, read once per site and User-Agent before other requests. Used only on the downloader's
+/// thread.
 final class RobotsBook {
     private struct Page {
         var verdict: Verdict
@@ -42,7 +42,6 @@ final class RobotsBook {
     /// Sites to request from other processes, and those to request again, by time.
     private var wanted: Set<RobotsSite> = []
     private var later: [RobotsSite: Double] = [:]
-    /// Results to publish.
     private var notes: [RobotsNote] = []
     private var waiting: [RobotsSite: [(operation: DownloadOperation, place: QueuePlace)]] = [:]
 

@@ -106,7 +106,6 @@ final class RunningTransfers {
         }
     }
 
-    /// Sets how many connections are kept open, including those in use.
     func setConnectionLimit(_ count: Int) { multi.setConnectionLimit(count) }
 
     func closeConnections() {

@@ -20,8 +20,8 @@ enum TransferEnd {
             self = .failure(error)
             return
         }
-        // An unwanted body may be truncated, late or too large: the status counts. curl checks the size before it delivers the blank line
-        // that ends the header.
+        // An unwanted body may be truncated, late or too large: the status counts. curl checks the size before the blank line after the
+        // header.
         let headerIsComplete = response.headerIsComplete || code == CURLE_FILESIZE_EXCEEDED
         if headerIsComplete && status >= 200 { response.judge(info, of: operation) }
         let isBodyUnwanted = status >= 200 && !response.isWanted && headerIsComplete

@@ -1,7 +1,6 @@
-/// The connected time of one URL over all of its attempts, and the bytes received in it.
-///
-/// Waiting for a slot, DNS, a connection or a retry does not count, and neither do pauses imposed by the downloader (`limitRate`). A value
-/// without a clock: the downloader's thread passes the time.
+/// The connected time of one URL over all of its attempts, and the bytes received in it. Waiting for a slot, DNS, a connection or a retry
+/// does not count, and neither do pauses imposed by the downloader (`limitRate`). A value without a clock: the downloader's thread passes
+/// the time.
 struct TransferTime {
     private(set) var seconds = 0.0
     /// Bytes received, including headers.

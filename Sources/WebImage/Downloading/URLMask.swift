@@ -1,7 +1,6 @@
 /// Masks the secrets in URLs for everything that is printed or written for humans: the password, and the values of query and fragment
-/// parameters that sign a request or hold credentials. Each becomes `***`.
-///
-/// docs/HOSTILE.md lists the names. A URL inside a parameter, percent-encoded or not, is masked too.
+/// parameters that sign a request or hold credentials. Each becomes `***`. docs/HOSTILE.md lists the names. A URL inside a parameter,
+/// percent-encoded or not, is masked too.
 package enum URLMask {
     package static let mask = "***"
 

@@ -1,7 +1,6 @@
-/// Sites (scheme, host, port) whose certificate was refused: their other URLs fail with the same error, without a request.
-///
-/// The certificate belongs to the site, so further requests would reveal nothing new, and on a server that accepts connections slowly most
-/// of them would end as `timeout`. A value without a clock.
+/// Sites (scheme, host, port) whose certificate was refused: their other URLs fail with the same error, without a request. The certificate
+/// belongs to the site, so further requests would reveal nothing new, and on a server that accepts connections slowly most of them would
+/// end as `timeout`. A value without a clock.
 struct UntrustedSites {
     private struct Refusals {
         var inARow: Int
@@ -9,8 +8,7 @@ struct UntrustedSites {
         var since: Double
     }
 
-    /// Consecutive refusals required at a site that has completed a body: one of several servers behind a name may have the wrong
-    /// certificate.
+    /// Required consecutive refusals of a site that has completed a body: only one of a name's servers may have the wrong certificate.
     static let limitOfDelivering = 3
     static let holdsFor = 30.0
     private static let most = 4096

@@ -3,7 +3,6 @@ internal import Glibc
 
 // Converts the CURLcodes of HTTP transfers, keeping the code and curl's text.
 extension WebImageError {
-    /// The error for an unsuccessful status.
     init(status: Int, retryAfter: Double?) {
         if status == 304 {
             self.init(.cacheNotModified, "HTTP 304", httpStatus: status)

@@ -3,8 +3,7 @@ package import Threading
 /// Combines cache, downloader and coder (SDWebImageManager): cache? -> failed? -> delegate? -> download -> verify -> store. With the
 /// policies `sd3` and `sd4` the failed URLs are checked before the cache, as in SDWebImage.
 ///
-/// Thread-safe. Blocking work runs on the manager's own threads. A cancelled call ends its transfer only if no other call in the process
-/// waits for the same URL.
+/// Thread-safe. Blocking work runs on the manager's own threads. A cancelled call ends its transfer unless another one waits for the URL.
 public final class ImageManager: ImageLoading {
     /// Settings of a manager.
     public struct Configuration: Sendable {
@@ -50,8 +49,8 @@ public final class ImageManager: ImageLoading {
     private let running = RunningLoads()
     private let state = Locked(State())
 
-    /// Creates a manager with its own downloader, configured by `downloads`, which also inspects headers during transfers and spools large
-    /// bodies into the cache.
+    /// Creates a manager and its downloader, configured by `downloads`, which inspects headers in transfer and spools large bodies into the
+    /// cache.
     public init(
         cache: ImageCache, downloads: ImageDownloader.Configuration = ImageDownloader.Configuration(),
         coder: ImageCoder = ImageCoder(), configuration: Configuration = Configuration()
@@ -162,7 +161,7 @@ public final class ImageManager: ImageLoading {
         }
     }
 
-    // MARK: Loads under way
+    // MARK: Running loads
 
     /// Whether a load is running.
     public var isRunning: Bool { !running.isEmpty }
@@ -178,7 +177,7 @@ public final class ImageManager: ImageLoading {
     /// Clears the list of failed URLs.
     public func removeAllFailedURLs() { failedURLs.removeAll() }
 
-    // MARK: What is there
+    // MARK: Lookup
 
     /// Stores an image for a URL in memory and on disk, replacing an existing one (`saveImageToCache:forURL:`).
     /// - Throws: `badImageData` if it is not a valid image; `localFault`.

@@ -1,8 +1,7 @@
 internal import Threading
 
-/// The steps of a load, in order: memory, disk, transfer lock, both again, network, verification, cache.
-///
-/// Thread-safe. A load stays on its caller's executor, whose threads must be allowed to block: each change of executor would cost a lock.
+/// The steps of a load, in order: memory, disk, transfer lock, both again, network, verification, cache. Thread-safe. A load stays on its
+/// caller's executor, whose threads must be allowed to block: each change of executor would cost a lock.
 package final class LoadPipeline: Sendable {
     private let cache: ImageCache
     private let downloader: ImageDownloader
@@ -82,7 +81,7 @@ package final class LoadPipeline: Sendable {
         return try await cache.transfers.acquire(key)
     }
 
-    // MARK: What is there
+    // MARK: Lookup
 
     /// The image in memory if its level suffices. Its path is that of its file, if it still exists.
     private func inMemory(_ request: LoadRequest) -> LoadedImage? {
@@ -176,10 +175,9 @@ package final class LoadPipeline: Sendable {
             cacheType: isInMemory ? .memory : .disk, outcome: .hit)
     }
 
-    // MARK: From the network
+    // MARK: Network
 
     /// Tries the URL, then its mirrors, until one has the image. If all fail, the error is that of the URL.
-    ///
     /// * `found`, `known`: the cached image and validators of the URL itself; they do not apply to mirrors.
     private nonisolated(nonsending) func fetchFromMirrors(
         _ key: CacheKey, _ request: LoadRequest, _ found: FoundImage? = nil, _ known: HTTPValidators? = nil
@@ -299,7 +297,7 @@ package final class LoadPipeline: Sendable {
         return loaded
     }
 
-    // MARK: Into the cache
+    // MARK: Storing
 
     /// Stores concurrently with other images, or exclusively if requested.
     private nonisolated(nonsending) func storeInTurn(
@@ -418,7 +416,7 @@ package final class LoadPipeline: Sendable {
     /// The memory cache's removal count, needed for a later offer; nil if the request does not use memory.
     private func memoryRemovals(_ request: LoadRequest) -> Int? { request.usesMemory ? cache.memory?.removals : nil }
 
-    /// Adds the download to memory; after a revalidation it replaces the old image.
+    /// Adds the download to memory; it replaces the old image if that was questioned.
     private func keepInMemory(_ image: MemoryImage, _ request: LoadRequest, removals: Int) {
         if request.questionsHits, cache.memory?.removals == removals {
             cache.memory?.insert(image, forKey: request.key)
@@ -427,7 +425,7 @@ package final class LoadPipeline: Sendable {
         }
     }
 
-    // MARK: The answer
+    // MARK: Result
 
     private func image(
         _ request: LoadRequest, _ path: String?, _ info: ImageInfo, _ size: Int, _ digest: Digest?,

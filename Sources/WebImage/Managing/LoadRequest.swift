@@ -45,6 +45,5 @@ package struct LoadRequest: Sendable {
 
     var questionsHits: Bool { options.questionsHits || expectedDigest != nil }
 
-    /// Whether its bytes are not simply stored as they are.
     var storesSpecially: Bool { expectedDigest != nil || rework != nil || options.contains(.cacheMemoryOnly) }
 }

@@ -15,8 +15,8 @@ public final class PrefetchToken: Sendable {
         self.urls = urls
     }
 
-    /// Ends the list: running loads are cancelled, and neither the delegate's `didFinish` nor the completion is called, as in SDWebImage.
-    /// No effect on an ended list.
+    /// Ends the list: running loads are cancelled, and as in SDWebImage neither `didFinish` nor the completion is called. No effect after
+    /// its end.
     public func cancel() {
         let task: Task<Void, Never>? = state.withLock { state in
             guard case .running(let task) = state else { return nil }

@@ -2,11 +2,10 @@ internal import Threading
 
 /// Combines several image caches (SDImageCachesManager), such as an application's own and a bundled one, or a fast disk and a large one.
 ///
-/// The cache added last has the highest priority. The policy of an operation determines the caches and their order; images are not copied
-/// between caches.
+/// The cache added last has the highest priority. An operation's policy selects the caches and their order; images are not copied between
+/// them.
 ///
-/// An ``ImageManager`` uses it as the `diskStore` of its ``ImageCache``, which keeps memory, keys and locks, so that the manager behaves
-/// the same:
+/// An ``ImageManager`` uses it as the `diskStore` of its ``ImageCache``, which keeps memory, keys and locks:
 ///
 ///     var configuration = ImageCache.Configuration()
 ///     configuration.diskStore = ImageCachesManager([bundled, own])
@@ -20,8 +19,7 @@ public final class ImageCachesManager: Sendable {
     public enum OperationPolicy: String, Sendable, CaseIterable {
         /// All, in order from the highest priority to the lowest; a query ends at the first cache with the image.
         case serial
-        /// All concurrently; a query ends with the first positive answer. Memory is searched before any disk, from the highest priority to
-        /// the lowest.
+        /// All concurrently; a query ends with the first positive answer. Memory is searched before any disk, by priority.
         case concurrent
         /// The one with the highest priority.
         case highestOnly
@@ -60,7 +58,6 @@ public final class ImageCachesManager: Sendable {
     private let list: Locked<[ImageCache]>
 
     /// Creates a manager; without caches nothing is found or kept.
-    ///
     /// * `caches`: from the lowest priority to the highest.
     public init(_ caches: [ImageCache] = [], configuration: Configuration = Configuration()) {
         list = Locked(caches)
@@ -79,7 +76,6 @@ public final class ImageCachesManager: Sendable {
     /// Removes a cache; it keeps its images.
     public func removeCache(_ cache: ImageCache) { list.withLock { $0.removeAll { $0 === cache } } }
 
-    /// The caches for an operation, highest priority first.
     func caches(for policy: OperationPolicy) -> [ImageCache] {
         let caches = Array(caches.reversed())
         switch policy {
@@ -172,8 +168,8 @@ public final class ImageCachesManager: Sendable {
 // MARK: - Operations
 
 extension ImageCachesManager {
-    /// Finds an image in the caches' memories or on their disks (`queryImageForKey:options:context:cacheType:completion:`). A cache adds an
-    /// image found on its disk to its memory.
+    /// Finds an image in the caches' memories or on their disks (`queryImageForKey:options:context:cacheType:completion:`). Images found on
+    /// disk are added to memory.
     ///
     /// With `concurrent` it returns the first image, whatever its cache's priority, and the other caches are cancelled: one that is already
     /// reading continues and adds the image to its own memory.

@@ -6,7 +6,6 @@ struct ServeFaults: Sendable {
     var delay: ClosedRange<Double>?
     var hasFaults: Bool
 
-    /// The kinds, as listed in the help.
     static let kinds = [
         "stall", "halt", "drip", "reset", "cut", "close", "html", "empty", "endless", "404", "500", "503",
     ]

@@ -1,7 +1,6 @@
 internal import Glibc
 
 package struct OriginError: Error, CustomStringConvertible {
-    /// One sentence with the system's error text.
     package var description: String
 
     init(_ what: String, code: Int32 = errno) {

@@ -9,7 +9,6 @@ extension Corpus {
     }
 
     /// Writes every image to a folder, with `manifest.tsv`: path, kind, bytes and digest of each, in order.
-    ///
     /// * `folder`: created if missing; has to be empty, because existing files would be served too.
     /// * `threads`: number of images generated concurrently.
     /// * `digest`: computes the last column of the manifest from an image's bytes. Called on any thread.

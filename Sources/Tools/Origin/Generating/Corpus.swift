@@ -1,9 +1,8 @@
 internal import Glibc
 
 /// A deterministic set of images with the typical kinds and sizes of the web: 70 % baseline JPEG, 10 % progressive JPEG, 15 % PNG, 5 % GIF
-/// and WebP; sizes are log-normal with a 95th percentile of 6.9 medians and a mean of about 2.
-///
-/// Image n depends only on seed, median and n, so that a small corpus is a prefix of a large one.
+/// and WebP; sizes are log-normal with a 95th percentile of 6.9 medians and a mean of about 2. Image n depends only on seed, median and n,
+/// so that a small corpus is a prefix of a large one.
 package struct Corpus: Sendable {
     package let count: Int
     /// The same seed gives the same bytes with the same versions of the image libraries.

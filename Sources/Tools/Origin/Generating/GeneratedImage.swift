@@ -1,8 +1,7 @@
 internal import CImageCodec
 
-/// Images for tests, `demo` and the benchmark: the same bytes for the same seed and library versions.
-///
-/// The content resembles a photograph, soft areas with noise, so that file sizes are realistic.
+/// Images for tests, `demo` and the benchmark: the same bytes for the same seed and library versions. The content resembles a photograph,
+/// soft areas with noise, so that file sizes are realistic.
 package enum GeneratedImage {
     package enum JPEGColor: Int32, Sendable, CaseIterable {
         case gray = 1

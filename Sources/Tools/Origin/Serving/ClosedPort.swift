@@ -2,7 +2,6 @@ internal import Glibc
 
 /// A loopback port without a listener, reserved while this object lives: the kernel refuses every connection to it.
 package final class ClosedPort: Sendable {
-    /// Port on 127.0.0.1.
     package let port: Int
     private let socket: Int32
 

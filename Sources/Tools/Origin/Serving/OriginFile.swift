@@ -44,7 +44,6 @@ final class OriginFolder: Sendable {
         return response
     }
 
-    /// Percent-decodes; nil for a NUL or an invalid escape.
     static func decode(_ path: Substring.UTF8View) -> String? {
         var bytes: [UInt8] = []
         var rest = path.makeIterator()

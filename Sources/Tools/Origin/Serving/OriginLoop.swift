@@ -203,7 +203,6 @@ actor OriginLoop {
     }
 }
 
-/// A weak reference from the thread to its loop.
 private final class LoopReference: Sendable {
     private struct Weak: Sendable { weak var loop: OriginLoop? }
     private let weak = Locked(Weak())

@@ -1,11 +1,9 @@
-/// A response of the origin, and how it misbehaves.
 package struct OriginResponse: Sendable {
     package enum Framing: Sendable {
         case contentLength
         /// `Content-Length` with this text, regardless of the body: too small, negative, ten terabytes.
         case announced(String)
         case announcedTwice(String, String)
-        /// Chunks of at most `size` bytes.
         case chunked(size: Int)
         /// HTTP/1.0 without a length: the body ends with the connection.
         case untilClose
@@ -71,7 +69,6 @@ package struct OriginResponse: Sendable {
         OriginResponse(status: status, headers: [("Retry-After", "\(retryAfter)")])
     }
 
-    /// An HTTP/0.9 response: the body alone.
     package static func http09(_ body: [UInt8]) -> OriginResponse {
         OriginResponse(fault: .raw(body))
     }

@@ -1,9 +1,8 @@
 internal import Glibc
 internal import Threading
 
-/// An HTTP/1.1 server that can misbehave byte by byte, for tests, the demo and the benchmark.
-///
-/// One thread serves thousands of connections. The server ends when it is released or stopped with ``stop()``.
+/// An HTTP/1.1 server that can misbehave byte by byte, for tests, the demo and the benchmark. One thread serves thousands of connections.
+/// The server ends when it is released or stopped with ``stop()``.
 package final class OriginServer: Sendable {
     package let address: String
     package let port: Int
@@ -41,9 +40,8 @@ package final class OriginServer: Sendable {
         "http://\(address.contains(":") ? "[\(address)]" : address):\(port)\(path)"
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
-    /// Sets a constant response for a path, including its query.
     package func route(_ path: String, _ response: OriginResponse) {
         route(path) { _ in response }
     }
@@ -71,7 +69,7 @@ package final class OriginServer: Sendable {
         loop.wake()
     }
 
-    // MARK: What was seen
+    // MARK: Statistics
 
     /// Whether ``requests`` is recorded; default true. A benchmark's origin turns it off.
     package var keepsLog: Bool {

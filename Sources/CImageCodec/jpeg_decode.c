@@ -7,8 +7,7 @@
 // - for grey output libjpeg drops the chroma components after their Huffman codes, without checking their sampling factors (jdsample.c);
 //   `has_whole_sampling` does so.
 // - DC differences that overflow an int are only detected in output components (jdhuff.c, dc_needed). With differences of at most 32,767
-//   that takes
-//   more than 65,536 blocks; `may_overflow` keeps such images in colour.
+//   that takes more than 65,536 blocks; `may_overflow` keeps such images in colour.
 // - a component missing from all scans is silently painted grey; `has_every_component` detects that.
 #include "check.h"
 

@@ -28,8 +28,7 @@ package actor RedisConnection {
     /// * `name`: shown by CLIENT LIST.
     /// * `key`: the key to follow through a Redis Cluster; all keys used over this connection belong to its slot.
     /// * `onPlaces`: called on the connection's thread for each new connection, before any command of the caller: with the addresses the
-    ///   server
-    ///   listens on, the other nodes of its cluster, and all addresses of the host name.
+    ///   server listens on, the other nodes of its cluster, and all addresses of the host name.
     package init(
         _ configuration: RedisConfiguration, name: String, following key: String? = nil,
         onPlaces: @escaping @Sendable (Set<RedisPlace>) -> Void = { _ in }

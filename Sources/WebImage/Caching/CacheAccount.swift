@@ -18,7 +18,7 @@ public final class CacheAccount: Sendable {
         }
     }
 
-    // 512 words: "prefetch", the two halves of the boot ID, whether all was counted, and from the eighth on one per leaf: images << 40 |
+    // 512 words: "prefetch", the two halves of the boot ID, whether all was counted, then from the eighth on each leaf: images << 40 |
     // blocks.
     private static let folder = ".prefetch"
     private static let name = "account"

@@ -26,8 +26,7 @@ public final class CacheAudit: Sendable {
     ///   - jobs: number of threads, each working on one leaf directory at a time; nil: one per processor.
     ///   - check: checks the image bytes, on one of the threads, and returns the problem; by default no check.
     ///   - report: called for each finding, at most one per file, in key order regardless of the number of threads, when its directory and
-    ///     the previous
-    ///     ones are done.
+    ///     the previous ones are done.
     /// - Returns: the number of files checked.
     /// - Throws: `localFault` if the cache cannot be read; `cancelled` if the task is cancelled.
     public nonisolated(nonsending) func verify(

@@ -23,8 +23,8 @@ public struct ImageCoder: Sendable {
     /// `none` only an empty body is rejected; the format is returned if known, the size is not. At `decode` it blocks while other decodes
     /// use up ``memory``.
     /// - Throws: `tooLarge` if a decode needs more than ``Limits/maxMemory``. `badImageData` with the reason, and `isIncompleteImage` if
-    ///   the bytes end
-    ///   inside the image. `unsupportedFormat` if the format is known but cannot be checked at this level. `localFault` if out of memory.
+    ///   the bytes end inside the image. `unsupportedFormat` if the format is known but cannot be checked at this level. `localFault` if
+    ///   out of memory.
     public func verify(_ bytes: UnsafeRawBufferPointer, level: ValidationLevel) throws(WebImageError) -> ImageInfo {
         guard !bytes.isEmpty else { throw WebImageError(.badImageData, "the body is empty") }
         let format = ImageFormat(sniffing: bytes)
@@ -112,8 +112,7 @@ extension ImageCoder {
     ///   - quality: JPEG quality, 1 to 100; 90 by default.
     /// - Returns: a complete image file.
     /// - Throws: `invalidConfiguration` for a quality out of range or another format: GIF and WebP cannot be written, so animations are
-    ///   stored as the
-    ///   original bytes. `badImageData` if the format does not support the size. `localFault` if out of memory.
+    ///   stored as the original bytes. `badImageData` if the format does not support the size. `localFault` if out of memory.
     public func encode(
         _ bitmap: Bitmap, as format: ImageFormat? = nil, quality: Int = 90
     ) throws(WebImageError) -> [UInt8] {

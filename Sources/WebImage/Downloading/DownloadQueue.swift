@@ -98,8 +98,7 @@ struct DownloadQueue<Element>: ~Copyable {
 
     /// Removes the next element and occupies a slot of its host until ``release(host:)``.
     /// * `admits`: decides for a host, its limits, and its running and waiting elements; a declined host is skipped until ``letGo(host:)``
-    ///   or a
-    ///   released slot.
+    ///   or a released slot.
     mutating func next(
         admits: ((_ host: String, _ limits: HostLimits, _ running: Int, _ waiting: Int) -> HostAdmission<Element>)? =
             nil

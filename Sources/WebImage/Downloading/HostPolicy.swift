@@ -1,6 +1,6 @@
 /// How a downloader treats hosts. All durations are in seconds.
 ///
-/// A host is the name or address in a URL, with any port but 80 and 443, or one of ``groups``. Redirects and retries count as requests.
+/// A host is the name or address in a URL, with its port unless 80 or 443, or one of ``groups``. Redirects and retries count as requests.
 public struct HostPolicy: Sendable, Equatable {
     /// Requests per second to one host, evenly spaced and not accumulated; default nil (no limit). The actual rate is 2.5 % lower, so that
     /// requests that are late by milliseconds never exceed the limit in any second.

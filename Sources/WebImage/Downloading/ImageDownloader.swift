@@ -76,13 +76,11 @@ public actor ImageDownloader {
     ///   - url: http or https, with or without credentials.
     ///   - options: options of this download.
     ///   - headers: sent in addition to the configured ones, such as `If-None-Match`. After a redirect to another site only harmless ones
-    ///     are sent
-    ///     (`Accept`, `User-Agent`, `Referer`, `Range`, `If-…` and the like).
+    ///     are sent (`Accept`, `User-Agent`, `Referer`, `Range`, `If-…` and the like).
     ///   - attemptsUsed: earlier attempts that count against `maxAttempts`, for a body whose reader found it truncated.
     ///   - cookies: the jar for ``DownloadOptions/handleCookies``; nil: the downloader's own.
     ///   - progress: called on the downloader's thread, so it must be quick: with (0, -1) at the start, (0, expected) for each response,
-    ///     then with
-    ///     the bytes received; expected is -1 if the server announces no length.
+    ///     then with the bytes received; expected is -1 if the server announces no length.
     /// - Returns: the response of the last hop.
     /// - Throws: a `WebImageError` with `attempts` set; `cancelled`; `cacheNotModified` for a 304.
     public nonisolated func download(
@@ -255,8 +253,7 @@ public actor ImageDownloader {
         listeners.finish()
     }
 
-    /// Rejects later downloads with `cancelled`, waits for the running ones, and closes every connection (`invalidateSessionAndCancel:`
-    /// with NO).
+    /// Rejects later downloads with `cancelled`, waits for running ones, closes every connection (`invalidateSessionAndCancel:` with NO).
     public func finishDownloadsAndInvalidateSession() async {
         isInvalidated = true
         while currentDownloadCount > 0 {

@@ -19,8 +19,7 @@ enum ProxyTarget: Equatable {
 
     /// Only on the downloader's thread, whose locale lets curl read international names.
     /// - Throws: `invalidURL` if curl rejects the host, or it ends in a number without being an address in curl's form (WHATWG URL, section
-    ///   3.5): a
-    ///   proxy might interpret it differently from inet_aton(3).
+    ///   3.5): a proxy might interpret it differently from inet_aton(3).
     init(_ request: RequestURL) throws(WebImageError) {
         var host = try Self.host(of: request.text).lowercased()
         if host.first == "[" {

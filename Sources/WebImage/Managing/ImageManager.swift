@@ -79,8 +79,8 @@ public final class ImageManager: ImageLoading {
 
     /// Loads one image: from memory, from disk, or from the network into the cache.
     /// - Throws: why the load failed. `blackListed` without a request if the URL failed before and `retryFailed` is not set; `notCached` if
-    ///   the delegate
-    ///   declined; `cancelled` if the task or the manager is cancelled; `localFault` for failures of this machine's disk or network.
+    ///   the delegate declined; `cancelled` if the task or the manager is cancelled; `localFault` for failures of this machine's disk or
+    ///   network.
     public func loadImage(
         with url: String, options: WebImageOptions = []
     ) async throws(WebImageError) -> LoadedImage {

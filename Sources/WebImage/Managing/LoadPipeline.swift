@@ -416,7 +416,7 @@ package final class LoadPipeline: Sendable {
     /// The memory cache's removal count, needed for a later offer; nil if the request does not use memory.
     private func memoryRemovals(_ request: LoadRequest) -> Int? { request.usesMemory ? cache.memory?.removals : nil }
 
-    /// Adds the download to memory; it replaces the old image if that was questioned.
+    /// Adds the download to memory; replaces the old image if its hit was to be revalidated.
     private func keepInMemory(_ image: MemoryImage, _ request: LoadRequest, removals: Int) {
         if request.questionsHits, cache.memory?.removals == removals {
             cache.memory?.insert(image, forKey: request.key)

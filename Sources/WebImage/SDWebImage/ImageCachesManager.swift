@@ -175,8 +175,7 @@ extension ImageCachesManager {
     /// reading continues and adds the image to its own memory.
     /// - Returns: the image and whether it was in memory or on disk; nil if no cache has it.
     /// - Throws: `cancelled` if the task is cancelled: with `serial` before the next cache, with `concurrent` immediately; `localFault` if
-    ///   a cache cannot
-    ///   be read and no other has the image.
+    ///   a cache cannot be read and no other has the image.
     public func queryImage(
         forKey key: String
     ) async throws(WebImageError) -> (image: MemoryImage, cacheType: ImageCacheType)? {

@@ -210,7 +210,7 @@ extension DistributedImagePrefetcher {
     ///   - listPath: the list's current path, if it has moved.
     ///   - progress: called for each URL that ended, with finishedCount and totalCount, before the delegate.
     ///   - completed: called once at the end with finishedCount and skippedCount, after the delegate.
-    /// - Returns: cancels the batch for all, or stops following it. Following goes on even if the token is dropped.
+    /// - Returns: a token to cancel the batch for all, or to stop following it. Following goes on even if the token is dropped.
     /// - Throws: `notFound` if Redis has no such batch, `redisUnavailable` if it is unreachable for 10 s.
     @discardableResult
     public func follow(

@@ -17,7 +17,7 @@ package struct OpenBatchFeeder: Sendable {
     private let jobSize: Int?
     private let silence: Int
 
-    /// * `list`: a list this process can read, whatever its host.
+    /// * `list`: a list this process can read, even if others feed it too.
     /// * `window`, `jobSize`: see ``ListFeeder``.
     /// * `silence`: milliseconds without a push until a list of another process is fed here.
     package init(

@@ -16,7 +16,7 @@ public enum FailedURLPolicy: String, Sendable, CaseIterable {
     case none
 
     /// Whether the list is consulted before the cache, as in SDWebImage; otherwise a cached URL is always a hit.
-    public var asksBeforeCache: Bool { self == .sd3 || self == .sd4 }
+    public var isCheckedBeforeCache: Bool { self == .sd3 || self == .sd4 }
 
     /// Whether entries expire.
     public var lapses: Bool { self == .smart }

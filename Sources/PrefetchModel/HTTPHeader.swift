@@ -19,9 +19,9 @@ public struct HTTPHeader: Sendable, Hashable {
 
     /// Whether it may be sent after a redirect to another site. Others may carry credentials (`X-Api-Key`, `Private-Token`) and are
     /// dropped.
-    package var isHarmless: Bool {
+    package var isSafeAcrossSites: Bool {
         let name = name.lowercased()
-        return Self.harmless.contains(name) || Self.harmlessBeginnings.contains { name.hasPrefix($0) }
+        return Self.harmless.contains(name) || Self.safePrefixes.contains { name.hasPrefix($0) }
     }
 
     private static let harmless: Set<String> = [
@@ -30,7 +30,7 @@ public struct HTTPHeader: Sendable, Hashable {
         "priority", "range", "referer", "save-data", "te", "upgrade-insecure-requests", "user-agent",
     ]
     /// Conditional headers and browser client hints.
-    private static let harmlessBeginnings = ["if-", "sec-ch-", "sec-fetch-", "sec-gpc"]
+    private static let safePrefixes = ["if-", "sec-ch-", "sec-fetch-", "sec-gpc"]
 
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {

@@ -42,7 +42,7 @@ package struct HostReservation: Sendable, Equatable {
     }
 }
 
-package struct HostWish: Sendable, Equatable {
+package struct HostSlotRequest: Sendable, Equatable {
     /// As counted by ``HostPolicy``.
     package var host: String
     package var count: Int

@@ -88,7 +88,7 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
 
     package var refreshes: Bool { !isDisjoint(with: [.refreshCached, .honorCacheControl]) }
 
-    package var questionsHits: Bool {
+    package var revalidatesHits: Bool {
         !isDisjoint(with: [.refreshCached, .honorCacheControl, .queryDataWhenInMemory])
     }
 

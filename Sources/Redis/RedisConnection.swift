@@ -12,7 +12,7 @@ package actor RedisConnection {
     package nonisolated let configuration: RedisConfiguration
     private nonisolated let name: String
     private nonisolated let key: String?
-    private nonisolated let onPlaces: @Sendable (Set<RedisPlace>) -> Void
+    private nonisolated let onAddresses: @Sendable (Set<RedisAddress>) -> Void
     private nonisolated let executor: ThreadExecutor
     private nonisolated let socket = RedisSocket()
     private var context: RedisContext?
@@ -27,13 +27,13 @@ package actor RedisConnection {
     /// Starts the thread; does not connect yet.
     /// * `name`: shown by CLIENT LIST.
     /// * `key`: the key to follow through a Redis Cluster; all keys used over this connection belong to its slot.
-    /// * `onPlaces`: called on the connection's thread for each new connection, before any command of the caller: with the addresses the
+    /// * `onAddresses`: called on the connection's thread for each new connection, before any command of the caller: with the addresses the
     ///   server listens on, the other nodes of its cluster, and all addresses of the host name.
     package init(
         _ configuration: RedisConfiguration, name: String, following key: String? = nil,
-        onPlaces: @escaping @Sendable (Set<RedisPlace>) -> Void = { _ in }
+        onAddresses: @escaping @Sendable (Set<RedisAddress>) -> Void = { _ in }
     ) {
-        self.onPlaces = onPlaces
+        self.onAddresses = onAddresses
         self.configuration = configuration
         self.name = name
         self.key = key
@@ -103,7 +103,7 @@ package actor RedisConnection {
             try follow(&replies, of: commands, timeout: timeout, interrupts: interrupts)
             // The server has become a replica, perhaps behind a name that now leads elsewhere: resolve it again.
             if replies.contains(where: { $0.error?.code == "READONLY" }) {
-                route.forgetHome()
+                route.clearHome()
                 close()
             }
             return replies
@@ -140,7 +140,7 @@ package actor RedisConnection {
                 let next = error.redirection(from: node)
             else { return }
             count += 1
-            guard count <= RedisRoute.mostRedirections else { throw Self.circle(error.text) }
+            guard count <= RedisRoute.maxRedirections else { throw Self.circle(error.text) }
             close()
             route.moved(to: next)
             do throws(RedisError) {
@@ -179,17 +179,17 @@ package actor RedisConnection {
     private func reach(_ start: RedisConfiguration.Endpoint) throws(RedisError) -> RedisContext {
         var target = configuration
         target.endpoint = start
-        let greeting = RedisGreeting(configuration: configuration, name: name, key: key)
-        for _ in 0...RedisRoute.mostRedirections {
+        let greeting = RedisHandshake(configuration: configuration, name: name, key: key)
+        for _ in 0...RedisRoute.maxRedirections {
             let context = try RedisContext(target, socket: socket)
             var places = context.peer
             if case .tcp(let host, let port) = target.endpoint {
-                places.formUnion(RedisPlace.all(of: host, port: port))
+                places.formUnion(RedisAddress.all(of: host, port: port))
             }
-            onPlaces(places)
+            onAddresses(places)
             switch try greeting.exchange(over: context, to: target.endpoint) {
             case .home(let nodes, let places):
-                onPlaces(places)
+                onAddresses(places)
                 route.arrived(at: target.endpoint, nodes: nodes)
                 node = target.endpoint
                 self.context = context

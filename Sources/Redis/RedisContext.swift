@@ -40,7 +40,7 @@ final class RedisContext {
         socket.opened(made.pointee.fd)
     }
 
-    var peer: Set<RedisPlace> { RedisPlace.peer(of: context.pointee.fd) }
+    var peer: Set<RedisAddress> { RedisAddress.peer(of: context.pointee.fd) }
 
     deinit {
         // First, so that an interrupt never reaches a descriptor number that has been reused.

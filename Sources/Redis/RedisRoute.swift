@@ -3,8 +3,8 @@ struct RedisRoute {
     typealias Endpoint = RedisConfiguration.Endpoint
 
     /// Maximum consecutive redirections; one is enough in a consistent cluster.
-    static let mostRedirections = 5
-    private static let mostNodes = 32
+    static let maxRedirections = 5
+    private static let maxNodes = 32
 
     let given: Endpoint
     /// The node that served the connection last; nil if it has to be found again.
@@ -22,7 +22,7 @@ struct RedisRoute {
 
     mutating func arrived(at node: Endpoint, nodes: [Endpoint]) {
         home = node
-        if !nodes.isEmpty { others = Array(nodes.filter { $0 != given }.prefix(Self.mostNodes)) }
+        if !nodes.isEmpty { others = Array(nodes.filter { $0 != given }.prefix(Self.maxNodes)) }
     }
 
     mutating func moved(to node: Endpoint) { home = node }
@@ -35,5 +35,5 @@ struct RedisRoute {
     }
 
     /// The node no longer serves us and did not redirect.
-    mutating func forgetHome() { home = nil }
+    mutating func clearHome() { home = nil }
 }

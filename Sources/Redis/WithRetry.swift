@@ -2,11 +2,11 @@
 /// ceiling that doubles from 50 ms to 5 s, and tries again.
 ///
 /// Only for idempotent commands: after a lost reply the first attempt may have run. Without a deadline it retries for ever; with one, it
-/// throws the last error if the next wait would end past it. Throws `interrupted` if the task is cancelled during a wait. `canHeal` selects
+/// throws the last error if the next wait would end past it. Throws `interrupted` if the task is cancelled during a wait. `isRetryable` selects
 /// the errors to retry, by default all transient ones. `onRetry` receives every retried error and its wait, for logging.
 package nonisolated(nonsending) func withRetry<Success>(
     until deadline: ContinuousClock.Instant? = nil,
-    canHeal: (RedisError) -> Bool = { $0.isTransient },
+    isRetryable: (RedisError) -> Bool = { $0.isTransient },
     onRetry: ((RedisError, Duration) -> Void)? = nil,
     _ body: nonisolated(nonsending) () async throws(RedisError) -> Success
 ) async throws(RedisError) -> Success {
@@ -18,7 +18,7 @@ package nonisolated(nonsending) func withRetry<Success>(
         } catch {
             failure = error
         }
-        guard canHeal(failure), !Task.isCancelled else { throw failure }
+        guard isRetryable(failure), !Task.isCancelled else { throw failure }
         let wait = ceiling * Double.random(in: 0...1)
         if let deadline, ContinuousClock.now + wait > deadline { throw failure }
         onRetry?(failure, wait)

@@ -2,9 +2,9 @@ internal import Glibc
 
 /// An interruptible sleep for a thread; needs no descriptor.
 ///
-/// `@unchecked Sendable`: `isRung` is accessed only with `mutex` held.
+/// `@unchecked Sendable`: `isSignalled` is accessed only with `mutex` held.
 package final class ThreadAlarm: @unchecked Sendable {
-    private var isRung = false
+    private var isSignalled = false
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
 
@@ -32,7 +32,7 @@ package final class ThreadAlarm: @unchecked Sendable {
     /// Ends the sleep, from any thread; remembered if the thread is not sleeping.
     package func wake() {
         pthread_mutex_lock(mutex)
-        isRung = true
+        isSignalled = true
         pthread_cond_signal(condition)
         pthread_mutex_unlock(mutex)
     }
@@ -46,8 +46,8 @@ package final class ThreadAlarm: @unchecked Sendable {
         end.tv_sec += Int(min(seconds, 86_400)) + nanoseconds / 1_000_000_000
         end.tv_nsec = nanoseconds % 1_000_000_000
         pthread_mutex_lock(mutex)
-        while !isRung, pthread_cond_timedwait(condition, mutex, &end) == 0 {}
-        isRung = false
+        while !isSignalled, pthread_cond_timedwait(condition, mutex, &end) == 0 {}
+        isSignalled = false
         pthread_mutex_unlock(mutex)
     }
 }

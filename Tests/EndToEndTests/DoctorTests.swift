@@ -61,7 +61,7 @@ struct DoctorTests {
         b.folder.write([1], to: "file")
         let file = try await look(b, b.folder.path("file"))
         #expect(
-            file.code == 1 && file.text.contains("/file is no folder")
+            file.code == 1 && file.text.contains("/file is not a folder")
                 && file.text.contains("-> choose another: --cache DIR"))
         let below = try await look(b, b.folder.path("file/cache"))
         #expect(below.code == 1 && below.text.contains("cannot be made in"), "\(below.text)")

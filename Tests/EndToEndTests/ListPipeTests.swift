@@ -21,7 +21,8 @@ struct ListPipeTests {
     private func urls(_ range: Range<Int>) -> [String] { range.map { "http://192.0.2.1/\($0).png" } }
 
     @Test(
-        "submit and append take a list from a pipe by its path, a FIFO and /dev/stdin, packed or as a table, as from -")
+        "submit and submit --append take a list from a pipe by its path, a FIFO and /dev/stdin, packed or as a table, as from -"
+    )
     func queued() async throws {
         let b = try await RemoteBatch()
         let list = b.list(urls(0..<12))
@@ -36,7 +37,7 @@ struct ListPipeTests {
             ("d", "\(program) submit <(gzip -c '\(list)') --name d \(at)", 12, "pipe"),
             ("e", "\(program) submit <(cat '\(table)') --input-format csv --name e \(at)", 5, "pipe"),
             ("f", "\(program) submit --open <(head -2 '\(list)') --name f \(at)", 2, "pipe"),
-            ("f", "\(program) append f <(tail -n +3 '\(list)') \(at)", 12, "pipe"),
+            ("f", "\(program) submit --append f <(tail -n +3 '\(list)') \(at)", 12, "pipe"),
         ] {
             let child = try await shell(command, b.folder)
             #expect(await child.wait() == .exited(0), "\(command): \(child.stderr)")

@@ -61,7 +61,7 @@ struct TerminalTests {
         let (program, cache) = (builtProduct("prefetch-coord"), b.folder.path("own"))
         let run = try await onTerminal(
             b,
-            "'\(program)' run '\(b.list(urls))' --cache '\(cache)' -n 2 --max-concurrent-downloads 1 --allow-net 127.0.0.0/8 --max-per-host 0"
+            "'\(program)' run '\(b.list(urls))' --cache '\(cache)' -n 2 --max-concurrent-downloads 1 --allow-net 127.0.0.0/8 --max-per-host 0 -v"
         )
         /// What the workers say of themselves: each a pid, how many are in flight and how many it finished.
         func workers() async throws -> [(pid: Int32, inFlight: Int, finished: Int)] {

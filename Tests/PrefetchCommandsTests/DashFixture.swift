@@ -46,11 +46,11 @@ enum DashFixture {
     }
 
     /// One that gives no answer from the 21st second on, and a slow one.
-    private static func hosts(_ second: Int, at: Int) -> [TroubledHost] {
+    private static func hosts(_ second: Int, at: Int) -> [HostProblem] {
         let silent = "silent \(start + 981_000) \(start + 921_000) 20 -1003 cannot be reached"
         let slow = "slow \(at + 30_000) \(start + 900_000) 4 0 half of its requests take 2.2 s"
         return [second > 20 ? ("old.e.example", silent) : nil, ("img.b.example", slow)].compactMap { $0 }
-            .compactMap { TroubledHost(host: $0.0, note: $0.1, now: at) }
+            .compactMap { HostProblem(host: $0.0, note: $0.1, now: at) }
     }
 
     /// The batch paused with a priority of its own, and a worker beside it.
@@ -63,7 +63,7 @@ enum DashFixture {
         return reading
     }
 
-    private static func look(_ second: Int, at: Int) -> BatchLook {
+    private static func look(_ second: Int, at: Int) -> BatchSnapshot {
         // A wave, so that the graphs have a form.
         let done = (0..<second).reduce(588_000) { $0 + 600 + ($1 % 7) * 20 }
         var status = batch("laion-art-7", 1_000_000, at: at)
@@ -81,13 +81,13 @@ enum DashFixture {
         status.counts = counts
         status.last = at
         status.fetches = fetches
-        var look = BatchLook(at: at, status: status)
+        var look = BatchSnapshot(at: at, status: status)
         look.httpStatuses = [404: 2_310, 503: 530]
         look.waitingJobs = 64
         look.counts = workers(counts)
         for (number, name) in ["node-a:4121", "node-a:4122", "node-b:977", "node-b:978"].enumerated() {
             if number == 3 && second >= 20 { continue }
-            look.workers[name] = BatchLook.Worker(
+            look.workers[name] = BatchSnapshot.Worker(
                 WorkerReport(fields: [
                     "state": "running", "in_flight": "32", "max_concurrent_downloads": "32", "lease": "15000",
                     "rss": String(148_000_000 - number * 1_000_000), "cpu": String(second * (410 - number * 20)),

@@ -179,11 +179,11 @@ struct DashFrameTests {
         var reading = DashFixture.reading(45)
         let note = "busy \(DashFixture.start + 955_000) 0 1 503 HTTP 503"
         let at = try #require(reading.queue?.at)
-        let new = try #require(TroubledHost(host: "new.example", note: note, now: at))
+        let new = try #require(HostProblem(host: "new.example", note: note, now: at))
         reading.queue?.hosts.append(new)
         for name in try #require(reading.look).workers.keys { reading.look?.workers[name]?.report.inFlight = 0 }
         state.take(reading)
-        #expect(state.hindrance == "2 hosts in back-off, the next is asked in 10.0 s")
+        #expect(state.stallReason == "2 hosts in back-off, the next is asked in 10.0 s")
         #expect(
             state.log.last?.text
                 == "host new.example asked to be left alone (HTTP 503); its URLs wait, asked again in 10.0 s")
@@ -192,7 +192,7 @@ struct DashFrameTests {
         #expect(rows.map(\.name) == ["img.b.example", "old.e.example", "new.example"])
         #expect(rows.map(\.host.finished).last == 0)
         state.look?.workers["node-a:4121"]?.report.waitingForHost = 1_200
-        #expect(state.hindrance == "1,200 wait for their host: 2 hosts in back-off, the next is asked in 10.0 s")
+        #expect(state.stallReason == "1,200 wait for their host: 2 hosts in back-off, the next is asked in 10.0 s")
         #expect(state.load.whyHostsHold == "2 hosts in back-off")
         // Other batches and hosts are read less often than this one: the seconds go on.
         reading.queue = nil
@@ -219,7 +219,7 @@ struct DashFrameTests {
                 "host new.example is asked as usual again", "host old.e.example is asked as usual again",
             ])
         state.look?.workers["node-a:4121"]?.report.waitingForHost = 1_200
-        #expect(state.hindrance == "1,200 wait for their host: --max-per-host")
+        #expect(state.stallReason == "1,200 wait for their host: --max-per-host")
         #expect(shown().isEmpty && state.hostRows.allSatisfy { $0.trouble == nil && $0.host.finished > 0 })
     }
 
@@ -264,16 +264,16 @@ struct DashFrameTests {
             text.contains("STALLED") && text.contains("ETA –") && text.contains("! 210 wait for their next try"),
             "\(text)")
         state.look?.status.isPaused = true
-        #expect(!state.isStalled && state.hindrance == "this batch is paused; p lets it go on")
+        #expect(!state.isStalled && state.stallReason == "this batch is paused; p lets it go on")
         state.look?.status.isQueuePaused = true
-        #expect(state.hindrance == "this batch is paused, and the whole queue too: p and P")
+        #expect(state.stallReason == "this batch is paused, and the whole queue too: p and P")
         state.isReadOnly = true
         state.look?.status.isPaused = false
-        #expect(state.hindrance == "the whole queue is paused")
+        #expect(state.stallReason == "the whole queue is paused")
         state.look?.status.isQueuePaused = false
         for name in ["node-a:4121", "node-a:4122", "node-b:977"] { state.look?.workers[name]?.report.isPaused = true }
-        #expect(state.hindrance == "every worker is paused")
+        #expect(state.stallReason == "every worker is paused")
         state.lose("connection refused")
-        #expect(state.hindrance == "Redis is away, trying again: connection refused")
+        #expect(state.stallReason == "Redis is away, trying again: connection refused")
     }
 }

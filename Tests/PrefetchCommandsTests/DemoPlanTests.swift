@@ -31,9 +31,9 @@ struct DemoPlanTests {
 
     @Test
     func `outcomes as planted are no difference, and hits are as good as downloads`() {
-        #expect(DemoVerdict(plan, outcomes: planted).lines == ["every outcome as planted."])
+        #expect(DemoResult(plan, outcomes: planted).lines == ["every outcome as planted."])
         let hits = planted.map { $0 == PrefetchOutcome.downloaded.rawValue ? PrefetchOutcome.hit.rawValue : $0 }
-        #expect(DemoVerdict(plan, outcomes: hits).isAsPlanted)
+        #expect(DemoResult(plan, outcomes: hits).isAsExpected)
     }
 
     @Test(arguments: DemoPlan.Behaviour.allCases)
@@ -43,10 +43,10 @@ struct DemoPlanTests {
         for code in codes where !behaviour.allows(PrefetchOutcome(rawValue: code)) {
             var outcomes = planted
             outcomes[index] = code
-            let verdict = DemoVerdict(plan, outcomes: outcomes)
+            let verdict = DemoResult(plan, outcomes: outcomes)
             #expect(
                 verdict.differences == [
-                    DemoVerdict.Difference(
+                    DemoResult.Difference(
                         line: index + 1, url: plan.entries[index].url, planted: behaviour.outcome,
                         found: PrefetchOutcome(rawValue: code))
                 ])
@@ -58,7 +58,7 @@ struct DemoPlanTests {
 
     @Test
     func `outcomes that are missing are differences, twenty of which are printed`() {
-        let verdict = DemoVerdict(plan, outcomes: Array(planted.dropLast(30)))
+        let verdict = DemoResult(plan, outcomes: Array(planted.dropLast(30)))
         #expect(verdict.differences.count == 30)
         #expect(verdict.lines.count == 21)
         #expect(verdict.lines[0].hasSuffix("found no outcome"))

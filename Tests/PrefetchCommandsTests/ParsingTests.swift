@@ -91,7 +91,7 @@ struct ParsingTests {
         let table = Set(RequestSettings.table.map(\.flag))
         #expect(table == flags.union(["--contact"]))
         var downloads = ImageDownloader.Configuration()
-        options.requests.apply(to: &downloads, mostBytes: 4 << 30)
+        options.requests.apply(to: &downloads, maxBytes: 4 << 30)
         try downloads.validate()
         #expect(
             downloads.headers.map(\.name) == ["User-Agent", "Referer"]
@@ -106,7 +106,7 @@ struct ParsingTests {
         #expect(downloads.retryBaseDelay == 40 && downloads.retryMaxDelay == 40 && downloads.maxRetryAfter == 300)
         #expect(downloads.hosts.requestsPerSecond == 0.5 && downloads.maxConnectionsPerHost == 9)
         // A worker's maximum.
-        options.requests.apply(to: &downloads, mostBytes: 1000)
+        options.requests.apply(to: &downloads, maxBytes: 1000)
         #expect(downloads.maxBodyBytes == 1000)
         // What is not given stays, what is given replaces.
         let patient = try RequestArguments.parse(["--timeout", "60s"]).settings
@@ -115,10 +115,10 @@ struct ParsingTests {
         var none = RequestSettings()
         none.maxTime = 0
         none.maxPerHost = 0
-        none.apply(to: &downloads, mostBytes: 1000)
+        none.apply(to: &downloads, maxBytes: 1000)
         #expect(downloads.maxTotalTime == nil && downloads.maxSlowTime == nil && downloads.maxConnectionsPerHost == nil)
         let known = try RequestArguments.parse(["--contact", "me@example.org"]).settings
-        known.apply(to: &downloads, mostBytes: 1000)
+        known.apply(to: &downloads, maxBytes: 1000)
         #expect(downloads.value(forHTTPHeaderField: "User-Agent") == "prefetch/0.1.0 (+me@example.org)")
     }
 
@@ -136,7 +136,7 @@ struct ParsingTests {
         #expect(settings.tries == 100 && settings.retryOn == ["dns"] && settings.maxRedirects == 50)
         #expect(settings.maxSize == 4 << 30 && settings.acceptStatus == ["404"] && settings.maxPerHost == 0)
         var downloads = ImageDownloader.Configuration()
-        settings.apply(to: &downloads, mostBytes: 4 << 30)
+        settings.apply(to: &downloads, maxBytes: 4 << 30)
         try downloads.validate()
     }
 

@@ -117,10 +117,10 @@ struct PrintingTests {
         (["--redis", "redis://u@h/0"], []), (["run", "urls.txt"], []), (["--bearer"], ["--bearer"]),
     ])
     func doctorSeesSecretsOnCommandLines(words: [String], options: [String]) {
-        #expect(CommandLineExamination.secretOptions(words[...]) == options)
-        let finding = CommandLineExamination.finding(["/usr/bin/prefetch-worker"] + words, pid: 7)
+        #expect(CommandLineDiagnostics.secretOptions(words[...]) == options)
+        let finding = CommandLineDiagnostics.finding(["/usr/bin/prefetch-worker"] + words, pid: 7)
         #expect((finding != nil) == !options.isEmpty)
-        #expect(CommandLineExamination.finding(["/usr/bin/curl"] + words, pid: 7) == nil)
+        #expect(CommandLineDiagnostics.finding(["/usr/bin/curl"] + words, pid: 7) == nil)
         for text in [finding?.text, finding?.remedy] { #expect(text?.contains("pw") != true) }
     }
 

@@ -24,7 +24,7 @@ package final class ImageFolder: Sendable {
 
     package let path: String
     private let folder: OpenFolder
-    private let manner: Manner
+    private let copyMode: Manner
     /// The subfolder used last: neighbours of a list mostly share one.
     private let recent = Locked<(path: String, folder: OpenFolder)?>(nil)
     private let state = Locked(Tally())
@@ -34,10 +34,10 @@ package final class ImageFolder: Sendable {
     /// * `onFirstCopy`: called once with the reason why files are copied.
     /// - Throws: `cacheUnavailable` (73) if it cannot be created or written to.
     package init(
-        path: String, manner: Manner = .links, onFirstCopy: @escaping @Sendable (_ reason: String) -> Void = { _ in }
+        path: String, copyMode: Manner = .links, onFirstCopy: @escaping @Sendable (_ reason: String) -> Void = { _ in }
     ) throws(PrefetchError) {
         self.path = path
-        self.manner = manner
+        self.copyMode = copyMode
         self.onFirstCopy = onFirstCopy
         guard Self.make(path), let folder = OpenFolder(path), TemporaryFile(in: folder) != nil else {
             throw Self.refused(path, errno)
@@ -54,7 +54,7 @@ package final class ImageFolder: Sendable {
         guard let last = parts.last else { return }
         guard parts.allSatisfy({ $0.utf8.count <= Int(NAME_MAX) }) else { return state.withLock { $0.unnamable += 1 } }
         let place = Place(folder: try folder(parts.dropLast().joined(separator: "/")), name: String(last), path: name)
-        guard manner == .links else { return try copy(entry, place, because: nil) }
+        guard copyMode == .links else { return try copy(entry, place, because: nil) }
         let code = entry.link(into: place.folder.descriptor, as: place.name)
         switch code {
         case 0: state.withLock { $0.linked += 1 }
@@ -109,7 +109,7 @@ package final class ImageFolder: Sendable {
         let file = clinux_open_beneath(place.folder.descriptor, place.name, flags, 0)
         defer { if file >= 0 { close(file) } }
         guard file >= 0, entry.isSame(as: file) else { throw Self.taken("\(path)/\(place.path)") }
-        if manner == .copies, futimens(file, nil) != 0 { throw failed(place.path, errno) }
+        if copyMode == .copies, futimens(file, nil) != 0 { throw failed(place.path, errno) }
         state.withLock { $0.present += 1 }
     }
 

@@ -15,7 +15,7 @@ enum TreeName {
         let (scheme, rest) = split(url, at: "://")
         let hostEnd = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
         var folders = [name(scheme), host(rest[..<hostEnd])]
-        let path = URLMask.url(String(rest[hostEnd...])) { URLMask.mask + digest($0).prefix(16) }
+        let path = URLRedaction.url(String(rest[hostEnd...])) { URLRedaction.mask + digest($0).prefix(16) }
         let queryStart = path.firstIndex { $0 == "?" || $0 == "#" } ?? path.endIndex
         var parts = path[..<queryStart].split(separator: "/", omittingEmptySubsequences: false)
         // The empty part before the first slash.

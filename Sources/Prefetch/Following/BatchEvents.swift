@@ -12,9 +12,9 @@ public struct BatchEvents: AsyncSequence, Sendable {
     /// `notFound` if Redis does not have the batch (any more), `unreadableList` if a URL is only in a list that is missing.
     public typealias Failure = PrefetchError
 
-    private let follow: @Sendable () -> BatchFollowing
+    private let follow: @Sendable () -> BatchEventReader
 
-    init(follow: @escaping @Sendable () -> BatchFollowing) {
+    init(follow: @escaping @Sendable () -> BatchEventReader) {
         self.follow = follow
     }
 
@@ -23,11 +23,11 @@ public struct BatchEvents: AsyncSequence, Sendable {
 
     /// Follows the batch for one reader.
     public struct Iterator: AsyncIteratorProtocol {
-        private let following: BatchFollowing
+        private let following: BatchEventReader
         private var events: [PrefetchEvent] = []
         private var next = 0
 
-        init(following: BatchFollowing) {
+        init(following: BatchEventReader) {
             self.following = following
         }
 

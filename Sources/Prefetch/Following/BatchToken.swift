@@ -80,10 +80,10 @@ public final class BatchToken: Sendable {
     func noteQueued(_ result: Result<Void, PrefetchError>) {
         state.withLock { if $0.queued == nil { $0.queued = result } }
         queued.open()
-        if case .failure(let error) = result { noteEnd(.failure(error)) }
+        if case .failure(let error) = result { recordEnd(.failure(error)) }
     }
 
-    func noteEnd(_ result: Result<BatchStatus, PrefetchError>) {
+    func recordEnd(_ result: Result<BatchStatus, PrefetchError>) {
         let task = state.withLock { state in
             if state.end == nil { state.end = result }
             if case .success(let status) = result, status.state == .cancelled { state.isCancelled = true }

@@ -143,7 +143,7 @@ extension DistributedImagePrefetcher {
     ) async throws(PrefetchError) -> BatchEvents {
         let token = try await prefetch(urls, options: options, slot: slot)
         let (queue, id) = (queue, token.id)
-        return BatchEvents { BatchFollowing(queue: queue, batch: id, from: .beginning, urls: urls) }
+        return BatchEvents { BatchEventReader(queue: queue, batch: id, from: .beginning, urls: urls) }
     }
 
     private func submit(
@@ -163,7 +163,7 @@ extension DistributedImagePrefetcher {
         let token = BatchToken(id: opened.id, replaced: opened.replaced, queue: queue)
         state.withLock { $0.submitted[ObjectIdentifier(token)] = token }
         feed(token, list)
-        let following = BatchFollowing(
+        let following = BatchEventReader(
             queue: queue, batch: token.id, from: .beginning, urls: urls, listPath: urls == nil ? list.path : nil)
         follow(token, following, progress: progress, completed: completed) { status in
             if status != nil, let path { unlink(path) }
@@ -225,7 +225,7 @@ extension DistributedImagePrefetcher {
         // Its feeder alone knows how far it is queued.
         token.noteQueued(.success(()))
         state.withLock { $0.followed[ObjectIdentifier(token)] = token }
-        let following = BatchFollowing(
+        let following = BatchEventReader(
             queue: queue, batch: id, from: fromStart ? .beginning : .present, listPath: listPath)
         follow(token, following, progress: progress, completed: completed) { _ in
             self.state.withLock { $0.followed[ObjectIdentifier(token)] = nil }
@@ -244,13 +244,13 @@ extension DistributedImagePrefetcher {
     ) -> BatchEvents {
         let queue = queue
         return BatchEvents {
-            BatchFollowing(queue: queue, batch: id, from: fromStart ? .beginning : .present, listPath: listPath)
+            BatchEventReader(queue: queue, batch: id, from: fromStart ? .beginning : .present, listPath: listPath)
         }
     }
 
     /// Reports all events of a batch until it ends or is no longer followed.
     func follow(
-        _ token: BatchToken, _ following: BatchFollowing, progress: (@Sendable (Int, Int) -> Void)?,
+        _ token: BatchToken, _ following: BatchEventReader, progress: (@Sendable (Int, Int) -> Void)?,
         completed: (@Sendable (Int, Int) -> Void)?, onEnd: @escaping @Sendable (BatchStatus?) -> Void
     ) {
         let task = Task {
@@ -266,7 +266,7 @@ extension DistributedImagePrefetcher {
                 end = .failure(error)
             }
             if case .success(let status) = end { onEnd(status) } else { onEnd(nil) }
-            token.noteEnd(end ?? .failure(PrefetchError(.stopped, "\(token.id) is no longer followed")))
+            token.recordEnd(end ?? .failure(PrefetchError(.stopped, "\(token.id) is no longer followed")))
         }
         token.start(task)
     }

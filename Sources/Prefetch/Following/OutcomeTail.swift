@@ -44,7 +44,7 @@ package actor OutcomeTail {
     }
 
     /// Default timeout while Redis refuses access after it had granted it: 90 s.
-    package static let forbearance = Duration.seconds(90)
+    package static let refusalTimeout = Duration.seconds(90)
 
     private static let group = 4
 
@@ -52,7 +52,7 @@ package actor OutcomeTail {
     private let id: String
     private let readsOutcomes: Bool
     private let patience: Duration?
-    private let forbearance: Duration
+    private let refusalTimeout: Duration
     /// Whether Redis has ever replied.
     private var hasRead = false
     private let notice: @Sendable (Notice) -> Void
@@ -63,16 +63,16 @@ package actor OutcomeTail {
     /// Pieces of this poll still to be read.
     private var pieces: ArraySlice<Range<Int>> = []
     private var cost = Duration.zero
-    private var futileLooks = 0
+    private var futilePolls = 0
     private var isOver = false
     private let began = ContinuousClock.now
 
     /// * `readsOutcomes`: false if only counts are wanted.
     /// * `patience`: timeout while Redis is unreachable; nil = until the task is cancelled.
-    /// * `forbearance`: timeout while Redis refuses access after it has replied once: its password or rights may be changing.
+    /// * `refusalTimeout`: timeout while Redis refuses access after it has replied once: its password or rights may be changing.
     package init(
         queue: PrefetchQueue, batch: String, from start: Start, readsOutcomes: Bool = true, patience: Duration? = nil,
-        forbearance: Duration = OutcomeTail.forbearance,
+        refusalTimeout: Duration = OutcomeTail.refusalTimeout,
         notice: @escaping @Sendable (Notice) -> Void = { _ in }
     ) {
         self.queue = PrefetchQueue(
@@ -80,14 +80,14 @@ package actor OutcomeTail {
         id = batch
         self.readsOutcomes = readsOutcomes
         self.patience = patience
-        self.forbearance = forbearance
+        self.refusalTimeout = refusalTimeout
         self.notice = notice
         isPrimed = start == .beginning || !readsOutcomes
     }
 
     /// Waits for the next poll and returns its news, possibly none. Nil after the end, and if the task is cancelled.
     /// - Throws: `notFound` if Redis does not have the batch (any more); `redisUnavailable` after `patience`; `refused` if Redis has never
-    ///   replied, or after `forbearance`.
+    ///   replied, or after `refusalTimeout`.
     package func next() async throws(PrefetchError) -> News? {
         guard !isOver else { return nil }
         do throws(PrefetchError) {
@@ -173,8 +173,8 @@ package actor OutcomeTail {
         guard status.state != .running, pieces.isEmpty else { return false }
         guard readsOutcomes, copy.finished < status.total else { return true }
         // Redis restarted between the two readings and lost the end, which normally comes again.
-        futileLooks += 1
-        guard futileLooks < 20 else {
+        futilePolls += 1
+        guard futilePolls < 20 else {
             throw PrefetchError(
                 .software,
                 "\(id) is \(status.state.rawValue), but \(status.total - copy.finished) URLs have no outcome",
@@ -205,20 +205,20 @@ package actor OutcomeTail {
     ) async throws(PrefetchError) -> Success {
         let began = ContinuousClock.now
         var failures = 0
-        var hasSaid = false
+        var hasReported = false
         while true {
             do throws(RedisError) {
                 let result = try await body(queue)
                 hasRead = true
-                if hasSaid { notice(.redisBack) }
+                if hasReported { notice(.redisBack) }
                 return result
             } catch {
                 let waited = ContinuousClock.now - began
-                guard !Task.isCancelled, canHeal(error, after: waited) else { throw PrefetchError(error) }
+                guard !Task.isCancelled, isRetryable(error, after: waited) else { throw PrefetchError(error) }
                 failures += 1
                 // A single cut connection recovers at once and is not reported.
-                if !hasSaid, failures > 1 || waited > .seconds(1) || !error.isTransient {
-                    hasSaid = true
+                if !hasReported, failures > 1 || waited > .seconds(1) || !error.isTransient {
+                    hasReported = true
                     notice(.redisAway(error.message))
                 }
                 try await sleep(min(.seconds(1), .milliseconds(25 << min(failures, 6))))
@@ -227,8 +227,8 @@ package actor OutcomeTail {
     }
 
     /// Whether waiting may help against an error that has lasted this long.
-    private func canHeal(_ error: RedisError, after waited: Duration) -> Bool {
-        if error.code == .refused { return hasRead && waited < forbearance }
+    private func isRetryable(_ error: RedisError, after waited: Duration) -> Bool {
+        if error.code == .refused { return hasRead && waited < refusalTimeout }
         return error.isTransient && patience.map { waited < $0 } ?? true
     }
 }

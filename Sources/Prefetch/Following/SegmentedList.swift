@@ -1,6 +1,6 @@
 /// The URLs of an open batch by index. A list is opened when one of its URLs is needed, and few stay open: there may be thousands.
 final class SegmentedList {
-    private static let mostOpen = 8
+    private static let maxOpen = 8
 
     private let places: ListPlaces
     /// Lists with URLs, in order.
@@ -51,7 +51,7 @@ final class SegmentedList {
             let cursor = try ListCursor(path: path)
             return cursor.hash == segment.hash ? cursor : nil
         }
-        if open.count == Self.mostOpen { open.removeFirst() }
+        if open.count == Self.maxOpen { open.removeFirst() }
         open.append((segment.number, cursor))
         return cursor
     }

@@ -42,7 +42,7 @@ package struct BatchCheck: Sendable {
     /// Checks for several batches. Owners of claims are read once, by a scan of all keys, and again for workers that joined since.
     package static func checks(of batches: [String], queue: PrefetchQueue) async throws(PrefetchError) -> [BatchCheck] {
         do throws(RedisError) {
-            let owners = batches.count > 1 ? try await BatchSnapshot.owners(queue) : nil
+            let owners = batches.count > 1 ? try await BatchContents.owners(queue) : nil
             return batches.map { BatchCheck(queue: queue, batch: $0, owners: owners) }
         } catch {
             throw PrefetchError(error)
@@ -52,14 +52,14 @@ package struct BatchCheck: Sendable {
     /// Findings in the order of the invariants.
     /// - Throws: `notFound` if Redis has no such batch; errors of Redis.
     package func run() async throws(PrefetchError) -> [Finding] {
-        let snapshot: BatchSnapshot?
+        let snapshot: BatchContents?
         var listed: [Finding] = []
         let poison: [Finding]
         do throws(RedisError) {
-            let owners = if let owners { owners } else { try await BatchSnapshot.owners(queue) }
+            let owners = if let owners { owners } else { try await BatchContents.owners(queue) }
             let wrong = try await queue.keySpace.wrongKeys(of: batch) + queue.keySpace.wrongKeys(workers: owners)
             guard wrong.isEmpty else { return wrong.map { finding("Type", $0.sentence(queue.keys)) } }
-            snapshot = try await BatchSnapshot.read(batch, queue: queue, owners: owners)
+            snapshot = try await BatchContents.read(batch, queue: queue, owners: owners)
             if let snapshot { listed = try await lists(snapshot) }
             poison = if let snapshot { try await poisonings(snapshot) } else { [] }
         } catch {
@@ -74,7 +74,7 @@ package struct BatchCheck: Sendable {
         Finding(batch: batch, invariant: invariant, message: message)
     }
 
-    private func counts(_ snapshot: BatchSnapshot) -> [Finding] {
+    private func counts(_ snapshot: BatchContents) -> [Finding] {
         var found: [Finding] = []
         var settled = [Int](repeating: 0, count: 256)
         for code in snapshot.outcomes { settled[Int(code)] += 1 }
@@ -112,7 +112,7 @@ package struct BatchCheck: Sendable {
         return found
     }
 
-    private func jobs(_ snapshot: BatchSnapshot) -> [Finding] {
+    private func jobs(_ snapshot: BatchContents) -> [Finding] {
         guard snapshot.isRunning else { return [] }
         var found: [Finding] = []
         let pushed = snapshot.count("pushed")
@@ -121,7 +121,7 @@ package struct BatchCheck: Sendable {
         var places = [UInt8](repeating: 0, count: min(pushed, snapshot.outcomes.count))
         func place(_ payload: [UInt8], _ whose: String) {
             guard let job = PrefetchJob(payload), job.batch == batch, job.base + job.entries.count <= pushed,
-                job.base + job.entries.count <= BatchStatus.mostURLs
+                job.base + job.entries.count <= BatchStatus.maxURLs
             else {
                 found.append(finding("I2", "\(whose) is not a job of this batch"))
                 return
@@ -171,7 +171,7 @@ package struct BatchCheck: Sendable {
         return found
     }
 
-    private func ending(_ snapshot: BatchSnapshot) -> [Finding] {
+    private func ending(_ snapshot: BatchContents) -> [Finding] {
         var found: [Finding] = []
         let state = snapshot.fields["state"]?.string ?? ""
         let isSealed = snapshot.number("sealed") == 1
@@ -201,7 +201,7 @@ package struct BatchCheck: Sendable {
         return found
     }
 
-    private func workers(_ snapshot: BatchSnapshot) -> [Finding] {
+    private func workers(_ snapshot: BatchContents) -> [Finding] {
         var found: [Finding] = []
         for worker in snapshot.owned.keys.sorted() where !snapshot.workers.contains(worker) {
             found.append(
@@ -236,7 +236,7 @@ package struct BatchCheck: Sendable {
     }
 }
 
-extension BatchSnapshot {
+extension BatchContents {
     var isRunning: Bool { fields["state"]?.string == "running" }
 
     func identity(of batch: String) -> BatchIdentity {
@@ -253,7 +253,7 @@ extension BatchSnapshot {
 extension BatchCheck {
     /// For an open batch: its lists are contiguous and agree with its URLs and lines. For one that is over: no deadline is left. Lists are
     /// only ever added, so those added since the snapshot are ignored.
-    func lists(_ snapshot: BatchSnapshot) async throws(RedisError) -> [Finding] {
+    func lists(_ snapshot: BatchContents) async throws(RedisError) -> [Finding] {
         var found: [Finding] = []
         func tell(_ invariant: String, _ message: String) {
             found.append(Finding(batch: batch, invariant: invariant, message: message))
@@ -288,11 +288,11 @@ extension BatchCheck {
 
 extension BatchCheck {
     /// I6: the records that lead to `poison`.
-    private func poisonings(_ snapshot: BatchSnapshot) async throws(RedisError) -> [Finding] {
+    private func poisonings(_ snapshot: BatchContents) async throws(RedisError) -> [Finding] {
         deaths(snapshot) + (try await details(snapshot))
     }
 
-    private func deaths(_ snapshot: BatchSnapshot) -> [Finding] {
+    private func deaths(_ snapshot: BatchContents) -> [Finding] {
         var found: [Finding] = []
         var names = Set(snapshot.jobs.compactMap { PrefetchJob.name(ofPayload: $0) })
         for claims in snapshot.owned.values {
@@ -312,7 +312,7 @@ extension BatchCheck {
         return found
     }
 
-    private func details(_ snapshot: BatchSnapshot) async throws(RedisError) -> [Finding] {
+    private func details(_ snapshot: BatchContents) async throws(RedisError) -> [Finding] {
         let poison = snapshot.outcomes.indices.filter { snapshot.outcomes[$0] == PrefetchOutcome.poison.rawValue }
             .prefix(1000)
         guard !poison.isEmpty else { return [] }
@@ -354,7 +354,7 @@ extension PrefetchJob {
 
 extension BatchCheck {
     /// I7: every skipped URL has one record, and no other URL has one.
-    func records(_ snapshot: BatchSnapshot) -> [Finding] {
+    func records(_ snapshot: BatchContents) -> [Finding] {
         var (damaged, strangers, missing) = (0, 0, 0)
         var first: Int?
         let chunks = (snapshot.outcomes.count + FailureRecord.chunk - 1) / FailureRecord.chunk

@@ -69,7 +69,7 @@ struct JSONLine: Decodable {
         guard URLSettings.mayHave(headers ?? [:]) else {
             throw WebImageError(
                 .invalidConfiguration,
-                "a URL has at most \(RequestSettings.mostHeaders) headers of its own, of \(RequestSettings.mostHeaderBytes) bytes in all"
+                "a URL has at most \(RequestSettings.maxHeaders) headers of its own, of \(RequestSettings.mostHeaderBytes) bytes in all"
             )
         }
         for (name, value) in headers ?? [:] where !HTTPHeader(name, value).isValid {

@@ -32,7 +32,7 @@ package struct URLList: Sendable, Equatable {
             if head.count < 4096 { head += bytes[range].prefix(4096 - head.count) }
         }
         var total = 0
-        var looksLikeURLs = false
+        var hasURLs = false
         while let (line, isCut) = try reader.next() {
             guard Self.isEntry(line) else { continue }
             total += 1
@@ -43,10 +43,10 @@ package struct URLList: Sendable, Equatable {
                 unknownMembers.note(object.others, line: reader.lineNumber)
             }
             // This pass only needs to know whether the first entries are URLs; the next pass reads the lines.
-            if total <= 200, Self.entry(line, isCut: isCut, number: 1)?.isInvalid == false { looksLikeURLs = true }
-            if total == 200 && !looksLikeURLs { break }
+            if total <= 200, Self.entry(line, isCut: isCut, number: 1)?.isInvalid == false { hasURLs = true }
+            if total == 200 && !hasURLs { break }
         }
-        if total > 0 && !looksLikeURLs {
+        if total > 0 && !hasURLs {
             throw ListGuess.error(path: origin?.name ?? path, head: origin?.input?.head ?? head)
         }
         self.total = total

@@ -42,12 +42,12 @@ package struct HistoryCheck: Sendable {
 
         fileprivate mutating func add(_ kind: Class, _ index: Int, _ message: @autoclosure () -> String) {
             counts[kind, default: 0] += 1
-            guard kind.isBad, examples.count(where: { $0.kind == kind }) < HistoryCheck.mostExamples else { return }
+            guard kind.isBad, examples.count(where: { $0.kind == kind }) < HistoryCheck.maxExamples else { return }
             examples.append(Example(kind: kind, index: index, message: message()))
         }
     }
 
-    private static let mostExamples = 5
+    private static let maxExamples = 5
     private static let step = 1 << 20
 
     private let queue: PrefetchQueue

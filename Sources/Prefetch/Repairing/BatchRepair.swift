@@ -35,7 +35,7 @@ package struct BatchRepair: Sendable {
         let before: BatchStatus.State
         do throws(PrefetchError) {
             let taking = try await bridgingErrors { () async throws(RedisError) in
-                try await queue.mending.take(batch, token: token)
+                try await queue.repairSteps.take(batch, token: token)
             }
             switch taking {
             case .gone:
@@ -67,14 +67,14 @@ package struct BatchRepair: Sendable {
         var pause = Duration.milliseconds(50)
         for _ in 0..<4 {
             do throws(RedisError) {
-                return try await queue.mending.finish(batch, token: token)
+                return try await queue.repairSteps.finish(batch, token: token)
             } catch {
                 guard error.code == .reply, error.replyCode != "WRONGTYPE" else { throw error }
                 try? await Task.sleep(for: pause)
                 pause *= 2
             }
         }
-        return try await queue.mending.finish(batch, token: token)
+        return try await queue.repairSteps.finish(batch, token: token)
     }
 
     /// Returns the state of the batch before ``finish()``.
@@ -101,24 +101,24 @@ package struct BatchRepair: Sendable {
         if status.state == .running {
             let missing = try await missing(status, entries, total: total, lastOutcome: lastOutcome)
             if missing.contains(true) { try await push(missing, try entries.get()) }
-            if !status.isSealed, status.waitsForItsList {
+            if !status.isSealed, status.isWaitingForList {
                 tell("\(batch) waits for its list: prefetch-coord submit --resume \(status.listPath)")
             }
         }
-        try await mendDetails(status, entries)
-        try await mendRecords(total)
+        try await repairDetails(status, entries)
+        try await repairRecords(total)
         return status.state
     }
 
     /// Corrects the counts; returns the index after the last outcome.
     private func count(limit: Int) async throws(PrefetchError) -> Int {
         let counted = try await bridgingErrors { () async throws(RedisError) in
-            try await queue.mending.recount(batch, token: token, limit: limit)
+            try await queue.repairSteps.recount(batch, token: token, limit: limit)
         }
         guard let counted else { throw lost() }
         if counted.wrong > 0 { tell("\(counted.wrong) outcomes of \(batch) were none, or of no URL: these are open") }
         for change in try await bridgingErrors({ () async throws(RedisError) in
-            try await queue.mending.tally(batch, token: token)
+            try await queue.repairSteps.tally(batch, token: token)
         }) {
             if change.name == "state" {
                 tell("\(batch) was done, and has open URLs: it runs again")
@@ -146,7 +146,9 @@ package struct BatchRepair: Sendable {
         for _ in 0..<100 {
             var isDone = false
             let result = try await bridgingErrors { () async throws(RedisError) -> [Bool]? in
-                guard let pushed = try await queue.mending.hold(batch, token: token, begins: true) else { return [] }
+                guard let pushed = try await queue.repairSteps.hold(batch, token: token, begins: true) else {
+                    return []
+                }
                 let settled = try await settledURLs(total)
                 guard
                     let jobs = try await JobCoverage.read(
@@ -162,7 +164,7 @@ package struct BatchRepair: Sendable {
                 let end = status.isSealed ? total : min(total, max(pushed, jobs.end))
                 if end != pushed || (status.isSealed && status.total != total) {
                     guard
-                        try await queue.mending.setPushed(
+                        try await queue.repairSteps.setPushed(
                             batch, token: token, from: pushed, to: end, total: status.isSealed ? total : nil)
                     else { return nil }
                     tell("\(batch): \(pushed) URLs were pushed, and are \(end)")
@@ -176,7 +178,7 @@ package struct BatchRepair: Sendable {
             if let result {
                 guard isDone else { throw lost() }
                 try await bridgingErrors { () async throws(RedisError) in
-                    try await queue.mending.letGo(batch, token: token)
+                    try await queue.repairSteps.letGo(batch, token: token)
                 }
                 return result
             }
@@ -250,17 +252,18 @@ package struct BatchRepair: Sendable {
 
     private func offer(_ jobs: [PrefetchJob]) async throws(PrefetchError) {
         guard let last = jobs.last else { return }
-        var saidFull = false
+        var reportedFull = false
         while true {
             let answer = try await bridgingErrors { () async throws(RedisError) in
-                try await queue.mending.refill(batch, token: token, upTo: last.base + last.entries.count, jobs: jobs)
+                try await queue.repairSteps.refill(
+                    batch, token: token, upTo: last.base + last.entries.count, jobs: jobs)
             }
             switch answer {
             case .taken: return
             case .closed: throw lost()
             case .full:
-                if !saidFull { tell("\(batch) has as many jobs as may wait: the rest comes as workers take some") }
-                saidFull = true
+                if !reportedFull { tell("\(batch) has as many jobs as may wait: the rest comes as workers take some") }
+                reportedFull = true
                 do { try await Task.sleep(for: .milliseconds(50)) } catch {
                     throw PrefetchError(.stopped, "stopped before all was pushed again", hint: "repair it again")
                 }
@@ -279,7 +282,7 @@ package struct BatchRepair: Sendable {
 
 extension BatchRepair {
     /// Removes details of URLs that were not skipped; adds missing details of `poison` URLs, and lists them if the policy does.
-    private func mendDetails(
+    private func repairDetails(
         _ status: BatchStatus, _ entries: Result<BatchEntries, PrefetchError>
     ) async throws(PrefetchError) {
         let pruned = try await bridgingErrors { () async throws(RedisError) in try await prune(status) }
@@ -321,7 +324,8 @@ extension BatchRepair {
             let pairs = (reply.last?.array ?? []).compactMap(\.string)
             let indices = stride(from: 0, to: pairs.count, by: 2).map { pairs[$0] }
             if !indices.isEmpty {
-                pruned += try await queue.mending.prune(batch, token: token, keep: status.keepDetails, indices: indices)
+                pruned += try await queue.repairSteps.prune(
+                    batch, token: token, keep: status.keepDetails, indices: indices)
             }
         } while cursor != "0"
         return pruned
@@ -360,7 +364,7 @@ extension BatchRepair {
             let key = RedisArgument(queue.keys.failed)
             let meta = "\(status.at) \(status.at) 1 poison 0 \(batch) its bytes ended 3 workers"
             let lapse = status.options.lapse
-            let order = RedisArgument(lapse > 0 ? queue.keys.failedLapses : queue.keys.failedStays)
+            let order = RedisArgument(lapse > 0 ? queue.keys.failedExpiring : queue.keys.failedPermanent)
             var added = 0
             for url in urls {
                 let replies = try await queue.redis.read([
@@ -382,7 +386,7 @@ extension BatchRepair {
 extension BatchRepair {
     /// Removes records of URLs that were not skipped, and adds empty records for skipped URLs without one.
     /// * `total`: URLs of the list.
-    func mendRecords(_ total: Int) async throws(PrefetchError) {
+    func repairRecords(_ total: Int) async throws(PrefetchError) {
         let (dropped, made) = try await bridgingErrors { () async throws(RedisError) in
             var names = (0..<((total + FailureRecord.chunk - 1) / FailureRecord.chunk)).map { String($0) }
             let known = Set(names)
@@ -390,7 +394,7 @@ extension BatchRepair {
             var (dropped, made) = (0, 0)
             for start in stride(from: 0, to: names.count, by: 64) {
                 let part = Array(names[start..<min(start + 64, names.count)])
-                let numbers = try await queue.mending.mendRecords(batch, token: token, chunks: part)
+                let numbers = try await queue.repairSteps.repairRecords(batch, token: token, chunks: part)
                 dropped += numbers.dropped
                 made += numbers.made
             }

@@ -34,7 +34,7 @@ struct JobCoverage {
         }
         var at = 0
         while true {
-            guard try await queue.mending.hold(batch, token: token, begins: false) != nil else { return nil }
+            guard try await queue.repairSteps.hold(batch, token: token, begins: false) != nil else { return nil }
             let elements =
                 try await queue.redis.read([
                     [
@@ -48,14 +48,15 @@ struct JobCoverage {
                 if let job = PrefetchJob(element), job.batch == batch, job.base + job.entries.count <= limit {
                     let range = job.base..<(job.base + job.entries.count)
                     if sweeps, range.contains(where: { coverage.isCovered[$0] && !settled($0) }) {
-                        if try await queue.mending.sweep(batch, token: token, element: element, isDead: false) {
+                        if try await queue.repairSteps.sweep(batch, token: token, element: element, isDead: false) {
                             coverage.doubled += 1
                             at -= 1
                         }
                     } else {
                         coverage.add(job.name, range)
                     }
-                } else if sweeps, try await queue.mending.sweep(batch, token: token, element: element, isDead: true) {
+                } else if sweeps, try await queue.repairSteps.sweep(batch, token: token, element: element, isDead: true)
+                {
                     coverage.buried += 1
                     at -= 1
                 }

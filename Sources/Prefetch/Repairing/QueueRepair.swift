@@ -16,7 +16,7 @@ package struct QueueRepair: Sendable {
             if !lines.isEmpty { found = try await queue.keySpace.foundKeys() }
             let registered = Set(try await queue.workers.names())
             for worker in found.owners {
-                let count = try await queue.mending.reclaim(from: worker)
+                let count = try await queue.repairSteps.reclaim(from: worker)
                 let isRegistered = registered.contains(worker)
                 guard count > 0 || !isRegistered else { continue }
                 let whose = isRegistered ? "which does not know of them" : "which is not registered"
@@ -24,7 +24,7 @@ package struct QueueRepair: Sendable {
             }
             for batch in found.remains { lines.append(try await removeRemains(of: batch)) }
             return lines
-                + (try await queue.mending.rering(isDry: false, batches: found.batches)).map { "repaired: \($0)" }
+                + (try await queue.repairSteps.rering(isDry: false, batches: found.batches)).map { "repaired: \($0)" }
         } catch {
             throw PrefetchError(error)
         }

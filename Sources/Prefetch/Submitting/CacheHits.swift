@@ -25,7 +25,7 @@ package struct CacheHits: Sendable {
 
     /// Reports the hits of jobs that have been pushed.
     func settle(_ jobs: [PrefetchJob], of batch: BatchIdentity, in queue: PrefetchQueue) async throws(RedisError) {
-        guard !policy.asksBeforeCache else { return }
+        guard !policy.isCheckedBeforeCache else { return }
         let reports = await threads.run { [self] in jobs.compactMap { report($0, of: batch) } }
         for start in stride(from: 0, to: reports.count, by: 64) {
             _ = try await queue.reports.send(
@@ -52,6 +52,6 @@ package struct CacheHits: Sendable {
     /// Whether `queryDiskSync` applies to an entry, and the presence in the cache decides.
     private func isAsked(_ entry: PrefetchJob.Entry) -> Bool {
         let all = options.ofLoads.union(entry.settings?.options ?? [])
-        return !entry.isInvalid && all.contains(.queryDiskSync) && !all.questionsHits && entry.settings?.sha256 == nil
+        return !entry.isInvalid && all.contains(.queryDiskSync) && !all.revalidatesHits && entry.settings?.sha256 == nil
     }
 }

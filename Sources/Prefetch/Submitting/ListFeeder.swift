@@ -22,8 +22,8 @@ package struct ListFeeder: Sendable {
         case memory
     }
 
-    private static let leastCount = 4
-    private static let mostJobs = 64
+    private static let minCount = 4
+    private static let maxJobs = 64
 
     private let queue: PrefetchQueue
     private let entries: BatchEntries
@@ -61,7 +61,7 @@ package struct ListFeeder: Sendable {
         self.batch = batch
         self.window = window
         self.segment = segment
-        self.jobSize = min(PrefetchJob.maxCount, max(1, jobSize ?? max(Self.leastCount, (entries.total + 63) / 64)))
+        self.jobSize = min(PrefetchJob.maxCount, max(1, jobSize ?? max(Self.minCount, (entries.total + 63) / 64)))
     }
 
     /// Feeds until the batch is sealed or over.
@@ -76,7 +76,7 @@ package struct ListFeeder: Sendable {
         var from = segment?.base ?? 0
         let identity = hits == nil ? nil : try await identity()
         // Jobs per push: fewer while Redis has little room.
-        var most = Self.mostJobs
+        var most = Self.maxJobs
         while true {
             var push = PendingPush(offset: from)
             var result: QueueBatches.PushResult?
@@ -89,7 +89,7 @@ package struct ListFeeder: Sendable {
                         try await settleHits(of: part.jobs, in: identity)
                         pushed(count)
                         push.drop(part)
-                        most = min(Self.mostJobs, 2 * most)
+                        most = min(Self.maxJobs, 2 * most)
                     case .wait(.memory) where part.jobs.count > 1:
                         // A smaller push may fit, so that a nearly full Redis does not refuse the same push forever.
                         most = part.jobs.count / 2
@@ -158,13 +158,13 @@ package struct ListFeeder: Sendable {
             return result == .full ? .wait(.window) : .result(result)
         } catch {
             // A full Redis refuses PUSH and still drains: the same back-pressure as a full window.
-            if error.code == .outOfMemory { return try await stillTakesJobs() }
+            if error.code == .outOfMemory { return try await noteFullAndCheckState() }
             throw PrefetchError(error)
         }
     }
 
     /// Does what a refused PUSH could not: notes that the feeder is alive, and checks whether the batch has ended, also by its deadline.
-    private func stillTakesJobs() async throws(PrefetchError) -> Answer {
+    private func noteFullAndCheckState() async throws(PrefetchError) -> Answer {
         let state = try await bridgingErrors { () async throws(RedisError) in
             try await queue.batches.noteFull(batch: batch)
         }

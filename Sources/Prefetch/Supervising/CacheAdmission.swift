@@ -14,7 +14,7 @@ package struct CacheAdmission: Sendable {
     /// Whether the server may be started; false for a folder that was not named: then only a running one is used.
     package var startsServer = true
     /// Whether untrusted data may be moved aside; otherwise it is an error.
-    package var setsAside = true
+    package var movesAside = true
     package var state: StateFolder
     /// Called with a message when data was set aside.
     package var notice: @Sendable (String) -> Void

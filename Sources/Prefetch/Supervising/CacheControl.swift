@@ -5,7 +5,7 @@ struct CacheControl: Sendable {
     /// Absolute, without symbolic links: every name of a cache leads to the same server.
     let cache: String
     /// `.prefetch` itself, never a symbolic link. In a group's cache other users may write there.
-    let folder: HeldFolder
+    let folder: PinnedFolder
 
     /// Creates the two folders if missing; touches nothing else of the cache.
     init(cache: String) throws(PrefetchError) {
@@ -13,7 +13,7 @@ struct CacheControl: Sendable {
         guard let resolved = realpath(cache, nil) else { throw .file("resolve", cache) }
         self.cache = String(cString: resolved)
         free(resolved)
-        let root = try HeldFolder(path: self.cache)
+        let root = try PinnedFolder(path: self.cache)
         try root.make(".prefetch", mode: 0o777)
         guard let folder = try root.folder(".prefetch") else { throw .file("open", self.cache + "/.prefetch") }
         self.folder = folder

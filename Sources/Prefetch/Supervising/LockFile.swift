@@ -13,7 +13,7 @@ final class LockFile: Sendable {
     /// Tries to take a lock.
     /// - Returns: nil while another process has it.
     /// - Throws: `cacheUnavailable` if the file cannot be created, or is not private to this user.
-    static func take(_ name: String, in folder: HeldFolder, shared: Bool = false) throws(PrefetchError) -> LockFile? {
+    static func take(_ name: String, in folder: PinnedFolder, shared: Bool = false) throws(PrefetchError) -> LockFile? {
         let file = LockFile(descriptor: try folder.open(name, O_RDWR | O_CREAT))
         return try file.lock(shared: shared, path: "\(folder.path)/\(name)") ? file : nil
     }
@@ -21,7 +21,7 @@ final class LockFile: Sendable {
     /// Takes a lock if its file exists and can be locked.
     /// - Returns: nil if not, in which case no process can have the lock.
     /// - Throws: if another process has it.
-    static func takeExisting(_ name: String, in folder: HeldFolder) throws(PrefetchError) -> LockFile? {
+    static func takeExisting(_ name: String, in folder: PinnedFolder) throws(PrefetchError) -> LockFile? {
         guard let descriptor = try? folder.open(name, O_RDWR), descriptor >= 0 else { return nil }
         let file = LockFile(descriptor: descriptor)
         guard try file.lock(shared: false, path: "\(folder.path)/\(name)") else {

@@ -16,7 +16,7 @@ package actor PrivateRedis {
     }
 
     /// How often a user checks whether the owner has gone.
-    private static let lookInterval = Duration.milliseconds(100)
+    private static let pollInterval = Duration.milliseconds(100)
     /// Timeout for a reply of a server whose lock is taken: its owner may be starting it, or leaving.
     package static let patience = Duration.seconds(5)
 
@@ -155,7 +155,7 @@ package actor PrivateRedis {
                 if let child = await self?.server?.child {
                     await child.wait()
                 } else {
-                    try? await Task.sleep(for: Self.lookInterval)
+                    try? await Task.sleep(for: Self.pollInterval)
                 }
                 guard let self, await keepServerRunning() else { return }
             }

@@ -11,14 +11,14 @@ extension PrivateRedisFolder {
     ///   terms allow neither to use nor to create it; `stopped` when cancelled.
     static func admit(cache: String, _ admission: CacheAdmission) async throws(PrefetchError) -> PrivateRedisFolder {
         let control = try CacheControl(cache: cache)
-        var made: MadeCaches?
-        do throws(PrefetchError) { made = try MadeCaches(admission.state) } catch {
+        var made: CreatedCaches?
+        do throws(PrefetchError) { made = try CreatedCaches(admission.state) } catch {
             guard admission.trust != .none else { throw error }
         }
         if let found = try accepted(control, made, admission) { return found }
         guard admission.startsServer else { throw notNamed(control.cache) }
-        guard admission.setsAside || admission.trust != .none || !exists(in: control.cache) else {
-            throw notMadeHere(control.cache)
+        guard admission.movesAside || admission.trust != .none || !exists(in: control.cache) else {
+            throw notCreatedHere(control.cache)
         }
         // One at a time: two commands that find untrusted data must not set aside each other's new folder.
         let lock = try await made?.lock()
@@ -27,7 +27,7 @@ extension PrivateRedisFolder {
         if let data = try control.folder.folder(name) {
             // Created a moment ago by a command that was killed then.
             let isEmpty = try data.names().allSatisfy { $0.hasPrefix(originName) }
-            if isEmpty && HeldFolder.fault(of: data.status, isFolder: true) == nil || admission.trust != .none {
+            if isEmpty && PinnedFolder.fault(of: data.status, isFolder: true) == nil || admission.trust != .none {
                 return try remembered(control, data, made)
             }
             try setAside(control, data, admission)
@@ -41,29 +41,31 @@ extension PrivateRedisFolder {
 
     /// The folder if it exists and can be used as it is.
     private static func accepted(
-        _ control: CacheControl, _ made: MadeCaches?, _ admission: CacheAdmission
+        _ control: CacheControl, _ made: CreatedCaches?, _ admission: CacheAdmission
     ) throws(PrefetchError) -> PrivateRedisFolder? {
         guard let data = try control.folder.folder(name) else { return nil }
         let status = data.status
         // A folder of another user cannot even be moved aside.
-        if status.st_uid != geteuid() { throw .notOurs(data.path, HeldFolder.fault(of: status, isFolder: true) ?? "") }
+        if status.st_uid != geteuid() {
+            throw .notOurs(data.path, PinnedFolder.fault(of: status, isFolder: true) ?? "")
+        }
         var isOurs = admission.trust == .standing || admission.trust == .given && made == nil
         if !isOurs, let origin = Self.origin(of: data), let made { isOurs = try made.contains(origin) }
         guard isOurs else { return nil }
-        if let fault = HeldFolder.fault(of: status, isFolder: true) { throw .notOurs(data.path, fault) }
+        if let fault = PinnedFolder.fault(of: status, isFolder: true) { throw .notOurs(data.path, fault) }
         return try PrivateRedisFolder(cache: control.cache, data: data)
     }
 
-    private static func origin(of data: HeldFolder) -> String? {
+    private static func origin(of data: PinnedFolder) -> String? {
         let text = String(decoding: data.read(originName).prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
         return text.utf8.count == 64 ? text : nil
     }
 
     /// Writes a new secret, replacing one that others may know, and adds it to the list.
     private static func remembered(
-        _ control: CacheControl, _ data: HeldFolder, _ made: MadeCaches?
+        _ control: CacheControl, _ data: PinnedFolder, _ made: CreatedCaches?
     ) throws(PrefetchError) -> PrivateRedisFolder {
-        if let fault = HeldFolder.fault(of: data.status, isFolder: true) { throw .notOurs(data.path, fault) }
+        if let fault = PinnedFolder.fault(of: data.status, isFolder: true) { throw .notOurs(data.path, fault) }
         let folder = try PrivateRedisFolder(cache: control.cache, data: data)
         guard let made else { return folder }
         var random = SystemRandomNumberGenerator()
@@ -75,7 +77,7 @@ extension PrivateRedisFolder {
     }
 
     private static func setAside(
-        _ control: CacheControl, _ data: HeldFolder, _ admission: CacheAdmission
+        _ control: CacheControl, _ data: PinnedFolder, _ admission: CacheAdmission
     ) throws(PrefetchError) {
         // It is in use by a process with another list: a container, or another state folder.
         let lock: LockFile?
@@ -104,7 +106,7 @@ extension PrivateRedisFolder {
             hint: "name the folder with --cache, or another Redis with --redis")
     }
 
-    private static func notMadeHere(_ cache: String) -> PrefetchError {
+    private static func notCreatedHere(_ cache: String) -> PrefetchError {
         PrefetchError(
             .cacheUnavailable, "\(cache) was not made by this user on this machine, so the queue in it is not used",
             hint: "the next command sets it aside and begins a new one; to use it, add --trust-cache")

@@ -13,7 +13,7 @@ struct PrivateRedisFolder: Sendable {
 
     /// The cache folder: absolute, without symbolic links.
     let cache: String
-    let data: HeldFolder
+    let data: PinnedFolder
     let socket: String
     /// The socket's path for the server, whose working directory is ``data``.
     let boundSocket: String
@@ -22,7 +22,7 @@ struct PrivateRedisFolder: Sendable {
     var log: String { "\(data.path)/\(Self.logName)" }
     var manifest: String { "\(data.path)/appendonlydir/appendonly.aof.manifest" }
 
-    init(cache: String, data: HeldFolder) throws(PrefetchError) {
+    init(cache: String, data: PinnedFolder) throws(PrefetchError) {
         self.cache = cache
         self.data = data
         let near = "\(data.path)/\(Self.socketName)"

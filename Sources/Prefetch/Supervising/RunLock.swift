@@ -44,7 +44,7 @@ package final class RunLock: Sendable {
     }
 
     private static func take(
-        _ name: String, in folder: HeldFolder, shared: Bool
+        _ name: String, in folder: PinnedFolder, shared: Bool
     ) async throws(PrefetchError) -> LockFile {
         let path = "\(folder.path)/\(name)"
         let deadline = ContinuousClock.now + .seconds(30)

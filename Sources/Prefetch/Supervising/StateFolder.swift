@@ -22,7 +22,7 @@ package struct StateFolder: Sendable {
 
     /// Opens it, creating it with the mode 0700 if missing.
     /// - Throws: `configuration` if it cannot be created, or is not private to this user.
-    func open() throws(PrefetchError) -> HeldFolder {
+    func open() throws(PrefetchError) -> PinnedFolder {
         guard let path else {
             throw Self.unusable("this user has no home folder")
         }
@@ -34,15 +34,15 @@ package struct StateFolder: Sendable {
         }
         var status = stat()
         guard lstat(path, &status) == 0 else { throw Self.unusable(PrefetchError.file("open", path).message) }
-        let folder: HeldFolder
+        let folder: PinnedFolder
         do throws(PrefetchError) {
-            if let fault = HeldFolder.fault(of: status, isFolder: true) { throw .notOurs(path, fault) }
-            folder = try HeldFolder(path: path)
+            if let fault = PinnedFolder.fault(of: status, isFolder: true) { throw .notOurs(path, fault) }
+            folder = try PinnedFolder(path: path)
         } catch {
             throw Self.unusable(error.message)
         }
         // It may have been replaced between the two checks.
-        if let fault = HeldFolder.fault(of: folder.status, isFolder: true) { throw Self.unusable("\(path) \(fault)") }
+        if let fault = PinnedFolder.fault(of: folder.status, isFolder: true) { throw Self.unusable("\(path) \(fault)") }
         return folder
     }
 

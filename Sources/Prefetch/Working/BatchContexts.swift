@@ -10,18 +10,18 @@ final class BatchContexts: Sendable {
     private let keeper: CacheKeeper
     private let pool: ThreadPool
     private let downloader: ImageDownloader
-    private let mostBytes: Int
+    private let maxBytes: Int
     private let contexts = Locked<[BatchIdentity: BatchContext]>([:])
 
-    /// * `mostBytes`: the largest accepted image.
+    /// * `maxBytes`: the largest accepted image.
     init(
-        _ redis: PersistentQueue, keeper: CacheKeeper, pool: ThreadPool, downloader: ImageDownloader, mostBytes: Int
+        _ redis: PersistentQueue, keeper: CacheKeeper, pool: ThreadPool, downloader: ImageDownloader, maxBytes: Int
     ) {
         self.redis = redis
         self.keeper = keeper
         self.pool = pool
         self.downloader = downloader
-        self.mostBytes = mostBytes
+        self.maxBytes = maxBytes
     }
 
     subscript(batch: BatchIdentity) -> BatchContext? { contexts.withLock { $0[batch] } }
@@ -54,7 +54,7 @@ final class BatchContexts: Sendable {
     private nonisolated(nonsending) func profile(of settings: RequestSettings) async -> RequestProfile? {
         guard settings != RequestSettings() else { return nil }
         // The downloader accepts all values: they are in range.
-        return try? await downloader.profile { [mostBytes] in settings.apply(to: &$0, mostBytes: mostBytes) }
+        return try? await downloader.profile { [maxBytes] in settings.apply(to: &$0, maxBytes: maxBytes) }
     }
 
     /// Cancels current transfers of a batch that has ended.

@@ -14,7 +14,7 @@ final class CacheKeeper: Sendable {
     /// Closed while the cache is full: nothing new starts, which is not a fault as long as some worker sweeps.
     let room = FaultGate()
     /// Rings when the cache was found full.
-    let bell = Bell()
+    let bell = WakeSignal()
     let limits: CacheLimits
     private let disk: DiskCache
     /// Sweeps block for long; the worker's own threads have images to verify.

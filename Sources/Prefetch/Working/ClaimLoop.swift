@@ -7,23 +7,24 @@ internal import WebImage
 /// Confined to the worker's executor.
 final class ClaimLoop {
     /// The most unreported outcomes, about 10 MB, before claiming stops because Redis refuses reports.
-    private static let mostUnreported = 65_536
+    private static let maxUnreported = 65_536
 
     private let worker: WorkerContext
-    private let room: RoomLoop
+    private let room: CapacityLoop
     private let reports: ReportLoop
     private let bellConnection: RedisConnection
     /// Rings with each claim that returned jobs.
-    private let hasClaimed: Bell
+    private let hasClaimed: WakeSignal
     /// The Redis connection on which it last reported its claims.
-    private var agreedOn = 0
+    private var syncedConnection = 0
     private var lastJobSize = 64
     /// Time of the last claim with jobs, and the factor for the size of the next.
     private var claimedAt = ContinuousClock.now
     private var reach = 1
 
     init(
-        _ worker: WorkerContext, room: RoomLoop, reports: ReportLoop, bellConnection: RedisConnection, hasClaimed: Bell
+        _ worker: WorkerContext, room: CapacityLoop, reports: ReportLoop, bellConnection: RedisConnection,
+        hasClaimed: WakeSignal
     ) {
         self.worker = worker
         self.room = room
@@ -83,7 +84,7 @@ final class ClaimLoop {
     private nonisolated(nonsending) func claimable() async -> Int {
         let jobs = worker.jobs
         // While Redis refuses reports of a batch, its unreported outcomes must not grow forever.
-        guard !reports.hasRefused || jobs.unreportedCount < Self.mostUnreported else { return 0 }
+        guard !reports.hasRefused || jobs.unreportedCount < Self.maxUnreported else { return 0 }
         // Stalled URLs, and those waiting for a retry or for their host, hold no slot of the downloader.
         let active = jobs.openCount - room.makeRoom(for: await worker.manager.downloader.activity)
         // Small jobs come from a short list: each worker claims little more than it can transfer at once, or the first to wake would take
@@ -124,14 +125,14 @@ final class ClaimLoop {
     /// Only between two claims: then the ledger has everything claimed.
     private nonisolated(nonsending) func agree() async {
         let (name, connection) = (worker.registration.name, await worker.redis.queue.connection.connections)
-        guard connection != agreedOn else { return }
+        guard connection != syncedConnection else { return }
         let held = worker.jobs.names(of: name)
         let kept = await persist { queue async throws(RedisError) in try await queue.jobs.keep(worker: name, jobs: held)
         }
         guard let kept else { return }
         if kept == nil { return await worker.rejoin(after: name) }
         // If it has reconnected meanwhile, this is repeated.
-        agreedOn = connection
+        syncedConnection = connection
     }
 
     /// Nil as soon as the worker leaves.

@@ -21,7 +21,7 @@ actor Heartbeat {
 
     enum News: Sendable {
         /// Redis took the heartbeat of this statement.
-        case answered(Statement, QueueWorkers.WorkerOrders)
+        case answered(Statement, QueueWorkers.WorkerSettings)
         /// The worker is no longer registered under this name.
         case lost(String)
         case failed(RedisError)
@@ -38,13 +38,13 @@ actor Heartbeat {
         /// How long the downloader's thread has not run its loop.
         var silence: @Sendable () -> Duration
         /// Stops or resumes the heartbeats by which the worker's transfers keep other processes waiting.
-        var setSilent: @Sendable (Bool) -> Void
+        var setHeartbeatsPaused: @Sendable (Bool) -> Void
     }
 
     /// Closed while the disk does not respond.
     nonisolated let hold: FaultGate
     /// Rings for new events in ``takeNews()``.
-    nonisolated let bell = Bell()
+    nonisolated let bell = WakeSignal()
     private nonisolated let executor: ThreadExecutor
     private nonisolated let news = Locked<[News]>([])
     private let queue: PrefetchQueue
@@ -62,7 +62,7 @@ actor Heartbeat {
     private var isSlow = false
     private var failures = 0
     private var heldSince: ContinuousClock.Instant?
-    private var hasSaidHeld = false
+    private var hasReportedHold = false
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -139,9 +139,9 @@ actor Heartbeat {
         // Normally a new statement comes before that; otherwise the last one is sent again.
         let interval = statement.claims.names.isEmpty ? idleInterval : interval
         due = began + interval + min(interval, Duration.milliseconds(500))
-        await lookAtDisk(statement.worker, now: began)
+        await checkDisk(statement.worker, now: began)
         let isHung = isHung(now: began)
-        watched.setSilent(isHung || heldSince != nil)
+        watched.setHeartbeatsPaused(isHung || heldSince != nil)
         guard !isHung else {
             due = began + min(interval, Duration.milliseconds(200))
             return
@@ -175,10 +175,10 @@ actor Heartbeat {
 
     private func aboutHold(now: ContinuousClock.Instant) -> [(String, String)] {
         guard let heldSince else {
-            defer { hasSaidHeld = false }
-            return hasSaidHeld ? [(WorkerHold.reasonField, "")] : []
+            defer { hasReportedHold = false }
+            return hasReportedHold ? [(WorkerHold.reasonField, "")] : []
         }
-        hasSaidHeld = true
+        hasReportedHold = true
         return [
             (WorkerHold.reasonField, WorkerHold.disk),
             (WorkerHold.durationField, String(Int((now - heldSince) / .milliseconds(1)))),
@@ -193,7 +193,7 @@ actor Heartbeat {
 
     // MARK: The disk
 
-    private func lookAtDisk(_ worker: String, now: ContinuousClock.Instant) async {
+    private func checkDisk(_ worker: String, now: ContinuousClock.Instant) async {
         let oldest = watched.calls.oldest
         if heldSince == nil {
             guard oldest > lease * 3 else { return }
@@ -215,7 +215,7 @@ actor Heartbeat {
         guard !kept.isEmpty else { return }
         do throws(RedisError) {
             try await queue.jobs.release(worker: worker, jobs: kept.map(\.claim.name), leaving: false)
-            for job in kept { jobs.didGiveBack(job.id) }
+            for job in kept { jobs.didReturn(job.id) }
             post(.released(worker: worker, jobs: kept.map(\.claim.job.name)))
         } catch {
             // Retried with the next heartbeat, otherwise the lease expires.

@@ -8,19 +8,19 @@ internal import WebImage
 final class HeartbeatLoop {
     private let worker: WorkerContext
     private let heartbeat: Heartbeat
-    private let room: RoomLoop
+    private let room: CapacityLoop
     private let hosts: HostLoop
     private let reports: ReportLoop
     private let reaper: ReapLoop
     /// Rings with each claim that returned jobs.
-    private let hasClaimed: Bell
+    private let hasClaimed: WakeSignal
     private var isHeld = false
     /// Failed URLs removed because of the list's limit, as of the last heartbeat.
     private var unlisted: Int?
 
     init(
-        _ worker: WorkerContext, heartbeat: Heartbeat, room: RoomLoop, hosts: HostLoop, reports: ReportLoop,
-        reaper: ReapLoop, hasClaimed: Bell
+        _ worker: WorkerContext, heartbeat: Heartbeat, room: CapacityLoop, hosts: HostLoop, reports: ReportLoop,
+        reaper: ReapLoop, hasClaimed: WakeSignal
     ) {
         self.worker = worker
         self.heartbeat = heartbeat
@@ -67,14 +67,14 @@ final class HeartbeatLoop {
         (report.retrying, report.waitingForHost) = (activity.retrying, activity.waitingForHost)
         report.unreported = jobs.unreportedCount
         report.maxConcurrentDownloads = room.concurrency
-        (report.trouble, report.complaint) = (worker.fault.message ?? "", worker.complaints.current ?? "")
+        (report.trouble, report.complaint) = (worker.fault.message ?? "", worker.warningLog.current ?? "")
         (report.oldest, report.cache) = (oldest, reports.cache.id)
         // As far as known without a call to its disk, which may hang.
         if let known = worker.manager.cache.disk.account.totals {
             (report.cacheImages, report.cacheBytes) = (known.count, known.size)
             report.cacheLimit = worker.keeper.limits.maxSize
         }
-        (report.residentBytes, report.cpu) = (Vitals.residentBytes, Vitals.milliseconds)
+        (report.residentBytes, report.cpu) = (ProcessUsage.residentBytes, ProcessUsage.milliseconds)
         let name = registration.name
         return Heartbeat.Statement(
             worker: name, batches: Array(jobs.batches),
@@ -92,21 +92,21 @@ final class HeartbeatLoop {
                 worker.batches.end(batch)
             }
             await obey(orders, held: statement.batches)
-            learnOfUnlisted(orders.unlisted ?? 0)
+            warnOfUnlisted(orders.unlisted ?? 0)
             await reports.tellHosts()
             await hosts.learn(orders.hostsVersion)
-            if orders.mayReap { reaper.bell.ring() }
+            if orders.shouldReap { reaper.bell.ring() }
         case .lost(let name): await worker.rejoin(after: name)
         case .failed(let error):
             if error.code == .reply {
-                worker.complaints.say(error.message)
+                worker.warningLog.say(error.message)
             } else if error.code != .interrupted {
                 worker.redis.fails(error)
             }
         case .held:
             if !isHeld { onEvent(.held(true)) }
             isHeld = true
-            _ = worker.jobs.callBack(nil)
+            _ = worker.jobs.revokePermits(nil)
             await worker.endRevoked()
         case .released(let name, let jobs): worker.configuration.history?.released(name, jobs)
         case .goesOn:
@@ -119,7 +119,7 @@ final class HeartbeatLoop {
     ///
     /// URLs of a paused batch that have started end and count. Others go back to the batch's list at once, without counting a delivery.
     /// * `held`: the batches of the request.
-    private nonisolated(nonsending) func obey(_ orders: QueueWorkers.WorkerOrders, held: [BatchIdentity]) async {
+    private nonisolated(nonsending) func obey(_ orders: QueueWorkers.WorkerSettings, held: [BatchIdentity]) async {
         let wasPaused = worker.registration.orders.isWorkerPaused
         worker.registration.take(orders)
         await room.setConcurrency(orders.ownConcurrency ?? orders.queueConcurrency)
@@ -129,15 +129,15 @@ final class HeartbeatLoop {
             worker.jobs.room.ring()
         }
         let paused = zip(held, orders.batches).filter { $1.isPaused }.map(\.0)
-        let callsBackAll = orders.isWorkerPaused || orders.isQueuePaused
-        guard callsBackAll || !paused.isEmpty, worker.jobs.callBack(callsBackAll ? nil : Set(paused)) else { return }
+        let revokesAll = orders.isWorkerPaused || orders.isQueuePaused
+        guard revokesAll || !paused.isEmpty, worker.jobs.revokePermits(revokesAll ? nil : Set(paused)) else { return }
         await worker.endRevoked()
     }
 
     /// Warns once that failed URLs are removed because of the list's limit; removals before this worker started do not count.
-    private func learnOfUnlisted(_ count: Int) {
+    private func warnOfUnlisted(_ count: Int) {
         if let unlisted, count > unlisted {
-            worker.complaints.say(
+            worker.warningLog.say(
                 "the blacklist has reached its limit, so its oldest entries are removed; raise it: prefetch-coord blacklist set "
                     + "--blacklist-max N")
         }

@@ -15,7 +15,7 @@ final class HostLoop {
 
     nonisolated(nonsending) func run() async {
         let (redis, downloader) = (worker.redis, worker.manager.downloader)
-        while !Task.isCancelled, let calls = await downloader.nextHostCalls() {
+        while !Task.isCancelled, let calls = await downloader.nextHostMessages() {
             if !calls.news.isEmpty {
                 await redis.persist { queue async throws(RedisError) in try await queue.hosts.note(calls.news) }
             }
@@ -36,11 +36,11 @@ final class HostLoop {
                 }
                 await downloader.grantShares(Self.pair(calls.shares, granted).map { ($0.host, $1 ?? nil) })
             }
-            if !calls.wishes.isEmpty {
+            if !calls.hostRequests.isEmpty {
                 let granted = await redis.persist { queue async throws(RedisError) in
-                    try await queue.hosts.reserve(calls.wishes)
+                    try await queue.hosts.reserve(calls.hostRequests)
                 }
-                await downloader.grant(Self.pair(calls.wishes, granted).map { ($0.host, $1 ?? nil) })
+                await downloader.grant(Self.pair(calls.hostRequests, granted).map { ($0.host, $1 ?? nil) })
             }
         }
     }

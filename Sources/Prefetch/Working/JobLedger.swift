@@ -12,7 +12,7 @@ final class JobLedger: Sendable {
         /// Marks its URLs up to a position as started.
         func begin(through position: Int) { ledger.begin(id, through: position) }
         /// Records that a URL is requested: it was not in the cache.
-        func noteBeginning(_ position: Int) { ledger.noteBeginning(id, position) }
+        func noteRequest(_ position: Int) { ledger.noteRequest(id, position) }
         /// Leaves URLs open that this worker will not end.
         func leave(count: Int = 1) { ledger.leave(id, count: count) }
         func end() { ledger.end(id) }
@@ -28,9 +28,9 @@ final class JobLedger: Sendable {
     }
 
     /// Rings when there is something to report without delay.
-    let reports = Bell()
+    let reports = WakeSignal()
     /// Rings when there is room for another job.
-    let room = Bell()
+    let room = WakeSignal()
     private let history: HistoryLog?
     private let state: Locked<State>
 
@@ -84,7 +84,7 @@ final class JobLedger: Sendable {
     }
 
     fileprivate func begin(_ id: Int, through position: Int) {
-        state.withLock { $0.runs[id]?.begunThrough = position }
+        state.withLock { $0.runs[id]?.startedThrough = position }
     }
 
     fileprivate func leave(_ id: Int, count: Int) {
@@ -92,14 +92,14 @@ final class JobLedger: Sendable {
             guard let index = state.runs.index(forKey: id) else { return false }
             state.runs.values[index].left += count
             state.open -= count
-            return state.runs.values[index].mustGoBack
+            return state.runs.values[index].mustReturn
         }
         if isDue { reports.ring() }
         room.ring()
     }
 
     /// Revokes the permits of the jobs of these batches, nil = of all jobs; false if there was nothing to revoke.
-    func callBack(_ batches: Set<BatchIdentity>?) -> Bool {
+    func revokePermits(_ batches: Set<BatchIdentity>?) -> Bool {
         let permits = state.withLock { state in
             state.runs.values.filter { batches?.contains($0.claim.batch) ?? true }.map(\.permit)
         }
@@ -110,20 +110,20 @@ final class JobLedger: Sendable {
     /// Jobs claimed under this worker name that have not gone back.
     func kept(by worker: String) -> [(id: Int, claim: QueueJobs.Claim)] {
         state.withLock { state in
-            state.runs.filter { $0.value.worker == worker && !$0.value.isGivenBack }
+            state.runs.filter { $0.value.worker == worker && !$0.value.isReturned }
                 .map { ($0.key, $0.value.claim) }
         }
     }
 
     /// Records that a job is on its batch's list again; removes it if it has ended.
-    func didGiveBack(_ id: Int) {
+    func didReturn(_ id: Int) {
         state.withLock { state in
-            state.runs[id]?.isGivenBack = true
+            state.runs[id]?.isReturned = true
             Self.removeIfDone(id, from: &state)
         }
     }
 
-    fileprivate func noteBeginning(_ id: Int, _ position: Int) {
+    fileprivate func noteRequest(_ id: Int, _ position: Int) {
         guard let history, let run = state.withLock({ $0.runs[id] }) else { return }
         history.began(run.worker, run.claim.job, position: position)
     }
@@ -133,7 +133,7 @@ final class JobLedger: Sendable {
             guard let index = state.runs.index(forKey: id) else { return false }
             state.runs.values[index].hasEnded = true
             // Its last report may be faster than its task.
-            guard state.runs.values[index].isToldToEnd else { return true }
+            guard state.runs.values[index].isEndReported else { return true }
             Self.remove(id, from: &state)
             return false
         }
@@ -154,7 +154,7 @@ final class JobLedger: Sendable {
     /// Jobs with something to report, by number.
     func reportable() -> [(id: Int, run: JobRun)] {
         state.withLock { state in
-            state.runs.filter { !$0.value.unreported.isEmpty || $0.value.hasEnded || $0.value.mustGoBack }
+            state.runs.filter { !$0.value.unreported.isEmpty || $0.value.hasEnded || $0.value.mustReturn }
                 .map { ($0.key, $0.value) }
         }.sorted { $0.id < $1.id }
     }
@@ -165,20 +165,20 @@ final class JobLedger: Sendable {
         state.withLock { state in
             guard let index = state.runs.index(forKey: id) else { return }
             state.runs.values[index].unreported.removeFirst(count)
-            if isFinal { state.runs.values[index].isToldToEnd = true }
+            if isFinal { state.runs.values[index].isEndReported = true }
             Self.removeIfDone(id, from: &state)
         }
     }
 
     /// Reopens URLs that were fetched but not reported: their bytes may be lost. They go back with their job.
     /// - Returns: the entries whose files were written here.
-    func takeBackDownloads() -> [(batch: BatchIdentity, entry: PrefetchJob.Entry)] {
+    func reopenDownloads() -> [(batch: BatchIdentity, entry: PrefetchJob.Entry)] {
         let taken = state.withLock { state in
             var taken: [(batch: BatchIdentity, entry: PrefetchJob.Entry)] = []
             for id in state.runs.keys {
                 guard let index = state.runs.index(forKey: id) else { continue }
                 let claim = state.runs.values[index].claim
-                taken += state.runs.values[index].takeBackDownloads().map { (claim.batch, claim.job.entries[$0]) }
+                taken += state.runs.values[index].reopenDownloads().map { (claim.batch, claim.job.entries[$0]) }
             }
             return taken
         }
@@ -187,7 +187,7 @@ final class JobLedger: Sendable {
     }
 
     private static func removeIfDone(_ id: Int, from state: inout State) {
-        guard let run = state.runs[id], run.hasEnded, run.unreported.isEmpty, !run.mustGoBack else { return }
+        guard let run = state.runs[id], run.hasEnded, run.unreported.isEmpty, !run.mustReturn else { return }
         remove(id, from: &state)
     }
 

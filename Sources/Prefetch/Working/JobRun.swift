@@ -12,21 +12,21 @@ struct JobRun {
     /// Outcomes of its URLs, 0 = open: as claimed, and those ended here since.
     private(set) var outcomes: [UInt8]
     let claimedAt = ContinuousClock.now
-    var begunThrough = -1
+    var startedThrough = -1
     /// No more outcomes follow: all its URLs ended, or some are left open for others.
     var hasEnded = false
     /// Whether Redis knows that all its URLs have ended: there is nothing more to report.
-    var isToldToEnd = false
+    var isEndReported = false
     /// How many of its open URLs this worker will not end.
     var left = 0
     /// Whether it is on its batch's list again, while its last transfers end here.
-    var isGivenBack = false
+    var isReturned = false
 
     /// Whether it has to go back to its batch's list: open URLs of it are left, or it was called back before they started.
-    var mustGoBack: Bool { !isGivenBack && open > 0 && (hasEnded || permit.isRevoked && left > 0) }
+    var mustReturn: Bool { !isReturned && open > 0 && (hasEnded || permit.isRevoked && left > 0) }
 
     /// Whether its outcomes have to be reported now.
-    var isDue: Bool { open <= 0 || unreported.count >= 256 || isGivenBack }
+    var isDue: Bool { open <= 0 || unreported.count >= 256 || isReturned }
 
     init(claim: QueueJobs.Claim, worker: String) {
         self.claim = claim
@@ -37,7 +37,7 @@ struct JobRun {
 
     /// Reopens URLs that were fetched but not reported, for others.
     /// - Returns: the positions whose files were written here.
-    mutating func takeBackDownloads() -> [Int] {
+    mutating func reopenDownloads() -> [Int] {
         let isDoubtful = { (item: SettledEntry) in item.outcome == .downloaded || item.outcome == .hit }
         let doubtful = unreported.filter(isDoubtful)
         unreported.removeAll(where: isDoubtful)

@@ -72,9 +72,9 @@ final class JobTask: Sendable {
             .map { URLRun(self, position: $0, entry: $1) }
         var settled: [SettledEntry] = []
         takeOut(of: &open, into: &settled) { $0.invalid() }
-        if batch.policy.asksBeforeCache { await takeOutListed(&open, &settled) }
+        if batch.policy.isCheckedBeforeCache { await takeOutListed(&open, &settled) }
         takeOutCached(&open, &settled)
-        if !batch.policy.asksBeforeCache && batch.policy != .none { await takeOutListed(&open, &settled) }
+        if !batch.policy.isCheckedBeforeCache && batch.policy != .none { await takeOutListed(&open, &settled) }
         if !settled.isEmpty { entry.settle(settled) }
         await withDiscardingTaskGroup { group in
             var granted = 0
@@ -110,11 +110,11 @@ final class JobTask: Sendable {
     /// Ends the cached URLs without a task: a hit costs microseconds. If the first are not cached, the others are checked in turn.
     private func takeOutCached(_ open: inout [URLRun], _ settled: inout [SettledEntry]) {
         // These hits are revalidated one by one.
-        guard !batch.loadOptions.questionsHits else { return }
+        guard !batch.loadOptions.revalidatesHits else { return }
         var looked = 0
         var hits = 0
         takeOut(of: &open, into: &settled) { url in
-            guard looked < 16 || hits > 0, !url.questionsHit else { return nil }
+            guard looked < 16 || hits > 0, !url.revalidatesHit else { return nil }
             looked += 1
             let hit = url.hit()
             if hit != nil { hits += 1 }

@@ -2,9 +2,9 @@ internal import Threading
 internal import WebImage
 
 extension OpenURLNote {
-    private static let mostBytes = 4_096
+    private static let maxBytes = 4_096
     /// The most URLs of one batch, and of all.
-    private static let mostOfBatch = 5, most = 20
+    private static let maxPerBatch = 5, most = 20
 
     /// Notes on a worker's oldest open URLs for its next heartbeat, one per line, bounded in bytes. Costs one query to the downloader.
     nonisolated(nonsending) static func oldest(of worker: WorkerContext) async -> String {
@@ -16,7 +16,7 @@ extension OpenURLNote {
         for (run, position) in oldest {
             let state = states[run.claim.job.entries[position].url]
             let line = OpenURLNote(run, position, state, of: worker).encoded + "\n"
-            guard text.utf8.count + line.utf8.count <= Self.mostBytes else { break }
+            guard text.utf8.count + line.utf8.count <= Self.maxBytes else { break }
             text += line
         }
         return text
@@ -29,7 +29,7 @@ extension OpenURLNote {
         for run in runs {
             for position in run.outcomes.indices where run.outcomes[position] == 0 {
                 guard found.count < Self.most else { return found }
-                guard counts[run.claim.batch, default: 0] < Self.mostOfBatch else { break }
+                guard counts[run.claim.batch, default: 0] < Self.maxPerBatch else { break }
                 counts[run.claim.batch, default: 0] += 1
                 found.append((run, position))
             }
@@ -59,7 +59,7 @@ extension OpenURLNote {
         } else if let message = worker.hold.message ?? worker.fault.message {
             state = .paused
             detail = message
-        } else if position <= run.begunThrough {
+        } else if position <= run.startedThrough {
             let key = worker.batches.key(of: url, in: batch)
             if let seconds = worker.manager.cache.transfers.secondsWaiting(for: key) {
                 state = .locked

@@ -6,17 +6,17 @@ final class PersistentQueue: Sendable {
     /// Throws at once if Redis is unreachable.
     let queue: PrefetchQueue
     private let shutdown: Shutdown
-    private let complaints: Complaints
+    private let warningLog: WorkerWarnings
     private let onEvent: @Sendable (PrefetchWorker.Event) -> Void
     private let outage = Locked(RedisOutage())
 
     init(
-        _ queue: PrefetchQueue, shutdown: Shutdown, complaints: Complaints,
+        _ queue: PrefetchQueue, shutdown: Shutdown, warningLog: WorkerWarnings,
         onEvent: @escaping @Sendable (PrefetchWorker.Event) -> Void
     ) {
         self.queue = queue
         self.shutdown = shutdown
-        self.complaints = complaints
+        self.warningLog = warningLog
         self.onEvent = onEvent
     }
 
@@ -37,7 +37,7 @@ final class PersistentQueue: Sendable {
             } catch {
                 guard error.code != .interrupted, !Task.isCancelled, !end.isOpen else { return nil }
                 if error.code == .reply {
-                    complaints.say(error.message)
+                    warningLog.say(error.message)
                     await pause(.seconds(1), orUntil: end)
                     return nil
                 }
@@ -49,9 +49,9 @@ final class PersistentQueue: Sendable {
     }
 
     /// A call before the worker is registered: errors that waiting cannot heal are thrown. Nil if the worker has to leave first.
-    /// * `waitsOutRefusal`: also waits after unknown error replies, but not after one about a key's wrong type, which needs a repair.
+    /// * `retriesUnknownErrors`: also waits after unknown error replies, but not after one about a key's wrong type, which needs a repair.
     nonisolated(nonsending) func first<Success: Sendable>(
-        waitsOutRefusal: Bool = false,
+        retriesUnknownErrors: Bool = false,
         _ body: nonisolated(nonsending) (PrefetchQueue) async throws(RedisError) -> Success
     ) async throws(PrefetchError) -> Success? {
         var ceiling = Duration.milliseconds(50)
@@ -61,10 +61,10 @@ final class PersistentQueue: Sendable {
                 answers()
                 return value
             } catch {
-                let isRefusal = waitsOutRefusal && error.code == .reply && error.replyCode != "WRONGTYPE"
+                let isRefusal = retriesUnknownErrors && error.code == .reply && error.replyCode != "WRONGTYPE"
                 guard error.isTransient || error.code == .outOfMemory || isRefusal else { throw PrefetchError(error) }
                 if isRefusal {
-                    complaints.say("Redis refuses to register a worker (\(error.message)); asked again until it does")
+                    warningLog.say("Redis refuses to register a worker (\(error.message)); asked again until it does")
                 } else {
                     fails(error)
                 }

@@ -8,7 +8,7 @@ extension PrefetchWorker {
         /// Concurrent transfers, 32 by default, until changed by `prefetch-coord workers set`. Its downloader must have the same number.
         public var maxConcurrentDownloads = 32
         /// The upper limit of concurrent transfers, from the limit of open files.
-        package var mostConcurrentDownloads = Int.max
+        package var concurrencyLimit = Int.max
         /// Whether it leaves with its counts when no batch is running any more; otherwise it waits for the next one forever.
         public var burst = false
         /// Seconds that current transfers have after ``PrefetchWorker/drain()``, 25 by default.

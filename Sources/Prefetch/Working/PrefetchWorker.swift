@@ -19,30 +19,30 @@ public actor PrefetchWorker {
     private let reports: ReportLoop
     private let heartbeats: HeartbeatLoop
     private let reaper: ReapLoop
-    private let room: RoomLoop
+    private let room: CapacityLoop
     private let hosts: HostLoop
 
     /// A worker over three connections of its own (one waits for work, one is only for heartbeats) and a manager.
     package init(configuration: Configuration, redis: RedisConfiguration, queue name: String, manager: ImageManager) {
-        let closed = manager.downloader.closedPlaces
-        let close: @Sendable (Set<RedisPlace>) -> Void = { closed.close($0) }
-        let queue = PrefetchQueue(redis, client: "prefetch-worker", name: name, patience: .zero, onPlaces: close)
+        let closed = manager.downloader.blockedEndpoints
+        let close: @Sendable (Set<RedisAddress>) -> Void = { closed.close($0) }
+        let queue = PrefetchQueue(redis, client: "prefetch-worker", name: name, patience: .zero, onAddresses: close)
         let bellConnection = RedisConnection(
-            redis, name: "prefetch-worker-bell", following: queue.keys.root, onPlaces: close)
+            redis, name: "prefetch-worker-bell", following: queue.keys.root, onAddresses: close)
         let context = WorkerContext(configuration, queue: queue, manager: manager)
         var heart = PrefetchQueue(redis, client: "prefetch-worker-heartbeat", name: name, patience: .zero)
-        heart.redis.notice = { [complaints = context.complaints] in complaints.say($0) }
+        heart.redis.notice = { [warningLog = context.warningLog] in warningLog.say($0) }
         let (disk, transfers, downloader) = (manager.cache.disk, manager.cache.transfers, manager.downloader)
         let heartbeat = Heartbeat(
             queue: heart, jobs: context.jobs, lease: configuration.lease, hold: context.hold,
             watched: Heartbeat.Watched(
                 calls: disk.folder.calls, probe: { try? disk.temporaryFiles.probe() }, silence: { downloader.silence },
-                setSilent: { transfers.setSilent($0) }))
-        let hasClaimed = Bell()
+                setHeartbeatsPaused: { transfers.setHeartbeatsPaused($0) }))
+        let hasClaimed = WakeSignal()
         self.context = context
         self.heartbeat = heartbeat
         self.bellConnection = bellConnection
-        room = RoomLoop(context)
+        room = CapacityLoop(context)
         reports = ReportLoop(context)
         reaper = ReapLoop(context)
         hosts = HostLoop(context)

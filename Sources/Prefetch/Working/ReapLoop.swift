@@ -6,7 +6,7 @@ internal import Threading
 final class ReapLoop: Sendable {
     private let worker: WorkerContext
     /// Rings when a heartbeat's reply suggests reaping.
-    let bell = Bell()
+    let bell = WakeSignal()
 
     init(_ worker: WorkerContext) { self.worker = worker }
 

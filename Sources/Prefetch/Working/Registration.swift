@@ -14,7 +14,7 @@ final class Registration: Sendable {
         var isJoining = false
         /// URLs this worker was first to settle.
         var totals = PrefetchCounts()
-        var orders = QueueWorkers.WorkerOrders()
+        var orders = QueueWorkers.WorkerSettings()
     }
 
     private let configuration: PrefetchWorker.Configuration
@@ -35,12 +35,12 @@ final class Registration: Sendable {
     /// URLs this worker was first to settle, under all its names.
     var totals: PrefetchCounts { state.withLock { $0.totals } }
     /// The last settings from `prefetch-coord`.
-    var orders: QueueWorkers.WorkerOrders { state.withLock { $0.orders } }
+    var orders: QueueWorkers.WorkerSettings { state.withLock { $0.orders } }
 
     func didClaim(_ sequence: Int) { state.withLock { $0.sequence = sequence } }
 
     /// Stores settings. They belong to the process, not to its current name.
-    func take(_ orders: QueueWorkers.WorkerOrders) { state.withLock { $0.orders = orders } }
+    func take(_ orders: QueueWorkers.WorkerSettings) { state.withLock { $0.orders = orders } }
 
     func count(_ items: [SettledEntry]) {
         state.withLock { state in
@@ -59,7 +59,7 @@ final class Registration: Sendable {
         }
         while !shutdown.draining.isOpen {
             let (name, about) = nextName()
-            let joined = try await redis.first(waitsOutRefusal: true) {
+            let joined = try await redis.first(retriesUnknownErrors: true) {
                 [lease = configuration.lease] queue async throws(RedisError) in
                 try await queue.workers.join(worker: name, lease: lease, about: about)
             }

@@ -13,7 +13,7 @@ final class ReportLoop {
     private var syncHasFailed = false
     /// Requests to hosts since the last report; the unconfirmed report, with its token; number of tokens so far.
     private var hosts = HostTally()
-    private var untold: (hosts: HostTally, token: String)?
+    private var unconfirmedTally: (hosts: HostTally, token: String)?
     private var tallies = 0
     /// The first part of its tokens: a later process may have the same name.
     private let tallyName = String(UInt64.random(in: .min ... .max), radix: 36)
@@ -46,7 +46,7 @@ final class ReportLoop {
         } catch {
             // Refused figures must not keep the jobs from going back; an unreachable Redis takes neither.
             guard error.code == .reply else { return }
-            worker.complaints.say(error.message)
+            worker.warningLog.say(error.message)
         }
         let name = worker.registration.name
         do throws(RedisError) {
@@ -95,7 +95,7 @@ final class ReportLoop {
                 if answer.refusal != nil { continue }
                 if answer.isOver { context?.over.open() }
                 worker.jobs.didReport(id, count: run.unreported.count, isFinal: run.open <= 0)
-                if run.mustGoBack { unfinished.append((id, run)) }
+                if run.mustReturn { unfinished.append((id, run)) }
             }
             note(answers, of: ready.map(\.run.claim.batch))
             try await giveBack(unfinished, as: name, through: queue)
@@ -126,7 +126,7 @@ final class ReportLoop {
             try await queue.jobs.release(worker: name, jobs: own.map { $0.run.claim.name }, leaving: false)
             worker.configuration.history?.released(name, own.map { $0.run.claim.job.name })
         }
-        for (id, _) in unfinished { worker.jobs.didGiveBack(id) }
+        for (id, _) in unfinished { worker.jobs.didReturn(id) }
     }
 
     private func count(_ first: [(position: Int, outcome: PrefetchOutcome)], of run: JobRun) {
@@ -152,7 +152,7 @@ final class ReportLoop {
             return true
         } catch {
             // The kernel reports a failed write once, then forgets it: everything written since the last success is fetched again.
-            let lost = worker.jobs.takeBackDownloads()
+            let lost = worker.jobs.reopenDownloads()
             let keys = lost.map { worker.batches.key(of: $0.entry.url, in: $0.batch) }
             await worker.manager.pool.run { for key in keys { _ = try? cache.images.remove(key) } }
             // This loop retries every second, and reopens the gate that it has closed.
@@ -171,14 +171,14 @@ final class ReportLoop {
     /// An unconfirmed report is sent again unchanged, with its token; later figures wait.
     private nonisolated(nonsending) func tellHosts(through queue: PrefetchQueue) async throws(RedisError) {
         while true {
-            if untold == nil {
+            if unconfirmedTally == nil {
                 guard !hosts.isEmpty else { return }
-                untold = (hosts, "\(tallyName).\(tallies)")
+                unconfirmedTally = (hosts, "\(tallyName).\(tallies)")
                 (hosts, tallies) = (HostTally(), tallies + 1)
             }
-            guard let (part, token) = untold else { return }
+            guard let (part, token) = unconfirmedTally else { return }
             try await queue.hosts.tally(part, worker: worker.registration.name, token: token)
-            untold = nil
+            unconfirmedTally = nil
         }
     }
 }

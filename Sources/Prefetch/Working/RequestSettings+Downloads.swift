@@ -3,8 +3,8 @@ package import WebImage
 
 extension RequestSettings {
     /// Applies the values that are set.
-    /// * `mostBytes`: the largest image the worker accepts.
-    package func apply(to downloads: inout ImageDownloader.Configuration, mostBytes: Int) {
+    /// * `maxBytes`: the largest image the worker accepts.
+    package func apply(to downloads: inout ImageDownloader.Configuration, maxBytes: Int) {
         let all = bounded
         if let contact = all.contact {
             downloads.setValue(WebImage.userAgent(contact: contact), forHTTPHeaderField: "User-Agent")
@@ -37,7 +37,7 @@ extension RequestSettings {
         set(\.maxRetryAfter, all.maxRetryAfter)
         if all.resumes == false { downloads.resumeFrom = nil }
         set(\.maxRedirects, all.maxRedirects)
-        downloads.maxBodyBytes = min(all.maxSize ?? downloads.maxBodyBytes, mostBytes)
+        downloads.maxBodyBytes = min(all.maxSize ?? downloads.maxBodyBytes, maxBytes)
         if let codes = all.acceptStatus.flatMap(Self.statusCodes) { downloads.acceptableStatusCodes = codes }
         if let types = all.acceptTypes { downloads.acceptableContentTypes = types }
         if let limit = all.maxPerHost {

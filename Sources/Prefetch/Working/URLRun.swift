@@ -34,7 +34,7 @@ struct URLRun: Sendable {
     }
 
     /// Whether a cached image has to be revalidated at its server.
-    var questionsHit: Bool { entry.settings?.questionsHits == true }
+    var revalidatesHit: Bool { entry.settings?.revalidatesHits == true }
 
     /// The outcome if it is cached. A file call, which may block.
     func hit() -> SettledEntry? {
@@ -45,7 +45,7 @@ struct URLRun: Sendable {
     /// The outcome if it is on the list of failed URLs. A URL listed by this very batch ends as its first entry did.
     func listed(_ listing: FailedURLEntry) -> SettledEntry? {
         guard entry.settings?.options.contains(.retryFailed) != true else { return nil }
-        if !batch.policy.asksBeforeCache, let hit = hit() { return hit }
+        if !batch.policy.isCheckedBeforeCache, let hit = hit() { return hit }
         if batch.hasListed(listing) {
             return failed(listing.outcome ?? .blacklisted, httpStatus: listing.httpStatus, detail: listing.detail)
         }
@@ -117,15 +117,15 @@ struct URLRun: Sendable {
         request.options = batch.loadOptions
         request.cookies = batch.cookies
         request.profile = batch.profile
-        request.wantsPath = false
+        request.needsPath = false
         entry.settings?.apply(to: &request)
         request.permit = job.permit
         if worker.configuration.history != nil {
-            request.willLeaveCache = { [job, position] in job.entry.noteBeginning(position) }
+            request.willUseNetwork = { [job, position] in job.entry.noteRequest(position) }
         }
         if let suspect = job.suspect {
             // It is to blame for a death while it is marked: nothing else is being decoded then.
-            request.decodesAlone = { isAlone in
+            request.decodesExclusively = { isAlone in
                 await worker.redis.persist { queue async throws(RedisError) in
                     try await queue.jobs.mark(worker: worker.registration.name, claim: isAlone ? suspect : nil)
                 }
@@ -147,7 +147,7 @@ struct URLRun: Sendable {
             item.fetch = FetchTally.Fetch(format: image.info.format, timing: image.timing, tries: image.attempts)
         }
         // The original takes a URL off its list when it was downloaded; a cached one stays on it.
-        if request.options.contains(.retryFailed), !batch.policy.asksBeforeCache || image.outcome == .downloaded {
+        if request.options.contains(.retryFailed), !batch.policy.isCheckedBeforeCache || image.outcome == .downloaded {
             item.unlist = entry.url
         }
         return item
@@ -160,7 +160,7 @@ struct URLRun: Sendable {
             outcome, httpStatus: error.httpStatus, attempts: error.attempts, detail: error.message)
         if outcome == .unsupported { item.fetch?.format = error.unverifiedFormat }
         if batch.policy.lists(error) { item.list = entry.url }
-        if outcome == .refused { await tellRefusal(error) }
+        if outcome == .refused { await reportRefusal(error) }
         return item
     }
 
@@ -179,7 +179,7 @@ struct URLRun: Sendable {
     }
 
     /// Reports once per batch that the address policy refuses a host.
-    private nonisolated(nonsending) func tellRefusal(_ error: WebImageError) async {
+    private nonisolated(nonsending) func reportRefusal(_ error: WebImageError) async {
         guard let host = error.refusedAddress, batch.isFirstRefusal(of: host) else { return }
         worker.configuration.onEvent(.refused(host: host, message: error.message))
         let id = batch.batch.id

@@ -20,7 +20,7 @@ final class URLSlots: Sendable {
     }
 
     /// Rings when a request has to wait.
-    let crowd = Bell()
+    let crowd = WakeSignal()
     private let state: Locked<State>
 
     /// Number of slots. Lowering it does not take slots away.

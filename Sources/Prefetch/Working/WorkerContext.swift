@@ -16,32 +16,32 @@ final class WorkerContext: Sendable {
     /// Closed while the disk does not respond: nothing is claimed.
     let hold = FaultGate()
     let keeper: CacheKeeper
-    let complaints: Complaints
+    let warningLog: WorkerWarnings
 
     /// * `queue`: throws at once if Redis is unreachable; the context waits, and reports that.
     init(_ configuration: PrefetchWorker.Configuration, queue: PrefetchQueue, manager: ImageManager) {
         self.configuration = configuration
         self.manager = manager
-        complaints = Complaints(configuration.onEvent)
+        warningLog = WorkerWarnings(configuration.onEvent)
         let onEvent = configuration.onEvent
         fault = FaultGate { message in onEvent(message.map { .paused($0) } ?? .resumed) }
         shutdown = Shutdown()
         var queue = queue
-        queue.redis.notice = { [complaints] in complaints.say($0) }
-        redis = PersistentQueue(queue, shutdown: shutdown, complaints: complaints, onEvent: configuration.onEvent)
+        queue.redis.notice = { [warningLog] in warningLog.say($0) }
+        redis = PersistentQueue(queue, shutdown: shutdown, warningLog: warningLog, onEvent: configuration.onEvent)
         keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)
         jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads, history: configuration.history)
         slots = URLSlots(limit: URLSlots.limit(of: configuration.maxConcurrentDownloads))
         batches = BatchContexts(
             redis, keeper: keeper, pool: manager.pool, downloader: manager.downloader,
-            mostBytes: configuration.maxImageBytes)
+            maxBytes: configuration.maxImageBytes)
         registration = Registration(configuration, redis: redis, shutdown: shutdown)
     }
 
     /// Registers under another name after its lease was lost, and requests its shares of hosts again.
     /// * `name`: the name whose lease was lost.
     nonisolated(nonsending) func rejoin(after name: String) async {
-        if await registration.rejoin(after: name) { await manager.downloader.sayHostSharesAgain() }
+        if await registration.rejoin(after: name) { await manager.downloader.reportHostSharesAgain() }
     }
 
     /// Cancels waiting URLs and requests of jobs whose permit was revoked.

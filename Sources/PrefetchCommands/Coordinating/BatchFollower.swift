@@ -55,7 +55,7 @@ struct BatchFollower: Sendable {
 
     /// The events of `watch --json`, on standard error.
     private func events() async throws(PrefetchError) -> BatchStatus? {
-        let following = BatchFollowing(
+        let following = BatchEventReader(
             queue: queue, batch: id, from: tellsFromStart ? .beginning : .present, patience: patience, notice: Self.tell
         )
         var named: Set<String> = []
@@ -136,7 +136,7 @@ struct BatchFollower: Sendable {
             let snapshot = try await queue.views.snapshot(newest: 0)
             var load = WorkerLoad(snapshot)
             load.last = try await LastURLs.read(status, queue)
-            if load.isHeldByHosts { load.hostsLeftAlone = snapshot.hosts.count { $0.isLeftAlone } }
+            if load.isHeldByHosts { load.hostsLeftAlone = snapshot.hosts.count { $0.isInBackOff } }
             return load
         } catch { return WorkerLoad() }
     }

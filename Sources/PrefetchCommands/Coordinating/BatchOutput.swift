@@ -96,8 +96,8 @@ struct BatchOutput: Sendable {
         _ path: String, _ export: BatchExport, _ naming: BatchExport.Naming
     ) async throws(PrefetchError) {
         // An app deletes what is older than a week: its files get the date of now, and those of the cache keep theirs.
-        let manner = if case .sdWebImage = naming { ImageFolder.Manner.copies } else { ImageFolder.Manner.links }
-        let folder = try ImageFolder(path: path, manner: manner) { reason in
+        let copyMode = if case .sdWebImage = naming { ImageFolder.Manner.copies } else { ImageFolder.Manner.links }
+        let folder = try ImageFolder(path: path, copyMode: copyMode) { reason in
             Console.note(
                 "note: \(TerminalText.escaped(reason)): what cannot be linked is copied, and takes room of its own")
         }

@@ -232,7 +232,7 @@ struct BatchRun: Sendable {
 }
 
 /// A run as it is typed, whose end somebody else judges: the demo's.
-package enum JudgedRun {
+package enum VerifiedRun {
     /// * `words`: the arguments of `run`, `list` their list.
     /// * `judge`: tells of the ended batch in place of the summary, and decides the exit code.
     package static func run(

@@ -51,7 +51,7 @@ struct CacheCollectCommand: ParsableCommand {
     func run() throws {
         let disk = try folder.openForRemoving(expireBy.type)
         var rules = SweepRules(maxAge: maxAge?.seconds, maxSize: maxSize?.bytes)
-        rules.removesLitter = true
+        rules.removesLeftovers = true
         rules.isDryRun = dryRun
         if !dryRun && !confirmation.yes {
             rules.isDryRun = true

@@ -16,7 +16,7 @@ enum ContactNote {
             if let request = try? RequestURL(entry.url), isForeign(request), !named.contains(request.host) {
                 found = request.host
             }
-            return found == nil && looked < mostLines
+            return found == nil && looked < maxLines
         }
         guard let found else { return nil }
         return
@@ -24,7 +24,7 @@ enum ContactNote {
             + "give one: --contact you@example.org"
     }
 
-    private static let mostLines = 1_000
+    private static let maxLines = 1_000
 
     /// Top-level names that are nobody's on the Internet (RFC 2606, 6761, 6762, 8375, 9476) and those of home networks.
     private static let own: Set<Substring> = [

@@ -39,7 +39,7 @@ struct ListAddition: Sendable {
     private func add(_ given: GivenList, _ isAdded: Locked<Bool>) async throws {
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-        try await Session.whenThere(location, until: stop, hint: "the same command again adds it") { session in
+        try await Session.whenReady(location, until: stop, hint: "the same command again adds it") { session in
             let list = given.list
             if list.lineOptions.contains(.queryDiskSync) {
                 throw ValidationError(

@@ -96,10 +96,10 @@ struct StatusCommand: AsyncParsableCommand {
             Console.print(
                 "  \(BatchText.pause(status) ?? ""); resume it with: prefetch-coord resume \(what)\(location.words)")
         }
-        if status.waitsForMemory {
+        if status.isWaitingForMemory {
             Console.print("  queueing waits: Redis is full; it continues as workers free memory")
         }
-        if status.waitsForItsList {
+        if status.isWaitingForList {
             let next = lists.first { $0.base <= status.pushed && status.pushed < $0.end }
             let command =
                 if let next {
@@ -124,7 +124,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    private static func printWorkers(_ workers: [String: BatchLook.Worker]) {
+    private static func printWorkers(_ workers: [String: BatchSnapshot.Worker]) {
         if workers.isEmpty { Console.print("no workers") }
         for (name, worker) in workers.sorted(by: { $0.key < $1.key }) {
             let report = worker.report

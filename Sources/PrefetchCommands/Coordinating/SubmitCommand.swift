@@ -126,7 +126,7 @@ struct SubmitCommand: AsyncParsableCommand {
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let name = Shell.quoted(ListFile.isStream(file) ? list.path : file)
         let again = "\(Shell.program) submit \(resume ? "--resume " : "")\(name)\(location.words)"
-        try await Session.whenThere(
+        try await Session.whenReady(
             location, at: place, makes: true, until: stop, hint: "submit it again: \(again)"
         ) { session in
             if resume, try await resumeOpen(list, session, stop) { return }
@@ -270,7 +270,7 @@ struct SubmitCommand: AsyncParsableCommand {
         if case .cache(let folder) = place { _ = try CacheOpening.forWriting(folder) }
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-        try await Session.whenThere(
+        try await Session.whenReady(
             location, at: place, makes: true, until: stop, hint: "the same command again makes the batch"
         ) { session in
             var new = BatchSubmission.batch(list, batch, headers: headers.headers)

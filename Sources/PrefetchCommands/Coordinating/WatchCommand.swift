@@ -94,7 +94,7 @@ struct WatchCommand: AsyncParsableCommand {
 
     /// Prints events as they come; several that come together in one write.
     private func events(of id: String, _ list: String?, _ session: Session) async throws -> BatchStatus? {
-        let following = BatchFollowing(
+        let following = BatchEventReader(
             queue: session.queue, batch: id, from: fromStart ? .beginning : .present, listPath: list,
             notice: BatchFollower.tell)
         var text: [UInt8] = []

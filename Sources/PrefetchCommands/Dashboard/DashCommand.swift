@@ -68,7 +68,7 @@ struct DashCommand: AsyncParsableCommand {
             let isColoured = color.isOn(STDOUT_FILENO)
             if once {
                 let reader = DashReader(session.queue)
-                state.take(try await reader.read(DashReader.Wish(id: state.id)))
+                state.take(try await reader.read(DashReader.ReadingRequest(id: state.id)))
                 let size = size ?? FrameSize(columns: 80, rows: 24)
                 let frame = DashFrame(
                     state: state, columns: size.columns, rows: size.rows, glyphs: glyphs, clock: Self.clock)

@@ -111,7 +111,7 @@ extension DashFrame {
         return DashTable(glyphs: glyphs, width: width, columns: columns)
     }
 
-    private func inkOfHost(_ trouble: TroubledHost?) -> Ink {
+    private func inkOfHost(_ trouble: HostProblem?) -> Ink {
         switch trouble?.state {
         case .silent: .bad
         case .busy, .slow: .warning

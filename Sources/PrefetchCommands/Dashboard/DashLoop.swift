@@ -25,9 +25,9 @@ struct DashLoop: Sendable {
     func run(_ start: DashState) async -> (signal: Int32?, state: DashState) {
         let (events, post) = AsyncStream.makeStream(of: Event.self)
         guard let input = DashInput() else { return (nil, start) }
-        let wish = Locked(DashReader.Wish(id: start.id))
+        let wish = Locked(DashReader.ReadingRequest(id: start.id))
         let pace = Locked(start.refresh)
-        let bell = Bell()
+        let bell = WakeSignal()
         TerminalSignals.install { post.yield(.signal($0)) }
         Console.holdNotes()
         terminal.enter()
@@ -72,7 +72,7 @@ struct DashLoop: Sendable {
                 for note in Console.takeNotes() { state.note(state.look?.at ?? 0, .info, note) }
                 let current = state
                 wish.withLock {
-                    $0 = DashReader.Wish(
+                    $0 = DashReader.ReadingRequest(
                         id: current.id, wantsFailures: current.view == .failures, ended: Set(current.ends.keys))
                 }
                 pace.withLock { $0 = current.refresh }
@@ -89,7 +89,8 @@ struct DashLoop: Sendable {
     }
 
     private func read(
-        _ wish: Locked<DashReader.Wish>, _ pace: Locked<Double>, _ bell: Bell, _ post: AsyncStream<Event>.Continuation
+        _ wish: Locked<DashReader.ReadingRequest>, _ pace: Locked<Double>, _ bell: WakeSignal,
+        _ post: AsyncStream<Event>.Continuation
     ) async {
         let reader = DashReader(session.queue)
         while !Task.isCancelled {
@@ -104,7 +105,7 @@ struct DashLoop: Sendable {
     }
 
     private func perform(
-        _ effect: DashEffect, _ state: inout DashState, _ bell: Bell, _ post: AsyncStream<Event>.Continuation,
+        _ effect: DashEffect, _ state: inout DashState, _ bell: WakeSignal, _ post: AsyncStream<Event>.Continuation,
         _ group: inout TaskGroup<Void>
     ) {
         let queue = session.queue

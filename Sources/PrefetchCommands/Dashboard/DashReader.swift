@@ -4,7 +4,7 @@ internal import Threading
 internal import WebImage
 
 struct DashReading: Sendable {
-    var look: BatchLook?
+    var look: BatchSnapshot?
     /// The other batches; nil if not read this time.
     var queue: QueueSnapshot?
     var ends: [String: DashState.WorkerEnd] = [:]
@@ -14,14 +14,14 @@ struct DashReading: Sendable {
 /// Reads the dashboard's data: one script for the batch each time, one for the other batches every two seconds, and a few commands for the
 /// view. The cost does not grow with the number of URLs.
 struct DashReader: Sendable {
-    struct Wish: Sendable {
+    struct ReadingRequest: Sendable {
         var id: String?
         var wantsFailures = false
         var ended: Set<String> = []
     }
 
     /// Interval of reading the other batches; the most worker ends, and details of skipped URLs, per reading.
-    private static let (pause, mostEnds, mostFailures) = (Duration.seconds(2), 16, 24)
+    private static let (pause, maxEnds, maxFailures) = (Duration.seconds(2), 16, 24)
 
     let queue: PrefetchQueue
     private let present = Locked<Set<String>>([])
@@ -34,7 +34,7 @@ struct DashReader: Sendable {
         self.queue = queue
     }
 
-    func read(_ wish: Wish) async throws(RedisError) -> DashReading {
+    func read(_ wish: ReadingRequest) async throws(RedisError) -> DashReading {
         var reading = DashReading()
         let now = ContinuousClock.now
         if lastBrowse.withLock({ last in last.map { now - $0.at >= Self.pause } ?? true }) {
@@ -52,13 +52,12 @@ struct DashReader: Sendable {
             return present
         }
         let unknown = before.union(look.counts.keys).filter { look.workers[$0] == nil && !wish.ended.contains($0) }
-        for (name, end) in try await queue.workerRecords.ends(ofWorkers: Array(unknown.sorted().prefix(Self.mostEnds)))
-        {
+        for (name, end) in try await queue.workerRecords.ends(ofWorkers: Array(unknown.sorted().prefix(Self.maxEnds))) {
             reading.ends[name] = DashState.WorkerEnd(
                 isLost: end.state != .left, ended: end.ended, returned: end.returned)
         }
         if wish.wantsFailures, look.status.counts.skipped > 0 {
-            reading.failures = try await queue.results.someFailures(of: id, most: Self.mostFailures)
+            reading.failures = try await queue.results.someFailures(of: id, most: Self.maxFailures)
         }
         return reading
     }

@@ -18,7 +18,7 @@ struct DashState: Sendable {
 
     /// The current batch, if any.
     var id: String?
-    var look: BatchLook?
+    var look: BatchSnapshot?
     var queue = QueueSnapshot()
     var ends: [String: WorkerEnd] = [:]
     var history = DashHistory()
@@ -54,7 +54,7 @@ struct DashState: Sendable {
     var place = ""
 
     /// The most details of skipped URLs, and lines of the log, that are kept.
-    private static let (mostFailures, mostLines) = (2_000, 500)
+    private static let (maxFailures, maxLines) = (2_000, 500)
 
     mutating func take(_ reading: DashReading) {
         if let queue = reading.queue {
@@ -82,10 +82,10 @@ struct DashState: Sendable {
             hostHistory[name, default: DashHistory()].add(at: new.at, finished: host.finished, bytes: host.bytes)
         }
         for (name, worker) in new.workers { takeCPU(of: name, worker, at: new.at) }
-        for (index, detail) in reading.failures where failures.count < Self.mostFailures { failures[index] = detail }
+        for (index, detail) in reading.failures where failures.count < Self.maxFailures { failures[index] = detail }
     }
 
-    private mutating func takeCPU(of name: String, _ worker: BatchLook.Worker, at: Int) {
+    private mutating func takeCPU(of name: String, _ worker: BatchSnapshot.Worker, at: Int) {
         guard let said = worker.report.cpu else { return }
         guard let last = cpu[name] else {
             cpu[name] = (at, said, nil)
@@ -110,7 +110,7 @@ struct DashState: Sendable {
 
     mutating func note(_ at: Int, _ level: DashLogLine.Level, _ text: String) {
         log.append(DashLogLine(at: at, level: level, text: text))
-        if log.count > Self.mostLines { log.removeFirst(log.count - Self.mostLines) }
+        if log.count > Self.maxLines { log.removeFirst(log.count - Self.maxLines) }
     }
 
     /// Seconds since a URL ended.
@@ -120,7 +120,7 @@ struct DashState: Sendable {
     }
 
     /// Hosts in trouble; remaining seconds as of the last reading of the batch.
-    var troubledHosts: [TroubledHost] {
+    var troubledHosts: [HostProblem] {
         queue.hosts.map { host in
             var host = host
             host.remaining -= Double(max(0, (look?.at ?? queue.at) - queue.at)) / 1000
@@ -134,12 +134,12 @@ struct DashState: Sendable {
     var load: WorkerLoad {
         guard let look else { return WorkerLoad() }
         var load = WorkerLoad(look.workers)
-        load.hostsLeftAlone = troubledHosts.count { $0.isLeftAlone }
+        load.hostsLeftAlone = troubledHosts.count { $0.isInBackOff }
         return load.beside(left: look.status.total - look.status.counts.finished)
     }
 
     /// Why a running batch makes no progress; nil if it does.
-    var hindrance: String? {
+    var stallReason: String? {
         if let away { return "Redis is away, trying again: \(away)" }
         guard let look, look.status.state == .running else { return nil }
         if let pause { return pause }
@@ -156,10 +156,10 @@ struct DashState: Sendable {
         if look.workers.values.allSatisfy(\.report.isPaused) {
             return "every worker is paused" + (isReadOnly ? "" : ": p in the workers view resumes one")
         }
-        if look.status.waitsForItsList { return "waiting for its list" }
-        if look.status.waitsForMemory { return "Redis is full: its list waits for memory" }
+        if look.status.isWaitingForList { return "waiting for its list" }
+        if look.status.isWaitingForMemory { return "Redis is full: its list waits for memory" }
         let load = load
-        let next = troubledHosts.filter(\.isLeftAlone).map(\.remaining).min()
+        let next = troubledHosts.filter(\.isInBackOff).map(\.remaining).min()
         if load.isHeldByHosts || (next != nil && load.inFlight == 0) {
             let waiting = load.isHeldByHosts ? "\(Wording.count(load.waitingForHost)) wait for their host: " : ""
             return waiting + load.whyHostsHold + (next.map { ", the next is asked in \(Wording.seconds($0))" } ?? "")
@@ -186,7 +186,7 @@ struct DashState: Sendable {
     // MARK: Log
 
     /// Logs the changes between two readings of a batch.
-    private mutating func tell(from old: BatchLook?, to new: BatchLook) {
+    private mutating func tell(from old: BatchSnapshot?, to new: BatchSnapshot) {
         let status = new.status
         guard let old else {
             let counts = status.counts
@@ -213,10 +213,10 @@ struct DashState: Sendable {
             let (was, now) = (before?.report.trouble ?? "", worker.report.trouble)
             if !now.isEmpty && now != was { note(new.at, .bad, "\(name) waits: \(now)") }
             if now.isEmpty && !was.isEmpty { note(new.at, .good, "\(name) continues") }
-            tellPause(of: name, before?.report.isPaused, worker.report.isPaused, new.at)
+            logPause(of: name, before?.report.isPaused, worker.report.isPaused, new.at)
         }
-        tellPause(of: status.id, old.status.isPaused, status.isPaused, new.at)
-        tellPause(of: "the queue", old.status.isQueuePaused, status.isQueuePaused, new.at)
+        logPause(of: status.id, old.status.isPaused, status.isPaused, new.at)
+        logPause(of: "the queue", old.status.isQueuePaused, status.isQueuePaused, new.at)
         if status.priority != old.status.priority {
             note(new.at, .info, "\(status.id) has priority \(status.priority.rawValue)")
         }
@@ -227,11 +227,11 @@ struct DashState: Sendable {
                 "\(status.id) \(status.state.rawValue): finished \(Wording.count(counts.finished)) skipped "
                     + Wording.count(counts.skipped))
         }
-        if status.counts.skipped > old.status.counts.skipped, status.state == .running { tellSkips(from: old, to: new) }
+        if status.counts.skipped > old.status.counts.skipped, status.state == .running { logSkips(from: old, to: new) }
     }
 
     /// One line per ten seconds, unless other events came in between: more would hide other events.
-    private mutating func tellSkips(from old: BatchLook, to new: BatchLook) {
+    private mutating func logSkips(from old: BatchSnapshot, to new: BatchSnapshot) {
         var skipped = DashLogLine.Skipped(since: new.at, counts: PrefetchCounts())
         if let last = log.last?.skipped, new.at - last.since < 10_000 {
             skipped = last
@@ -247,7 +247,7 @@ struct DashState: Sendable {
 
     /// Logs hosts that enter or leave back-off. The speed of slow hosts changes too often.
     private mutating func tellHosts(from old: QueueSnapshot, to new: QueueSnapshot) {
-        func alone(_ look: QueueSnapshot) -> [TroubledHost] { look.hosts.filter { $0.state != .slow } }
+        func alone(_ look: QueueSnapshot) -> [HostProblem] { look.hosts.filter { $0.state != .slow } }
         let before = Set(alone(old).map(\.host)), after = Set(alone(new).map(\.host))
         for line in HostText.lines(alone(new).filter { !before.contains($0.host) }) { note(new.at, .warning, line) }
         let back = before.subtracting(after).sorted()
@@ -257,7 +257,7 @@ struct DashState: Sendable {
         if back.count > 10 { note(new.at, .good, "and \(Wording.count(back.count - 10)) other hosts") }
     }
 
-    private mutating func tellPause(of what: String, _ was: Bool?, _ now: Bool, _ at: Int) {
+    private mutating func logPause(of what: String, _ was: Bool?, _ now: Bool, _ at: Int) {
         guard let was, was != now else { return }
         note(at, now ? .warning : .good, now ? "\(what) was paused" : "\(what) continues")
     }

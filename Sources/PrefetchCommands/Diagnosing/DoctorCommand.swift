@@ -36,10 +36,10 @@ struct DoctorCommand: AsyncParsableCommand {
         let isNamed =
             location.redis != nil
             || ["PREFETCH_REDIS_URL", "REDIS_URL"].contains { environment[$0]?.isEmpty == false }
-        var findings = MachineExamination.findings()
-        findings += CacheExamination(folder: location.cacheFolder ?? "./cache").findings()
-        findings += CommandLineExamination.findings()
-        findings += await RedisExamination(location: location, isNamed: isNamed).findings()
+        var findings = MachineDiagnostics.findings()
+        findings += CacheDiagnostics(folder: location.cacheFolder ?? "./cache").findings()
+        findings += CommandLineDiagnostics.findings()
+        findings += await RedisDiagnostics(location: location, isNamed: isNamed).findings()
         let isWell = !findings.contains { $0.level == .fail }
         if json {
             Console.print(

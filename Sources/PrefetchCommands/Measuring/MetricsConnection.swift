@@ -15,13 +15,13 @@ final class MetricsConnection: ChannelDuplexHandler {
         case sent
     }
 
-    private static let mostBytes = 8_192
+    private static let maxBytes = 8_192
     /// Timeout of a request, and of a response.
     private static let patience = TimeAmount.seconds(5)
     /// Time for the client to close after the response.
-    private static let farewell = TimeAmount.seconds(1)
+    private static let closeTimeout = TimeAmount.seconds(1)
 
-    private let room: MetricsRoom
+    private let room: MetricsConnections
     private let names: ListenNames
     private let ask: (MetricsServer.Request) -> Void
     private var state = State.reading
@@ -29,7 +29,7 @@ final class MetricsConnection: ChannelDuplexHandler {
     private var hasEnded = false
     private var deadline: Scheduled<Void>?
 
-    private init(room: MetricsRoom, names: ListenNames, ask: @escaping (MetricsServer.Request) -> Void) {
+    private init(room: MetricsConnections, names: ListenNames, ask: @escaping (MetricsServer.Request) -> Void) {
         (self.room, self.names, self.ask) = (room, names, ask)
     }
 
@@ -38,15 +38,16 @@ final class MetricsConnection: ChannelDuplexHandler {
     /// * `names`: accepted hosts.
     /// * `ask`: receives the request; the response is then written to the channel.
     static func prepare(
-        _ channel: any Channel, room: MetricsRoom, names: ListenNames, ask: @escaping (MetricsServer.Request) -> Void
+        _ channel: any Channel, room: MetricsConnections, names: ListenNames,
+        ask: @escaping (MetricsServer.Request) -> Void
     ) throws {
         var limits = NIOHTTPDecoderLimitConfiguration()
-        (limits.maxHeaderFieldSize, limits.maxHeaderListSize) = (mostBytes, mostBytes)
+        (limits.maxHeaderFieldSize, limits.maxHeaderListSize) = (maxBytes, maxBytes)
         let decoder = HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: limits)
         try channel.pipeline.syncOperations.addHandlers(
             HTTPResponseEncoder(),
             // The limits count names and values; the decoder would buffer blanks between the two without limit.
-            ByteToMessageHandler(decoder, maximumBufferSize: mostBytes),
+            ByteToMessageHandler(decoder, maximumBufferSize: maxBytes),
             MetricsConnection(room: room, names: names, ask: ask))
     }
 
@@ -135,7 +136,7 @@ final class MetricsConnection: ChannelDuplexHandler {
     private func leave(_ context: ChannelHandlerContext) {
         state = .sent
         guard !hasEnded else { return context.close(promise: nil) }
-        cutOff(in: Self.farewell, context)
+        cutOff(in: Self.closeTimeout, context)
         context.close(mode: .output, promise: nil)
     }
 

@@ -46,7 +46,7 @@ final class MetricsServer: Sendable {
     private init(_ address: ListenAddress, _ loop: MultiThreadedEventLoopGroup) async throws(PrefetchError) {
         let (exchanges, arrivals) = AsyncStream.makeStream(of: Exchange.self)
         (self.exchanges, self.arrivals) = (exchanges, arrivals)
-        let (room, names) = (MetricsRoom(), ListenNames(address))
+        let (room, names) = (MetricsConnections(), ListenNames(address))
         let bootstrap = ServerBootstrap(group: loop)
             // More than the connection limit: waiting ones are accepted when others are replaced.
             .serverChannelOption(.backlog, value: 1024)

@@ -104,7 +104,7 @@ enum QueueMetrics {
             }
             bytes.add(Double(batch.counts.bytes), ("batch", batch.id))
             let fetches = batch.fetches
-            tries.add(Double(fetches.goodTries), ("batch", batch.id), ("result", "good"))
+            tries.add(Double(fetches.successfulTries), ("batch", batch.id), ("result", "good"))
             tries.add(Double(fetches.failedTries), ("batch", batch.id), ("result", "failed"))
             let (total, sum) = (fetches.durations.total, Double(fetches.durations.sum) / 1e6)
             durations.add(buckets: fetches.durations.doublings, total: total, sum: sum, ("batch", batch.id))

@@ -62,12 +62,12 @@ package enum BatchText {
     /// One line about a batch on its way.
     static func line(_ status: BatchStatus, isColoured: Bool = false) -> String {
         var state = status.isOpen ? "open" : ended(status)
-        if status.waitsForItsList { state = "waiting for its list" }
-        if status.waitsForMemory { state = "waiting for memory" }
+        if status.isWaitingForList { state = "waiting for its list" }
+        if status.isWaitingForMemory { state = "waiting for memory" }
         if status.isHeld { state = "paused" }
         if isColoured {
             let ink: Ink =
-                status.waitsForItsList || status.waitsForMemory || status.isHeld
+                status.isWaitingForList || status.isWaitingForMemory || status.isHeld
                 ? .warning : status.state == .cancelled ? .bad : .good
             state = ink.painted(state, isColoured: true)
         }

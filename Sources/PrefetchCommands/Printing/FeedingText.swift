@@ -5,7 +5,7 @@ enum FeedingText {
     /// How far a list is queued while it is fed, and what the rest waits for.
     static func progress(_ status: BatchStatus, isAlone: Bool) -> String {
         let reason =
-            status.waitsForMemory
+            status.isWaitingForMemory
             ? "for Redis, which is full" : isAlone ? "for workers, and there is none" : "for workers to take jobs"
         return "queued \(Wording.count(status.pushed)) of \(Wording.count(status.total)) URLs; the rest waits \(reason)"
     }

@@ -55,7 +55,7 @@ enum FetchText {
             (
                 "fetches",
                 .object([
-                    ("good_tries", .int(fetches.goodTries)), ("failed_tries", .int(fetches.failedTries)),
+                    ("good_tries", .int(fetches.successfulTries)), ("failed_tries", .int(fetches.failedTries)),
                     ("reused_connections", .int(fetches.reused)),
                     ("mean_seconds", means.isEmpty ? .null : .object(means)),
                     ("formats", .object(formats(fetches).map { ($0.name, .int($0.count)) })), ("sizes", .array(sizes)),

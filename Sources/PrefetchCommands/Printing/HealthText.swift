@@ -52,13 +52,13 @@ enum HealthText {
                     })
             ),
             ("hosts", .array(hosts(queue).map(HostText.object))),
-            ("waiting_for_list", .array(statuses.filter(\.waitsForItsList).map { .string($0.id) })),
-            ("waiting_for_memory", .array(statuses.filter(\.waitsForMemory).map { .string($0.id) })),
+            ("waiting_for_list", .array(statuses.filter(\.isWaitingForList).map { .string($0.id) })),
+            ("waiting_for_memory", .array(statuses.filter(\.isWaitingForMemory).map { .string($0.id) })),
             ("blacklist_max", .int(queue.failedURLLimit.most)),
             ("blacklist_removed", .int(queue.failedURLLimit.removed)),
         ])
     }
 
     /// Where nothing runs nobody waits for a host.
-    private static func hosts(_ queue: QueueSnapshot) -> [TroubledHost] { queue.running.isEmpty ? [] : queue.hosts }
+    private static func hosts(_ queue: QueueSnapshot) -> [HostProblem] { queue.running.isEmpty ? [] : queue.hosts }
 }

@@ -7,13 +7,13 @@ enum HostText {
     private static let most = 10
 
     /// A line for each; none where all is well.
-    static func lines(_ hosts: [TroubledHost]) -> [String] {
+    static func lines(_ hosts: [HostProblem]) -> [String] {
         var lines = hosts.prefix(most).map(line)
         if hosts.count > most { lines.append("and \(Wording.count(hosts.count - most)) other hosts") }
         return lines
     }
 
-    private static func line(_ host: TroubledHost) -> String {
+    private static func line(_ host: HostProblem) -> String {
         let name = TerminalText.escaped(host.host)
         let reason = TerminalText.escaped(host.reason)
         let next = host.remaining > 0 ? "asked again in \(Wording.seconds(host.remaining))" : "asked again now"
@@ -26,7 +26,7 @@ enum HostText {
         }
     }
 
-    static func object(_ host: TroubledHost) -> JSONText {
+    static func object(_ host: HostProblem) -> JSONText {
         .object(
             [
                 ("host", .string(host.host)), ("state", .string(host.state.rawValue)),

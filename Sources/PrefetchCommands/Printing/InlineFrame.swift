@@ -26,8 +26,8 @@ enum InlineFrame {
         if load.isHeldByHosts { third += ", \(load.waitingForHost) waiting for their host (\(load.whyHostsHold))" }
         if let last = load.last { third += "; \(last.text)" }
         if status.isOpen { third += ", open for more lists" }
-        if status.waitsForItsList { third += ", waiting for its list" }
-        if status.waitsForMemory { third += ", waiting for memory of Redis" }
+        if status.isWaitingForList { third += ", waiting for its list" }
+        if status.isWaitingForMemory { third += ", waiting for memory of Redis" }
         var lines = [
             first(status, width: width, isUnicode: isUnicode, isColoured: isColoured),
             DisplayWidth.cut(second, to: width, mark: DisplayWidth.mark(isUnicode)),

@@ -5,7 +5,7 @@ internal import WebImage
 enum QueueText {
     /// Nil where nothing was.
     /// * `words`: what a command needs to find the queue.
-    static func line(_ orders: QueueControl.QueueOrders, words: String) -> String? {
+    static func line(_ orders: QueueControl.QueueSettings, words: String) -> String? {
         var parts: [String] = []
         if orders.isPaused {
             parts.append("the queue is paused; resume it: prefetch-coord resume --all\(words)")
@@ -16,7 +16,7 @@ enum QueueText {
         return parts.isEmpty ? nil : parts.joined(separator: "\n")
     }
 
-    static func object(_ queue: PrefetchQueue, _ orders: QueueControl.QueueOrders) -> JSONText {
+    static func object(_ queue: PrefetchQueue, _ orders: QueueControl.QueueSettings) -> JSONText {
         .object([
             ("name", .string(queue.catalog.queueName)), ("paused", .bool(orders.isPaused)),
             ("max_concurrent_downloads", orders.concurrency.map { .int($0) } ?? .null),

@@ -1,7 +1,7 @@
 internal import Threading
 internal import WebImage
 
-/// The one door between URLs and what is printed or written for people: masked as ``URLMask`` decides, unless `--show-secrets` was given.
+/// The one door between URLs and what is printed or written for people: masked as ``URLRedaction`` decides, unless `--show-secrets` was given.
 enum ShownURL {
     private static let showsSecrets = Locked(false)
 
@@ -9,7 +9,7 @@ enum ShownURL {
     static func showSecrets() { showsSecrets.withLock { $0 = true } }
 
     /// A URL.
-    static func url(_ url: String) -> String { showsSecrets.withLock { $0 } ? url : URLMask.url(url) }
+    static func url(_ url: String) -> String { showsSecrets.withLock { $0 } ? url : URLRedaction.url(url) }
 
     /// What to say where a list was written that other commands read; nil where nothing was masked.
     static func note(ofMasked count: Int) -> String? {
@@ -19,7 +19,7 @@ enum ShownURL {
     }
 
     /// A sentence that may name URLs.
-    static func text(_ text: String) -> String { showsSecrets.withLock { $0 } ? text : URLMask.text(text) }
+    static func text(_ text: String) -> String { showsSecrets.withLock { $0 } ? text : URLRedaction.text(text) }
 }
 
 extension JSONText {

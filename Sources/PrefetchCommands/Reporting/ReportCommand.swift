@@ -59,12 +59,12 @@ struct ReportCommand: AsyncParsableCommand {
         do throws(PrefetchError) {
             try await FailureReader(queue: queue, status: look.status, listPath: list).forEach { failure in
                 page.failures.append(failure)
-                return page.failures.count < ReportPage.mostFailures
+                return page.failures.count < ReportPage.maxFailures
             }
         } catch {
             guard list == nil, error.kind == .notFound || error.kind == .unreadableList else { throw error }
             // Some skipped URLs have only an outcome, and the list is gone: show those with details.
-            page.failures = try await queue.results.someFailures(of: id, most: ReportPage.mostFailures)
+            page.failures = try await queue.results.someFailures(of: id, most: ReportPage.maxFailures)
                 .sorted { $0.key < $1.key }.map(\.value)
         }
         return page

@@ -5,9 +5,9 @@ internal import WebImage
 /// browsers enforce that, whatever a URL contains.
 struct ReportPage {
     /// The most hosts, workers and skipped lines that are listed.
-    static let (mostHosts, mostWorkers, mostFailures) = (20, 64, 100)
+    static let (maxHosts, maxWorkers, maxFailures) = (20, 64, 100)
 
-    var look: BatchLook
+    var look: BatchSnapshot
     var failures: [FailureDetail] = []
 
     private var status: BatchStatus { look.status }
@@ -107,7 +107,7 @@ struct ReportPage {
 
     private var hosts: HTML {
         let hosts = look.hosts.sorted { ($0.value.finished, $1.key) > ($1.value.finished, $0.key) }
-        let rows = hosts.prefix(Self.mostHosts).map { name, host -> [HTML] in
+        let rows = hosts.prefix(Self.maxHosts).map { name, host -> [HTML] in
             [
                 "<bdi dir=\"ltr\">\(name)</bdi>", "\(Wording.count(host.finished))", "\(Wording.count(host.skipped))",
                 "\(Wording.share(host.skipped, of: host.finished))", "\(Wording.bytes(host.bytes))",
@@ -122,7 +122,7 @@ struct ReportPage {
 
     private var workers: HTML {
         let workers = look.counts.sorted { ($0.value.finished, $1.key) > ($1.value.finished, $0.key) }
-        let rows = workers.prefix(Self.mostWorkers).map { name, counts -> [HTML] in
+        let rows = workers.prefix(Self.maxWorkers).map { name, counts -> [HTML] in
             [
                 "<bdi dir=\"ltr\">\(name)</bdi>", "\(Wording.count(counts.finished))",
                 "\(Wording.count(counts[.downloaded]))", "\(Wording.count(counts[.hit]))",
@@ -163,7 +163,7 @@ struct ReportPage {
     }
 
     private var failuresTable: HTML {
-        let shown = failures.prefix(Self.mostFailures)
+        let shown = failures.prefix(Self.maxFailures)
         let more = counts.skipped - shown.count
         let rows = shown.map { failure -> [HTML] in
             [

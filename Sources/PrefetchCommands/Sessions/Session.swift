@@ -9,7 +9,7 @@ struct Session: Sendable {
     /// The configuration for other users of the same Redis.
     let redis: RedisConfiguration
     private let attachment: PrivateRedis?
-    private let isMet: Bool
+    private let hasConnected: Bool
 
     /// Timeout of read-only commands for Redis: a command that displays something responds within 2 s.
     static let soon = Duration.milliseconds(1500)
@@ -63,15 +63,15 @@ struct Session: Sendable {
             // but if it replies that it is not ready (LOADING, CLUSTERDOWN), it soon will be.
             let warnings = try await withRetry(
                 until: .now + (waits ? .zero : patience),
-                canHeal: { attachment == nil ? $0.code == .transient : $0.isTransient }
+                isRetryable: { attachment == nil ? $0.code == .transient : $0.isTransient }
             ) { () async throws(RedisError) in
                 try await connection.serverFacts().check()
             }
             // A command that only looks is not about what Redis keeps.
             if attachment == nil, waits { for warning in warnings { Console.note("warning: \(warning)") } }
-            isMet = true
+            hasConnected = true
         } catch {
-            isMet = false
+            hasConnected = false
             if waits && error.isTransient { return }
             await attachment?.leave()
             throw PrefetchError(error)
@@ -102,7 +102,7 @@ struct Session: Sendable {
     /// Runs `body` with a session as soon as Redis is ready, waiting as workers do, until a signal.
     /// * `hint`: the command to show after a signal that came before.
     /// - Throws: `stopped` after a signal; problems of Redis that waiting cannot heal.
-    static func whenThere<Result>(
+    static func whenReady<Result>(
         _ location: RedisLocation, at place: RedisLocation.Place? = nil, makes: Bool = false, until stop: StopRequest,
         hint: String, _ body: (Session) async throws -> Result
     ) async throws -> Result {
@@ -113,7 +113,7 @@ struct Session: Sendable {
     }
 
     private func meet(until stop: StopRequest, hint: String) async throws {
-        guard !isMet else { return }
+        guard !hasConnected else { return }
         let waiting = queue.waiting { notice in
             switch notice {
             case .away(let reason): Console.note("waiting for Redis: \(TerminalText.escaped(reason))")

@@ -136,7 +136,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         var configuration = PrefetchWorker.Configuration()
         configuration.lease = Int(fetch.lease * 1000)
         configuration.maxConcurrentDownloads = min(fetch.maxConcurrentDownloads, budget.transfers)
-        configuration.mostConcurrentDownloads = budget.transfers
+        configuration.concurrencyLimit = budget.transfers
         configuration.maxImageBytes = maxSize.bytes
         configuration.burst = burst
         configuration.limitRateOfQueue = limitRateOfQueue?.bytes

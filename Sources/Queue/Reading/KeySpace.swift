@@ -105,7 +105,7 @@ package struct KeySpace: Sendable {
     /// Renames the keys to `aside:…`, where they stay for a week.
     package func putAside(_ wrong: [WrongKey]) async throws(RedisError) -> [String] {
         var lines: [String] = []
-        for key in wrong where try await QueueMending(redis).putAside(key.name, unlessType: key.wanted) {
+        for key in wrong where try await QueueRepairSteps(redis).putAside(key.name, unlessType: key.wanted) {
             lines.append("put aside \(key.sentence(redis.keys)): it is \(redis.keys.aside(key.name)) for a week")
         }
         return lines

@@ -24,7 +24,7 @@ package struct OpenURLs: Sendable {
     }
 
     /// Jobs without a note whose payload is read, and jobs of the list that are read.
-    private static let mostJobs = 5, mostQueued = 2
+    private static let maxJobs = 5, maxQueued = 2
 
     /// The open URLs of a running batch that were claimed first, then those waiting in Redis, then those not pushed yet.
     package func oldest(of status: BatchStatus, most: Int = 5) async throws(RedisError) -> [OpenURL] {
@@ -34,7 +34,7 @@ package struct OpenURLs: Sendable {
         var found = try await open(spoken.prefix(most), of: status.id, at: at)
         if found.count < most {
             let silent = jobs.filter { $0.notes.isEmpty }.sorted { $0.order < $1.order }
-            found += try await open(silent.prefix(Self.mostJobs), of: status.id, at: at)
+            found += try await open(silent.prefix(Self.maxJobs), of: status.id, at: at)
         }
         if found.count < most { found += try await queued(status, most: most - found.count) }
         if found.count < most, !status.isSealed, status.pushed < status.total {
@@ -134,7 +134,7 @@ package struct OpenURLs: Sendable {
             try await redis.read([["HMGET", RedisArgument(redis.keys.batch(status.id)), "order", "paused"]])[0].get()
             .array ?? []
         let isLIFO = about.first?.string == "lifo"
-        let range = isLIFO ? (0, Self.mostQueued - 1) : (-Self.mostQueued, -1)
+        let range = isLIFO ? (0, Self.maxQueued - 1) : (-Self.maxQueued, -1)
         var payloads =
             try await redis.read([
                 ["LRANGE", RedisArgument(redis.keys.jobs(status.id)), RedisArgument(range.0), RedisArgument(range.1)]

@@ -16,10 +16,10 @@ package struct QueueSnapshot: Sendable {
     /// Newest first.
     package var batches: [BatchStatus] = []
     package var running: [RunningBatch] = []
-    package var workers: [String: BatchLook.Worker] = [:]
+    package var workers: [String: BatchSnapshot.Worker] = [:]
     package var claimedJobs = 0
-    package var orders = QueueControl.QueueOrders()
-    package var hosts: [TroubledHost] = []
+    package var orders = QueueControl.QueueSettings()
+    package var hosts: [HostProblem] = []
     /// Number of failed URLs on the list, its limit, and how many were removed because of the limit.
     package var failedURLs = 0
     package var failedURLLimit = FailedURLList.Limit()
@@ -50,11 +50,11 @@ extension QueueSnapshot {
         if let most = number(1) { (failedURLLimit.most, failedURLLimit.isSet) = (most, true) }
         failedURLLimit.removed = number(2) ?? 0
         dead = number(3) ?? 0
-        orders = QueueControl.QueueOrders(
+        orders = QueueControl.QueueSettings(
             isPaused: number(4) == 1, concurrency: numbers.indices.contains(5) ? numbers[5].int : nil)
         (lostWorkers, reclaimedJobs, reclaimedURLs) = (number(6) ?? 0, number(7) ?? 0, number(8) ?? 0)
         hosts = QueueHosts.troubled(reply[2].fields ?? [:], at: at)
-        workers = BatchLook.Worker.read(reply[3], said: reply[4], at: at)
+        workers = BatchSnapshot.Worker.read(reply[3], said: reply[4], at: at)
         claimedJobs = (reply[5].array ?? []).reduce(0) { $0 + ($1.count ?? 0) }
         for (id, state) in zip(reply[6].array ?? [], reply[7].array ?? []) {
             guard let id = id.string else { continue }

@@ -77,7 +77,7 @@ public struct BatchStatus: Sendable, Equatable {
     public var at: Int
 
     /// The most URLs of a batch: each has one byte in a Redis string, which holds at most 512 MiB.
-    package static let mostURLs = 1 << 29
+    package static let maxURLs = 1 << 29
 
     package var identity: BatchIdentity { BatchIdentity(id: id, nonce: nonce) }
 
@@ -88,12 +88,12 @@ public struct BatchStatus: Sendable, Equatable {
     public var elapsed: Double { max(0, Double((ended > 0 ? ended : at) - created) / 1000) }
 
     /// Whether its list is incomplete in Redis and has not been fed for 5 s.
-    public var waitsForItsList: Bool {
+    public var isWaitingForList: Bool {
         state == .running && !isSealed && at - fed > 5_000 && (!hasLists || pushed < total)
     }
 
     /// Whether its feeder is alive but waits because Redis has reached maxmemory.
-    public var waitsForMemory: Bool {
+    public var isWaitingForMemory: Bool {
         state == .running && !isSealed && full > 0 && full >= fed && at - fed <= 5_000
     }
 
@@ -128,11 +128,11 @@ public struct BatchStatus: Sendable, Equatable {
         self.state = state
         self.at = at
         // No URL is beyond the longest string of outcomes.
-        pushed = min(number("pushed"), Self.mostURLs)
+        pushed = min(number("pushed"), Self.maxURLs)
         isSealed = number("sealed") == 1
         isPaused = state == .running && number("paused") == 1
         self.isQueuePaused = isQueuePaused
-        total = min(fields["total"]?.count ?? pushed, Self.mostURLs)
+        total = min(fields["total"]?.count ?? pushed, Self.maxURLs)
         hasLists = number("open") == 1
         isOpen = hasLists && state == .running && !isSealed && number("closing") == 0
         deadline = number("deadline")

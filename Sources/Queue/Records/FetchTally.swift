@@ -31,7 +31,7 @@ package struct FetchTally: Sendable, Equatable {
     /// Microseconds that requests spent in each stage.
     package private(set) var stages: [Stage: Int] = [:]
     package private(set) var reused = 0
-    package private(set) var goodTries = 0, failedTries = 0
+    package private(set) var successfulTries = 0, failedTries = 0
 
     package init() {}
 
@@ -39,7 +39,7 @@ package struct FetchTally: Sendable, Equatable {
         failedTries += max(0, outcome.isSkipped ? fetch.tries : fetch.tries - 1)
         if outcome == .unsupported { unsupported[fetch.format ?? .unknown, default: 0] += 1 }
         guard !outcome.isSkipped else { return }
-        goodTries += 1
+        successfulTries += 1
         if outcome == .downloaded {
             sizes[Self.sizeBounds.firstIndex { bytes < $0 } ?? Self.sizeBounds.count] += 1
             formats[fetch.format ?? .unknown, default: 0] += 1
@@ -78,7 +78,7 @@ package struct FetchTally: Sendable, Equatable {
         put("d5", reused)
         put("d6", durations.sum)
         put("a0", failedTries)
-        put("a1", goodTries)
+        put("a1", successfulTries)
         return fields
     }
 
@@ -106,7 +106,7 @@ package struct FetchTally: Sendable, Equatable {
             case ("d", 6): durations.add(sum: value)
             case ("d", _): if let stage = Stage(rawValue: number) { stages[stage] = value }
             case ("a", 0): failedTries = value
-            case ("a", 1): goodTries = value
+            case ("a", 1): successfulTries = value
             default: break
             }
         }

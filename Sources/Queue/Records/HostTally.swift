@@ -18,7 +18,7 @@ package struct HostTally: Sendable {
     }
 
     /// The most hosts per batch that are reported at a time, and that are kept until then.
-    static let (mostTold, mostKept) = (32, 1_024)
+    static let (maxReported, maxKept) = (32, 1_024)
 
     private var batches: [String: Batch] = [:]
 
@@ -43,7 +43,7 @@ package struct HostTally: Sendable {
         var (run, site): (Host, String) = (Host(), "")
         func close() {
             guard run.finished > 0, let name = Self.host(of: site),
-                batch.hosts[name] != nil || batch.hosts.count < Self.mostKept
+                batch.hosts[name] != nil || batch.hosts.count < Self.maxKept
             else { return }
             batch.hosts[name, default: Host()].add(run)
         }
@@ -87,7 +87,7 @@ package struct HostTally: Sendable {
             for (status, count) in batch.statuses.sorted(by: { $0.key < $1.key }) { text += "\(status) \(count)\n" }
             for (name, value) in batch.fetches.fields { text += "\(name) \(value)\n" }
             let biggest = batch.hosts.sorted { ($0.value.finished, $1.key) > ($1.value.finished, $0.key) }
-            for (name, host) in biggest.prefix(Self.mostTold) {
+            for (name, host) in biggest.prefix(Self.maxReported) {
                 text += "\(name) \(host.finished) \(host.skipped) \(host.bytes)\n"
             }
             return (id, text)

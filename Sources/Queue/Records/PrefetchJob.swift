@@ -74,12 +74,12 @@ package struct PrefetchJob: Sendable, Equatable {
                         tail += 1
                     }
                 }
-                if shared < Self.leastShared {
+                if shared < Self.minShared {
                     (shared, tail) = (0, 0)
                     if entry.isInvalid { body.append(UInt8(ascii: "!")) }
                     body.append(contentsOf: String(entry.line).utf8)
                 } else {
-                    if tail < Self.leastShared { tail = 0 }
+                    if tail < Self.minShared { tail = 0 }
                     body.append(UInt8(ascii: "+"))
                     body.append(contentsOf: String(shared).utf8)
                     if tail > 0 {
@@ -126,7 +126,7 @@ package struct PrefetchJob: Sendable, Equatable {
     }
 
     /// Fewer shared bytes are written again.
-    private static let leastShared = 4
+    private static let minShared = 4
 
     private static func entries(in body: UnsafeBufferPointer<UInt8>, count: Int, hasSettings: Bool) -> [Entry]? {
         var entries: [Entry] = []

@@ -58,13 +58,13 @@ public struct RequestSettings: Sendable, Codable, Equatable {
     package static let triesRange = 1...100, redirectsRange = 0...50, sizes = 1...4 << 30
     package static let rates = 0.001...100_000.0
     /// The most headers a batch or one URL may have, and the most bytes of them.
-    package static let mostHeaders = 64, mostHeaderBytes = 16 << 10
+    package static let maxHeaders = 64, mostHeaderBytes = 16 << 10
 
     /// A copy with every value in its range, without invalid ones: any client of Redis can write anything.
     package var bounded: RequestSettings {
         var all = self
         all.headers = headers.map { lines in
-            let good = lines.prefix(Self.mostHeaders).filter { Self.header($0)?.isValid == true }
+            let good = lines.prefix(Self.maxHeaders).filter { Self.header($0)?.isValid == true }
             return good.reduce(0) { $0 + $1.utf8.count } <= Self.mostHeaderBytes ? Array(good) : []
         }
         all.userAgent = userAgent.flatMap { HTTPHeader("User-Agent", $0).isValid ? $0 : nil }

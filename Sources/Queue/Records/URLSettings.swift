@@ -43,7 +43,7 @@ package final class URLSettings: Sendable, Equatable {
     }
 
     package static func mayHave(_ headers: [String: String]) -> Bool {
-        headers.count <= RequestSettings.mostHeaders
+        headers.count <= RequestSettings.maxHeaders
             && headers.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count } <= RequestSettings.mostHeaderBytes
     }
 
@@ -57,5 +57,5 @@ package final class URLSettings: Sendable, Equatable {
     package static func == (lhs: URLSettings, rhs: URLSettings) -> Bool { lhs.text == rhs.text }
 
     /// Whether a hit needs more than its presence in the cache.
-    package var questionsHits: Bool { sha256 != nil || options.questionsHits }
+    package var revalidatesHits: Bool { sha256 != nil || options.revalidatesHits }
 }

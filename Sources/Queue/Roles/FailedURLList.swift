@@ -34,7 +34,8 @@ package struct FailedURLList: Sendable {
 
     /// Removes all URLs in one step; the memory is freed in the background.
     package func removeAll() async throws(RedisError) {
-        let all = [redis.keys.failed, redis.keys.failedMeta, redis.keys.failedLapses, redis.keys.failedStays].map {
+        let all = [redis.keys.failed, redis.keys.failedMeta, redis.keys.failedExpiring, redis.keys.failedPermanent].map
+        {
             RedisArgument($0)
         }
         let replies = try await redis.read([

@@ -80,9 +80,9 @@ package struct PrefetchKeys: Sendable {
     /// HASH, failed URL -> since when, how often, why.
     package var failedMeta: String { root + ":failed:meta" }
     /// ZSET, failed URL -> when it expires, in ms.
-    package var failedLapses: String { root + ":failed:lapses" }
+    package var failedExpiring: String { root + ":failed:lapses" }
     /// ZSET, failed URL that does not expire -> its last failure, in ms.
-    package var failedStays: String { root + ":failed:stays" }
+    package var failedPermanent: String { root + ":failed:stays" }
     /// HASH, limit of failed URLs listed by batches, and how many were removed because of it.
     package var failedLimit: String { root + ":failed:limit" }
     /// The default limit, also in `Scripts/prelude.lua`.

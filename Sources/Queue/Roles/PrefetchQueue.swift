@@ -26,14 +26,14 @@ package struct PrefetchQueue: Sendable {
     /// A queue with its own connection, which follows the queue through a Redis Cluster.
     /// * `client`: name in CLIENT LIST.
     /// * `name`: 1 to 64 of `A-Z a-z 0-9 _ -`.
-    /// * `onPlaces`: called with Redis' addresses, see `RedisConnection`.
+    /// * `onAddresses`: called with Redis' addresses, see `RedisConnection`.
     package init(
         _ redis: RedisConfiguration, client: String, name: String = "default", patience: Duration? = .seconds(10),
-        onPlaces: @escaping @Sendable (Set<RedisPlace>) -> Void = { _ in }
+        onAddresses: @escaping @Sendable (Set<RedisAddress>) -> Void = { _ in }
     ) {
         self.init(
             connection: RedisConnection(
-                redis, name: client, following: PrefetchKeys(queue: name).root, onPlaces: onPlaces),
+                redis, name: client, following: PrefetchKeys(queue: name).root, onAddresses: onAddresses),
             name: name, patience: patience)
     }
 
@@ -59,7 +59,7 @@ package struct PrefetchQueue: Sendable {
     package var hosts: QueueHosts { QueueHosts(redis) }
     package var failedURLs: FailedURLList { FailedURLList(redis) }
     package var control: QueueControl { QueueControl(redis) }
-    package var mending: QueueMending { QueueMending(redis) }
+    package var repairSteps: QueueRepairSteps { QueueRepairSteps(redis) }
 
     // MARK: Names and servers
 

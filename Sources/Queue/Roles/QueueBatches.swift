@@ -156,7 +156,7 @@ package struct QueueBatches: Sendable {
     }
 
     /// ``endDue()`` for readers; false if Redis takes no writes now: a worker will do it later.
-    func endedDue() async -> Bool {
+    func endDueIfWritable() async -> Bool {
         (try? await redis.connection.run(Self.due, keys: [RedisArgument(redis.keys.root)], arguments: [])) != nil
     }
 
@@ -168,7 +168,7 @@ package struct QueueBatches: Sendable {
     package func statuses(of ids: [String]) async throws(RedisError) -> [BatchStatus] {
         var found = try await readings(of: ids)
         for _ in 0...(ids.count / 16) where found.contains(where: \.isPastDeadline) {
-            guard await endedDue() else { break }
+            guard await endDueIfWritable() else { break }
             found = try await readings(of: ids)
         }
         return try await withoutDeadLinks(found)

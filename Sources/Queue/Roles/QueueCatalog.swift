@@ -112,16 +112,16 @@ package struct QueueCatalog: Sendable {
     }
 
     /// A larger Redis is not scanned for the sake of a hint.
-    private static let mostKeys = 10_000
+    private static let maxKeys = 10_000
 
     package var queueName: String { String(redis.keys.root.dropFirst("prefetch:{".count).dropLast()) }
 
     /// Other queues of the same Redis that have a batch of this name or prefix, sorted. Empty if the search is expensive or not allowed.
     func otherQueues(with name: String) async -> [String] {
         do throws(RedisError) {
-            guard try await redis.read([["DBSIZE"]])[0].get().int ?? .max <= Self.mostKeys else { return [] }
+            guard try await redis.read([["DBSIZE"]])[0].get().int ?? .max <= Self.maxKeys else { return [] }
             let found = try await redis.read([
-                ["SCAN", "0", "MATCH", "prefetch:{*}:batches", "COUNT", "\(Self.mostKeys)"]
+                ["SCAN", "0", "MATCH", "prefetch:{*}:batches", "COUNT", "\(Self.maxKeys)"]
             ])
             let roots = (try found[0].get().array?.last?.array ?? []).compactMap(\.string)
                 .map { String($0.dropLast(":batches".count)) }.filter { $0 != redis.keys.root }

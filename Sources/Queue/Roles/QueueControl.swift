@@ -95,7 +95,7 @@ package struct QueueControl: Sendable {
         ).int ?? 0
     }
 
-    package struct QueueOrders: Sendable, Equatable {
+    package struct QueueSettings: Sendable, Equatable {
         package var isPaused = false
         /// Concurrent transfers per worker; nil: each worker's startup value.
         package var concurrency: Int?

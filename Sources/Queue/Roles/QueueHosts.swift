@@ -9,10 +9,10 @@ package struct QueueHosts: Sendable {
 
     private static let reserve = QueueScript.script(PackageResources.RESERVE_lua)
 
-    /// Reserves request instants of hosts, in the order of `wishes`; nil if there are none now. Seconds of this machine's monotonic clock.
-    package func reserve(_ wishes: [HostWish]) async throws(RedisError) -> [HostReservation?] {
+    /// Reserves request instants of hosts, in the order of `hostRequests`; nil if there are none now. Seconds of this machine's monotonic clock.
+    package func reserve(_ hostRequests: [HostSlotRequest]) async throws(RedisError) -> [HostReservation?] {
         var arguments: [RedisArgument] = []
-        for wish in wishes {
+        for wish in hostRequests {
             let interval = RateSchedule.interval(wish.rate)
             let numbers = [interval * 1e6, Double(wish.count), RateSchedule.horizon(wish.rate) * 1e6]
             arguments.append(RedisArgument(Self.keyPart(wish.host)))
@@ -23,7 +23,7 @@ package struct QueueHosts: Sendable {
         // Redis read its clock in between: never before the call, so that no instant comes too early, whatever delayed the reply.
         let after = MonotonicClock.now
         let now = after - before < 0.01 ? (before + after) / 2 : after
-        return zip(wishes, reply).map { wish, value in
+        return zip(hostRequests, reply).map { wish, value in
             guard let parts = value.array, parts.count == 2, let first = parts[0].int, let count = parts[1].int,
                 first >= 0, count > 0
             else { return nil }
@@ -34,10 +34,10 @@ package struct QueueHosts: Sendable {
 
     private static let share = QueueScript.script(PackageResources.SHARE_lua)
 
-    /// How many transfers to each host a worker may have now, in the order of `wishes`.
-    package func share(_ wishes: [HostShareWish], worker: String) async throws(RedisError) -> [Int?] {
+    /// How many transfers to each host a worker may have now, in the order of `hostRequests`.
+    package func share(_ hostRequests: [HostShareRequest], worker: String) async throws(RedisError) -> [Int?] {
         var arguments = [RedisArgument(worker)]
-        for wish in wishes {
+        for wish in hostRequests {
             arguments.append(RedisArgument(Self.keyPart(wish.host)))
             arguments += [wish.limit, wish.running, wish.wanted].map { RedisArgument($0) }
         }
@@ -47,7 +47,7 @@ package struct QueueHosts: Sendable {
     private static let note = QueueScript.script(PackageResources.NOTE_lua)
 
     /// Shares one worker's findings about hosts with all. Times are seconds by this machine's monotonic clock.
-    package func note(_ news: [HostNews]) async throws(RedisError) {
+    package func note(_ news: [HostReport]) async throws(RedisError) {
         guard !news.isEmpty else { return }
         let now = MonotonicClock.now
         func milliseconds(_ seconds: Double) -> RedisArgument { RedisArgument(Int(max(0, seconds * 1000))) }
@@ -62,14 +62,14 @@ package struct QueueHosts: Sendable {
         _ = try await redis.run(Self.note, arguments)
     }
 
-    package func troubled() async throws(RedisError) -> [TroubledHost] {
+    package func troubled() async throws(RedisError) -> [HostProblem] {
         let reply = try await redis.read(redis.clockCommands + [["HGETALL", RedisArgument(redis.keys.hosts)]])
         return Self.troubled(reply[2].fields ?? [:], at: try ScriptRunner.time(reply))
     }
 
     /// The entries of `hosts`, longest back-off first.
-    static func troubled(_ fields: [String: RedisValue], at: Int) -> [TroubledHost] {
-        fields.compactMap { host, value in value.string.flatMap { TroubledHost(host: host, note: $0, now: at) } }
+    static func troubled(_ fields: [String: RedisValue], at: Int) -> [HostProblem] {
+        fields.compactMap { host, value in value.string.flatMap { HostProblem(host: host, note: $0, now: at) } }
             .filter { $0.state != .slow || $0.remaining > 0 }
             .sorted { ($0.remaining, $0.host) > ($1.remaining, $1.host) }
     }
@@ -97,10 +97,10 @@ package struct QueueHosts: Sendable {
         }
     }
 
-    private static let tellRobots = QueueScript.script(PackageResources.PAGES_lua)
+    private static let storeRobotsScript = QueueScript.script(PackageResources.PAGES_lua)
 
     /// Stores robots.txt read by one worker, for all.
-    package func noteRobots(_ notes: [RobotsNote]) async throws(RedisError) {
+    package func noteRobots(_ notes: [RobotsCopy]) async throws(RedisError) {
         var arguments: [RedisArgument] = []
         for note in notes {
             arguments += [
@@ -108,7 +108,7 @@ package struct QueueHosts: Sendable {
                 RedisArgument(max(1, Int(note.lifetime * 1000))),
             ]
         }
-        _ = try await redis.run(Self.tellRobots, arguments)
+        _ = try await redis.run(Self.storeRobotsScript, arguments)
     }
 
     private static func keyPart(_ site: RobotsSite) -> String {

@@ -16,7 +16,7 @@ package struct QueueWorkers: Sendable {
 
     private static let beat = QueueScript.script(PackageResources.BEAT_lua)
 
-    package struct WorkerOrders: Sendable, Equatable {
+    package struct WorkerSettings: Sendable, Equatable {
         package struct Batch: Sendable, Equatable {
             /// `running`, `done`, `cancelled`, or `gone`.
             package var state: String
@@ -31,7 +31,7 @@ package struct QueueWorkers: Sendable {
         package var ownConcurrency: Int?, queueConcurrency: Int?
         /// Number of changes of the host notes; nil: there are none.
         package var hostsVersion: Int?
-        package var mayReap = false
+        package var shouldReap = false
         /// URLs removed from the failed list because of its limit; nil: none.
         package var unlisted: Int?
         /// The batches of the request, in the same order.
@@ -39,7 +39,7 @@ package struct QueueWorkers: Sendable {
 
         package init(
             isWorkerPaused: Bool = false, isQueuePaused: Bool = false, ownConcurrency: Int? = nil,
-            queueConcurrency: Int? = nil, hostsVersion: Int? = nil, mayReap: Bool = false, unlisted: Int? = nil,
+            queueConcurrency: Int? = nil, hostsVersion: Int? = nil, shouldReap: Bool = false, unlisted: Int? = nil,
             batches: [Batch] = []
         ) {
             self.isWorkerPaused = isWorkerPaused
@@ -47,7 +47,7 @@ package struct QueueWorkers: Sendable {
             self.ownConcurrency = ownConcurrency
             self.queueConcurrency = queueConcurrency
             self.hostsVersion = hostsVersion
-            self.mayReap = mayReap
+            self.shouldReap = shouldReap
             self.unlisted = unlisted
             self.batches = batches
         }
@@ -68,7 +68,7 @@ package struct QueueWorkers: Sendable {
     package func beat(
         worker: String, lease: Int, trouble: Bool, batches: [BatchIdentity], claims: KnownClaims? = nil,
         about: [(String, String)]
-    ) async throws(RedisError) -> WorkerOrders? {
+    ) async throws(RedisError) -> WorkerSettings? {
         var arguments: [RedisArgument] = [
             RedisArgument(worker), RedisArgument(lease), trouble ? "1" : "0", RedisArgument(batches.count),
         ]
@@ -82,13 +82,13 @@ package struct QueueWorkers: Sendable {
         func number(_ name: String) -> Int? {
             named[name]?.int.flatMap { QueueControl.concurrencyRange.contains($0) ? $0 : nil }
         }
-        return WorkerOrders(
+        return WorkerSettings(
             isWorkerPaused: named["paused"]?.string == "1", isQueuePaused: named["queue_paused"] != nil,
             ownConcurrency: number("wanted"), queueConcurrency: number("concurrency"),
-            hostsVersion: named["hosts"]?.int, mayReap: named["reap"] != nil, unlisted: named["unlisted"]?.count,
+            hostsVersion: named["hosts"]?.int, shouldReap: named["reap"] != nil, unlisted: named["unlisted"]?.count,
             batches: reply.dropFirst(2).map { value in
                 let words = value.array ?? []
-                return WorkerOrders.Batch(
+                return WorkerSettings.Batch(
                     state: words.first?.string ?? "gone", isPaused: words.last?.string == "1")
             })
     }

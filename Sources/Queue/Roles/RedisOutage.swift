@@ -12,7 +12,7 @@ package struct RedisOutage: Sendable {
 
     private var failures = 0
     private var since: ContinuousClock.Instant?
-    private var isSaid = false
+    private var isReported = false
 
     package init() {}
 
@@ -20,19 +20,19 @@ package struct RedisOutage: Sendable {
     package mutating func fails(_ error: RedisError) -> Notice? {
         failures += 1
         since = since ?? .now
-        guard !isSaid, failures > 1 || !error.isTransient else { return nil }
-        isSaid = true
+        guard !isReported, failures > 1 || !error.isTransient else { return nil }
+        isReported = true
         return .away(error.message)
     }
 
     package mutating func answers() -> Notice? {
         defer { self = RedisOutage() }
-        guard isSaid, let since else { return nil }
+        guard isReported, let since else { return nil }
         return .back(.now - since)
     }
 }
 
-final class RedisOutageTeller: Sendable {
+final class RedisOutageReporter: Sendable {
     private let outage = Locked(RedisOutage())
     private let tell: @Sendable (RedisOutage.Notice) -> Void
 

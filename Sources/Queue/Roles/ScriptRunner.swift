@@ -11,8 +11,8 @@ package struct ScriptRunner: Sendable {
     package var patience: Duration?
     /// Timeout of a call while Redis refuses it (NOAUTH, WRONGPASS, NOPERM); zero by default, because a wrong password stays wrong. For
     /// callers that had access before: the password may be in the middle of a change.
-    package var forbearance: Duration = .zero
-    private var teller: RedisOutageTeller?
+    package var refusalTimeout: Duration = .zero
+    private var outageReporter: RedisOutageReporter?
     /// Receives problems that a call found besides its result.
     package var notice: @Sendable (PrefetchQueue.Notice) -> Void = { _ in }
 
@@ -26,7 +26,7 @@ package struct ScriptRunner: Sendable {
     func waiting(_ tell: @escaping @Sendable (RedisOutage.Notice) -> Void) -> ScriptRunner {
         var runner = self
         runner.patience = nil
-        runner.teller = RedisOutageTeller(tell)
+        runner.outageReporter = RedisOutageReporter(tell)
         return runner
     }
 
@@ -40,7 +40,7 @@ package struct ScriptRunner: Sendable {
     package func read(_ commands: [[RedisArgument]]) async throws(RedisError) -> [RedisValue] {
         try await patiently { () async throws(RedisError) in
             let replies = try Self.withoutTransient(try await connection.pipeline(commands))
-            guard forbearance > .zero else { return replies }
+            guard refusalTimeout > .zero else { return replies }
             for reply in replies { if let error = reply.error?.asError, error.code == .refused { throw error } }
             return replies
         }
@@ -63,19 +63,19 @@ package struct ScriptRunner: Sendable {
         return replies
     }
 
-    /// Repeats an idempotent call while Redis is unreachable, up to ``patience``, or refuses it, up to ``forbearance``.
+    /// Repeats an idempotent call while Redis is unreachable, up to ``patience``, or refuses it, up to ``refusalTimeout``.
     package nonisolated(nonsending) func patiently<Success>(
         _ body: nonisolated(nonsending) () async throws(RedisError) -> Success
     ) async throws(RedisError) -> Success {
-        let (began, forbearance, teller) = (ContinuousClock.now, forbearance, teller)
+        let (began, refusalTimeout, outageReporter) = (ContinuousClock.now, refusalTimeout, outageReporter)
         let value = try await withRetry(
-            until: patience.map { .now + max($0, forbearance) },
-            canHeal: { error in
+            until: patience.map { .now + max($0, refusalTimeout) },
+            isRetryable: { error in
                 let waited = ContinuousClock.now - began
-                if error.code == .refused { return waited < forbearance }
-                return error.isTransient && patience.map { forbearance == .zero || waited < $0 } ?? true
-            }, onRetry: { error, _ in teller?.fails(error) }, body)
-        teller?.answers()
+                if error.code == .refused { return waited < refusalTimeout }
+                return error.isTransient && patience.map { refusalTimeout == .zero || waited < $0 } ?? true
+            }, onRetry: { error, _ in outageReporter?.fails(error) }, body)
+        outageReporter?.answers()
         return value
     }
 }

@@ -2,7 +2,7 @@ internal import Glibc
 internal import Threading
 
 /// The unnamed file of a body that exceeds the memory limit. A stalled disk must not block the downloader's thread and with it every
-/// transfer. A thread of the pool therefore writes the bytes, and callers wait while more than ``mostPending`` bytes are pending. Write
+/// transfer. A thread of the pool therefore writes the bytes, and callers wait while more than ``maxPending`` bytes are pending. Write
 /// errors are reported by the next ``append(_:)`` and by ``finish()``.
 final class BodySpool: Sendable {
     /// How to open the file, and where the blocking calls run.
@@ -14,7 +14,7 @@ final class BodySpool: Sendable {
     }
 
     /// Pending bytes at which the spool is full.
-    static let mostPending = 1 << 20
+    static let maxPending = 1 << 20
 
     private struct State {
         var file: Int32 = -1
@@ -69,7 +69,7 @@ final class BodySpool: Sendable {
     /// Whether the spool is full; if so, `hasRoom` is called once when it no longer is, on any thread.
     func isFull(_ hasRoom: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in
-            guard state.pending >= Self.mostPending else { return false }
+            guard state.pending >= Self.maxPending else { return false }
             state.hasRoom = hasRoom
             return true
         }
@@ -114,7 +114,7 @@ final class BodySpool: Sendable {
                     state.chunks = []
                     state.pending = 0
                 }
-                guard state.pending < Self.mostPending else { return nil as (@Sendable () -> Void)? }
+                guard state.pending < Self.maxPending else { return nil as (@Sendable () -> Void)? }
                 defer { state.hasRoom = nil }
                 return state.hasRoom
             }

@@ -137,14 +137,14 @@ public final class CacheAudit: Sendable {
         guard !directory.isReadOnly else { throw directory.fault("repair", code: EROFS) }
         var checked = 0
         try await forEachLeaf(jobs: jobs) { [self] leaf throws(WebImageError) in
-            var mendings: [(CacheFinding, Repair)] = []
+            var repairs: [(CacheFinding, Repair)] = []
             let count = try verify(leaf: leaf, atLeast: level, check: check) { finding, entry throws(WebImageError) in
-                mendings.append(try mended(finding, entry, level: level, coder))
+                repairs.append(try mended(finding, entry, level: level, coder))
             }
-            return (count, mendings)
-        } take: { (count: Int, mendings: [(CacheFinding, Repair)]) in
+            return (count, repairs)
+        } take: { (count: Int, repairs: [(CacheFinding, Repair)]) in
             checked += count
-            for (finding, repair) in mendings { report(finding, repair) }
+            for (finding, repair) in repairs { report(finding, repair) }
         }
         // The account does not include manual changes to the files.
         try account.recount()

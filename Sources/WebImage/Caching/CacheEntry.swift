@@ -42,7 +42,7 @@ public final class CacheEntry: Sendable {
 
     init(
         key: CacheKey, path: String, record: CacheRecord?, isForeign: Bool = false, isElsewhere: Bool = false,
-        level: ValidationLevel, mostUnproved: Int, file: consuming OpenFile, status: stat
+        level: ValidationLevel, maxUnverified: Int, file: consuming OpenFile, status: stat
     ) {
         self.key = key
         self.path = path
@@ -58,7 +58,7 @@ public final class CacheEntry: Sendable {
         isWhole =
             isFile && !isForeign
             && (record.map { $0.length == Int(status.st_size) }
-                ?? (1...max(1, mostUnproved)).contains(Int(status.st_size)))
+                ?? (1...max(1, maxUnverified)).contains(Int(status.st_size)))
         standing =
             if let record { record.level >= level ? .verified : .lower(record.level) } else { .unverified }
         descriptor = file.release()

@@ -27,15 +27,15 @@ package final class CacheSweep: Sendable {
     package func run(
         _ rules: SweepRules, visit: (SweptImage) -> Void = { _ in }, isOver: () -> Bool = { Task.isCancelled }
     ) throws(WebImageError) -> SweepReport? {
-        if rules.isDryRun { return try runAlone(rules, visit, isOver) }
+        if rules.isDryRun { return try runLocked(rules, visit, isOver) }
         guard !directory.isReadOnly else { throw directory.fault("remove an image", code: EROFS) }
         guard let lock = try SweepLock(directory) else { return nil }
-        let report = try runAlone(rules, visit, isOver)
+        let report = try runLocked(rules, visit, isOver)
         _ = consume lock
         return report
     }
 
-    private func runAlone(
+    private func runLocked(
         _ rules: SweepRules, _ visit: (SweptImage) -> Void, _ isOver: () -> Bool
     ) throws(WebImageError) -> SweepReport {
         if !rules.isDryRun { account.refresh() }
@@ -53,7 +53,7 @@ package final class CacheSweep: Sendable {
             }
         }
         var report = try result.get()
-        if rules.removesLitter {
+        if rules.removesLeftovers {
             report.temporaryFiles = try temporaryFiles.removeStale(isDryRun: rules.isDryRun)
             if let age = rules.maxAge {
                 report.movedAside = try quarantine.removeOld(olderThan: age, isDryRun: rules.isDryRun)

@@ -8,17 +8,17 @@ enum CacheTier: Sendable {
     case sdWebImage(SDWebImageFolder, most: Int)
 
     /// Opens a directory; one with `v1` in it is one of our caches.
-    /// * `mostUnproved`: longer files without a record are ignored.
+    /// * `maxUnverified`: longer files without a record are ignored.
     /// - Throws: `localFault` with a sentence that names the directory.
-    init(_ directory: String, mostUnproved: Int) throws(WebImageError) {
+    init(_ directory: String, maxUnverified: Int) throws(WebImageError) {
         var status = stat()
         if fstatat(AT_FDCWD, "\(directory)/v1", &status, 0) == 0, status.st_mode & S_IFMT == S_IFDIR {
             var configuration = DiskCache.Configuration(isReadOnly: true)
             configuration.isTier = true
-            configuration.maxUnprovedSize = mostUnproved
+            configuration.maxUnverifiedSize = maxUnverified
             self = .ours(try DiskCache(directory: directory, configuration: configuration))
         } else {
-            self = .sdWebImage(try SDWebImageFolder(path: directory), most: mostUnproved)
+            self = .sdWebImage(try SDWebImageFolder(path: directory), most: maxUnverified)
         }
     }
 

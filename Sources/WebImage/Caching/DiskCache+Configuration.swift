@@ -38,7 +38,7 @@ extension DiskCache {
         public var readOnlyDirectories: [String] = []
         /// Maximum bytes of a file without a record that is read for verification; a longer one counts as damaged. Default 1 GiB; a worker
         /// uses its `--max-size`. Files with a record have at most 4 GiB.
-        public var maxUnprovedSize = 1 << 30
+        public var maxUnverifiedSize = 1 << 30
         var isTier = false
 
         /// Creates settings.

@@ -32,7 +32,7 @@ public final class DiskCache: Sendable {
         warnings = try Self.warnings(of: folder, isStrict: configuration.isStrict)
         var tiers: [CacheTier] = []
         for directory in configuration.readOnlyDirectories {
-            tiers.append(try CacheTier(directory, mostUnproved: configuration.maxUnprovedSize))
+            tiers.append(try CacheTier(directory, maxUnverified: configuration.maxUnverifiedSize))
         }
         self.tiers = tiers
         account = CacheAccount(folder)

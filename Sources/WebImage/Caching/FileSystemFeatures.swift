@@ -26,7 +26,7 @@ final class FileSystemFeatures: Sendable {
     /// Whether the error of an open means that unnamed files are not supported. EISDIR: the flag was taken for O_DIRECTORY (open(2)).
     static func isWithoutUnnamedFiles(_ code: Int32) -> Bool { [EOPNOTSUPP, EISDIR, EINVAL].contains(code) }
 
-    func noteNoUnnamedFiles() { state.withLock { $0.unnamedFiles = false } }
+    func recordNoUnnamedFiles() { state.withLock { $0.unnamedFiles = false } }
 
     /// Whether the error means that extended attributes are not supported; remembered.
     func lacksAttributes(_ code: Int32) -> Bool {

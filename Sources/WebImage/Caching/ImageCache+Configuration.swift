@@ -27,7 +27,7 @@ extension ImageCache {
         /// The level to which the cache's own calls verify images; default `decode`. A manager uses the level of its configuration.
         public var validation = ValidationLevel.decode
         /// Maximum wait for another process that transfers the same image: it may hang.
-        package var transferPatience = Duration.seconds(15)
+        package var transferTimeout = Duration.seconds(15)
         /// Verifies images.
         public var coder = ImageCoder()
 

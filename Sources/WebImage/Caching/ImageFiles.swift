@@ -57,7 +57,7 @@ public final class ImageFiles: Sendable {
             return nil
         }
         writeOut.found(changedAt: entry.changedAt)
-        if configuration.expireType == .accessDate { noteAccess(entry) }
+        if configuration.expireType == .accessDate { recordAccess(entry) }
         return entry
     }
 
@@ -82,12 +82,12 @@ public final class ImageFiles: Sendable {
         return CacheEntry(
             key: key, path: "\(directory.path)/\(path)", record: record.flatMap { CacheRecord($0) },
             isForeign: record.map { !CacheRecord.belongs($0, to: key) } ?? false, isElsewhere: configuration.isTier,
-            level: level, mostUnproved: configuration.maxUnprovedSize, file: file, status: status)
+            level: level, maxUnverified: configuration.maxUnverifiedSize, file: file, status: status)
     }
 
     /// Sets an access date older than an hour. Explicitly, because most file systems are mounted with relatime or noatime (mount(8)); only
     /// the owner may, so for others it stays unchanged.
-    private func noteAccess(_ entry: CacheEntry) {
+    private func recordAccess(_ entry: CacheEntry) {
         guard !directory.isReadOnly, WallClock.seconds - entry.accessedAt > 3600 else { return }
         // UTIME_NOW and UTIME_OMIT, macros that Swift does not import.
         let times = [timespec(tv_sec: 0, tv_nsec: 0x3FFF_FFFF), timespec(tv_sec: 0, tv_nsec: 0x3FFF_FFFE)]

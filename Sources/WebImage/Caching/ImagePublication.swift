@@ -70,7 +70,7 @@ struct ImagePublication {
             in: leaf, mode: mode, isUnnamed: features.unnamedFiles, temporaryName: TemporaryFiles.name())
         guard let new else { throw fault() }
         let file = Filled(new, mode: mode)
-        if features.unnamedFiles, new.temporaryName != nil { directory.features.noteNoUnnamedFiles() }
+        if features.unnamedFiles, new.temporaryName != nil { directory.features.recordNoUnnamedFiles() }
         do throws(WebImageError) { try write(to: new.descriptor) } catch {
             if let name = new.temporaryName { unlinkat(leaf, name, 0) }
             throw error

@@ -68,7 +68,7 @@ public final class SDWebImageFolder: Sendable {
                 else { continue }
                 return CacheEntry(
                     key: CacheKey(key), path: "\(path)\(below)/\(name)", record: nil, isElsewhere: true, level: level,
-                    mostUnproved: most, file: file, status: status)
+                    maxUnverified: most, file: file, status: status)
             }
         }
         return nil

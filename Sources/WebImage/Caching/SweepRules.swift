@@ -9,7 +9,7 @@ package struct SweepRules: Sendable {
     /// for minutes.
     package var rate = 2_000
     /// Whether to remove temporary files left by a crash, and quarantined files older than `maxAge`.
-    package var removesLitter = false
+    package var removesLeftovers = false
     package var isDryRun = false
 
     package init() {}

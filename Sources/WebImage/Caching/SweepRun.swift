@@ -18,7 +18,7 @@ struct SweepRun {
     /// Nanoseconds since 1970: images of this date or older are expired; nil: none.
     private let expiry: Int64?
     private let locks: TransferLockFiles?
-    private var pace: SweepPace
+    private var pace: SweepRateLimit
     private let visit: (SweptImage) -> Void
     private let isOver: () -> Bool
 
@@ -35,7 +35,7 @@ struct SweepRun {
         protectedSince = min(marked ?? .max, Self.now)
         expiry = rules.maxAge.map { Self.now - Int64(min(max($0, 0), 9e9) * 1e9) }
         locks = rules.isDryRun ? nil : try TransferLockFiles(directory)
-        pace = SweepPace(rate: marked == nil || rules.isDryRun ? 0 : rules.rate)
+        pace = SweepRateLimit(rate: marked == nil || rules.isDryRun ? 0 : rules.rate)
     }
 
     mutating func expire() throws(WebImageError) {
@@ -59,10 +59,10 @@ struct SweepRun {
         let target = rules.targetSize ?? maxSize
         var protected = SweepReport.Sum()
         let before = size
-        let doomed = try oldest(of: before - target, protected: &protected)
+        let victims = try oldest(of: before - target, protected: &protected)
         // The size without them: reached earlier only if other processes remove images too.
-        let end = before - doomed.reduce(0) { $0 + $1.size }
-        var rest = doomed[...]
+        let end = before - victims.reduce(0) { $0 + $1.size }
+        var rest = victims[...]
         while let first = rest.first, size > end {
             let next = rest.firstIndex { $0.leaf != first.leaf } ?? rest.endIndex
             try evict(rest[..<next], until: end)
@@ -107,20 +107,20 @@ struct SweepRun {
                 }
             }
         }
-        var doomed = oldest.unordered
+        var victims = oldest.unordered
         // Releases the heap's reference, so that the array is sorted in place.
         oldest = Heap()
-        doomed.sort { ($0.prefix, $0.date) < ($1.prefix, $1.date) }
-        return doomed
+        victims.sort { ($0.prefix, $0.date) < ($1.prefix, $1.date) }
+        return victims
     }
 
     /// Removes images of one leaf directory, in name order, until the total size reaches `end`. Looks each up again by its prefix; one with
     /// a different date is not the selected one.
-    private mutating func evict(_ doomed: ArraySlice<AgedImage>, until end: Int) throws(WebImageError) {
-        guard let index = doomed.first?.leaf else { return }
+    private mutating func evict(_ victims: ArraySlice<AgedImage>, until end: Int) throws(WebImageError) {
+        guard let index = victims.first?.leaf else { return }
         let path = CacheKey.leaf(index)
         guard let leaf = directory.folder(path) else { return }
-        var rest = doomed
+        var rest = victims
         for name in try directory.names(in: path, length: CacheKey.nameLength) {
             guard let prefix = AgedImage.prefix(leaf: index, name: name) else { continue }
             while let gone = rest.first, gone.prefix < prefix {

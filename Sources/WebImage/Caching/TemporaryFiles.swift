@@ -22,7 +22,7 @@ package final class TemporaryFiles: Sendable {
             guard FileSystemFeatures.isWithoutUnnamedFiles(errno) else {
                 throw directory.fault("make a temporary file")
             }
-            directory.features.noteNoUnnamedFiles()
+            directory.features.recordNoUnnamedFiles()
         }
         let name = "v1/\(Self.name())"
         let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC

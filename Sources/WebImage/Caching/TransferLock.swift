@@ -21,9 +21,9 @@ package final class TransferLock: Sendable {
     private let directory: CacheDirectory
     private let patience: Duration
     /// Second bytes of this process' long transfers, with their lock state.
-    private let pulses = Locked<[TransferLockFiles.Byte: Bool]>([:])
+    private let heartbeatBytes = Locked<[TransferLockFiles.Byte: Bool]>([:])
     private let unlocked = Locked<Set<TransferLockFiles.Byte>>([])
-    private let isTicking = Atomic(false)
+    private let isSendingHeartbeats = Atomic(false)
     private let isSilent = Atomic(false)
     /// Created with the first transfer: on a network file system a lock is a request to its server.
     private let threads = Locked<ThreadPool?>(nil)
@@ -42,7 +42,7 @@ package final class TransferLock: Sendable {
         let byte = TransferLockFiles.Byte(key)
         guard gate.tryEnter(byte) else { return nil }
         if files.tryLock(byte) {
-            if !isTicking.load(ordering: .relaxed) { startTicking() }
+            if !isSendingHeartbeats.load(ordering: .relaxed) { startHeartbeats() }
             return Transfer(self, byte)
         }
         let code = errno
@@ -63,7 +63,7 @@ package final class TransferLock: Sendable {
         // Its release leaves the gate even if the lock below fails.
         let transfer = Transfer(self, byte)
         try await lock(byte)
-        if !isTicking.load(ordering: .relaxed) { startTicking() }
+        if !isSendingHeartbeats.load(ordering: .relaxed) { startHeartbeats() }
         return transfer
     }
 
@@ -72,22 +72,22 @@ package final class TransferLock: Sendable {
         files.unlock(byte)
         gate.leave(byte)
         // After leaving the gate: a tick checks the gate under this lock, so that it never locks the byte of a finished transfer.
-        pulses.withLock { pulses in
-            if pulses.isEmpty { return }
-            if pulses.removeValue(forKey: byte) == true { files.setSecond(byte, isLocked: false) }
+        heartbeatBytes.withLock { heartbeatBytes in
+            if heartbeatBytes.isEmpty { return }
+            if heartbeatBytes.removeValue(forKey: byte) == true { files.setSecond(byte, isLocked: false) }
         }
         unlocked.withLock { if !$0.isEmpty { $0.remove(byte) } }
     }
 
     /// Stops or resumes heartbeats, for a live process whose transfers make no progress.
-    package func setSilent(_ silent: Bool) { isSilent.store(silent, ordering: .relaxed) }
+    package func setHeartbeatsPaused(_ silent: Bool) { isSilent.store(silent, ordering: .relaxed) }
 
     /// Number of images for which tasks of this process wait on another process.
-    package var waitingForOthers: Int { contended.withLock { $0.count } }
+    package var waitingOnOtherProcesses: Int { contended.withLock { $0.count } }
 
     /// Three heartbeats per timeout, for transfers that have lasted one interval. Ends when there are no transfers.
-    private func startTicking() {
-        guard !isTicking.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    private func startHeartbeats() {
+        guard !isSendingHeartbeats.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let pool = threads.withLock { threads in
             let pool = threads ?? ThreadPool(threads: 1, name: "transfers")
             threads = pool
@@ -106,20 +106,20 @@ package final class TransferLock: Sendable {
                 before = now
             }
             guard let self else { return }
-            isTicking.store(false, ordering: .releasing)
+            isSendingHeartbeats.store(false, ordering: .releasing)
             // A transfer that began in between saw it ticking.
-            if !gate.names.isEmpty { startTicking() }
+            if !gate.names.isEmpty { startHeartbeats() }
         }
     }
 
     private func give(_ lasting: Set<TransferLockFiles.Byte>) {
         let waiting = contended.withLock { Set($0.keys) }.union(unlocked.withLock { $0 })
         for byte in lasting.subtracting(waiting) {
-            pulses.withLock { pulses in
+            heartbeatBytes.withLock { heartbeatBytes in
                 guard gate.isTaken(byte) else { return }
-                let isLocked = !(pulses[byte] ?? false)
+                let isLocked = !(heartbeatBytes[byte] ?? false)
                 files.setSecond(byte, isLocked: isLocked)
-                pulses[byte] = isLocked
+                heartbeatBytes[byte] = isLocked
             }
         }
     }

@@ -1,15 +1,15 @@
 /// Checks the host of a request before its name is resolved. The socket callback (``CurlHandle``) checks the addresses that are dialled.
 struct AddressGate {
     private let policy: AddressPolicy
-    private let closed: ClosedPlaces
+    private let closed: BlockedEndpoints
     private let usesProxy: Bool
-    private let named: [NamedPlace]
+    private let named: [AddressOverride]
 
-    init(_ configuration: ImageDownloader.Configuration, closed: ClosedPlaces) {
+    init(_ configuration: ImageDownloader.Configuration, closed: BlockedEndpoints) {
         policy = configuration.addressPolicy
         self.closed = closed
         usesProxy = configuration.proxy != nil
-        named = (configuration.connectTo + configuration.resolve).compactMap(NamedPlace.init)
+        named = (configuration.connectTo + configuration.resolve).compactMap(AddressOverride.init)
     }
 
     /// Checks a request's host. Behind a proxy only the proxy is dialled, so the host named by the URL is checked here.
@@ -21,12 +21,12 @@ struct AddressGate {
         }
         let isNamed = named.contains { $0.matches(request) }
         guard usesProxy else { return isNamed }
-        try admitBehindProxy(request, isNamedByOperator: isNamed)
+        try admitBehindProxy(request, isAddressOverridden: isNamed)
         return true
     }
 
     /// Names that only the proxy can resolve are left to the proxy.
-    private func admitBehindProxy(_ request: RequestURL, isNamedByOperator: Bool) throws(WebImageError) {
+    private func admitBehindProxy(_ request: RequestURL, isAddressOverridden: Bool) throws(WebImageError) {
         let addresses: [IPAddress]
         let target = try ProxyTarget(request)
         switch target {
@@ -42,7 +42,7 @@ struct AddressGate {
         }
         let reasons = addresses.compactMap { policy.refusal(of: $0, port: port) }
         // As without a proxy, a name is allowed if one of its addresses is.
-        guard !isNamedByOperator, reasons.count == addresses.count else { return }
+        guard !isAddressOverridden, reasons.count == addresses.count else { return }
         let reason = target == .loopbackName ? "\(request.host) is a loopback name" : reasons[0]
         var error = WebImageError(.refused, reason)
         error.refusedAddress = addresses[0].isIPv6 ? "[\(addresses[0])]:\(port)" : "\(addresses[0]):\(port)"

@@ -30,27 +30,28 @@ struct BandwidthLease {
 
     /// Next time at which bytes may be available or may be requested; infinity while a reply is pending.
     func nextTime(now: Double) -> Double {
-        slots.next ?? (slots.isAsking || slots.askAfter <= now ? .infinity : slots.askAfter)
+        slots.next ?? (slots.isRequesting || slots.nextRequestTime <= now ? .infinity : slots.nextRequestTime)
     }
 
-    func isAsking(now: Double) -> Bool {
-        isWanted && !slots.isAsking && now >= slots.askAfter && slots.count <= RateSchedule.share(Self.pieces) / 2
+    func isRequesting(now: Double) -> Bool {
+        isWanted && !slots.isRequesting && now >= slots.nextRequestTime
+            && slots.count <= RateSchedule.share(Self.pieces) / 2
     }
 
     /// Returns the reservation to request and marks it as pending.
-    mutating func takeWish() -> HostWish {
-        (slots.isAsking, isWanted) = (true, false)
-        return HostWish(host: Self.name, count: RateSchedule.share(Self.pieces), rate: Self.pieces)
+    mutating func takeRequest() -> HostSlotRequest {
+        (slots.isRequesting, isWanted) = (true, false)
+        return HostSlotRequest(host: Self.name, count: RateSchedule.share(Self.pieces), rate: Self.pieces)
     }
 
     /// Handles the reply; nil if nothing is available now. The randomised delay keeps processes from retrying in step.
     /// * `random`: from 0 to 1.
     mutating func grant(_ reservation: HostReservation?, now: Double, random: Double) {
-        slots.isAsking = false
+        slots.isRequesting = false
         if let reservation {
             slots.add(reservation)
         } else {
-            slots.askAfter = now + (0.25 + 0.5 * random) * RateSchedule.horizon(Self.pieces) / 2
+            slots.nextRequestTime = now + (0.25 + 0.5 * random) * RateSchedule.horizon(Self.pieces) / 2
         }
     }
 }

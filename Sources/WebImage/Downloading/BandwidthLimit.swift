@@ -62,9 +62,9 @@ final class BandwidthLimit {
         for handle in handles where handle.isPaused { handle.goOn() }
     }
 
-    func takeWish() -> HostWish? { wantsMore ? lease?.takeWish() : nil }
+    func takeRequest() -> HostSlotRequest? { wantsMore ? lease?.takeRequest() : nil }
 
-    var wantsMore: Bool { lease?.isAsking(now: MonotonicClock.now) ?? false }
+    var wantsMore: Bool { lease?.isRequesting(now: MonotonicClock.now) ?? false }
 
     func grant(_ reservation: HostReservation?) {
         lease?.grant(reservation, now: MonotonicClock.now, random: .random(in: 0...1))

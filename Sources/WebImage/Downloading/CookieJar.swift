@@ -20,5 +20,5 @@ public final class CookieJar: Sendable {
 
     deinit { for end in endings.withLock({ $0 }) { end() } }
 
-    func whenGone(_ body: @escaping @Sendable () -> Void) { endings.withLock { $0.append(body) } }
+    func onRelease(_ body: @escaping @Sendable () -> Void) { endings.withLock { $0.append(body) } }
 }

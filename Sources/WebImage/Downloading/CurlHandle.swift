@@ -9,7 +9,7 @@ final class CurlHandle {
     /// Number of its cookie jar; nil: no cookies are sent or kept.
     let jar: UInt64?
     private(set) var operation: DownloadOperation?
-    private var isNamedByOperator = false
+    private var isAddressOverridden = false
     private(set) var response: ReceivedResponse
     private var connecting = ConnectAttempts()
     let info: CurlInfo
@@ -19,7 +19,7 @@ final class CurlHandle {
     private let spooling: SpoolingTransfers
     private(set) var isPaused = false
     private let policy: AddressPolicy
-    private let closed: ClosedPlaces
+    private let closed: BlockedEndpoints
     /// Behind a proxy only the proxy, which the operator set, is dialled.
     private let usesProxy: Bool
     private let errorText: UnsafeMutablePointer<CChar>
@@ -36,7 +36,7 @@ final class CurlHandle {
 
     init(
         configuration: ImageDownloader.Configuration, profile: RequestProfile, share: CurlShare,
-        sockets: CurlSockets, closed: ClosedPlaces, bandwidth: BandwidthLimit?, spooling: SpoolingTransfers,
+        sockets: CurlSockets, closed: BlockedEndpoints, bandwidth: BandwidthLimit?, spooling: SpoolingTransfers,
         jar: UInt64?, connectTo: CurlList?, resolve: CurlList?
     ) throws(WebImageError) {
         guard let handle = curl_easy_init() else { throw WebImageError(.localFault, "curl cannot make a handle") }
@@ -132,12 +132,13 @@ final class CurlHandle {
     }
 
     /// Sets the options of one request.
-    /// * `isNamedByOperator`: whether the address is allowed regardless of the policy.
+    /// * `isAddressOverridden`: whether the address is allowed regardless of the policy.
     func begin(
-        _ operation: DownloadOperation, headers: CurlList, credential: Credential?, isNamedByOperator: Bool, now: Double
+        _ operation: DownloadOperation, headers: CurlList, credential: Credential?, isAddressOverridden: Bool,
+        now: Double
     ) {
         self.operation = operation
-        self.isNamedByOperator = isNamedByOperator
+        self.isAddressOverridden = isAddressOverridden
         response.begin(operation, now: now)
         connecting.begin()
         errorText[0] = 0
@@ -208,7 +209,7 @@ final class CurlHandle {
     }
 
     /// The downloader or its machine held the transfer back: the time counts neither as silence nor as slowness.
-    func wasHeldBack(now: Double) { response.wasHeldBack(now: now) }
+    func wasThrottled(now: Double) { response.wasThrottled(now: now) }
 
     func end() {
         operation = nil
@@ -243,11 +244,11 @@ final class CurlHandle {
             }
         }
         guard response.didReceiveBody(bytes, of: operation) else { return 0 }
-        return isBlownUp ? 0 : bytes.count
+        return isDecompressionBomb ? 0 : bytes.count
     }
 
     /// Aborts a body that is more than 20 times its size on the wire and larger than 1 MiB: no image compresses that well.
-    private var isBlownUp: Bool {
+    private var isDecompressionBomb: Bool {
         let unpacked = response.received - response.resumedFrom
         guard unpacked > 1 << 20 else { return false }
         let wire = info.wireBytes
@@ -267,7 +268,7 @@ final class CurlHandle {
             connecting.wasRefused(target, port: port, reason: reason, isFinal: true)
             return CURL_SOCKET_BAD
         }
-        if !isNamedByOperator, let reason = policy.refusal(of: target, port: port) {
+        if !isAddressOverridden, let reason = policy.refusal(of: target, port: port) {
             connecting.wasRefused(target, port: port, reason: reason, isFinal: false)
             return CURL_SOCKET_BAD
         }

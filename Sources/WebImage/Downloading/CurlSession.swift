@@ -8,10 +8,10 @@ final class CurlSession {
 
     private var configuration: ImageDownloader.Configuration
     private let sockets: CurlSockets
-    private let closed: ClosedPlaces
+    private let closed: BlockedEndpoints
     private let spooling: SpoolingTransfers
     /// Called on any thread when a jar is released.
-    private let jarIsGone: @Sendable (UInt64) -> Void
+    private let didReleaseJar: @Sendable (UInt64) -> Void
     /// By jar number; nil: without cookies.
     private var pools: [UInt64?: Pool] = [:]
     private var connectTo: CurlList?
@@ -20,14 +20,14 @@ final class CurlSession {
     private var headers: (of: RequestProfile, atOrigin: CurlList, offOrigin: CurlList)?
 
     init(
-        _ configuration: ImageDownloader.Configuration, sockets: CurlSockets, closed: ClosedPlaces,
-        spooling: SpoolingTransfers, jarIsGone: @escaping @Sendable (UInt64) -> Void
+        _ configuration: ImageDownloader.Configuration, sockets: CurlSockets, closed: BlockedEndpoints,
+        spooling: SpoolingTransfers, didReleaseJar: @escaping @Sendable (UInt64) -> Void
     ) {
         self.configuration = configuration
         self.sockets = sockets
         self.closed = closed
         self.spooling = spooling
-        self.jarIsGone = jarIsGone
+        self.didReleaseJar = didReleaseJar
         connectTo = Self.list(configuration.connectTo)
         resolve = Self.list(configuration.resolve)
     }
@@ -57,7 +57,7 @@ final class CurlSession {
             share = try CurlShare(cookies: jar != nil)
             pools[jar] = Pool(share: share)
             // The downloader's own jar lives as long as its session.
-            if let jar { operation.parameters.cookies?.whenGone { [jarIsGone] in jarIsGone(jar) } }
+            if let jar { operation.parameters.cookies?.onRelease { [didReleaseJar] in didReleaseJar(jar) } }
         }
         return try CurlHandle(
             configuration: configuration, profile: operation.profile, share: share, sockets: sockets, closed: closed,
@@ -75,10 +75,10 @@ final class CurlSession {
 
     // MARK: Requests
 
-    func begin(_ operation: DownloadOperation, on handle: CurlHandle, isNamedByOperator: Bool, now: Double) {
+    func begin(_ operation: DownloadOperation, on handle: CurlHandle, isAddressOverridden: Bool, now: Double) {
         handle.begin(
             operation, headers: headers(for: operation), credential: credential(for: operation),
-            isNamedByOperator: isNamedByOperator, now: now)
+            isAddressOverridden: isAddressOverridden, now: now)
     }
 
     /// The credential in the URL, otherwise the first configured one for the host of this hop.
@@ -98,13 +98,13 @@ final class CurlSession {
             return operation.isAtOrigin ? atOrigin : offOrigin
         }
         let all = operation.requestHeaders ?? operation.profile.configuration.headers(with: operation.key.headers)
-        return CurlList(headers: (operation.isAtOrigin ? all : all.filter(\.isHarmless)) + rest)
+        return CurlList(headers: (operation.isAtOrigin ? all : all.filter(\.isSafeAcrossSites)) + rest)
     }
 
     private func lists(of profile: RequestProfile) -> (of: RequestProfile, atOrigin: CurlList, offOrigin: CurlList) {
         if let headers, headers.of === profile { return headers }
         let all = profile.configuration.headers
-        let lists = (profile, CurlList(headers: all), CurlList(headers: all.filter(\.isHarmless)))
+        let lists = (profile, CurlList(headers: all), CurlList(headers: all.filter(\.isSafeAcrossSites)))
         headers = lists
         return lists
     }

@@ -11,7 +11,7 @@ final class DownloadAdmission {
     /// Shares of hosts negotiated with other processes; nil: not shared.
     private var shares: HostShares?
     private var sharedRate: Int?
-    private var caller: Waiter<HostCalls?>?
+    private var caller: Waiter<HostMessages?>?
     /// Starts reading a site's robots.txt; ``didReadRobots(of:_:)`` receives the result.
     private let readRobots: @Sendable (_ site: RobotsSite, _ profile: RequestProfile) -> Void
 
@@ -71,13 +71,13 @@ final class DownloadAdmission {
 
     func wake(now: Double) {
         hosts.wake(now: now)
-        robots.lookAgain(now: now)
+        robots.askAgain(now: now)
         bandwidth?.goOn()
     }
 
     /// When ``wake(now:)`` is due; infinity: never by itself.
     var nextWake: Double {
-        min(hosts.nextWake, robots.nextLook, bandwidth?.nextTime ?? .infinity)
+        min(hosts.nextWake, robots.nextQueryTime, bandwidth?.nextTime ?? .infinity)
     }
 
     // MARK: robots.txt
@@ -128,31 +128,31 @@ final class DownloadAdmission {
     }
 
     /// Announces the running transfers of every host again: the other processes may have dropped this one as dead.
-    func sayAgain() { shares?.sayAgain() }
+    func reportAgain() { shares?.reportAgain() }
 
     /// Answers the caller as soon as there are requests or reports for others; the previous caller gets nil.
-    func call(_ waiter: Waiter<HostCalls?>) {
+    func call(_ waiter: Waiter<HostMessages?>) {
         caller?.answer(nil)
         caller = waiter
-        makeCalls()
+        deliverMessages()
     }
 
-    func makeCalls() {
+    func deliverMessages() {
         // A cancelled waiter must not take any.
         guard shares != nil, let caller, !caller.isAnswered else { return }
-        let calls = takeCalls()
+        let calls = takeMessages()
         guard !calls.isEmpty else { return }
         caller.answer(calls)
         self.caller = nil
     }
 
-    private func takeCalls() -> HostCalls {
-        let calls = hosts.takeCalls()
-        let pages = robots.hasCalls ? robots.takeCalls() : nil
-        var wishes = calls.wishes
-        if let wish = bandwidth?.takeWish() { wishes.append(wish) }
-        return HostCalls(
-            wishes: wishes, shares: calls.shares, news: calls.news, sites: pages?.sites ?? [],
+    private func takeMessages() -> HostMessages {
+        let calls = hosts.takeMessages()
+        let pages = robots.hasMessages ? robots.takeMessages() : nil
+        var hostRequests = calls.hostRequests
+        if let wish = bandwidth?.takeRequest() { hostRequests.append(wish) }
+        return HostMessages(
+            hostRequests: hostRequests, shares: calls.shares, news: calls.news, sites: pages?.sites ?? [],
             rules: pages?.notes ?? [])
     }
 

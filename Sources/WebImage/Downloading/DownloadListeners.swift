@@ -46,7 +46,7 @@ final class DownloadListeners: Sendable {
         for stream in streams { stream.yield(event) }
     }
 
-    func tellEnd(of operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {
+    func publishEnd(of operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {
         guard operation.hasBegun, !isEmpty else { return }
         func fill(_ event: inout DownloadEvent) {
             event.timing = operation.ending?.timing

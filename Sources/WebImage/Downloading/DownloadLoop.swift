@@ -22,7 +22,7 @@ final class DownloadLoop {
     private let session: CurlSession
     private let transfers: RunningTransfers
     private let listeners: DownloadListeners
-    private let closed: ClosedPlaces
+    private let closed: BlockedEndpoints
     private var addresses: AddressGate
     private var limit: Int
     /// Connections kept open, including those in use.
@@ -32,13 +32,13 @@ final class DownloadLoop {
     private var retries = Heap<Retry>()
     private var nextRetry = 0
     private var now = 0.0
-    private var delivering = DeliveringSites()
+    private var delivering = ProvenSites()
     private var untrusted = UntrustedSites()
     private var idleWaiters: [UnsafeContinuation<Void, Never>] = []
 
     init(
         _ configuration: ImageDownloader.Configuration, admission: DownloadAdmission, session: CurlSession,
-        transfers: RunningTransfers, listeners: DownloadListeners, closed: ClosedPlaces
+        transfers: RunningTransfers, listeners: DownloadListeners, closed: BlockedEndpoints
     ) {
         profile = RequestProfile(configuration)
         self.admission = admission
@@ -61,7 +61,7 @@ final class DownloadLoop {
     /// - Throws: errors of the request modifier.
     func download(
         _ key: DownloadOperation.Key, profile own: RequestProfile?, request: RequestURL,
-        parameters: DownloadOperation.Parameters, for call: DownloadCall
+        parameters: DownloadOperation.Parameters, for call: DownloadCaller
     ) throws(WebImageError) {
         if let operation = operations[key] { return operation.add(call, listeners: listeners) }
         let profile = own ?? profile
@@ -90,13 +90,13 @@ final class DownloadLoop {
         admission.wake(now: now)
         transfers.goOn()
         var admitted = admit()
-        admission.makeCalls()
+        admission.deliverMessages()
         if transfers.operations.isEmpty && admitted == 0 { return sleepMilliseconds }
         repeat {
             transfers.perform()
             admitted = finishTransfers() ? admit() : 0
         } while admitted > 0
-        admission.makeCalls()
+        admission.deliverMessages()
         return sleepMilliseconds
     }
 
@@ -128,7 +128,7 @@ final class DownloadLoop {
             if !retry.operation.waiters.isEmpty {
                 retry.operation.beginAttempt()
                 // Another URL probes the host first: this one may be the cause of the silence.
-                enter(retry.operation, at: retry.operation.metSilence ? .last : .first)
+                enter(retry.operation, at: retry.operation.hostWasSilent ? .last : .first)
             }
         }
     }
@@ -152,11 +152,11 @@ final class DownloadLoop {
     }
 
     private func certificateRefusal(of operation: DownloadOperation) -> WebImageError? {
-        guard asksForTrust(operation) else { return nil }
+        guard verifiesCertificate(operation) else { return nil }
         return untrusted.refusal(of: operation.request.origin, now: MonotonicClock.now)
     }
 
-    private func asksForTrust(_ operation: DownloadOperation) -> Bool {
+    private func verifiesCertificate(_ operation: DownloadOperation) -> Bool {
         !untrusted.isEmpty && operation.request.scheme == "https"
             && !operation.key.options.contains(.allowInvalidSSLCertificates)
     }
@@ -166,7 +166,7 @@ final class DownloadLoop {
             let isNamed = try addresses.admit(operation.request)
             let handle = try session.takeHandle(for: operation, bandwidth: admission.bandwidth)
             if !operation.hasBegun { listeners.tell(.start, of: operation, received: 0, expected: nil) }
-            session.begin(operation, on: handle, isNamedByOperator: isNamed, now: now)
+            session.begin(operation, on: handle, isAddressOverridden: isNamed, now: now)
             try transfers.start(operation, on: handle, now: now)
             return true
         } catch {
@@ -181,7 +181,7 @@ final class DownloadLoop {
     private func finishTransfers() -> Bool {
         var didFinish = false
         while let (operation, handle, code) = transfers.nextFinished() {
-            noteEnd(of: operation, on: handle)
+            recordEnd(of: operation, on: handle)
             didEnd(operation, handle, handle.finish(operation, code: code))
             didFinish = true
         }
@@ -189,15 +189,15 @@ final class DownloadLoop {
     }
 
     private func didPassLimit(_ operation: DownloadOperation, _ handle: CurlHandle, _ error: WebImageError) {
-        noteEnd(of: operation, on: handle)
+        recordEnd(of: operation, on: handle)
         if let end = handle.finishWithoutBody(operation) { return didEnd(operation, handle, end) }
         handle.response.keepPartial(handle.info, of: operation, error: error)
         stop(operation)
         fail(operation, error)
     }
 
-    private func noteEnd(of operation: DownloadOperation, on handle: CurlHandle) {
-        if !listeners.isEmpty { operation.noteEnd(handle.info) }
+    private func recordEnd(of operation: DownloadOperation, on handle: CurlHandle) {
+        if !listeners.isEmpty { operation.recordEnd(handle.info) }
     }
 
     private func didEnd(_ operation: DownloadOperation, _ handle: CurlHandle, _ end: TransferEnd) {
@@ -218,7 +218,7 @@ final class DownloadLoop {
                 didAnswer(operation, error, firstByte: nil)
             }
             stop(operation)
-            noteCertificate(of: operation, error)
+            recordCertificateFailure(of: operation, error)
             fail(operation, error)
         }
     }
@@ -227,7 +227,7 @@ final class DownloadLoop {
     private func didAnswer(
         _ operation: DownloadOperation, _ error: WebImageError?, firstByte: @autoclosure () -> Double?
     ) {
-        if asksForTrust(operation) { untrusted.didTrust(operation.request.origin) }
+        if verifiesCertificate(operation) { untrusted.didTrust(operation.request.origin) }
         admission.hosts.didAnswer(operation, error, firstByte: firstByte())
     }
 
@@ -239,14 +239,14 @@ final class DownloadLoop {
 
     /// If the certificate could not be verified, the site's other URLs end too, those that wait for a connection immediately. curl's codes:
     /// PEER_FAILED_VERIFICATION, SSL_ISSUER_ERROR, SSL_INVALIDCERTSTATUS.
-    private func noteCertificate(of operation: DownloadOperation, _ error: WebImageError) {
+    private func recordCertificateFailure(of operation: DownloadOperation, _ error: WebImageError) {
         let site = operation.request.origin
         guard error.code == .secureConnectionFailed, [60, 83, 91].contains(error.underlyingCode),
             untrusted.didRefuse(
-                site, error, isDelivering: delivering.contains(site), now: MonotonicClock.now)
+                site, error, isProven: delivering.contains(site), now: MonotonicClock.now)
         else { return }
         for other in transfers.operations
-        where other.request.origin == site && !other.progress.requestWasSent && asksForTrust(other) {
+        where other.request.origin == site && !other.progress.requestWasSent && verifiesCertificate(other) {
             stop(other)
             var error = error
             error.attempts = other.attempts
@@ -302,13 +302,13 @@ final class DownloadLoop {
         // If it is still in the backlog, it is removed from there later.
         guard let index = operations.index(forKey: operation.key), operations[index].value === operation else { return }
         operations.remove(at: index)
-        listeners.tellEnd(of: operation, result)
+        listeners.publishEnd(of: operation, result)
         operation.end(result)
         wakeIdleWaiters()
     }
 
     /// Removes a caller; the transfer stops with the last one.
-    func cancel(_ call: DownloadCall, of key: DownloadOperation.Key) {
+    func cancel(_ call: DownloadCaller, of key: DownloadOperation.Key) {
         guard let operation = operations[key], operation.cancel(call), operation.waiters.isEmpty else { return }
         // In the backlog or before a retry it is skipped when its turn comes.
         stop(operation)
@@ -336,7 +336,7 @@ final class DownloadLoop {
     }
 
     /// Resumes `waiter` when no download is left; there must be one now.
-    func whenIdle(_ waiter: UnsafeContinuation<Void, Never>) { idleWaiters.append(waiter) }
+    func onIdle(_ waiter: UnsafeContinuation<Void, Never>) { idleWaiters.append(waiter) }
 
     private func wakeIdleWaiters() {
         guard operations.isEmpty, !idleWaiters.isEmpty else { return }

@@ -2,7 +2,7 @@
 final class DownloadObserver {
     private let interval: Double
     private let listeners: DownloadListeners
-    private var lastTold = 0
+    private var lastReported = 0
 
     init(interval: Double, listeners: DownloadListeners) {
         self.interval = interval
@@ -10,18 +10,18 @@ final class DownloadObserver {
     }
 
     func didReceiveResponse(_ operation: DownloadOperation, _ status: Int, received: Int, expected: Int?) {
-        lastTold = 0
+        lastReported = 0
         for waiter in operation.waiters { waiter.progress?(0, expected ?? -1) }
         listeners.tell(.response, of: operation, received: received, expected: expected) { $0.statusCode = status }
     }
 
     func didReceiveBytes(_ operation: DownloadOperation, _ received: Int, of expected: Int?) {
         if interval > 0, let expected, received < expected,
-            Double(received - lastTold) < interval * Double(expected)
+            Double(received - lastReported) < interval * Double(expected)
         {
             return
         }
-        lastTold = received
+        lastReported = received
         for waiter in operation.waiters { waiter.progress?(received, expected ?? -1) }
         if operation.key.options.contains(.progressive) {
             listeners.tell(.progress, of: operation, received: received, expected: expected)

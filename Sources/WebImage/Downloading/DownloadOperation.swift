@@ -48,7 +48,7 @@ final class DownloadOperation {
 
     // MARK: Callers (owner: loop)
 
-    private(set) var waiters: [DownloadCall] = []
+    private(set) var waiters: [DownloadCaller] = []
     /// Reports the response header and bytes; nil without listeners.
     private(set) var observer: DownloadObserver?
     /// How its last transfer ended, if there are listeners.
@@ -58,13 +58,13 @@ final class DownloadOperation {
     var isRevoked: Bool { waiters.allSatisfy { $0.permit?.isRevoked == true } }
 
     /// Adds a caller, and an observer if the caller or the listeners need it.
-    func add(_ call: DownloadCall, listeners: DownloadListeners) {
+    func add(_ call: DownloadCaller, listeners: DownloadListeners) {
         waiters.append(call)
         guard observer == nil, waiters.contains(where: { $0.progress != nil }) || !listeners.isEmpty else { return }
         observer = DownloadObserver(interval: profile.configuration.minimumProgressInterval, listeners: listeners)
     }
 
-    func cancel(_ call: DownloadCall) -> Bool {
+    func cancel(_ call: DownloadCaller) -> Bool {
         guard let index = waiters.firstIndex(where: { $0 === call }) else { return false }
         waiters.remove(at: index).end(.failure(.downloadCancelled))
         return true
@@ -77,7 +77,7 @@ final class DownloadOperation {
     }
 
     /// Keeps the data for the `stop` event before the handle is reused.
-    func noteEnd(_ info: CurlInfo) {
+    func recordEnd(_ info: CurlInfo) {
         let status = info.status
         ending = Ending(timing: info.timing, status: status, httpVersion: status > 0 ? info.httpVersion : nil)
     }
@@ -90,7 +90,7 @@ final class DownloadOperation {
     private(set) var attempts: Int
     /// Attempts that only found the host unreachable: they do not count against the URL.
     private var excused = 0
-    private(set) var metSilence = false
+    private(set) var hostWasSilent = false
     /// Due time of the retry and the last error, while it waits for a retry.
     private(set) var pause: (due: Double, error: WebImageError)?
     private(set) var partial: PartialBody?
@@ -116,8 +116,8 @@ final class DownloadOperation {
 
     /// Records a failed attempt.
     /// * `isExcused`: the host was unreachable, which is not the URL's fault.
-    func didFail(metSilence: Bool, isExcused: Bool) {
-        self.metSilence = metSilence
+    func didFail(hostWasSilent: Bool, isExcused: Bool) {
+        self.hostWasSilent = hostWasSilent
         if isExcused { excused += 1 }
     }
 
@@ -150,7 +150,7 @@ final class DownloadOperation {
     }
 
     /// Returns the host whose slot it held, if any.
-    func giveSlotBack() -> String? {
+    func releaseSlot() -> String? {
         defer { slotHost = nil }
         return slotHost
     }
@@ -196,5 +196,5 @@ final class DownloadOperation {
     func setParked(_ parked: Bool) { isParked = parked }
 
     /// Accounts for the time of the transfer since the last call.
-    func count(isHeldBack: Bool, now: Double) { spent.count(progress, isHeldBack: isHeldBack, now: now) }
+    func count(isThrottled: Bool, now: Double) { spent.count(progress, isThrottled: isThrottled, now: now) }
 }

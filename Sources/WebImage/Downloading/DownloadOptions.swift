@@ -31,7 +31,7 @@ public struct DownloadOptions: OptionSet, Sendable, Hashable {
     package static let unasked = DownloadOptions(rawValue: 1 << 8)
 
     /// The options that change what is transferred or reported: downloads that differ in them cannot share a transfer.
-    var ofTransfer: DownloadOptions {
+    var transferOptions: DownloadOptions {
         intersection([
             .allowInvalidSSLCertificates, .handleCookies, .uninspected, .bodyOnly, .progressive, .conditional, .unasked,
         ])
@@ -42,7 +42,7 @@ public struct DownloadOptions: OptionSet, Sendable, Hashable {
 }
 
 extension WebImageOptions {
-    var ofDownload: DownloadOptions {
+    var downloadOptions: DownloadOptions {
         var options: DownloadOptions = []
         if contains(.lowPriority) { options.insert(.lowPriority) }
         if contains(.highPriority) { options.insert(.highPriority) }

@@ -27,11 +27,11 @@ final class HostGovernor {
     private var schedules: [String: RateSchedule] = [:]
     private var wakes = Heap<Wake>()
     private var wanting: Set<String> = []
-    private var news: [String: HostNews] = [:]
+    private var news: [String: HostReport] = [:]
     private let random: () -> Double
 
     /// Maximum number of remembered hosts; beyond it, healthy ones are dropped.
-    private static let mostHosts = 16_384
+    private static let maxHosts = 16_384
 
     init(
         _ policy: HostPolicy, isShared: Bool = false,
@@ -58,7 +58,7 @@ final class HostGovernor {
         guard record.health.mayBegin(running: running, now: now) else {
             // Examine it again at the end of its hold or of the URLs' waiting time, and after each of its transfers.
             var wake = record.health.holdUntil > now ? record.health.holdUntil : .infinity
-            if let since = record.health.silentSince, since + policy.patience > now {
+            if let since = record.health.unresponsiveSince, since + policy.patience > now {
                 wake = min(wake, since + policy.patience)
             }
             look(record, host, at: wake)
@@ -68,13 +68,13 @@ final class HostGovernor {
             let (isTaken, next) = record.slots.take(now: now, lateness: RateSchedule.lateness(rate))
             let share = RateSchedule.share(rate)
             let stillWaiting = isTaken ? waiting - 1 : waiting
-            if record.slots.count <= share / 2, stillWaiting > record.slots.count, !record.slots.isAsking {
+            if record.slots.count <= share / 2, stillWaiting > record.slots.count, !record.slots.isRequesting {
                 if isShared {
-                    if now >= record.slots.askAfter {
-                        record.slots.isAsking = true
+                    if now >= record.slots.nextRequestTime {
+                        record.slots.isRequesting = true
                         wanting.insert(host)
                     } else if !isTaken && next == nil {
-                        look(record, host, at: record.slots.askAfter)
+                        look(record, host, at: record.slots.nextRequestTime)
                     }
                 } else if let own = schedules[host, default: RateSchedule()].reserve(share, rate: rate, now: now) {
                     record.slots.add(own)
@@ -109,7 +109,7 @@ final class HostGovernor {
     }
 
     private func begin(_ record: Record) {
-        isProbe = record.health.silentSince != nil
+        isProbe = record.health.unresponsiveSince != nil
         if isProbe { record.health.isProbing = true }
     }
 
@@ -120,8 +120,8 @@ final class HostGovernor {
     }
 
     /// Whether waiting URLs of a host should fail until its next probe is due, when it is examined again.
-    func isGivenUp(_ host: String, now: Double) -> Bool {
-        guard let record = records[host], record.health.isGivenUp(patience: policy.patience, now: now) else {
+    func isAbandoned(_ host: String, now: Double) -> Bool {
+        guard let record = records[host], record.health.isAbandoned(patience: policy.patience, now: now) else {
             return false
         }
         look(record, host, at: max(now, record.health.holdUntil))
@@ -129,12 +129,12 @@ final class HostGovernor {
     }
 
     /// The error for a URL of a host that was given up; nil if it may be requested or still waits for probes.
-    /// * `cameAt`: start of its wait.
-    /// * `wasAsked`: whether its own last attempt got no response.
-    func refusal(of host: String, cameAt: Double, wasAsked: Bool, now: Double) -> WebImageError? {
-        guard let health = records[host]?.health, health.isGivenUp(patience: policy.patience, now: now),
-            health.isGivenUp(since: cameAt, wasAsked: wasAsked),
-            let since = health.silentSince, var error = health.cause
+    /// * `arrivedAt`: start of its wait.
+    /// * `wasAttempted`: whether its own last attempt got no response.
+    func refusal(of host: String, arrivedAt: Double, wasAttempted: Bool, now: Double) -> WebImageError? {
+        guard let health = records[host]?.health, health.isAbandoned(patience: policy.patience, now: now),
+            health.isAbandoned(since: arrivedAt, wasAttempted: wasAttempted),
+            let since = health.unresponsiveSince, var error = health.cause
         else { return nil }
         error.message = "the host has given no answer for \(Int(now - since)) s: \(error.message)"
         error.isTransient = false
@@ -155,16 +155,16 @@ final class HostGovernor {
             tell(record.health, host, .silent, now)
             look(record, host, at: record.health.holdUntil)
         }
-        guard let since = record.health.silentSince else { return false }
+        guard let since = record.health.unresponsiveSince else { return false }
         return now < since + policy.patience
     }
 
     /// Records a response.
     /// * `error`: for an unsuccessful status.
     /// * `running`: running transfers to the host, including this one.
-    /// * `longestWait`: maximum `Retry-After` to honour, in seconds.
+    /// * `maxWait`: maximum `Retry-After` to honour, in seconds.
     func didAnswer(
-        _ host: String, _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, longestWait: Double,
+        _ host: String, _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, maxWait: Double,
         now: Double
     ) {
         let known = records[host]
@@ -173,7 +173,7 @@ final class HostGovernor {
         let hadWindow = record.health.window != nil
         let isNews = record.health.didAnswer(
             error, firstByte: firstByte, began: began, running: running, backsOff: policy.backsOff,
-            longestWait: longestWait, now: now, jitter: random())
+            maxWait: maxWait, now: now, jitter: random())
         if isNews {
             let isHeld = record.health.holdUntil > now
             tell(record.health, host, isHeld ? .busy : .good, now)
@@ -186,73 +186,74 @@ final class HostGovernor {
             news[host]?.state ?? .slow == .slow
         {
             record.slow = (window, now + Self.slowFor)
-            news[host] = HostNews(
+            news[host] = HostReport(
                 host: host, state: .slow, until: record.slow.until, since: now, failures: window,
                 error: WebImageError(.timedOut, latency.text))
         }
-        if records.count > Self.mostHosts { forgetGood() }
+        if records.count > Self.maxHosts { removeHealthy() }
     }
 
     /// How long other processes apply a published slowness, in seconds.
     private static let slowFor = 30.0
 
-    private func forgetGood() {
-        for (host, record) in records where record.health.isGood && record.slots.count == 0 && !record.slots.isAsking {
+    private func removeHealthy() {
+        for (host, record) in records
+        where record.health.isGood && record.slots.count == 0 && !record.slots.isRequesting {
             records[host] = nil
             schedules[host] = nil
         }
     }
 
-    private func tell(_ health: HostHealth, _ host: String, _ state: HostNews.State, _ now: Double) {
+    private func tell(_ health: HostHealth, _ host: String, _ state: HostReport.State, _ now: Double) {
         guard isShared else { return }
-        news[host] = HostNews(
-            host: host, state: state, until: health.holdUntil, since: health.silentSince ?? now,
+        news[host] = HostReport(
+            host: host, state: state, until: health.holdUntil, since: health.unresponsiveSince ?? now,
             failures: health.failures,
             error: (state == .silent ? health.cause : health.lastError) ?? WebImageError(.cannotConnectToHost, ""))
     }
 
     // MARK: Other processes
 
-    var hasCalls: Bool { !wanting.isEmpty || !news.isEmpty }
+    var hasMessages: Bool { !wanting.isEmpty || !news.isEmpty }
 
     /// Returns requests and reports, and marks them as sent.
     /// * `waiting`: number of waiting operations of a host.
-    func takeCalls(waiting: (String) -> Int) -> (wishes: [HostWish], news: [HostNews]) {
-        var wishes: [HostWish] = []
+    func takeMessages(waiting: (String) -> Int) -> (hostRequests: [HostSlotRequest], news: [HostReport]) {
+        var hostRequests: [HostSlotRequest] = []
         for host in wanting {
             if let rate = records[host]?.rate {
                 let share = RateSchedule.share(rate)
-                wishes.append(HostWish(host: host, count: max(1, min(share, waiting(host))), rate: rate))
+                hostRequests.append(HostSlotRequest(host: host, count: max(1, min(share, waiting(host))), rate: rate))
             }
         }
         defer {
             wanting = []
             news = [:]
         }
-        return (wishes, Array(news.values))
+        return (hostRequests, Array(news.values))
     }
 
     /// Handles the reply to a reservation request; nil: not granted now.
     func grant(_ host: String, _ reservation: HostReservation?, now: Double) {
         let record = self.record(of: host)
-        record.slots.isAsking = false
+        record.slots.isRequesting = false
         if let reservation {
             record.slots.add(reservation)
         } else {
             // All instants up to the horizon are taken. The random delay keeps processes from retrying in step.
-            record.slots.askAfter = now + (0.25 + 0.5 * random()) * RateSchedule.horizon(record.rate ?? 1) / 2
+            record.slots.nextRequestTime = now + (0.25 + 0.5 * random()) * RateSchedule.horizon(record.rate ?? 1) / 2
         }
         record.wake = .infinity
         look(record, host, at: now)
     }
 
     /// Adopts the complete shared state: a host missing from it has responded to some process.
-    func adopt(_ all: [HostNews], now: Double) {
+    func adopt(_ all: [HostReport], now: Double) {
         var known: Set<String> = []
         for item in all where item.state == .silent || item.state == .busy {
             known.insert(item.host)
             let record = self.record(of: item.host)
-            if item.state == .silent, record.health.silentSince == nil, record.health.answeredAt > item.since {
+            if item.state == .silent, record.health.unresponsiveSince == nil, record.health.answeredAt > item.since {
                 // This process got a response that the others did not.
                 tell(record.health, item.host, .good, now)
             } else if item.state == .silent ? policy.failuresInARow != nil : policy.backsOff {
@@ -261,17 +262,17 @@ final class HostGovernor {
             }
         }
         for (host, record) in records where news[host] == nil && !known.contains(host) {
-            let isHeld = record.health.silentSince != nil || record.health.holdUntil > now
+            let isHeld = record.health.unresponsiveSince != nil || record.health.holdUntil > now
             guard isHeld else { continue }
-            record.health.forgive()
+            record.health.resetHealth()
             look(record, host, at: now)
         }
         for item in all where item.state == .slow && policy.backsOff { adoptSlow(item, now: now) }
     }
 
     /// Applies each publication once; this process also receives its own.
-    private func adoptSlow(_ item: HostNews, now: Double) {
-        guard item.until > now, let latency = HostNews.Latency(item.error.message) else { return }
+    private func adoptSlow(_ item: HostReport, now: Double) {
+        guard item.until > now, let latency = HostReport.Latency(item.error.message) else { return }
         let record = self.record(of: item.host)
         if item.until > record.slow.until + 0.5 || item.failures < record.slow.window {
             record.slow = (item.failures, item.until)
@@ -306,7 +307,7 @@ final class HostGovernor {
         guard let record = records[host] else { return nil }
         let health = record.health
         let remaining = health.holdUntil > now ? health.holdUntil - now : nil
-        if health.silentSince != nil {
+        if health.unresponsiveSince != nil {
             return ("\(health.failures) failures in a row: \(health.cause?.message ?? "no answer")", remaining)
         }
         if let remaining, let error = health.lastError {

@@ -3,7 +3,7 @@ struct HostHealth {
     /// Consecutive failures: no name, no connection, no response.
     private(set) var failures = 0
     /// Start of the hold because of failures.
-    private(set) var silentSince: Double?
+    private(set) var unresponsiveSince: Double?
     /// Nothing starts before this time.
     private(set) var holdUntil = -Double.infinity
     private(set) var refusals = 0
@@ -15,7 +15,7 @@ struct HostHealth {
     /// Whether the unanswered request had been sent: some servers never answer some URLs.
     private var wasReached = false
     /// Start times of the last unanswered probes, at most ``evidence``.
-    private var inVain: [Double] = []
+    private var failedProbes: [Double] = []
     private(set) var answeredAt = -Double.infinity
     /// Reduced limit of concurrent transfers, if any.
     private(set) var window: Double?
@@ -30,50 +30,50 @@ struct HostHealth {
     static let longestPause = 60.0
     /// The longest pause in seconds after 503 without Retry-After, and between probes that connect but get no response: if only URLs are
     /// left that always end so, each of their attempts waits for it.
-    static let longestPauseOfReached = 8.0
+    static let maxPauseOfReached = 8.0
     /// Failed probes after which a URL ends without its own request, if the host accepts connections.
     private static let evidence = 3
     /// Seconds without a back-off request after which pauses start with the shortest again.
-    static let forgivenAfter = 30.0
+    static let backoffResetAfter = 30.0
     /// Shorter times to the first byte never count as slow.
     private static let slow = 1.0
     /// A wider window means no limit.
     private static let wide = 64.0
 
     /// The measured latency while concurrency is reduced because of it.
-    var slowness: HostNews.Latency? {
+    var slowness: HostReport.Latency? {
         guard isSlow, window != nil else { return nil }
-        return HostNews.Latency(now: smoothed, best: fastest)
+        return HostReport.Latency(now: smoothed, best: fastest)
     }
 
     /// Whether there is nothing to remember.
-    var isGood: Bool { failures == 0 && silentSince == nil && refusals == 0 && window == nil }
+    var isGood: Bool { failures == 0 && unresponsiveSince == nil && refusals == 0 && window == nil }
 
     /// Whether regular requests (not only a probe) may start now.
     func mayBegin(running: Int, now: Double) -> Bool {
         if now < holdUntil { return false }
-        if silentSince != nil { return !isProbing }
+        if unresponsiveSince != nil { return !isProbing }
         return window.map { running < max(1, Int($0)) } ?? true
     }
 
     /// Whether its URLs have waited long enough, and no probe is due.
-    func isGivenUp(patience: Double, now: Double) -> Bool {
-        guard let silentSince, now >= silentSince + patience else { return false }
+    func isAbandoned(patience: Double, now: Double) -> Bool {
+        guard let unresponsiveSince, now >= unresponsiveSince + patience else { return false }
         return now < holdUntil || isProbing
     }
 
     /// Whether a URL fails together with a host that is given up. If no connection is possible, all do. If only responses are missing, a
     /// URL fails if it was itself not answered, or has waited for several probes: other URLs prove nothing about it.
     /// * `since`: arrival of the URL.
-    /// * `wasAsked`: whether its own last attempt got no response.
-    func isGivenUp(since: Double, wasAsked: Bool) -> Bool {
-        guard wasReached, !wasAsked else { return true }
-        return inVain.count == Self.evidence && inVain[0] >= since
+    /// * `wasAttempted`: whether its own last attempt got no response.
+    func isAbandoned(since: Double, wasAttempted: Bool) -> Bool {
+        guard wasReached, !wasAttempted else { return true }
+        return failedProbes.count == Self.evidence && failedProbes[0] >= since
     }
 
     /// Whether a failure means that the host is not responding.
     /// * `bytes`: bytes received before it.
-    static func isSilence(_ error: WebImageError, bytes: Int) -> Bool {
+    static func isUnresponsive(_ error: WebImageError, bytes: Int) -> Bool {
         switch error.code {
         case .cannotFindHost, .cannotConnectToHost: true
         case .timedOut: bytes == 0
@@ -88,24 +88,24 @@ struct HostHealth {
     ) -> Bool {
         guard let limit else { return false }
         failures += 1
-        if silentSince != nil {
+        if unresponsiveSince != nil {
             // Requests started before the hold say nothing new.
             guard isProbing else { return false }
             isProbing = false
             probes += 1
             lastError = error
             self.wasReached = self.wasReached && wasReached
-            inVain = inVain.suffix(Self.evidence - 1) + [began]
-            let longest = self.wasReached ? Self.longestPauseOfReached : Self.longestPause
+            failedProbes = failedProbes.suffix(Self.evidence - 1) + [began]
+            let longest = self.wasReached ? Self.maxPauseOfReached : Self.longestPause
             holdUntil = now + Self.pause(probes, jitter, atMost: longest)
             return true
         }
         lastError = error
         guard failures >= limit else { return false }
-        silentSince = now
+        unresponsiveSince = now
         cause = error
         self.wasReached = wasReached
-        inVain = []
+        failedProbes = []
         probes = 0
         holdUntil = now + Self.pause(0, jitter)
         return true
@@ -116,15 +116,15 @@ struct HostHealth {
     /// * `firstByte`: seconds from the start of the request; nil if not measured.
     /// * `running`: running transfers to it, including this one.
     mutating func didAnswer(
-        _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, backsOff: Bool, longestWait: Double,
+        _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, backsOff: Bool, maxWait: Double,
         now: Double, jitter: @autoclosure () -> Double
     ) -> Bool {
         failures = 0
         isProbing = false
         answeredAt = now
         var isNews = false
-        if silentSince != nil {
-            silentSince = nil
+        if unresponsiveSince != nil {
+            unresponsiveSince = nil
             holdUntil = -.infinity
             lastError = nil
             cause = nil
@@ -144,13 +144,13 @@ struct HostHealth {
             refusals += 1
             refusedAt = now
             lastError = error
-            let pause = error.retryAfter.map { min($0, longestWait) * (1 + jitter() / 10) }
-            let longest = status == 429 ? Self.longestPause : Self.longestPauseOfReached
+            let pause = error.retryAfter.map { min($0, maxWait) * (1 + jitter() / 10) }
+            let longest = status == 429 ? Self.longestPause : Self.maxPauseOfReached
             holdUntil = max(holdUntil, now + (pause ?? Self.pause(refusals - 1, jitter(), atMost: longest)))
             window = max(1, Double(running) / 2)
             return true
         }
-        if refusals > 0, now - refusedAt >= Self.forgivenAfter {
+        if refusals > 0, now - refusedAt >= Self.backoffResetAfter {
             refusals = 0
             lastError = nil
             isNews = true
@@ -178,16 +178,16 @@ struct HostHealth {
         window = wider > Self.wide ? nil : wider
     }
 
-    mutating func adopt(_ news: HostNews) {
+    mutating func adopt(_ news: HostReport) {
         lastError = news.error
         holdUntil = max(holdUntil, news.until)
         switch news.state {
         case .silent:
-            if silentSince == nil {
+            if unresponsiveSince == nil {
                 wasReached = news.error.code == .timedOut
-                inVain = []
+                failedProbes = []
             }
-            silentSince = min(silentSince ?? news.since, news.since)
+            unresponsiveSince = min(unresponsiveSince ?? news.since, news.since)
             cause = cause ?? news.error
         case .busy:
             refusals = max(refusals, 1)
@@ -197,14 +197,14 @@ struct HostHealth {
     }
 
     /// Another process found it slow: use the same window until its own responses say otherwise.
-    mutating func adopt(_ latency: HostNews.Latency, window others: Int) {
+    mutating func adopt(_ latency: HostReport.Latency, window others: Int) {
         fastest = min(fastest, latency.best)
         if smoothed == 0 { smoothed = latency.now }
         window = min(window ?? .infinity, max(2, Double(others)))
         answersSinceChange = 0
     }
 
-    mutating func forgive() {
+    mutating func resetHealth() {
         self = HostHealth()
         window = 2
     }

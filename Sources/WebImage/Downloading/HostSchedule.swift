@@ -68,14 +68,14 @@ final class HostSchedule {
                 return .no
             }
             guard let governor else { return .next }
-            if governor.isGivenUp(host, now: now) {
+            if governor.isAbandoned(host, now: now) {
                 return .first(where: { Self.refusal(of: $0, by: governor, now: now) != nil })
             }
             guard governor.mayBegin(host, rate: limits.rate, running: running, waiting: waiting, now: now) else {
                 return .no
             }
             isProbe = governor.isProbe
-            return isProbe ? .any(of: { !$0.metSilence }) : .next
+            return isProbe ? .any(of: { !$0.hostWasSilent }) : .next
         }
         guard let next else { return nil }
         next.takeSlot(isProbe: isProbe)
@@ -86,11 +86,12 @@ final class HostSchedule {
     private static func refusal(
         of operation: DownloadOperation, by governor: HostGovernor, now: Double
     ) -> WebImageError? {
-        governor.refusal(of: operation.host, cameAt: operation.since, wasAsked: operation.metSilence, now: now)
+        governor.refusal(
+            of: operation.host, arrivedAt: operation.since, wasAttempted: operation.hostWasSilent, now: now)
     }
 
     func release(_ operation: DownloadOperation) {
-        guard let host = operation.giveSlotBack() else { return }
+        guard let host = operation.releaseSlot() else { return }
         queue.release(host: host)
         shares?.didEnd(host, load: load(of: host), now: MonotonicClock.now)
     }
@@ -111,21 +112,21 @@ final class HostSchedule {
         guard let governor, let host = operation.slotHost else { return }
         governor.didAnswer(
             host, error, firstByte: firstByte(), began: operation.progress.hopStart,
-            running: queue.runningCount(host: host), longestWait: operation.profile.configuration.maxRetryAfter,
+            running: queue.runningCount(host: host), maxWait: operation.profile.configuration.maxRetryAfter,
             now: MonotonicClock.now)
     }
 
     /// Records a failed attempt. If the host did not respond, the URL is excused and waits with the others.
     func didFail(_ operation: DownloadOperation, _ error: WebImageError) {
         let progress = operation.progress
-        guard let governor, HostHealth.isSilence(error, bytes: progress.bytes) else {
-            operation.didFail(metSilence: false, isExcused: false)
+        guard let governor, HostHealth.isUnresponsive(error, bytes: progress.bytes) else {
+            operation.didFail(hostWasSilent: false, isExcused: false)
             return endProbe(of: operation)
         }
         let isExcused = governor.didFail(
             operation.host, error, wasReached: progress.requestWasSent, began: progress.hopStart,
             now: MonotonicClock.now)
-        operation.didFail(metSilence: true, isExcused: isExcused)
+        operation.didFail(hostWasSilent: true, isExcused: isExcused)
         endProbe(of: operation)
     }
 
@@ -157,10 +158,10 @@ final class HostSchedule {
     // MARK: Other processes
 
     /// Returns requests and reports for others, and marks them as sent.
-    func takeCalls() -> (wishes: [HostWish], shares: [HostShareWish], news: [HostNews]) {
-        guard governor?.hasCalls == true || shares?.hasWishes == true else { return ([], [], []) }
-        let calls = governor?.takeCalls { queue.waitingCount(host: $0) }
-        return (calls?.wishes ?? [], shares?.takeWishes { load(of: $0) } ?? [], calls?.news ?? [])
+    func takeMessages() -> (hostRequests: [HostSlotRequest], shares: [HostShareRequest], news: [HostReport]) {
+        guard governor?.hasMessages == true || shares?.hasRequests == true else { return ([], [], []) }
+        let calls = governor?.takeMessages { queue.waitingCount(host: $0) }
+        return (calls?.hostRequests ?? [], shares?.takeRequests { load(of: $0) } ?? [], calls?.news ?? [])
     }
 
     /// Sets the number of transfers to a host that are granted now; nil: unchanged.

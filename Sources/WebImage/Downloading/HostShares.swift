@@ -10,9 +10,9 @@ final class HostShares {
         /// The demand last reported.
         var told = 0
         /// Whether a request is pending, and whether it is outdated by now.
-        var isAsking = false, isOutdated = false
+        var isRequesting = false, isOutdated = false
         /// Seconds until the next request for more, doubled while nothing is granted.
-        var pause = leastPause
+        var pause = minPause
         /// Next time to examine it.
         var wake = Double.infinity
 
@@ -27,8 +27,8 @@ final class HostShares {
     }
 
     /// Seconds before an unneeded share is returned; otherwise most lists would request it again with each URL.
-    private static let linger = 0.1
-    private static let leastPause = 0.1
+    private static let returnDelay = 0.1
+    private static let minPause = 0.1
     private static let mostPause = 1.0
     /// Seconds after which the share is reported again, in case Redis has lost it.
     private static let refresh = 5.0
@@ -52,7 +52,7 @@ final class HostShares {
             ask(host, record)
         }
         if running < min(record.granted, limit) { return true }
-        if !record.isAsking && record.granted < limit { look(record, host, at: now + record.pause) }
+        if !record.isRequesting && record.granted < limit { look(record, host, at: now + record.pause) }
         return false
     }
 
@@ -62,20 +62,20 @@ final class HostShares {
             // It exceeded its share, and others wait for the excess.
             ask(host, record)
         } else if load.running + load.waiting < max(record.granted, record.told) {
-            look(record, host, at: now + Self.linger)
+            look(record, host, at: now + Self.returnDelay)
         }
     }
 
-    var hasWishes: Bool { !wanting.isEmpty }
+    var hasRequests: Bool { !wanting.isEmpty }
 
     /// Returns the pending requests, and marks them as sent.
-    func takeWishes(_ load: (String) -> Load) -> [HostShareWish] {
+    func takeRequests(_ load: (String) -> Load) -> [HostShareRequest] {
         defer { wanting = [] }
         return wanting.compactMap { host in
             guard let record = records[host] else { return nil }
             let (running, waiting) = load(host)
             record.told = min(record.limit, running + waiting)
-            return HostShareWish(host: host, limit: record.limit, running: running, wanted: record.told)
+            return HostShareRequest(host: host, limit: record.limit, running: running, wanted: record.told)
         }
     }
 
@@ -83,9 +83,9 @@ final class HostShares {
     /// * `random`: from 0 to 1.
     func grant(_ host: String, _ granted: Int?, load: Load, now: Double, random: Double) {
         guard let record = records[host] else { return }
-        record.isAsking = false
+        record.isRequesting = false
         let hasMore = granted.map { $0 > record.granted } ?? false
-        record.pause = hasMore ? Self.leastPause : min(Self.mostPause, 2 * record.pause)
+        record.pause = hasMore ? Self.minPause : min(Self.mostPause, 2 * record.pause)
         record.granted = granted ?? record.granted
         record.wake = .infinity
         let wanted = min(record.limit, load.running + load.waiting)
@@ -94,7 +94,7 @@ final class HostShares {
         } else if wanted == 0 && record.granted == 0 && record.told == 0 {
             records[host] = nil
         } else if wanted < max(record.granted, record.told) {
-            look(record, host, at: now + Self.linger)
+            look(record, host, at: now + Self.returnDelay)
         } else if wanted > record.granted {
             look(record, host, at: now + record.pause * (0.5 + random))
         } else {
@@ -115,14 +115,14 @@ final class HostShares {
     var nextWake: Double { wakes.min?.time ?? .infinity }
 
     /// Reports all hosts again: this process was dropped as dead and continues under a new name.
-    func sayAgain() {
+    func reportAgain() {
         for (host, record) in records { ask(host, record) }
     }
 
     private func ask(_ host: String, _ record: Record) {
-        record.isOutdated = record.isAsking
-        guard !record.isAsking else { return }
-        record.isAsking = true
+        record.isOutdated = record.isRequesting
+        guard !record.isRequesting else { return }
+        record.isRequesting = true
         wanting.insert(host)
     }
 

@@ -2,9 +2,9 @@ internal import DequeModule
 
 struct HostSlots {
     private var reserved: Deque<HostReservation> = []
-    var isAsking = false
+    var isRequesting = false
     /// Earliest time of the next request.
-    var askAfter = -Double.infinity
+    var nextRequestTime = -Double.infinity
 
     private(set) var count = 0
 

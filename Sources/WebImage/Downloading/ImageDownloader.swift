@@ -11,14 +11,14 @@ internal import Threading
 public actor ImageDownloader {
     private nonisolated let executor: ThreadExecutor
     /// Never connected to, whatever the configuration allows: the Redis of a worker.
-    package nonisolated let closedPlaces = ClosedPlaces()
+    package nonisolated let blockedEndpoints = BlockedEndpoints()
     private let loop: DownloadLoop
     private let admission: DownloadAdmission
     private let session: CurlSession
     private nonisolated let listeners = DownloadListeners()
     /// Default jar for cookies, for the lifetime of the session.
     private nonisolated let ownJar = CookieJar()
-    private nonisolated let pulse = LoopPulse()
+    private nonisolated let pulse = LoopMonitor()
     private var isSuspended = false
     /// Whether its session has ended, or ends after the running downloads.
     private(set) var isInvalidated = false
@@ -47,14 +47,14 @@ public actor ImageDownloader {
             })
         let spooling = SpoolingTransfers(wake: { multi.wake() })
         session = CurlSession(
-            configuration, sockets: multi.sockets, closed: closedPlaces, spooling: spooling,
-            jarIsGone: { jar in reference.downloader?.perform { $0.session.forget(jar) } })
+            configuration, sockets: multi.sockets, closed: blockedEndpoints, spooling: spooling,
+            didReleaseJar: { jar in reference.downloader?.perform { $0.session.forget(jar) } })
         admission = DownloadAdmission(
             configuration, readRobots: { site, profile in reference.downloader?.readRobots(of: site, profile) })
         loop = DownloadLoop(
             configuration, admission: admission, session: session,
             transfers: RunningTransfers(multi, session: session, spooling: spooling),
-            listeners: listeners, closed: closedPlaces)
+            listeners: listeners, closed: blockedEndpoints)
         maxConcurrentDownloads = configuration.maxConcurrentDownloads
         reference.set(self)
     }
@@ -105,12 +105,12 @@ public actor ImageDownloader {
         }
         let cookies = options.contains(.handleCookies) ? cookies ?? ownJar : nil
         let key = DownloadOperation.Key(
-            url: url, options: options.ofTransfer, headers: headers, jar: cookies?.id,
+            url: url, options: options.transferOptions, headers: headers, jar: cookies?.id,
             profile: profile.map { ObjectIdentifier($0) })
         let request = try RequestURL(url)
         let parameters = DownloadOperation.Parameters(
             priority: options.priority, attemptsUsed: max(0, attemptsUsed), cookies: cookies)
-        let call = DownloadCall(permit: permit, progress: progress)
+        let call = DownloadCaller(permit: permit, progress: progress)
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 call.begin(continuation)
@@ -257,7 +257,7 @@ public actor ImageDownloader {
     public func finishDownloadsAndInvalidateSession() async {
         isInvalidated = true
         while currentDownloadCount > 0 {
-            await withUnsafeContinuation { loop.whenIdle($0) }
+            await withUnsafeContinuation { loop.onIdle($0) }
         }
         invalidateSessionAndCancel()
     }
@@ -267,7 +267,7 @@ public actor ImageDownloader {
 
     // MARK: Coordination with other processes
 
-    /// Starts coordinating with other processes through the caller of ``nextHostCalls()``: instants are reserved centrally, the transfer
+    /// Starts coordinating with other processes through the caller of ``nextHostMessages()``: instants are reserved centrally, the transfer
     /// limit of a host applies to all processes together, and the state of hosts and sites is shared. Call it before the first download.
     /// * `rate`: body bytes per second for all of them together; nil: no limit.
     package func shareHosts(limitRate rate: Int? = nil) { admission.share(limitRate: rate) }
@@ -275,9 +275,9 @@ public actor ImageDownloader {
     package var governsHosts: Bool { admission.hosts.governor != nil }
 
     /// Waits for requests or reports to other processes; nil if the task is cancelled. One call at a time.
-    package func nextHostCalls() async -> HostCalls? {
+    package func nextHostMessages() async -> HostMessages? {
         guard !isInvalidated else { return nil }
-        let waiter = Waiter<HostCalls?>()
+        let waiter = Waiter<HostMessages?>()
         admission.call(waiter)
         return await waiter.wait(ifCancelled: nil)
     }
@@ -292,9 +292,9 @@ public actor ImageDownloader {
     }
 
     /// Reports the transfers of every host again: the other processes may have dropped this one as dead.
-    package func sayHostSharesAgain() { admission.sayAgain() }
+    package func reportHostSharesAgain() { admission.reportAgain() }
 
-    package func adoptHosts(_ all: [HostNews]) { admission.hosts.governor?.adopt(all, now: MonotonicClock.now) }
+    package func adoptHosts(_ all: [HostReport]) { admission.hosts.governor?.adopt(all, now: MonotonicClock.now) }
 
     package func grantRobots(_ answers: [(site: RobotsSite, answer: RobotsAnswer)]) {
         loop.end(admission.grantRobots(answers))

@@ -41,7 +41,7 @@ struct ReceivedResponse {
     private(set) var headerIsComplete = false
     private var limits: Limits
     /// Whether the request asks for the rest of the operation's partial body.
-    private var asksForRest = false
+    private var requestsRest = false
     private var isJudged = false
     private var resumedValidator: String?
     private var headerBytes = 0
@@ -54,7 +54,7 @@ struct ReceivedResponse {
         limits = operation.profile.limits
         progress = operation.progress
         progress.beginHop(now: now)
-        asksForRest = operation.rest != nil
+        requestsRest = operation.rest != nil
         body = nil
         received = 0
         expected = nil
@@ -103,7 +103,7 @@ struct ReceivedResponse {
             if length ?? 0 > limits.maxUnwantedBytes { abort = .unwantedBody }
             return
         }
-        if asksForRest, let partial = operation.partial {
+        if requestsRest, let partial = operation.partial {
             operation.keep(nil)
             if status == 206 { return resume(partial, info) }
         }
@@ -163,7 +163,7 @@ struct ReceivedResponse {
 
     // MARK: Time limits
 
-    mutating func wasHeldBack(now: Double) { progress.wasHeldBack(now: now) }
+    mutating func wasThrottled(now: Double) { progress.wasThrottled(now: now) }
 
     mutating func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
         progress.check(now: now, limits: limits)
@@ -193,7 +193,7 @@ struct ReceivedResponse {
 
     /// Why a successful transfer did not deliver the requested rest; the next attempt starts from the beginning.
     mutating func restError(_ status: Int, of operation: DownloadOperation) -> WebImageError? {
-        guard asksForRest else { return nil }
+        guard requestsRest else { return nil }
         if status == 416 {
             operation.keep(nil)
             return WebImageError(

@@ -34,15 +34,15 @@ final class RobotsBook {
     typealias Released = (operation: DownloadOperation, place: QueuePlace, refusal: WebImageError?)
 
     /// Seconds until a file expires (RFC 9309, section 2.4: at most a day), and one that could not be read.
-    private static let kept = 3600.0, keptUnreadable = 60.0
-    private static let mostSites = 10_000
+    private static let kept = 3600.0, unreadableLifetime = 60.0
+    private static let maxSites = 10_000
     /// Whether processes share the files: one of them reads each for all.
     private let isShared: Bool
     private var pages: [RobotsSite: Page] = [:]
     /// Sites to request from other processes, and those to request again, by time.
     private var wanted: Set<RobotsSite> = []
     private var later: [RobotsSite: Double] = [:]
-    private var notes: [RobotsNote] = []
+    private var notes: [RobotsCopy] = []
     private var waiting: [RobotsSite: [(operation: DownloadOperation, place: QueuePlace)]] = [:]
 
     init(isShared: Bool) { self.isShared = isShared }
@@ -81,7 +81,7 @@ final class RobotsBook {
     }
 
     private func keep(_ page: Page, of site: RobotsSite, now: Double) -> [Released] {
-        if pages.count >= Self.mostSites { pages = [:] }
+        if pages.count >= Self.maxSites { pages = [:] }
         pages[site] = page
         // A connection failure says nothing about the rules: the request itself will fail.
         let isKnown = page.expires > now
@@ -95,7 +95,7 @@ final class RobotsBook {
         switch result {
         case .success(let file):
             let text: String? = try? file.body.withUnsafeBytes { bytes throws(WebImageError) in
-                String(decoding: bytes.prefix(RobotsRules.mostBytes), as: UTF8.self)
+                String(decoding: bytes.prefix(RobotsRules.maxBytes), as: UTF8.self)
             }
             return Page(verdict: .rules(RobotsRules(text: text ?? "", agent: agent)), expires: now + Self.kept)
         case .failure(let error):
@@ -106,17 +106,17 @@ final class RobotsBook {
             case .cannotFindHost, .cannotConnectToHost, .secureConnectionFailed, .localFault, .cancelled:
                 // The other requests fail the same way, with a better message.
                 return Page(verdict: .rules(.none), expires: now)
-            default: return Page(verdict: .unreadable(error.message), expires: now + Self.keptUnreadable)
+            default: return Page(verdict: .unreadable(error.message), expires: now + Self.unreadableLifetime)
             }
         }
     }
 
     // MARK: Other processes
 
-    var hasCalls: Bool { !wanted.isEmpty || !notes.isEmpty }
+    var hasMessages: Bool { !wanted.isEmpty || !notes.isEmpty }
 
     /// Returns requests and results, and marks them as sent.
-    func takeCalls() -> (sites: [RobotsSite], notes: [RobotsNote]) {
+    func takeMessages() -> (sites: [RobotsSite], notes: [RobotsCopy]) {
         defer { (wanted, notes) = ([], []) }
         return (Array(wanted), notes)
     }
@@ -125,9 +125,9 @@ final class RobotsBook {
     func ask(later site: RobotsSite, now: Double) { later[site] = now + 0.2 }
 
     /// Next time to ask again; infinity: never.
-    var nextLook: Double { later.values.min() ?? .infinity }
+    var nextQueryTime: Double { later.values.min() ?? .infinity }
 
-    func lookAgain(now: Double) {
+    func askAgain(now: Double) {
         guard !later.isEmpty else { return }
         for (site, time) in later where time <= now {
             later[site] = nil
@@ -144,15 +144,15 @@ final class RobotsBook {
         return keep(Page(verdict: verdict, expires: now + min(remaining, Self.kept)), of: site, now: now)
     }
 
-    private func note(_ page: Page, of site: RobotsSite, now: Double) -> RobotsNote {
+    private func note(_ page: Page, of site: RobotsSite, now: Double) -> RobotsCopy {
         var text =
             switch page.verdict {
             case .rules(let rules): rules.text
             case .unreadable(let reason): "!" + reason
             }
         // If it says nothing or is too long, the other processes read it themselves.
-        if page.expires <= now || text.utf8.count > RobotsNote.mostBytes { text = "" }
-        return RobotsNote(site: site, text: text, lifetime: max(0, page.expires - now))
+        if page.expires <= now || text.utf8.count > RobotsCopy.maxBytes { text = "" }
+        return RobotsCopy(site: site, text: text, lifetime: max(0, page.expires - now))
     }
 
     private static func site(of operation: DownloadOperation) -> RobotsSite {

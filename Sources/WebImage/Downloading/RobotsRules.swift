@@ -8,7 +8,7 @@ struct RobotsRules: Sendable, Equatable {
     private var rules: [Rule] = []
 
     /// The part of a file that is read (RFC 9309, section 2.5: at least 500 KiB).
-    static let mostBytes = 512 << 10
+    static let maxBytes = 512 << 10
 
     static let none = RobotsRules(text: "", agent: "")
 

@@ -37,7 +37,7 @@ final class RunningTransfers {
     /// Removes an operation's transfer, if any, from curl, finished or not.
     func stop(_ operation: DownloadOperation, now: @autoclosure () -> Double) {
         guard let handle = operation.handle else { return }
-        operation.count(isHeldBack: handle.isPaused, now: now())
+        operation.count(isThrottled: handle.isPaused, now: now())
         multi.remove(handle)
         if operation.isParked { parkedCount -= 1 }
         operation.endTransfer()
@@ -74,12 +74,12 @@ final class RunningTransfers {
             // Handling one transfer's limit may have ended others.
             guard let handle = operation.handle else { continue }
             if wasFrozen {
-                handle.wasHeldBack(now: now)
-                operation.count(isHeldBack: true, now: now)
+                handle.wasThrottled(now: now)
+                operation.count(isThrottled: true, now: now)
             }
             // Our own limit holds its bytes back.
-            if handle.isPaused { handle.wasHeldBack(now: now) }
-            operation.count(isHeldBack: handle.isPaused, now: now)
+            if handle.isPaused { handle.wasThrottled(now: now) }
+            operation.count(isThrottled: handle.isPaused, now: now)
             let limits = operation.profile.configuration
             if let error = operation.spent.check(limits, attempts: operation.attempts)
                 ?? handle.check(now: now, limits: limits)

@@ -28,7 +28,7 @@ struct TransferProgress {
     }
 
     /// The transfer was held back here: neither silence nor slowness counts.
-    mutating func wasHeldBack(now: Double) {
+    mutating func wasThrottled(now: Double) {
         lastByte = now
         windowStart = now
         windowBytes = bytes

@@ -16,12 +16,12 @@ struct TransferTime {
 
     /// Counts up to `now`.
     /// * `progress`: of the current hop.
-    /// * `isHeldBack`: the downloader is holding the transfer back.
-    mutating func count(_ progress: TransferProgress, isHeldBack: Bool, now: Double) {
+    /// * `isThrottled`: the downloader is holding the transfer back.
+    mutating func count(_ progress: TransferProgress, isThrottled: Bool, now: Double) {
         guard progress.requestWasSent else { return }
         bytes += progress.bytes - countedBytes
         countedBytes = progress.bytes
-        if !isHeldBack { seconds += now - (countedUntil ?? now) }
+        if !isThrottled { seconds += now - (countedUntil ?? now) }
         countedUntil = now
     }
 

@@ -9,8 +9,8 @@ struct UntrustedSites {
     }
 
     /// Required consecutive refusals of a site that has completed a body: only one of a name's servers may have the wrong certificate.
-    static let limitOfDelivering = 3
-    static let holdsFor = 30.0
+    static let refusalLimitOfProven = 3
+    static let blockSeconds = 30.0
     private static let most = 4096
     private var sites: [String: Refusals] = [:]
 
@@ -18,10 +18,10 @@ struct UntrustedSites {
 
     /// Records a refused certificate.
     /// - Returns: whether the site's other URLs fail from now on.
-    mutating func didRefuse(_ site: String, _ error: WebImageError, isDelivering: Bool, now: Double) -> Bool {
+    mutating func didRefuse(_ site: String, _ error: WebImageError, isProven: Bool, now: Double) -> Bool {
         if sites.count >= Self.most { sites.removeAll() }
         let inARow = (sites[site]?.inARow ?? 0) + 1
-        sites[site] = Refusals(inARow: max(inARow, isDelivering ? 1 : Self.limitOfDelivering), error: error, since: now)
+        sites[site] = Refusals(inARow: max(inARow, isProven ? 1 : Self.refusalLimitOfProven), error: error, since: now)
         return refusal(of: site, now: now) != nil
     }
 
@@ -31,7 +31,8 @@ struct UntrustedSites {
 
     /// The error for a URL of the site; nil if it may be requested.
     func refusal(of site: String, now: Double) -> WebImageError? {
-        guard let known = sites[site], known.inARow >= Self.limitOfDelivering, now - known.since < Self.holdsFor else {
+        guard let known = sites[site], known.inARow >= Self.refusalLimitOfProven, now - known.since < Self.blockSeconds
+        else {
             return nil
         }
         return known.error

@@ -104,8 +104,8 @@ public final class ImageManager: ImageLoading {
     ) async throws(WebImageError) -> LoadedImage {
         let options = configuration.optionsProcessor?(url, options) ?? options
         let policy = configuration.failedURLPolicy
-        let asksFailed = policy != .none && !options.contains(.retryFailed)
-        if asksFailed && policy.asksBeforeCache { try refuseFailed(url) }
+        let checksFailedURLs = policy != .none && !options.contains(.retryFailed)
+        if checksFailedURLs && policy.isCheckedBeforeCache { try refuseFailed(url) }
         var request = LoadRequest(url: url, key: cache.key(for: url))
         request.level = configuration.validation
         request.unverifiable = configuration.unverifiableFormats
@@ -114,9 +114,9 @@ public final class ImageManager: ImageLoading {
         request.usesMemory = true
         request.progress = progress
         request.cookies = cookies
-        request.rework = rework(of: url)
-        request.willLeaveCache = { [self] () throws(WebImageError) in
-            if asksFailed { try refuseFailed(url) }
+        request.transformation = transformation(of: url)
+        request.willUseNetwork = { [self] () throws(WebImageError) in
+            if checksFailedURLs { try refuseFailed(url) }
             guard !options.contains(.fromCacheOnly) else { return }
             if delegate?.imageManager(self, shouldDownloadImageFor: url) == false {
                 throw WebImageError(.notCached, "not in the cache, and the delegate refused the download")
@@ -136,17 +136,17 @@ public final class ImageManager: ImageLoading {
         return image
     }
 
-    private func rework(of url: String) -> ImageRework? {
-        var rework = ImageRework()
+    private func transformation(of url: String) -> ImageTransformation? {
+        var transformation = ImageTransformation()
         if delegate != nil {
-            rework.transform = { [self] body, info in
+            transformation.transform = { [self] body, info in
                 delegate?.imageManager(self, transformDownloadedImage: body, info: info, for: url)
             }
         }
         if let serialize = configuration.cacheSerializer {
-            rework.serialize = { body, info in serialize(body, info, url) }
+            transformation.serialize = { body, info in serialize(body, info, url) }
         }
-        return rework.transform == nil && rework.serialize == nil ? nil : rework
+        return transformation.transform == nil && transformation.serialize == nil ? nil : transformation
     }
 
     private func refuseFailed(_ url: String) throws(WebImageError) {

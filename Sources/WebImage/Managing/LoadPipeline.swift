@@ -7,7 +7,7 @@ package final class LoadPipeline: Sendable {
     private let downloader: ImageDownloader
     private let coder: ImageCoder
     private let decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?
-    private let turns = DecodeTurns()
+    private let turns = DecodeLock()
 
     init(
         cache: ImageCache, downloader: ImageDownloader, coder: ImageCoder,
@@ -23,11 +23,11 @@ package final class LoadPipeline: Sendable {
     /// - Throws: as ``ImageManager/loadImage(with:options:)``.
     package nonisolated(nonsending) func load(_ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
         let key = CacheKey(request.key)
-        if request.questionsHits { return try await loadQuestioningHits(key, request) }
+        if request.revalidatesHits { return try await loadRevalidating(key, request) }
         if let image = inMemory(request) { return image }
         if request.isFromCacheOnly {
             if let image = try onDisk(request) { return image }
-            try request.willLeaveCache?()
+            try request.willUseNetwork?()
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
         let transfer = try await transfer(of: key)
@@ -35,7 +35,7 @@ package final class LoadPipeline: Sendable {
         // After waiting, it is usually in the cache.
         if let image = inMemory(request) { return image }
         if let image = try onDisk(request) { return image }
-        try request.willLeaveCache?()
+        try request.willUseNetwork?()
         do throws(WebImageError) {
             return request.mirrors.isEmpty
                 ? try await fetch(from: request.url, key, request) : try await fetchFromMirrors(key, request)
@@ -45,12 +45,12 @@ package final class LoadPipeline: Sendable {
         }
     }
 
-    private nonisolated(nonsending) func loadQuestioningHits(
+    private nonisolated(nonsending) func loadRevalidating(
         _ key: CacheKey, _ request: LoadRequest
     ) async throws(WebImageError) -> LoadedImage {
         if request.isFromCacheOnly {
-            if let found = try questioned(request) { return try hit(found, request) }
-            try request.willLeaveCache?()
+            if let found = try revalidatedHit(request) { return try hit(found, request) }
+            try request.willUseNetwork?()
             if let expected = request.expectedDigest,
                 let actual = try cache.digest(forKey: request.key), actual != expected
             {
@@ -61,10 +61,10 @@ package final class LoadPipeline: Sendable {
         }
         let transfer = try await transfer(of: key)
         defer { transfer.release() }
-        let found = try questioned(request)
+        let found = try revalidatedHit(request)
         let known = found.flatMap { cache.validators(of: $0) }
         if let found, !request.options.refreshes || isFresh(known, request) { return try hit(found, request) }
-        try request.willLeaveCache?()
+        try request.willUseNetwork?()
         do throws(WebImageError) {
             guard request.mirrors.isEmpty else { return try await fetchFromMirrors(key, request, found, known) }
             let present = found.flatMap { found in known.map { (found, $0) } }
@@ -116,7 +116,7 @@ package final class LoadPipeline: Sendable {
     }
 
     /// The image on disk if its bytes are the expected ones; a corrupted file is moved aside.
-    private func questioned(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
+    private func revalidatedHit(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
         guard let found = try find(request) else { return nil }
         var digest = found.record?.digest
         if request.options.contains(.queryDataWhenInMemory), found.bytes == nil {
@@ -193,7 +193,7 @@ package final class LoadPipeline: Sendable {
             guard failure.code != .cancelled, failure.code != .localFault else { throw failure }
             var other = request
             // Headers that may carry credentials are only for the URL's site.
-            if !Self.areOfOneSite(request.url, mirror) { other.headers.removeAll { !$0.isHarmless } }
+            if !Self.areOfOneSite(request.url, mirror) { other.headers.removeAll { !$0.isSafeAcrossSites } }
             other.isFromMirror = true
             do throws(WebImageError) {
                 var image = try await fetch(from: mirror, key, other)
@@ -226,7 +226,7 @@ package final class LoadPipeline: Sendable {
                 options.insert(.bodyOnly)
             }
             if !request.options.isEmpty {
-                options.formUnion(request.options.ofDownload)
+                options.formUnion(request.options.downloadOptions)
                 if options.contains(.progressive) { options.remove(.uninspected) }
             }
             if decryptor != nil { options.insert(.uninspected) }
@@ -247,7 +247,7 @@ package final class LoadPipeline: Sendable {
             }
             if let willStore = request.willStore { await willStore() }
             do throws(WebImageError) {
-                return try await storeInTurn(try opened(download, of: url), key, request)
+                return try await storeWithDecodeLock(try opened(download, of: url), key, request)
             } catch {
                 guard [.badImageData, .unsupportedFormat, .tooLarge].contains(error.code) else { throw error }
                 var error = error
@@ -300,14 +300,14 @@ package final class LoadPipeline: Sendable {
     // MARK: Storing
 
     /// Stores concurrently with other images, or exclusively if requested.
-    private nonisolated(nonsending) func storeInTurn(
+    private nonisolated(nonsending) func storeWithDecodeLock(
         _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
     ) async throws(WebImageError) -> LoadedImage {
-        let tellAlone = request.decodesAlone
-        await turns.begin(alone: tellAlone != nil)
-        await tellAlone?(true)
+        let didChangeExclusive = request.decodesExclusively
+        await turns.begin(alone: didChangeExclusive != nil)
+        await didChangeExclusive?(true)
         let stored = Result { () throws(WebImageError) in try store(download, key, request) }
-        await tellAlone?(false)
+        await didChangeExclusive?(false)
         turns.end()
         return try stored.get()
     }
@@ -326,14 +326,14 @@ package final class LoadPipeline: Sendable {
         let record = CacheRecord(info, length: count, digest: digest, storedAt: WallClock.seconds)
         try cache.publish(
             download.body, record, keptValidators(download, request), for: key, forKey: request.key,
-            replacing: request.questionsHits, keepsValidators: request.options.keepsValidators)
+            replacing: request.revalidatesHits, keepsValidators: request.options.keepsValidators)
         if request.isDurable { try cache.sync() }
         if let copy, let removals {
             // Only now: an image that could not be stored must be retried, not be a hit.
             keepInMemory(MemoryImage(bytes: copy, info: info, digest: digest), request, removals: removals)
         }
         var loaded = image(
-            request, request.wantsPath ? cache.publishedPath(key, forKey: request.key) : nil, info, count, digest,
+            request, request.needsPath ? cache.publishedPath(key, forKey: request.key) : nil, info, count, digest,
             cacheType: .none, outcome: .downloaded)
         loaded.httpStatus = download.statusCode
         loaded.attempts = download.attempts
@@ -356,12 +356,12 @@ package final class LoadPipeline: Sendable {
                     httpStatus: download.statusCode)
             }
         }
-        if let bytes = request.rework?.transform?(body, info) {
+        if let bytes = request.transformation?.transform?(body, info) {
             body = ImageBody(bytes)
             info = try verified(body, request)
         }
         var (file, fileInfo) = (body, info)
-        if let bytes = request.rework?.serialize?(body, info) {
+        if let bytes = request.transformation?.serialize?(body, info) {
             file = ImageBody(bytes)
             fileInfo = try verified(file, request)
         }
@@ -374,7 +374,7 @@ package final class LoadPipeline: Sendable {
             let record = CacheRecord(fileInfo, length: file.count, digest: digest, storedAt: WallClock.seconds)
             try cache.publish(
                 file, record, keptValidators(download, request), for: key, forKey: request.key,
-                replacing: request.questionsHits, keepsValidators: request.options.keepsValidators)
+                replacing: request.revalidatesHits, keepsValidators: request.options.keepsValidators)
             if request.isDurable { try cache.sync() }
         }
         if let removals, cache.memory?.accepts(cost: body.count) == true {
@@ -418,7 +418,7 @@ package final class LoadPipeline: Sendable {
 
     /// Adds the download to memory; replaces the old image if its hit was to be revalidated.
     private func keepInMemory(_ image: MemoryImage, _ request: LoadRequest, removals: Int) {
-        if request.questionsHits, cache.memory?.removals == removals {
+        if request.revalidatesHits, cache.memory?.removals == removals {
             cache.memory?.insert(image, forKey: request.key)
         } else {
             cache.memory?.offer(image, forKey: request.key, removals: removals)

@@ -14,22 +14,22 @@ package struct LoadRequest: Sendable {
     package var mirrors: [String] = []
     /// Whether it is being fetched from a mirror, whose validators do not apply to the URL.
     var isFromMirror = false
-    var rework: ImageRework?
+    var transformation: ImageTransformation?
     var progress: (@Sendable (Int, Int) -> Void)?
     /// Whether to use the memory cache. Not if the image counts only because its file exists.
     package var usesMemory = false
-    package var wantsPath = true
+    package var needsPath = true
     /// The cookie jar; nil: the downloader's own, shared by all loads without one.
     package var cookies: CookieJar?
     /// The profile of its requests; nil: the downloader's configuration.
     package var profile: RequestProfile?
     package var permit: DownloadPermit?
     /// Called on a cache miss; an error ends the load.
-    package var willLeaveCache: (@Sendable () throws(WebImageError) -> Void)?
+    package var willUseNetwork: (@Sendable () throws(WebImageError) -> Void)?
     /// Called when all bytes have arrived, before they are checked and stored.
     package var willStore: (@Sendable () async -> Void)?
     /// Makes the check of the downloaded bytes exclusive in its manager: called with true when it starts, and with false after it.
-    package var decodesAlone: (@Sendable (_ isAlone: Bool) async -> Void)?
+    package var decodesExclusively: (@Sendable (_ isAlone: Bool) async -> Void)?
     /// Called after a failed download or check, before any other load tries the same image.
     package var didFail: (@Sendable (WebImageError) -> Void)?
 
@@ -43,7 +43,7 @@ package struct LoadRequest: Sendable {
         set { if newValue { options.insert(.fromCacheOnly) } else { options.remove(.fromCacheOnly) } }
     }
 
-    var questionsHits: Bool { options.questionsHits || expectedDigest != nil }
+    var revalidatesHits: Bool { options.revalidatesHits || expectedDigest != nil }
 
-    var storesSpecially: Bool { expectedDigest != nil || rework != nil || options.contains(.cacheMemoryOnly) }
+    var storesSpecially: Bool { expectedDigest != nil || transformation != nil || options.contains(.cacheMemoryOnly) }
 }

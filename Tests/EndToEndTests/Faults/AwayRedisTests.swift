@@ -116,7 +116,7 @@ struct AwayRedisTests {
         try await until { try await admin.command(["CLIENT", "LIST"]).string?.contains("cmd=hgetall") == true }
         try await admin.command(["CONFIG", "SET", "requirepass", "secret"])
         try await admin.command(["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
-        try await untilSaid("waiting for Redis: Redis wants a password", watch)
+        try await untilSaid("waiting for Redis: Redis requires a password", watch)
         // Nobody comes in now.
         let late = try await bench.coord(["watch", "urls"])
         #expect(await late.wait() == .exited(77), "\(late.stderr)")
@@ -131,7 +131,7 @@ struct AwayRedisTests {
     }
 
     @Test("While a feeder waits for memory status says so, and after its death that the list is waited for")
-    func waitsForMemory() async throws {
+    func isWaitingForMemory() async throws {
         let bench = try await FaultBench(appendOnly: false)
         let submit = try await bench.coord([
             "submit", list(bench), "--name", "urls", "--window", "1", "--job-size", "4",

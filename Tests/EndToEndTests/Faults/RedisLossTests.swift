@@ -133,7 +133,7 @@ struct RedisLossTests {
         let admin = RedisConnection(try RedisConfiguration(url: bench.redis.url), name: "admin")
         try await admin.command(["CONFIG", "SET", "requirepass", "secret"])
         try await admin.command(["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
-        try await untilTold(1, "waiting for Redis: Redis wants a password")
+        try await untilTold(1, "waiting for Redis: Redis requires a password")
         try await admin.command(["CONFIG", "SET", "requirepass", ""])
         try await untilTold(1, "Redis is back")
         try await bench.untilFinished(250)

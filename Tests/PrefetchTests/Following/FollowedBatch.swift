@@ -49,7 +49,7 @@ struct FollowedBatch {
         notice: @escaping @Sendable (OutcomeTail.Notice) -> Void = { _ in }
     ) -> FollowerLog {
         FollowerLog(
-            BatchFollowing(queue: other ?? queue, batch: id, from: start, listPath: listPath, notice: notice))
+            BatchEventReader(queue: other ?? queue, batch: id, from: start, listPath: listPath, notice: notice))
     }
 
     /// The two lines of the k-th URL.
@@ -60,11 +60,11 @@ struct FollowedBatch {
 
 /// What a follower tells, as lines.
 struct FollowerLog {
-    let following: BatchFollowing
+    let following: BatchEventReader
     private(set) var lines: [String] = []
     private(set) var hasEnded = false
 
-    init(_ following: BatchFollowing) { self.following = following }
+    init(_ following: BatchEventReader) { self.following = following }
 
     /// Looks once.
     mutating func look() async throws {

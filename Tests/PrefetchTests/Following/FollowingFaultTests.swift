@@ -103,7 +103,7 @@ struct FollowingFaultTests {
         let b = try await FollowedBatch(on: try FollowedBatch.queue(server.url), 1)
         let notices = Locked<[OutcomeTail.Notice]>([])
         let tail = OutcomeTail(
-            queue: b.queue, batch: b.id, from: .present, forbearance: .milliseconds(400),
+            queue: b.queue, batch: b.id, from: .present, refusalTimeout: .milliseconds(400),
             notice: { notice in notices.withLock { $0.append(notice) } })
         #expect(try await tail.next()?.status.total == 1)
         let admin = RedisConnection(try RedisConfiguration(url: server.url), name: "admin")
@@ -119,10 +119,10 @@ struct FollowingFaultTests {
             Issue.record("nothing was said")
             return
         }
-        #expect(reason.contains("wants a password") && notices.withLock { $0.count } == 1)
+        #expect(reason.contains("requires a password") && notices.withLock { $0.count } == 1)
         // A calling of its own, as of the URLs of a follower.
         var queue = b.queue
-        queue.redis.forbearance = .milliseconds(300)
+        queue.redis.refusalTimeout = .milliseconds(300)
         let second = ContinuousClock.now
         await #expect { _ = try await queue.workers.names() } throws: { ($0 as? RedisError)?.code == .refused }
         #expect(ContinuousClock.now - second >= .milliseconds(100))

@@ -34,7 +34,7 @@ struct OpenBatchFollowingTests {
     func grows() async throws {
         let f = try await QueueFixture()
         try await open(f)
-        var log = FollowerLog(BatchFollowing(queue: f.queue, batch: "b", from: .beginning))
+        var log = FollowerLog(BatchEventReader(queue: f.queue, batch: "b", from: .beginning))
         try await log.look()
         #expect(log.lines == [])
         _ = try await add(f, "a", 2)
@@ -73,12 +73,12 @@ struct OpenBatchFollowingTests {
         _ = try await f.queue.lists.close(batch: "b")
         // Those of the list that has gone were skipped: Redis has their details.
         folder.write([], to: "l3")
-        var log = FollowerLog(BatchFollowing(queue: f.queue, batch: "b", from: .beginning))
+        var log = FollowerLog(BatchEventReader(queue: f.queue, batch: "b", from: .beginning))
         let urls = try await log.readToEnd().filter { $0.hasPrefix("didPrefetch") }.map { $0.split(separator: " ")[1] }
         let expected = (0..<40).map { $0 == 6 || $0 == 7 ? "http://detail/\($0)" : "http://l\($0 / 2)/\($0 % 2)" }
         #expect(urls.map(String.init) == expected)
         folder.write([], to: "l4")
-        var second = FollowerLog(BatchFollowing(queue: f.queue, batch: "b", from: .beginning))
+        var second = FollowerLog(BatchEventReader(queue: f.queue, batch: "b", from: .beginning))
         await #expect { try await second.readToEnd() } throws: { ($0 as? PrefetchError)?.kind == .unreadableList }
     }
 
@@ -90,7 +90,7 @@ struct OpenBatchFollowingTests {
         try await f.open(fields: [("open", "1"), ("total", "0"), ("lines", "0"), ("limit", "300"), ("list", "")])
         _ = try await add(f, "a", 3)
         try await settle(f, 1)
-        var log = FollowerLog(BatchFollowing(queue: f.queue, batch: "b", from: .beginning))
+        var log = FollowerLog(BatchEventReader(queue: f.queue, batch: "b", from: .beginning))
         let lines = try await log.readToEnd()
         #expect(lines.filter { $0.hasSuffix("cancelled") }.count == 2)
         #expect(lines.suffix(2) == ["didFinish 1, 2", "completion 3, 2"])

@@ -50,7 +50,7 @@ struct BatchCheckTests {
                 ["LMOVE", "$:jobs:b", "$:copy", "LEFT", "LEFT"], ["COPY", "$:copy", "$:jobs:b"],
                 ["LMOVE", "$:copy", "$:jobs:b", "LEFT", "LEFT"],
             ], "I2", "2 open URLs are in several jobs"),
-        Plant("no job in the list", [["LPUSH", "$:jobs:b", "hello"]], "I2", "an element of the job list is no job"),
+        Plant("no job in the list", [["LPUSH", "$:jobs:b", "hello"]], "I2", "an element of the job list is not a job"),
         Plant("not ready", [["LREM", "$:ready:normal", "0", "b"]], "I2", "1 jobs wait, and the batch is 0 times"),
         Plant("ready twice", [["RPUSH", "$:ready:low", "b"]], "I2", "1 jobs wait, and the batch is 2 times"),
         Plant("no bell", [["DEL", "$:bell"]], "I2", "the bell has 0 elements while a batch is ready"),

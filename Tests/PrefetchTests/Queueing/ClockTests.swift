@@ -51,13 +51,13 @@ struct ClockTests {
         #expect(try await queue.workers.join(worker: "alive", lease: lease, about: []))
         _ = try await queue.jobs.claim(worker: "dead", sequence: 1, count: 1, lease: lease)
         _ = try await queue.workers.beat(worker: "alive", lease: lease, trouble: true, batches: [], about: [])
-        #expect(try await queue.mending.take("late", token: "gone") == .taken)
-        let wish = HostWish(host: "h", count: 100, rate: 100)
+        #expect(try await queue.repairSteps.take("late", token: "gone") == .taken)
+        let wish = HostSlotRequest(host: "h", count: 100, rate: 100)
         _ = try await queue.hosts.reserve([wish])
         let error = WebImageError(.timedOut, "no", isTransient: true)
         let now = MonotonicClock.now
         try await queue.hosts.note([
-            HostNews(host: "h", state: .silent, until: now + 2, since: now, failures: 10, error: error)
+            HostReport(host: "h", state: .silent, until: now + 2, since: now, failures: 10, error: error)
         ])
 
         let began = ContinuousClock.now

@@ -72,7 +72,7 @@ struct FailedURLsTests {
             let reply = try await f.queue.connection.command(words.map { RedisArgument($0) })
             all.append((reply.array ?? []).compactMap(\.string).sorted())
         }
-        for key in [f.keys.failedLapses, f.keys.failedStays] {
+        for key in [f.keys.failedExpiring, f.keys.failedPermanent] {
             all.append(try await f.redis("ZRANGE", key, "0", "-1").array?.compactMap(\.string) ?? [])
         }
         return all
@@ -129,7 +129,7 @@ struct FailedURLsTests {
             let last = now - 100_000 + 10 * number
             let stays = number % 3 == 0
             try await put(
-                "u\(number)", last, key: stays ? f.keys.failedStays : f.keys.failedLapses,
+                "u\(number)", last, key: stays ? f.keys.failedPermanent : f.keys.failedExpiring,
                 score: stays ? last : last + 1_000_000)
         }
         _ = try await f.queue.failedURLs.add(["hand"])

@@ -130,7 +130,7 @@ struct PausingTests {
         #expect(try await f.queue.control.pause(.worker("w")) == .done(isNew: false))
         #expect(try await f.claim("w", 1) == claims)
         #expect(try await f.queue.jobs.claim(worker: "w", sequence: 2, count: 1, lease: 60_000) == .paused)
-        func beat(_ worker: String) async throws -> QueueWorkers.WorkerOrders? {
+        func beat(_ worker: String) async throws -> QueueWorkers.WorkerSettings? {
             try await f.queue.workers.beat(
                 worker: worker, lease: 60_000, trouble: false, batches: [BatchIdentity(id: "a", nonce: "a")], about: [])
         }
@@ -153,12 +153,12 @@ struct PausingTests {
         try await f.open("b")
         _ = try await f.queue.control.pause(.batch("b"))
         _ = try await f.queue.control.pause(.queue)
-        func beat(_ worker: String) async throws -> QueueWorkers.WorkerOrders? {
+        func beat(_ worker: String) async throws -> QueueWorkers.WorkerSettings? {
             try await f.queue.workers.beat(
                 worker: worker, lease: 60_000, trouble: false,
                 batches: ["a", "b", "c"].map { BatchIdentity(id: $0, nonce: $0) }, about: [("in_flight", "1")])
         }
-        let batches: [QueueWorkers.WorkerOrders.Batch] = [
+        let batches: [QueueWorkers.WorkerSettings.Batch] = [
             .init(state: "running"), .init(state: "running", isPaused: true), .init(state: "gone"),
         ]
         #expect(try await beat("w") == .init(isQueuePaused: true, batches: batches))

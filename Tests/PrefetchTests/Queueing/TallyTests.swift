@@ -33,7 +33,7 @@ struct TallyTests {
         for _ in 0..<3 { try await f.queue.hosts.tally(tally, worker: "w", token: "one") }
         let look = try #require(try await f.queue.views.look(at: "b"))
         #expect(look.httpStatuses == [404: 2, 503: 1])
-        #expect(look.hosts == ["h": BatchLook.Host(finished: 4, skipped: 3, bytes: 100)])
+        #expect(look.hosts == ["h": BatchSnapshot.Host(finished: 4, skipped: 3, bytes: 100)])
         #expect(
             look.counts["w"]?.finished == 5 && look.status.counts.finished == 5 && look.status.counts[.httpError] == 3)
         #expect(
@@ -45,7 +45,8 @@ struct TallyTests {
         try await f.redis("DEL", f.keys.hosts("b"))
         try await f.queue.hosts.tally(tally, worker: "w", token: "two")
         #expect(
-            try await f.queue.views.look(at: "b")?.hosts == ["h": BatchLook.Host(finished: 1, skipped: 1, bytes: 0)])
+            try await f.queue.views.look(at: "b")?.hosts == ["h": BatchSnapshot.Host(finished: 1, skipped: 1, bytes: 0)]
+        )
         #expect((1...600).contains(try await f.redis("TTL", f.keys.hosts("b")).int ?? 0))
         #expect(try await f.findings("b") == [])
         // With the batch it goes, and does not come back.
@@ -94,7 +95,7 @@ struct TallyTests {
         #expect(found == expected)
         #expect(found.formats == [.jpeg: 1, .png: 1] && found.sizes == [1, 1, 0, 0, 0, 0])
         // Of positions 0, 1, 4 and 5: tries 1, 2, 2, 3; of the two failures 3 and 1.
-        #expect(found.goodTries == 4 && found.failedTries == 0 + 1 + 1 + 2 + 3 + 1)
+        #expect(found.successfulTries == 4 && found.failedTries == 0 + 1 + 1 + 2 + 3 + 1)
         #expect(found.durations.total == 4 && found.durations.sum == 20_000 * (1 + 2 + 5 + 6) && found.reused == 1)
         #expect(found.mean(.nameLookup) == 0.001 && found.mean(.tls) == 0)
         #expect(try await f.queue.batches.status(of: "b")?.fetches == expected)
@@ -200,11 +201,11 @@ struct TallyTests {
         }.run()
         let look = try #require(try await queue.views.look(at: first))
         let host = try #require(HostTally.host(of: urls[0]))
-        #expect(look.hosts == [host: BatchLook.Host(finished: 30, skipped: 10, bytes: counts.bytes)])
+        #expect(look.hosts == [host: BatchSnapshot.Host(finished: 30, skipped: 10, bytes: counts.bytes)])
         #expect(look.httpStatuses == [404: 10] && look.status.counts == counts)
         let fetches = look.status.fetches
         #expect(fetches.formats == [.png: 20] && fetches.sizes == [20, 0, 0, 0, 0, 0])
-        #expect(fetches.goodTries == 20 && fetches.failedTries == 10 && fetches.durations.total == 20)
+        #expect(fetches.successfulTries == 20 && fetches.failedTries == 10 && fetches.durations.total == 20)
         #expect((1..<20).contains(fetches.reused))
         // All of the time is in one of the steps, but for what is cut off of each.
         let steps = FetchTally.Stage.allCases.reduce(0) { $0 + (fetches.stages[$1] ?? 0) }

@@ -43,7 +43,7 @@ struct WorkerScriptTests {
         #expect(try await f.redis("EXISTS", f.keys.worker("x"), f.keys.hold).int == 0)
         #expect(
             try await f.queue.workers.beat(worker: "w", lease: 60_000, trouble: false, batches: [], about: [])
-                == QueueWorkers.WorkerOrders())
+                == QueueWorkers.WorkerSettings())
     }
 
     @Test("A worker that saw Redis stall holds reaping for two leases, once; a known death is reaped all the same")

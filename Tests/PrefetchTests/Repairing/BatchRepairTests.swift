@@ -200,11 +200,11 @@ struct BatchRepairTests {
     func exclusive() async throws {
         let plant = try await Plant(count: 6)
         let f = plant.f
-        #expect(try await f.queue.mending.take("b", token: "a") == .taken)
-        #expect(try await f.queue.mending.take("b", token: "a") == .taken)
+        #expect(try await f.queue.repairSteps.take("b", token: "a") == .taken)
+        #expect(try await f.queue.repairSteps.take("b", token: "a") == .taken)
         await #expect { try await plant.repair() } throws: { ($0 as? PrefetchError)?.kind == .stopped }
-        #expect(try await f.queue.mending.hold("b", token: "a", begins: true) == 6)
-        #expect(try await f.queue.mending.hold("b", token: "b", begins: true) == nil)
+        #expect(try await f.queue.repairSteps.hold("b", token: "a", begins: true) == 6)
+        #expect(try await f.queue.repairSteps.hold("b", token: "b", begins: true) == nil)
         try await f.join("w")
         #expect(try await f.claim("w", 1).isEmpty)
         #expect(try await plant.findings() == [])
@@ -213,7 +213,7 @@ struct BatchRepairTests {
         try await f.redis("HSET", f.keys.held, "b", "1")
         #expect(try await f.queue.workers.reap() == .nobody)
         #expect(try await f.claim("w", 3).count == 1)
-        #expect(try await f.queue.mending.hold("b", token: "a", begins: false) == nil)
+        #expect(try await f.queue.repairSteps.hold("b", token: "a", begins: false) == nil)
         try await f.redis("HSET", f.keys.batch("b"), "repair", "a 1")
         try await plant.repair()
         #expect(try await plant.findings() == [])
@@ -283,14 +283,14 @@ struct BatchRepairTests {
     func overtaken() async throws {
         let plant = try await Plant(count: 6)
         let f = plant.f
-        #expect(try await f.queue.mending.take("b", token: "a") == .taken)
+        #expect(try await f.queue.repairSteps.take("b", token: "a") == .taken)
         try await f.redis("HSET", f.keys.batch("b"), "repair", "a 1")
-        #expect(try await f.queue.mending.take("b", token: "b") == .taken)
-        #expect(try await f.queue.mending.hold("b", token: "b", begins: true) == 6)
-        #expect(try await f.queue.mending.finish("b", token: "a") == ("running", 0))
-        #expect(try await f.queue.mending.hold("b", token: "b", begins: false) == 6)
-        #expect(try await f.queue.mending.finish("b", token: "b") == ("running", 0))
-        #expect(try await f.queue.mending.finish("b", token: "b") == ("running", 0))
+        #expect(try await f.queue.repairSteps.take("b", token: "b") == .taken)
+        #expect(try await f.queue.repairSteps.hold("b", token: "b", begins: true) == 6)
+        #expect(try await f.queue.repairSteps.finish("b", token: "a") == ("running", 0))
+        #expect(try await f.queue.repairSteps.hold("b", token: "b", begins: false) == 6)
+        #expect(try await f.queue.repairSteps.finish("b", token: "b") == ("running", 0))
+        #expect(try await f.queue.repairSteps.finish("b", token: "b") == ("running", 0))
         #expect(try await plant.findings() == [])
     }
 
@@ -306,21 +306,21 @@ struct BatchRepairTests {
         }
         for _ in 0..<20 { try await work() }
         try await f.redis("HSET", f.keys.batch("b"), "finished", "7", "o2", "11")
-        #expect(try await f.queue.mending.take("b", token: "t") == .taken)
+        #expect(try await f.queue.repairSteps.take("b", token: "t") == .taken)
         // Between any two pieces workers go on, with URLs on both sides of what is counted already; and a reply is lost.
         for from in stride(from: 0, to: 196_608, by: 65_536) {
-            _ = try await f.queue.mending.recountPiece("b", token: "t", from: from, limit: 140_000)
+            _ = try await f.queue.repairSteps.recountPiece("b", token: "t", from: from, limit: 140_000)
             #expect(
-                try await f.queue.mending.recountPiece("b", token: "t", from: from, limit: 140_000).first
+                try await f.queue.repairSteps.recountPiece("b", token: "t", from: from, limit: 140_000).first
                     == (from == 0 ? "OK" : "AT"))
             try await work()
             let late = QueueFixture.jobs("b", from: 139_000 - from, sizes: [200])[0]
             try await f.finish(late, "stale", .hit)
         }
-        let changes = try await f.queue.mending.tally("b", token: "t")
+        let changes = try await f.queue.repairSteps.tally("b", token: "t")
         #expect(changes.contains { $0.name == "finished" } && changes.contains { $0.name == "o2" })
-        #expect(try await f.queue.mending.tally("b", token: "t").isEmpty)
-        _ = try await f.queue.mending.finish("b", token: "t")
+        #expect(try await f.queue.repairSteps.tally("b", token: "t").isEmpty)
+        _ = try await f.queue.repairSteps.finish("b", token: "t")
         #expect(try await f.findings("b").filter { !$0.contains("in no job") && !$0.contains("several") } == [])
     }
 

@@ -67,9 +67,9 @@ struct BoundedFeedingTests {
         // Whoever asks for room is told the same, and so is a repair; a window of jobs is bounded in bytes too.
         #expect(try await push(count, []) == .full)
         #expect(try await push(count, [mebibyte], window: "64") == .full)
-        #expect(try await f.queue.mending.take("b", token: "t") == .taken)
+        #expect(try await f.queue.repairSteps.take("b", token: "t") == .taken)
         #expect(
-            try await f.queue.mending.refill("b", token: "t", upTo: 1, jobs: QueueFixture.jobs("b", sizes: [1]))
+            try await f.queue.repairSteps.refill("b", token: "t", upTo: 1, jobs: QueueFixture.jobs("b", sizes: [1]))
                 == .full)
         // Whatever took a job, and however: what is left counts.
         try await f.redis("RPOP", f.keys.jobs("b"), "2")

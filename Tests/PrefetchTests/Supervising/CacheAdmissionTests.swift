@@ -185,22 +185,22 @@ struct CacheAdmissionTests {
         "What stands in the place of a file, or what others could have changed, is refused by its name and left alone",
         arguments: [
             ("ln -sf ../../../victim redis.log", "redis.log is a symbolic link"),
-            ("rm redis.log && mkfifo redis.log", "redis.log is no regular file"),
+            ("rm redis.log && mkfifo redis.log", "redis.log is not a regular file"),
             ("rm redis.log && ln ../../../victim redis.log", "redis.log has 2 names"),
             ("ln -sf ../../../victim server.lock", "server.lock: a symbolic link"),
-            ("rm server.lock && mkfifo server.lock", "server.lock is no regular file"),
-            ("rm redis.json && mkfifo redis.json", "redis.json is no regular file"),
+            ("rm server.lock && mkfifo server.lock", "server.lock is not a regular file"),
+            ("rm redis.json && mkfifo redis.json", "redis.json is not a regular file"),
             ("ln -s ../../../victim redis.conf", "redis.conf is a symbolic link"),
-            ("mkfifo dump.rdb", "dump.rdb is no regular file"),
+            ("mkfifo dump.rdb", "dump.rdb is not a regular file"),
             ("touch users.acl && chmod 666 users.acl", "users.acl can be written by others"),
             ("chmod 770 .", "redis can be written by others"),
             ("chmod 770 appendonlydir", "appendonlydir can be written by others"),
             ("mv appendonlydir ../../../other && ln -s ../../../other appendonlydir", "appendonlydir"),
             (
                 "rm appendonlydir/*.incr.aof && mkfifo appendonlydir/appendonly.aof.1.incr.aof",
-                "appendonlydir/appendonly.aof.1.incr.aof is no regular file"
+                "appendonlydir/appendonly.aof.1.incr.aof is not a regular file"
             ),
-            ("mkdir modules", "modules is no regular file"),
+            ("mkdir modules", "modules is not a regular file"),
         ])
     func tampered(change: String, fault: String) async throws {
         try await make()

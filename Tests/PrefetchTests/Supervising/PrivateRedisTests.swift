@@ -260,7 +260,7 @@ private actor Reports {
 extension LockFile {
     static func isFree(_ path: String) -> Bool {
         let slash = path.lastIndex(of: "/") ?? path.startIndex
-        guard let folder = try? HeldFolder(path: String(path[..<slash])) else { return true }
+        guard let folder = try? PinnedFolder(path: String(path[..<slash])) else { return true }
         return (try? take(String(path[slash...].dropFirst()), in: folder)) != nil
     }
 }

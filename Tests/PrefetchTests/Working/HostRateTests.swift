@@ -44,7 +44,7 @@ struct HostRateTests {
     func reservations() async throws {
         let fixture = try await WorkerFixture()
         let queue = try fixture.queue()
-        let wish = HostWish(host: "a.test", count: 5, rate: 20)
+        let wish = HostSlotRequest(host: "a.test", count: 5, rate: 20)
         // Nothing is given within two seconds of the server's start: what it forgot may be in use.
         var first: [HostReservation?] = [nil]
         while first[0] == nil { first = try await queue.hosts.reserve([wish]) }
@@ -58,7 +58,7 @@ struct HostRateTests {
             last = next
         }
         #expect((19...22).contains(total))
-        let other = try await queue.hosts.reserve([wish, HostWish(host: "b.test", count: 1, rate: 0.1)])
+        let other = try await queue.hosts.reserve([wish, HostSlotRequest(host: "b.test", count: 1, rate: 0.1)])
         #expect(other[0] == nil && other[1]?.count == 1)
         #expect(try await queue.connection.command(["PTTL", RedisArgument(queue.keys.rate("b.test"))]).int ?? 0 > 0)
     }

@@ -18,7 +18,7 @@ struct HostShareTests {
         _ queue: PrefetchQueue, _ worker: String, running: Int, wanted: Int, limit: Int = 6
     ) async throws -> Int? {
         try await queue.hosts.share(
-            [HostShareWish(host: host, limit: limit, running: running, wanted: wanted)], worker: worker)[0]
+            [HostShareRequest(host: host, limit: limit, running: running, wanted: wanted)], worker: worker)[0]
     }
 
     @Test(

@@ -22,10 +22,10 @@ struct RefusedReportTests {
         let proxy = FaultProxy(target: fixture.redis.socketPath)
         // Only a report names the job without its batch's nonce.
         proxy.arm(.answer(containing: "\(id):0:3\r\n", reply: "-ERR upstream failure\r\n"), times: 2)
-        let complaints = Locked<[String]>([])
+        let warningLog = Locked<[String]>([])
         let worker = try fixture.worker(at: proxy.url) {
             $0.onEvent = { event in
-                if case .complaint(let text) = event { complaints.withLock { $0.append(text) } }
+                if case .complaint(let text) = event { warningLog.withLock { $0.append(text) } }
             }
         }
         let began = ContinuousClock.now
@@ -33,7 +33,7 @@ struct RefusedReportTests {
         #expect(counts[.downloaded] == 3)
         #expect(proxy.triggered == 2)
         #expect(ContinuousClock.now - began > .milliseconds(2_900))
-        let said = complaints.withLock { $0 }
+        let said = warningLog.withLock { $0 }
         #expect(said.count == 1 && said[0].contains("refuses reports of \(id)") && said[0].contains("upstream failure"))
         let status = try #require(try await queue.batches.status(of: id))
         #expect(status.state == .done && status.counts[.downloaded] == 3)

@@ -64,16 +64,16 @@ struct SharedSiteTests {
         #expect(try await queue.hosts.robots(of: [site, other], worker: "b") == [.wait, .ask])
         // A reply that was lost is asked for again.
         #expect(try await queue.hosts.robots(of: [site, other], worker: "a") == [.ask, .wait])
-        try await queue.hosts.noteRobots([RobotsNote(site: site, text: "", lifetime: 0)])
+        try await queue.hosts.noteRobots([RobotsCopy(site: site, text: "", lifetime: 0)])
         #expect(try await queue.hosts.robots(of: [site], worker: "b") == [.ask])
-        try await queue.hosts.noteRobots([RobotsNote(site: site, text: "!HTTP 500", lifetime: 60)])
+        try await queue.hosts.noteRobots([RobotsCopy(site: site, text: "!HTTP 500", lifetime: 60)])
         guard case .known(let text, let remaining) = try await queue.hosts.robots(of: [site], worker: "a")[0] else {
             Issue.record("it is not known")
             return
         }
         #expect(text == "!HTTP 500" && remaining > 50 && remaining <= 60)
         // Who found nothing in the end takes nothing away from those that did.
-        try await queue.hosts.noteRobots([RobotsNote(site: site, text: "", lifetime: 0)])
+        try await queue.hosts.noteRobots([RobotsCopy(site: site, text: "", lifetime: 0)])
         #expect(try await queue.hosts.robots(of: [site], worker: "c") != [.ask])
         // Another program has rules of its own.
         #expect(try await queue.hosts.robots(of: [RobotsSite(site: site.site, agent: "other")], worker: "c") == [.ask])

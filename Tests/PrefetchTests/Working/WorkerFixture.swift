@@ -62,7 +62,7 @@ struct WorkerFixture {
         if !parksSilent { downloads.parkAfter = 50 }
         change(&downloads)
         var images = ImageCache.Configuration()
-        images.transferPatience = patience
+        images.transferTimeout = patience
         let manager = try ImageManager(
             cache: ImageCache(directory: folder.path(cache), configuration: images), downloads: downloads)
         var location = try RedisConfiguration(url: url ?? redis.url)

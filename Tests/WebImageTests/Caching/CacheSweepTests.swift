@@ -297,7 +297,7 @@ struct CacheSweepTests {
         try fill(cache, 10)
         let before = directory.contents()
         var rules = SweepRules(maxAge: Double(8 * hour) - 60, maxSize: 5 * 8192)
-        rules.removesLitter = true
+        rules.removesLeftovers = true
         rules.isDryRun = true
         var seen: [String] = []
         let dry = try #require(try cache.sweep.run(rules) { seen.append($0.path) })
@@ -323,7 +323,7 @@ struct CacheSweepTests {
         age(directory.path("\(leaf)/.t-1-old"), modified: 2 * hour)
         cache.images.moveAside(try #require(try cache.images.find(CacheKey("1"))))
         var rules = SweepRules(maxAge: Double(100 * hour))
-        rules.removesLitter = true
+        rules.removesLeftovers = true
         let young = try #require(try cache.sweep.run(rules))
         #expect(young.temporaryFiles == 1 && young.movedAside == 0 && young.expired.count == 0)
         rules.maxAge = 0

@@ -12,7 +12,7 @@ struct HugeFileTests {
 
     private func cache(_ most: Int? = nil) throws -> DiskCache {
         var configuration = DiskCache.Configuration()
-        if let most { configuration.maxUnprovedSize = most }
+        if let most { configuration.maxUnverifiedSize = most }
         return try DiskCache(directory: directory.path, configuration: configuration)
     }
 

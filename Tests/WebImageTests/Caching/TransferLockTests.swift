@@ -126,25 +126,25 @@ struct TransferLockTests {
         )
         let first = try await holder.acquire(key)
         let second = Task { [key] in try await other.acquire(key) }
-        while other.waitingForOthers == 0 { try await Task.sleep(for: .milliseconds(5)) }
+        while other.waitingOnOtherProcesses == 0 { try await Task.sleep(for: .milliseconds(5)) }
         try await Task.sleep(for: patience * 4)
-        #expect(other.waitingForOthers == 1)
+        #expect(other.waitingOnOtherProcesses == 1)
         first.release()
         let taken = try await second.value
         // It is the holder now, and the first one waits for it as long as it lives.
         let third = Task { [key] in try await holder.acquire(key) }
-        while holder.waitingForOthers == 0 { try await Task.sleep(for: .milliseconds(5)) }
+        while holder.waitingOnOtherProcesses == 0 { try await Task.sleep(for: .milliseconds(5)) }
         try await Task.sleep(for: patience * 2)
-        #expect(holder.waitingForOthers == 1)
+        #expect(holder.waitingOnOtherProcesses == 1)
         // As one that is stopped, or whose download loop hangs.
-        other.setSilent(true)
+        other.setHeartbeatsPaused(true)
         let began = ContinuousClock.now
         let without = try await third.value
         #expect(ContinuousClock.now - began < patience * 20)
         without.release()
         taken.release()
         // Nothing is left of either, in either process.
-        other.setSilent(false)
+        other.setHeartbeatsPaused(false)
         for lock in [holder, other] { try await lock.acquire(key).release() }
     }
 

@@ -19,9 +19,9 @@ struct BandwidthLeaseTests {
                 } else {
                     leases[index].want()
                 }
-                guard leases[index].isAsking(now: now) else { continue }
-                let wish = leases[index].takeWish()
-                #expect(wish.host == "#bytes" && !leases[index].isAsking(now: now))
+                guard leases[index].isRequesting(now: now) else { continue }
+                let wish = leases[index].takeRequest()
+                #expect(wish.host == "#bytes" && !leases[index].isRequesting(now: now))
                 let answer = schedule.reserve(wish.count, rate: wish.rate, now: now)
                 leases[index].grant(answer, now: now, random: 0.5)
             }
@@ -42,8 +42,8 @@ struct BandwidthLeaseTests {
     func lost() {
         var lease = BandwidthLease(bytesPerSecond: 1_000_000)
         lease.want()
-        #expect(lease.isAsking(now: 0))
-        _ = lease.takeWish()
+        #expect(lease.isRequesting(now: 0))
+        _ = lease.takeRequest()
         #expect(lease.nextTime(now: 0) == .infinity)
         lease.grant(HostReservation(first: 1, interval: 0.05, count: 4), now: 0, random: 0)
         #expect(lease.nextTime(now: 0) == 1)
@@ -59,11 +59,11 @@ struct BandwidthLeaseTests {
         #expect(lease.level == -20_000)
         // Nothing is left: it asks again, and where there is nothing now, later.
         lease.want()
-        #expect(lease.isAsking(now: 1.2))
-        _ = lease.takeWish()
+        #expect(lease.isRequesting(now: 1.2))
+        _ = lease.takeRequest()
         lease.grant(nil, now: 1.2, random: 0)
-        #expect(!lease.isAsking(now: 1.21) && lease.nextTime(now: 1.21) > 1.21)
+        #expect(!lease.isRequesting(now: 1.21) && lease.nextTime(now: 1.21) > 1.21)
         lease.want()
-        #expect(lease.isAsking(now: 2))
+        #expect(lease.isRequesting(now: 2))
     }
 }

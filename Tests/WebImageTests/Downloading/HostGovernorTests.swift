@@ -66,7 +66,7 @@ struct HostGovernorTests {
         // What was not used is not saved up.
         #expect(governor.mayBegin("a", rate: 10, running: 0, waiting: 9, now: 100))
         #expect(!governor.mayBegin("a", rate: 10, running: 0, waiting: 9, now: 100.01))
-        #expect(!governor.hasCalls)
+        #expect(!governor.hasMessages)
     }
 
     @Test("With others it asks once for a share, and begins at the instants it is given")
@@ -74,9 +74,9 @@ struct HostGovernorTests {
         let governor = governor(isShared: true)
         #expect(!governor.mayBegin("a", rate: 20, running: 0, waiting: 3, now: 1))
         #expect(!governor.mayBegin("a", rate: 20, running: 0, waiting: 3, now: 1.01))
-        let calls = governor.takeCalls { _ in 3 }
-        #expect(calls.wishes == [HostWish(host: "a", count: 3, rate: 20)])
-        #expect(!governor.hasCalls)
+        let calls = governor.takeMessages { _ in 3 }
+        #expect(calls.hostRequests == [HostSlotRequest(host: "a", count: 3, rate: 20)])
+        #expect(!governor.hasMessages)
         governor.grant("a", HostReservation(first: 2, interval: 0.05, count: 2), now: 1.1)
         #expect(governor.nextDue(now: 1.1) == "a")
         #expect(!governor.mayBegin("a", rate: 20, running: 0, waiting: 3, now: 1.1))
@@ -86,14 +86,14 @@ struct HostGovernorTests {
         // The second one has passed by now, and is lost.
         #expect(!governor.mayBegin("a", rate: 20, running: 1, waiting: 2, now: 2.2))
         // None now: it is asked again later, not at once.
-        _ = governor.takeCalls { _ in 2 }
+        _ = governor.takeMessages { _ in 2 }
         governor.grant("a", nil, now: 2.3)
         #expect(governor.nextDue(now: 2.3) == "a")
         #expect(!governor.mayBegin("a", rate: 20, running: 1, waiting: 2, now: 2.31))
-        #expect(!governor.hasCalls)
+        #expect(!governor.hasMessages)
         #expect(governor.nextDue(now: 3) == "a")
         #expect(!governor.mayBegin("a", rate: 20, running: 1, waiting: 2, now: 3))
-        #expect(governor.hasCalls)
+        #expect(governor.hasMessages)
     }
 
     @Test(
@@ -114,19 +114,19 @@ struct HostGovernorTests {
         #expect(governor.didFail("a", Self.refused, wasReached: false, began: 1, now: 1.1))
         #expect(!governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 3))
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 3.1))
-        #expect(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 4.9) == nil)
+        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, now: 4.9) == nil)
         // The probe is still on its way when the patience ends: others end as the last one did.
-        #expect(governor.isGivenUp("a", now: 5))
-        let refusal = try #require(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 5))
+        #expect(governor.isAbandoned("a", now: 5))
+        let refusal = try #require(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, now: 5))
         #expect(refusal.code == .cannotConnectToHost && !refusal.isTransient)
         #expect(refusal.message == "the host has given no answer for 5 s: refused")
         #expect(!governor.didFail("a", Self.refused, wasReached: false, began: 3.1, now: 5.1))
-        #expect(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 9) != nil)
+        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, now: 9) != nil)
         // Four seconds later one of them may look again.
-        #expect(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 9.2) == nil)
+        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, now: 9.2) == nil)
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 9.2))
-        governor.didAnswer("a", nil, firstByte: 0.1, began: 9.2, running: 1, longestWait: 60, now: 9.3)
-        #expect(governor.refusal(of: "a", cameAt: 0, wasAsked: false, now: 9.3) == nil)
+        governor.didAnswer("a", nil, firstByte: 0.1, began: 9.2, running: 1, maxWait: 60, now: 9.3)
+        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, now: 9.3) == nil)
         #expect(governor.nextDue(now: 9.3) == "a")
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 9.3))
     }
@@ -137,7 +137,7 @@ struct HostGovernorTests {
         for _ in 0..<5 {
             #expect(!governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0))
             #expect(!governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0))
-            governor.didAnswer("a", Self.status(404), firstByte: nil, began: 0, running: 1, longestWait: 60, now: 0)
+            governor.didAnswer("a", Self.status(404), firstByte: nil, began: 0, running: 1, maxWait: 60, now: 0)
         }
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 0))
         for _ in 0..<3 { _ = governor.didFail("b", Self.refused, wasReached: false, began: 0, now: 0) }
@@ -149,27 +149,27 @@ struct HostGovernorTests {
     func busy() {
         let governor = governor()
         governor.didAnswer(
-            "a", Self.status(429, retryAfter: 7), firstByte: nil, began: 0, running: 8, longestWait: 60, now: 1)
+            "a", Self.status(429, retryAfter: 7), firstByte: nil, began: 0, running: 8, maxWait: 60, now: 1)
         governor.didAnswer(
-            "a", Self.status(429, retryAfter: 50), firstByte: nil, began: 0.5, running: 7, longestWait: 60, now: 1.1)
+            "a", Self.status(429, retryAfter: 50), firstByte: nil, began: 0.5, running: 7, maxWait: 60, now: 1.1)
         #expect(!governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 7.9))
         #expect(governor.reason(for: "a", now: 7)?.text == "HTTP 429 (Retry-After)")
         #expect(governor.mayBegin("a", rate: nil, running: 3, waiting: 9, now: 8))
         // Half as many at once as before, and one more for each round that goes well.
         #expect(!governor.mayBegin("a", rate: nil, running: 4, waiting: 9, now: 8))
-        for _ in 0..<5 { governor.didAnswer("a", nil, firstByte: 0.1, began: 8, running: 4, longestWait: 60, now: 9) }
+        for _ in 0..<5 { governor.didAnswer("a", nil, firstByte: 0.1, began: 8, running: 4, maxWait: 60, now: 9) }
         #expect(governor.mayBegin("a", rate: nil, running: 4, waiting: 9, now: 9))
         // A longer wait than allowed is shortened, and without one they double.
         governor.didAnswer(
-            "a", Self.status(429, retryAfter: 5000), firstByte: nil, began: 9, running: 1, longestWait: 60, now: 10)
+            "a", Self.status(429, retryAfter: 5000), firstByte: nil, began: 9, running: 1, maxWait: 60, now: 10)
         #expect(
             !governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 69)
                 && governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 70))
-        governor.didAnswer("b", Self.status(429), firstByte: nil, began: 0, running: 1, longestWait: 60, now: 0)
+        governor.didAnswer("b", Self.status(429), firstByte: nil, began: 0, running: 1, maxWait: 60, now: 0)
         #expect(
             !governor.mayBegin("b", rate: nil, running: 0, waiting: 9, now: 0.9)
                 && governor.mayBegin("b", rate: nil, running: 0, waiting: 9, now: 1))
-        governor.didAnswer("b", Self.status(429), firstByte: nil, began: 1, running: 1, longestWait: 60, now: 1)
+        governor.didAnswer("b", Self.status(429), firstByte: nil, began: 1, running: 1, maxWait: 60, now: 1)
         #expect(
             !governor.mayBegin("b", rate: nil, running: 0, waiting: 9, now: 2.9)
                 && governor.mayBegin("b", rate: nil, running: 0, waiting: 9, now: 3))
@@ -180,11 +180,11 @@ struct HostGovernorTests {
         let governor = governor()
         for status in [503, 200, 503, 503, 500, 502, 404, 503, 503] {
             governor.didAnswer(
-                "a", status == 200 ? nil : Self.status(status), firstByte: nil, began: 0, running: 1, longestWait: 60,
+                "a", status == 200 ? nil : Self.status(status), firstByte: nil, began: 0, running: 1, maxWait: 60,
                 now: 0)
         }
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 0))
-        governor.didAnswer("a", Self.status(503), firstByte: nil, began: 0, running: 1, longestWait: 60, now: 0)
+        governor.didAnswer("a", Self.status(503), firstByte: nil, began: 0, running: 1, maxWait: 60, now: 0)
         #expect(!governor.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 0.5))
     }
 
@@ -195,11 +195,11 @@ struct HostGovernorTests {
             var now = 0.0
             for _ in 0..<12 {
                 governor.didAnswer(
-                    "a", Self.status(status), firstByte: nil, began: now, running: 1, longestWait: 60, now: now)
+                    "a", Self.status(status), firstByte: nil, began: now, running: 1, maxWait: 60, now: now)
                 now += governor.reason(for: "a", now: now)?.remaining ?? 0
             }
             governor.didAnswer(
-                "a", Self.status(status), firstByte: nil, began: now, running: 1, longestWait: 60, now: now)
+                "a", Self.status(status), firstByte: nil, began: now, running: 1, maxWait: 60, now: now)
             #expect(governor.reason(for: "a", now: now)?.remaining == longest)
         }
     }
@@ -208,30 +208,36 @@ struct HostGovernorTests {
         "What others say of a slow host counts once, until its own answers say otherwise; one told by itself is told again later"
     )
     func othersLatency() throws {
-        let (teller, hearer) = (governor(isShared: true), governor(isShared: true))
-        for _ in 0..<10 { teller.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 32, longestWait: 60, now: 0) }
-        #expect(!teller.hasCalls)
-        for _ in 0..<100 { teller.didAnswer("a", nil, firstByte: 3, began: 0, running: 32, longestWait: 60, now: 1) }
-        let news = teller.takeCalls { _ in 0 }.news
+        let (outageReporter, hearer) = (governor(isShared: true), governor(isShared: true))
+        for _ in 0..<10 {
+            outageReporter.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 32, maxWait: 60, now: 0)
+        }
+        #expect(!outageReporter.hasMessages)
+        for _ in 0..<100 {
+            outageReporter.didAnswer("a", nil, firstByte: 3, began: 0, running: 32, maxWait: 60, now: 1)
+        }
+        let news = outageReporter.takeMessages { _ in 0 }.news
         let told = try #require(news.first)
         #expect(news.count == 1 && told.state == .slow && told.until == 31 && (2..<32).contains(told.failures))
-        #expect(HostNews.Latency(told.error.message)?.best == 0.1)
+        #expect(HostReport.Latency(told.error.message)?.best == 0.1)
         // As narrow as before it is no news for a while, and is told again then.
-        for _ in 0..<300 { teller.didAnswer("a", nil, firstByte: 3, began: 1, running: 32, longestWait: 60, now: 2) }
-        let narrowest = try #require(teller.takeCalls { _ in 0 }.news.first)
+        for _ in 0..<300 {
+            outageReporter.didAnswer("a", nil, firstByte: 3, began: 1, running: 32, maxWait: 60, now: 2)
+        }
+        let narrowest = try #require(outageReporter.takeMessages { _ in 0 }.news.first)
         #expect(narrowest.failures == 2)
-        for _ in 0..<50 { teller.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, longestWait: 60, now: 3) }
-        #expect(!teller.hasCalls)
-        teller.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, longestWait: 60, now: 18)
-        #expect(teller.takeCalls { _ in 0 }.news.map(\.until) == [48])
+        for _ in 0..<50 { outageReporter.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, maxWait: 60, now: 3) }
+        #expect(!outageReporter.hasMessages)
+        outageReporter.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, maxWait: 60, now: 18)
+        #expect(outageReporter.takeMessages { _ in 0 }.news.map(\.until) == [48])
 
         hearer.adopt([narrowest], now: 3)
         #expect(hearer.mayBegin("a", rate: nil, running: 1, waiting: 9, now: 3))
         #expect(!hearer.mayBegin("a", rate: nil, running: 2, waiting: 9, now: 3))
         #expect(hearer.reason(for: "a", now: 3)?.text == "at most 2 at once for now")
-        #expect(!hearer.hasCalls)
+        #expect(!hearer.hasMessages)
         // Its own answers are fast: more at once, whatever was said before.
-        for _ in 0..<40 { hearer.didAnswer("a", nil, firstByte: 0.1, began: 3, running: 2, longestWait: 60, now: 4) }
+        for _ in 0..<40 { hearer.didAnswer("a", nil, firstByte: 0.1, began: 3, running: 2, maxWait: 60, now: 4) }
         #expect(hearer.mayBegin("a", rate: nil, running: 20, waiting: 9, now: 4))
         hearer.adopt([narrowest], now: 5)
         #expect(hearer.mayBegin("a", rate: nil, running: 20, waiting: 9, now: 5))
@@ -245,7 +251,7 @@ struct HostGovernorTests {
     func renewed() {
         let governor = governor()
         governor.didAnswer(
-            "a", Self.status(429, retryAfter: 7), firstByte: nil, began: 0, running: 8, longestWait: 60, now: 1)
+            "a", Self.status(429, retryAfter: 7), firstByte: nil, began: 0, running: 8, maxWait: 60, now: 1)
         var policy = HostPolicy()
         policy.backsOff = true
         governor.renew(policy)
@@ -262,14 +268,14 @@ struct HostGovernorTests {
     func latency() {
         let governor = governor()
         for _ in 0..<100 {
-            governor.didAnswer("slow", nil, firstByte: 3, began: 0, running: 32, longestWait: 60, now: 0)
+            governor.didAnswer("slow", nil, firstByte: 3, began: 0, running: 32, maxWait: 60, now: 0)
         }
         #expect(governor.mayBegin("slow", rate: nil, running: 32, waiting: 1, now: 0))
-        for _ in 0..<10 { governor.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 32, longestWait: 60, now: 0) }
-        for _ in 0..<100 { governor.didAnswer("a", nil, firstByte: 3, began: 0, running: 32, longestWait: 60, now: 1) }
+        for _ in 0..<10 { governor.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 32, maxWait: 60, now: 0) }
+        for _ in 0..<100 { governor.didAnswer("a", nil, firstByte: 3, began: 0, running: 32, maxWait: 60, now: 1) }
         #expect(!governor.mayBegin("a", rate: nil, running: 20, waiting: 1, now: 1))
         #expect(governor.mayBegin("a", rate: nil, running: 1, waiting: 1, now: 1))
-        for _ in 0..<200 { governor.didAnswer("a", nil, firstByte: 0.1, began: 1, running: 2, longestWait: 60, now: 2) }
+        for _ in 0..<200 { governor.didAnswer("a", nil, firstByte: 0.1, began: 1, running: 2, maxWait: 60, now: 2) }
         #expect(governor.mayBegin("a", rate: nil, running: 32, waiting: 1, now: 2))
     }
 
@@ -278,16 +284,16 @@ struct HostGovernorTests {
         let (first, second) = (governor(isShared: true), governor(isShared: true))
         for _ in 0..<3 { _ = first.didFail("a", Self.refused, wasReached: false, began: 0, now: 0) }
         first.didAnswer(
-            "b", Self.status(503, retryAfter: 9), firstByte: nil, began: 0, running: 2, longestWait: 60, now: 0)
-        let news = first.takeCalls { _ in 0 }.news
+            "b", Self.status(503, retryAfter: 9), firstByte: nil, began: 0, running: 2, maxWait: 60, now: 0)
+        let news = first.takeMessages { _ in 0 }.news
         #expect(Set(news.map(\.host)) == ["a", "b"])
         second.adopt(news, now: 0)
         #expect(!second.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 0.5))
         #expect(!second.mayBegin("b", rate: nil, running: 0, waiting: 1, now: 8.5))
-        #expect(!second.hasCalls)
+        #expect(!second.hasMessages)
         #expect(second.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 1.5))
-        second.didAnswer("a", nil, firstByte: 0.1, began: 1.5, running: 1, longestWait: 60, now: 1.6)
-        #expect(second.takeCalls { _ in 0 }.news.map(\.state) == [.good])
+        second.didAnswer("a", nil, firstByte: 0.1, began: 1.5, running: 1, maxWait: 60, now: 1.6)
+        #expect(second.takeMessages { _ in 0 }.news.map(\.state) == [.good])
         first.adopt(news.filter { $0.host == "b" }, now: 1.7)
         #expect(first.nextDue(now: 1.7) != nil)
         #expect(first.mayBegin("a", rate: nil, running: 1, waiting: 1, now: 1.7))
@@ -315,16 +321,16 @@ struct HostGovernorTests {
         #expect(governor.mayBegin("h", rate: nil, running: 0, waiting: 1, now: 2.5))
         let noByte = WebImageError(.timedOut, "no byte", isTransient: true)
         _ = governor.didFail("h", noByte, wasReached: true, began: 2.5, now: 7)
-        let refusal = governor.refusal(of: "h", cameAt: 0, wasAsked: false, now: 7.5)
+        let refusal = governor.refusal(of: "h", arrivedAt: 0, wasAttempted: false, now: 7.5)
         #expect(
             refusal?.code == .cannotFindHost && refusal?.message == "the host has given no answer for 6 s: no such name"
         )
         // What another process has found out stays the cause, too.
-        let news = HostNews(host: "n", state: .silent, until: 9, since: 0, failures: 10, error: noName)
+        let news = HostReport(host: "n", state: .silent, until: 9, since: 0, failures: 10, error: noName)
         governor.adopt([news], now: 1)
         _ = governor.mayBegin("n", rate: nil, running: 0, waiting: 1, now: 9.5)
         _ = governor.didFail("n", noByte, wasReached: true, began: 9.5, now: 10)
-        #expect(governor.refusal(of: "n", cameAt: 0, wasAsked: false, now: 10.5)?.code == .cannotFindHost)
+        #expect(governor.refusal(of: "n", arrivedAt: 0, wasAttempted: false, now: 10.5)?.code == .cannotFindHost)
     }
 
     @Test(
@@ -333,8 +339,8 @@ struct HostGovernorTests {
     func reached() {
         let governor = governor(patience: 5)
         let noAnswer = WebImageError(.timedOut, "no header line for 2 s", isTransient: true)
-        func refuses(_ cameAt: Double, wasAsked: Bool = false, at now: Double) -> Bool {
-            governor.refusal(of: "a", cameAt: cameAt, wasAsked: wasAsked, now: now) != nil
+        func refuses(_ arrivedAt: Double, wasAttempted: Bool = false, at now: Double) -> Bool {
+            governor.refusal(of: "a", arrivedAt: arrivedAt, wasAttempted: wasAttempted, now: now) != nil
         }
         for _ in 0..<3 { _ = governor.didFail("a", noAnswer, wasReached: true, began: 0, now: 2) }
         var begins: [Double] = []
@@ -347,8 +353,8 @@ struct HostGovernorTests {
         // 2 s for the probe, then 2, 4, 8, 8 … s.
         #expect(zip(begins, begins.dropFirst()).map { ($1 - $0 - 2).rounded() } == [2, 4, 8, 8, 8, 8, 8])
         let now = begins[7] + 2
-        #expect(governor.isGivenUp("a", now: now))
-        #expect(refuses(begins[7], wasAsked: true, at: now))
+        #expect(governor.isAbandoned("a", now: now))
+        #expect(refuses(begins[7], wasAttempted: true, at: now))
         #expect(!refuses(begins[7], at: now) && !refuses(begins[5] + 0.5, at: now) && refuses(begins[5], at: now))
         // One probe that finds nobody to connect to, and all end as before.
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: now + 9))
@@ -359,14 +365,14 @@ struct HostGovernorTests {
     @Test("Who has had an answer since others had none says so instead of leaving the host alone")
     func knowsBetter() {
         let (first, second, third) = (governor(isShared: true), governor(isShared: true), governor(isShared: true))
-        third.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 1, longestWait: 60, now: 0.5)
+        third.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 1, maxWait: 60, now: 0.5)
         for _ in 0..<3 { _ = first.didFail("a", Self.refused, wasReached: false, began: 0, now: 1) }
-        second.didAnswer("a", nil, firstByte: 0.1, began: 0.5, running: 1, longestWait: 60, now: 1.5)
-        let news = first.takeCalls { _ in 0 }.news
+        second.didAnswer("a", nil, firstByte: 0.1, began: 0.5, running: 1, maxWait: 60, now: 1.5)
+        let news = first.takeMessages { _ in 0 }.news
         for governor in [second, third] { governor.adopt(news, now: 1.6) }
         #expect(second.mayBegin("a", rate: nil, running: 1, waiting: 1, now: 1.6))
-        #expect(second.takeCalls { _ in 0 }.news.map(\.state) == [.good])
+        #expect(second.takeMessages { _ in 0 }.news.map(\.state) == [.good])
         #expect(!third.mayBegin("a", rate: nil, running: 1, waiting: 1, now: 1.6))
-        #expect(!third.hasCalls)
+        #expect(!third.hasMessages)
     }
 }

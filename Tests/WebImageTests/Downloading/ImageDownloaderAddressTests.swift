@@ -113,7 +113,7 @@ struct ImageDownloaderAddressTests {
         let url = "http://\(host):\(server.port)/"
         #expect(await downloader.failure(url) == nil)
         let (connections, requests) = (server.connectionCount, server.requests.count)
-        downloader.closedPlaces.closeOnThisMachine(port: server.port, reason: "the queue's Redis")
+        downloader.blockedEndpoints.blockOnThisMachine(port: server.port, reason: "the queue's Redis")
         let error = await downloader.failure(url)
         #expect(error?.code == .refused && error?.refusedAddress == nil, "\(error?.message ?? "")")
         #expect(error?.message.hasSuffix("port \(server.port) is the queue's Redis") == true)
@@ -131,7 +131,7 @@ struct ImageDownloaderAddressTests {
                 $0.proxy = proxy
                 $0.resolve = ["redis.example:\(server.port):127.0.0.1"]
             }
-            downloader.closedPlaces.close("Redis.example", port: server.port, reason: "the queue's Redis")
+            downloader.blockedEndpoints.close("Redis.example", port: server.port, reason: "the queue's Redis")
             let urls = ["http://redis.example:\(server.port)/"] + (proxy == nil ? [server.url("/there")] : [])
             for url in urls { #expect(await downloader.failure(url)?.code == .refused, "\(url)") }
             #expect(proxy != nil || server.requests.map(\.path) == ["/there"])

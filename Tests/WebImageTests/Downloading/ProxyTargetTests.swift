@@ -64,7 +64,7 @@ struct ProxyTargetTests {
                 allow: ["127.0.0.0/8"].compactMap { CIDR($0) }, deny: ["127.0.0.1:9090"].compactMap { CIDR($0) })
             $0.proxy = proxy.url("")
         }
-        downloader.closedPlaces.closeOnThisMachine(port: 7399, reason: "the queue's Redis")
+        downloader.blockedEndpoints.blockOnThisMachine(port: 7399, reason: "the queue's Redis")
         for host in ["127.0.0.1", "2130706433", "localhost"] {
             #expect(await downloader.failure("http://\(host):8080/") == nil)
             for port in [9090, 7399, 6379] {

@@ -11,16 +11,16 @@ struct SlowTransferTests {
         "A URL that the speed limit ended is not tried again on a host that has completed no body, and is on one that has"
     )
     func speedLimit() async throws {
-        for isDelivering in [false, true] {
+        for isProven in [false, true] {
             let origin = try OriginServer()
             origin.route("/good", OriginResponse(body: Self.body))
             origin.route("/loris", OriginResponse(body: Self.body, fault: .drip(bytes: 1, seconds: 0.02)))
             let downloader = try makeDownloader { $0.lowSpeedTime = 0.3 }
-            if isDelivering { _ = try await downloader.download(origin.url("/good")) }
+            if isProven { _ = try await downloader.download(origin.url("/good")) }
             let error = try #require(await downloader.failure(origin.url("/loris")))
             #expect(error.code == .timedOut && error.message.hasPrefix("less than 1000 bytes/s"), "\(error)")
-            #expect(error.attempts == (isDelivering ? 3 : 1))
-            #expect(origin.requests.count { $0.path == "/loris" } == (isDelivering ? 3 : 1))
+            #expect(error.attempts == (isProven ? 3 : 1))
+            #expect(origin.requests.count { $0.path == "/loris" } == (isProven ? 3 : 1))
         }
     }
 
@@ -60,9 +60,9 @@ struct SlowTransferTests {
     func spentTime() {
         var configuration = ImageDownloader.Configuration()
         var (spent, progress) = (TransferTime(), TransferProgress())
-        func count(_ now: Double, bytes: Int = 0, isHeldBack: Bool = false) {
+        func count(_ now: Double, bytes: Int = 0, isThrottled: Bool = false) {
             progress.bytes += bytes
-            spent.count(progress, isHeldBack: isHeldBack, now: now)
+            spent.count(progress, isThrottled: isThrottled, now: now)
         }
         progress.beginHop(now: 0)
         spent.beginHop()
@@ -76,7 +76,7 @@ struct SlowTransferTests {
         progress.requestWasSent = true
         count(100)
         count(120, bytes: 500)
-        count(150, isHeldBack: true)
+        count(150, isThrottled: true)
         #expect(spent.seconds == 50 && spent.bytes == 1500)
         #expect(spent.check(configuration, attempts: 2) == nil)
         count(160)
@@ -90,7 +90,7 @@ struct SlowTransferTests {
         progress.beginHop(now: 0)
         progress.requestWasSent = true
         for second in 0...67 {
-            large.count(progress, isHeldBack: false, now: Double(second))
+            large.count(progress, isThrottled: false, now: Double(second))
             #expect(large.check(ImageDownloader.Configuration(), attempts: 1) == nil)
             progress.bytes += 1_000_000
         }

@@ -9,18 +9,18 @@ struct UntrustedSitesTests {
     @Test("One refusal speaks for a site that has brought nothing, three in a row for one that has, for 30 seconds")
     func refusals() {
         var sites = UntrustedSites()
-        let isRefused = sites.didRefuse("https://new", Self.error, isDelivering: false, now: 10)
+        let isRefused = sites.didRefuse("https://new", Self.error, isProven: false, now: 10)
         #expect(isRefused)
         #expect(sites.refusal(of: "https://new", now: 39.9)?.code == .secureConnectionFailed)
         #expect(sites.refusal(of: "https://other", now: 10) == nil)
         #expect(sites.refusal(of: "https://new", now: 40) == nil)
         for time in [1.0, 2, 3] {
-            let isRefused = sites.didRefuse("https://good", Self.error, isDelivering: true, now: time)
+            let isRefused = sites.didRefuse("https://good", Self.error, isProven: true, now: time)
             #expect(isRefused == (time == 3))
         }
         sites.didTrust("https://good")
         #expect(sites.refusal(of: "https://good", now: 3) == nil)
-        let isRefusedAgain = sites.didRefuse("https://good", Self.error, isDelivering: true, now: 4)
+        let isRefusedAgain = sites.didRefuse("https://good", Self.error, isProven: true, now: 4)
         #expect(!isRefusedAgain)
     }
 

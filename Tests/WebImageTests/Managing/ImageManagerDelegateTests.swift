@@ -34,7 +34,7 @@ struct ImageManagerDelegateTests {
         // Failed: it ends there, except that smart asks the cache first and none asks no list.
         manager.failedURLs.insert(cached)
         manager.failedURLs.insert(missing)
-        let expected: WebImageError.Code? = policy.asksBeforeCache ? .blackListed : nil
+        let expected: WebImageError.Code? = policy.isCheckedBeforeCache ? .blackListed : nil
         for _ in 0..<2 {
             #expect(await manager.failure(cached)?.code == expected)
             manager.cache.clearMemory()

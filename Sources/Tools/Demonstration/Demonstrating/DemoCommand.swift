@@ -57,11 +57,11 @@ package struct DemoCommand: AsyncParsableCommand {
         }
         if !quiet { Console.note(Self.introduction(plan, origin)) }
         do {
-            try await JudgedRun.run(arguments(list, origin), list: list, workers: workers) { queue, status in
+            try await VerifiedRun.run(arguments(list, origin), list: list, workers: workers) { queue, status in
                 let outcomes = try await queue.results.outcomes(of: status.id, range: 0..<status.total)
-                let verdict = DemoVerdict(plan, outcomes: outcomes)
+                let verdict = DemoResult(plan, outcomes: outcomes)
                 report(status, verdict, plan)
-                return verdict.isAsPlanted ? 0 : 1
+                return verdict.isAsExpected ? 0 : 1
             }
             await origin.stop()
         } catch {
@@ -93,11 +93,11 @@ package struct DemoCommand: AsyncParsableCommand {
         return "demo: \(Wording.count(plan.entries.count)) URLs of \(origin.address): \(words)"
     }
 
-    private func report(_ status: BatchStatus, _ verdict: DemoVerdict, _ plan: DemoPlan) {
+    private func report(_ status: BatchStatus, _ verdict: DemoResult, _ plan: DemoPlan) {
         if json {
             // The differences are for humans, so they go to stderr.
-            if !verdict.isAsPlanted { for line in verdict.lines { Console.note(line) } }
-            Console.print(BatchJSON.object(status).adding("planted", .bool(verdict.isAsPlanted)).text)
+            if !verdict.isAsExpected { for line in verdict.lines { Console.note(line) } }
+            Console.print(BatchJSON.object(status).adding("planted", .bool(verdict.isAsExpected)).text)
             return
         }
         for line in BatchText.summary(status) + verdict.lines { Console.print(line) }

@@ -2,7 +2,7 @@ internal import CLinux
 internal import Glibc
 
 func listenOn(address: String, port: Int) throws(OriginError) -> (socket: Int32, port: Int) {
-    let (socket, bound) = try bindTo(address: address, port: port, sharesPort: true)
+    let (socket, bound) = try bindTo(address: address, port: port, reusesPort: true)
     guard listen(socket, 4096) == 0, clinux_set_nonblock(socket, 1) == 0 else {
         let error = OriginError("cannot listen on \(address) port \(port)")
         close(socket)
@@ -11,9 +11,9 @@ func listenOn(address: String, port: Int) throws(OriginError) -> (socket: Int32,
     return (socket, bound)
 }
 
-/// A bound socket and its port. `sharesPort` allows a port whose old connections are still closing.
+/// A bound socket and its port. `reusesPort` allows a port whose old connections are still closing.
 func bindTo(
-    address: String, port: Int, sharesPort: Bool = false
+    address: String, port: Int, reusesPort: Bool = false
 ) throws(OriginError) -> (socket: Int32, port: Int) {
     var storage = sockaddr_storage()
     let isIPv6 = address.contains(":")
@@ -35,7 +35,7 @@ func bindTo(
     }
     let bound = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard bound >= 0 else { throw OriginError("cannot make a socket") }
-    var one: Int32 = sharesPort ? 1 : 0
+    var one: Int32 = reusesPort ? 1 : 0
     setsockopt(bound, SOL_SOCKET, SO_REUSEADDR, &one, 4)
     var size = socklen_t(length)
     let status = withUnsafeMutableBytes(of: &storage) { bytes in

@@ -76,13 +76,13 @@ actor OriginLoop {
                 }
             }
         }
-        goOnAfterReleases()
+        resumeReleased()
         let now = MonotonicClock.now
         if let again = acceptAgain, now >= again {
             acceptAgain = nil
             epoll.watch(listener, token: Self.listenerToken, writes: false)
         }
-        if now >= nextWake { goOnAfterWaits(now) }
+        if now >= nextWake { resumeWaiting(now) }
     }
 
     private func accept() {
@@ -164,7 +164,7 @@ actor OriginLoop {
         }
     }
 
-    private func goOnAfterReleases() {
+    private func resumeReleased() {
         guard !held.isEmpty else { return }
         let (releases, released) = state.withLock { ($0.releases, $0.released) }
         guard releases != seenReleases else { return }
@@ -177,7 +177,7 @@ actor OriginLoop {
         }
     }
 
-    private func goOnAfterWaits(_ now: Double) {
+    private func resumeWaiting(_ now: Double) {
         nextWake = .infinity
         for id in sleeping {
             guard let connection = connections[id], let time = connection.wakeTime else { continue }

@@ -1,0 +1,185 @@
+internal import Redis
+package import WebImage
+
+/// Follows one batch to its end and returns its events in SDWebImagePrefetcher's order: for each URL that ends `progress` and
+/// `didPrefetch`, then `didFinish` and `completion`, once. For every follower the k-th URL has the count k.
+///
+/// It counts the events it has returned. These are the batch's counts, except if Redis restarted without its last second and a URL then
+/// ended differently: the first event stands. One caller at a time.
+package actor BatchEventReader {
+    /// Where URLs of indices come from.
+    private enum Source {
+        case notLooked
+        case given([String])
+        case list(ListCursor)
+        case lists(SegmentedList)
+        case packed(PackedURLs)
+        case none(PrefetchError)
+    }
+
+    private let queue: PrefetchQueue
+    private let listPath: String?
+    private var source = Source.notLooked
+    private let tail: OutcomeTail
+    private var saysPresent: Bool
+    package private(set) var status: BatchStatus?
+    /// Whether the batch is over and all its events were returned.
+    package private(set) var hasEnded = false
+
+    /// * `urls`: the URLs of the batch, if known.
+    /// * `listPath`: the list's current path, if it has moved.
+    /// * `patience`: timeout while Redis is unreachable; nil = until the task is cancelled.
+    package init(
+        queue: PrefetchQueue, batch: String, from start: OutcomeTail.Start, urls: [String]? = nil,
+        listPath: String? = nil, patience: Duration? = nil,
+        notice: @escaping @Sendable (OutcomeTail.Notice) -> Void = { _ in }
+    ) {
+        var patient = PrefetchQueue(
+            ScriptRunner(connection: queue.connection, keys: queue.keys, patience: patience))
+        // Used only after the tail has read something, so a refusal means that access was lost.
+        patient.redis.refusalTimeout = OutcomeTail.refusalTimeout
+        self.queue = patient
+        self.listPath = listPath
+        if let urls { source = .given(urls) }
+        saysPresent = start == .present
+        tail = OutcomeTail(queue: queue, batch: batch, from: start, patience: patience, notice: notice)
+    }
+
+    /// Events since the last call, possibly none; nil after the end, and if the task is cancelled. A follower that starts in the middle
+    /// first gets one `progress` with the current counts.
+    /// - Throws: `notFound` if Redis does not have the batch; `unreadableList` if a URL is needed that only the list has.
+    package func next() async throws(PrefetchError) -> [PrefetchEvent]? {
+        guard let news = try await tail.next() else { return nil }
+        status = news.status
+        let total = news.status.total
+        var finished = news.finished - news.settled.count
+        // SDWebImage 3 makes no more calls once a prefetch is cancelled.
+        let isSilent = news.status.state == .cancelled && !news.status.options.completesWhenCancelled
+        let told = isSilent ? news.settled.filter { $0.outcome != .cancelled } : news.settled
+        var events: [PrefetchEvent] = []
+        if saysPresent, finished > 0, !isSilent { events.append(.progress(finishedCount: finished, totalCount: total)) }
+        saysPresent = false
+        events.reserveCapacity(events.count + 2 * told.count + 2)
+        let urls = try await urls(of: told, in: news.status)
+        for (settled, url) in zip(told, urls) {
+            finished += 1
+            events.append(.progress(finishedCount: finished, totalCount: total))
+            events.append(
+                .didPrefetch(url: url, finishedCount: finished, totalCount: total, outcome: settled.outcome))
+        }
+        hasEnded = news.isEnd
+        if news.isEnd && !isSilent {
+            let skipped = news.skipped
+            if total > 0 { events.append(.didFinish(totalCount: total - skipped, skippedCount: skipped)) }
+            events.append(.completion(finishedCount: finished, skippedCount: skipped))
+        }
+        return events
+    }
+}
+
+// MARK: - URLs of indices
+
+extension BatchEventReader {
+    /// * `settled`: in ascending order.
+    private func urls(of settled: [SettledURL], in status: BatchStatus) async throws(PrefetchError) -> [String] {
+        guard !settled.isEmpty else { return [] }
+        if case .notLooked = source { source = try await findURLSource(of: status) }
+        var urls: [String] = []
+        urls.reserveCapacity(settled.count)
+        switch source {
+        case .given(let given):
+            for item in settled where given.indices.contains(item.index) { urls.append(given[item.index]) }
+        case .list(let cursor):
+            for item in settled { urls.append(try cursor.entry(at: item.index).url) }
+        case .lists(let lists): urls = try await listedURLs(of: settled, lists, in: status)
+        case .packed(let packed):
+            for item in settled { packed[item.index].map { urls.append($0) } }
+        case .none(let reason): urls = try await detailedURLs(of: settled, in: status, otherwise: reason)
+        case .notLooked: break
+        }
+        guard urls.count == settled.count else {
+            throw PrefetchError(
+                .software, "\(status.id) has more URLs than its list", hint: "check it: prefetch-coord fsck")
+        }
+        return urls
+    }
+
+    private func findURLSource(of status: BatchStatus) async throws(PrefetchError) -> Source {
+        do throws(PrefetchError) {
+            if status.hasLists { return .lists(try SegmentedList(listPath, of: status.id, try await lists(status))) }
+            return status.retryOf == nil ? try listSource(status) : try await retrySource(status)
+        } catch {
+            switch error.kind {
+            case .unreadableList,
+                .notFound where listPath == nil:
+                return .none(error)
+            default: throw error
+            }
+        }
+    }
+
+    private func listSource(_ status: BatchStatus) throws(PrefetchError) -> Source {
+        let path = listPath ?? status.listPath
+        let cursor = try ListCursor(path: path)
+        guard cursor.hash == status.listHash else {
+            throw PrefetchError(
+                .unreadableList, "\(path) is not the list of \(status.id)",
+                hint: "give the file it was submitted from: --list FILE")
+        }
+        return .list(cursor)
+    }
+
+    private func lists(_ status: BatchStatus) async throws(PrefetchError) -> [ListSegment] {
+        do throws(RedisError) { return try await queue.lists.segments(of: status.id) } catch {
+            throw PrefetchError(error)
+        }
+    }
+
+    /// URLs of an open batch, which may have got more lists. Those of an unreadable list come from the details, if at all.
+    private func listedURLs(
+        of settled: [SettledURL], _ lists: SegmentedList, in status: BatchStatus
+    ) async throws(PrefetchError) -> [String] {
+        if let last = settled.last, last.index >= lists.end { lists.extend(try await self.lists(status)) }
+        var urls: [String] = []
+        for item in settled {
+            switch lists.url(at: item.index) {
+            case .success(let url): urls.append(url)
+            case .failure(let reason):
+                urls += try await detailedURLs(of: [item], in: status, otherwise: reason)
+            }
+        }
+        return urls
+    }
+
+    /// The entries of a retry are skipped lines of another batch, which may be a retry itself: they are kept in memory.
+    private func retrySource(_ status: BatchStatus) async throws(PrefetchError) -> Source {
+        let entries = try await BatchEntries(of: status, queue: queue, listPath: listPath)
+        var packed = PackedURLs()
+        try await entries.forEach { entry async throws(PrefetchError) in
+            packed.append(entry.url)
+            return true
+        }
+        return .packed(packed)
+    }
+
+    /// Without the list: URLs from the details of skipped ones that Redis keeps.
+    private func detailedURLs(
+        of settled: [SettledURL], in status: BatchStatus, otherwise reason: PrefetchError
+    ) async throws(PrefetchError) -> [String] {
+        let indices = settled.filter(\.outcome.isSkipped).map(\.index)
+        let details: [Int: FailureDetail]
+        do throws(RedisError) { details = try await queue.results.details(of: status.id, indices: indices) } catch {
+            throw PrefetchError(error)
+        }
+        var urls: [String] = []
+        for item in settled {
+            guard let detail = details[item.index] else {
+                throw PrefetchError(
+                    .unreadableList, "which URLs ended is only in the list: \(reason.message)",
+                    hint: "give the file \(status.id) was submitted from: --list FILE")
+            }
+            urls.append(detail.url)
+        }
+        return urls
+    }
+}

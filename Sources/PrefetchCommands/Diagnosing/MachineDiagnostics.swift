@@ -1,0 +1,93 @@
+internal import FoundationEssentials
+internal import Glibc
+internal import Prefetch
+internal import Redis
+internal import WebImage
+
+/// Checks this machine: versions, certificates, descriptors, names, programs, and environment variables.
+enum MachineDiagnostics {
+    static func findings() -> [Finding] {
+        [
+            Finding(.ok, "prefetch", "\(PrefetchVersion) on \(system)"),
+            Finding(.ok, "libraries", libraries), authorities(TransportFacts.authorities), descriptors(), names(),
+            programs(),
+        ] + environment(ProcessInfo.processInfo.environment)
+    }
+
+    private static var system: String {
+        var name = utsname()
+        guard uname(&name) == 0 else { return "Linux" }
+        func text<Value>(_ value: Value) -> String {
+            withUnsafeBytes(of: value) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        }
+        return "Linux \(text(name.release)) \(text(name.machine)), \(Wording.count(Processors.count, "core"))"
+    }
+
+    /// Names and versions, without the many that libcurl includes.
+    private static var libraries: String {
+        let curl = TransportFacts.versions.split(separator: " ").prefix(2).joined(separator: " ")
+        return "\(curl), \(RedisLibrary.version), \(CodecLibraries.versions)"
+    }
+
+    /// * `file`: from libcurl.
+    static func authorities(_ file: String?) -> Finding {
+        guard let file else {
+            return Finding(.ok, "authorities", "as libcurl was built; --ca-file names a file of them")
+        }
+        var status = stat()
+        guard stat(file, &status) == 0, access(file, R_OK) == 0, status.st_size > 0 else {
+            return Finding(
+                .fail, "authorities", "\(file) is not there, or cannot be read: every https URL would end as tls",
+                remedy: "apt-get install -y ca-certificates, or name another file: --ca-file")
+        }
+        return Finding(.ok, "authorities", "\(file), \(Wording.bytes(Int(status.st_size)))")
+    }
+
+    /// A worker needs several per transfer; the hard limit is the maximum.
+    private static func descriptors() -> Finding {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        let hard = limit.rlim_max == .max ? Int.max : Int(clamping: limit.rlim_max)
+        let text = hard == .max ? "as many as wanted" : "\(Wording.count(hard)) for each process"
+        return hard < 1_024
+            ? Finding(
+                .fail, "descriptors", text,
+                remedy: "ulimit -Hn 65536, or LimitNOFILE=65536 in the unit: a worker has 32 transfers")
+            : Finding(.ok, "descriptors", text)
+    }
+
+    private static func names() -> Finding {
+        let text = (try? String(contentsOfFile: "/etc/resolv.conf", encoding: .utf8)) ?? ""
+        let servers = text.split(whereSeparator: \.isNewline).filter { $0.hasPrefix("nameserver ") }.map {
+            String($0.dropFirst("nameserver ".count))
+        }
+        return servers.isEmpty
+            ? Finding(
+                .warn, "names", "/etc/resolv.conf names no server: only addresses and /etc/hosts can be reached",
+                remedy: "add a nameserver, unless all URLs are on this machine")
+            : Finding(.ok, "names", "asked of \(servers.joined(separator: ", "))")
+    }
+
+    private static func programs() -> Finding {
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+        let found = path.split(separator: ":").map { "\($0)/redis-server" }.first { (file: String) in
+            access(file, X_OK) == 0
+        }
+        return found.map { Finding(.ok, "programs", "\($0), for run") }
+            ?? Finding(
+                .warn, "programs", "no redis-server in PATH: run needs one",
+                remedy: "apt-get install -y redis-server; submit and workers use a Redis elsewhere: --redis URL")
+    }
+
+    /// Variables that are set but may not have the intended effect.
+    static func environment(_ environment: [String: String]) -> [Finding] {
+        let proxies = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"].filter {
+            environment[$0]?.isEmpty == false
+        }
+        guard !proxies.isEmpty else { return [] }
+        return [
+            Finding(
+                .warn, "proxy", "\(proxies.joined(separator: ", ")) is set and not used", remedy: "--proxy env uses it")
+        ]
+    }
+}

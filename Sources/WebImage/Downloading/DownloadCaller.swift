@@ -1,0 +1,44 @@
+internal import Threading
+
+/// One caller of `download`, identified by reference. Its result is passed through the lock, which ThreadSanitizer understands: it does not
+/// see the ordering of a continuation that is resumed before its task has suspended.
+final class DownloadCaller: Sendable {
+    private struct State {
+        var isCancelled = false
+        var continuation: UnsafeContinuation<Void, Never>?
+        var result: Result<DownloadedImage, WebImageError> = .failure(.downloadCancelled)
+    }
+
+    private let state = Locked(State())
+    /// Permission to start requests; nil if it cannot be revoked.
+    let permit: DownloadPermit?
+    let progress: (@Sendable (Int, Int) -> Void)?
+
+    init(permit: DownloadPermit? = nil, progress: (@Sendable (Int, Int) -> Void)? = nil) {
+        self.permit = permit
+        self.progress = progress
+    }
+
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+    /// Returns the result to the caller; once.
+    func takeResult() -> Result<DownloadedImage, WebImageError> {
+        state.withLock { state in
+            var result: Result<DownloadedImage, WebImageError> = .failure(.downloadCancelled)
+            swap(&result, &state.result)
+            return result
+        }
+    }
+
+    func cancel() { state.withLock { $0.isCancelled = true } }
+    func begin(_ continuation: UnsafeContinuation<Void, Never>) { state.withLock { $0.continuation = continuation } }
+
+    /// Sets the result and wakes the caller; once.
+    func end(_ result: Result<DownloadedImage, WebImageError>) {
+        let continuation = state.withLock { state in
+            state.result = result
+            defer { state.continuation = nil }
+            return state.continuation
+        }
+        continuation?.resume()
+    }
+}

@@ -1,0 +1,15 @@
+/// Sites (scheme, host, port) that have completed a body. Two rules trust them more: a URL that was too slow is retried there
+/// (`DownloadLoop.mayTryAgain`), and one refused certificate does not fail all of their URLs (``UntrustedSites``).
+struct ProvenSites {
+    private var sites: Set<String> = []
+    /// Beyond this number all are dropped: a site is trusted again with its next body.
+    private static let most = 16_384
+
+    func contains(_ site: String) -> Bool { sites.contains(site) }
+
+    mutating func insert(_ site: String) {
+        guard !sites.contains(site) else { return }
+        if sites.count >= Self.most { sites.removeAll(keepingCapacity: true) }
+        sites.insert(site)
+    }
+}

@@ -1,0 +1,54 @@
+internal import Threading
+
+/// A shared or exclusive lock for decodes, first come first served: waiting exclusive decodes are not overtaken.
+package final class DecodeLock: Sendable {
+    private struct Waiter {
+        var isAlone: Bool
+        var continuation: UnsafeContinuation<Void, Never>
+    }
+
+    private struct State {
+        var running = 0
+        var isAlone = false
+        var waiters: [Waiter] = []
+
+        mutating func begin(alone: Bool) -> Bool {
+            guard !isAlone, running == 0 || !alone else { return false }
+            running += 1
+            isAlone = alone
+            return true
+        }
+    }
+
+    private let state = Locked(State())
+
+    package init() {}
+
+    package var waiting: Int { state.withLock { $0.waiters.count } }
+
+    /// Waits for a turn; not cancellable, because it only takes as long as the running decodes.
+    package nonisolated(nonsending) func begin(alone: Bool) async {
+        if state.withLock({ $0.waiters.isEmpty && $0.begin(alone: alone) }) { return }
+        await withUnsafeContinuation { continuation in
+            let begins = state.withLock { state in
+                if state.waiters.isEmpty && state.begin(alone: alone) { return true }
+                state.waiters.append(Waiter(isAlone: alone, continuation: continuation))
+                return false
+            }
+            if begins { continuation.resume() }
+        }
+    }
+
+    package func end() {
+        let admitted = state.withLock { state -> [Waiter] in
+            state.running -= 1
+            state.isAlone = false
+            var admitted: [Waiter] = []
+            while let first = state.waiters.first, state.begin(alone: first.isAlone) {
+                admitted.append(state.waiters.removeFirst())
+            }
+            return admitted
+        }
+        for waiter in admitted { waiter.continuation.resume() }
+    }
+}

@@ -28,21 +28,21 @@ package actor BatchEventReader {
 
     /// * `urls`: the URLs of the batch, if known.
     /// * `listPath`: the list's current path, if it has moved.
-    /// * `patience`: timeout while Redis is unreachable; nil = until the task is cancelled.
+    /// * `waitLimit`: timeout while Redis is unreachable; nil = until the task is cancelled.
     package init(
         queue: PrefetchQueue, batch: String, from start: OutcomeTail.Start, urls: [String]? = nil,
-        listPath: String? = nil, patience: Duration? = nil,
+        listPath: String? = nil, waitLimit: Duration? = nil,
         notice: @escaping @Sendable (OutcomeTail.Notice) -> Void = { _ in }
     ) {
         var patient = PrefetchQueue(
-            ScriptRunner(connection: queue.connection, keys: queue.keys, patience: patience))
+            ScriptRunner(connection: queue.connection, keys: queue.keys, waitLimit: waitLimit))
         // Used only after the tail has read something, so a refusal means that access was lost.
         patient.redis.refusalTimeout = OutcomeTail.refusalTimeout
         self.queue = patient
         self.listPath = listPath
         if let urls { source = .given(urls) }
         saysPresent = start == .present
-        tail = OutcomeTail(queue: queue, batch: batch, from: start, patience: patience, notice: notice)
+        tail = OutcomeTail(queue: queue, batch: batch, from: start, waitLimit: waitLimit, notice: notice)
     }
 
     /// Events since the last call, possibly none; nil after the end, and if the task is cancelled. A follower that starts in the middle

@@ -51,7 +51,7 @@ package actor OutcomeTail {
     private let queue: PrefetchQueue
     private let id: String
     private let readsOutcomes: Bool
-    private let patience: Duration?
+    private let waitLimit: Duration?
     private let refusalTimeout: Duration
     /// Whether Redis has ever replied.
     private var hasRead = false
@@ -68,25 +68,25 @@ package actor OutcomeTail {
     private let began = ContinuousClock.now
 
     /// * `readsOutcomes`: false if only counts are wanted.
-    /// * `patience`: timeout while Redis is unreachable; nil = until the task is cancelled.
+    /// * `waitLimit`: timeout while Redis is unreachable; nil = until the task is cancelled.
     /// * `refusalTimeout`: timeout while Redis refuses access after it has replied once: its password or rights may be changing.
     package init(
-        queue: PrefetchQueue, batch: String, from start: Start, readsOutcomes: Bool = true, patience: Duration? = nil,
+        queue: PrefetchQueue, batch: String, from start: Start, readsOutcomes: Bool = true, waitLimit: Duration? = nil,
         refusalTimeout: Duration = OutcomeTail.refusalTimeout,
         notice: @escaping @Sendable (Notice) -> Void = { _ in }
     ) {
         self.queue = PrefetchQueue(
-            ScriptRunner(connection: queue.connection, keys: queue.keys, patience: .zero))
+            ScriptRunner(connection: queue.connection, keys: queue.keys, waitLimit: .zero))
         id = batch
         self.readsOutcomes = readsOutcomes
-        self.patience = patience
+        self.waitLimit = waitLimit
         self.refusalTimeout = refusalTimeout
         self.notice = notice
         isPrimed = start == .beginning || !readsOutcomes
     }
 
     /// Waits for the next poll and returns its news, possibly none. Nil after the end, and if the task is cancelled.
-    /// - Throws: `notFound` if Redis does not have the batch (any more); `redisUnavailable` after `patience`; `refused` if Redis has never
+    /// - Throws: `notFound` if Redis does not have the batch (any more); `redisUnavailable` after `waitLimit`; `refused` if Redis has never
     ///   replied, or after `refusalTimeout`.
     package func next() async throws(PrefetchError) -> News? {
         guard !isOver else { return nil }
@@ -229,6 +229,6 @@ package actor OutcomeTail {
     /// Whether waiting may help against an error that has lasted this long.
     private func isRetryable(_ error: RedisError, after waited: Duration) -> Bool {
         if error.code == .refused { return hasRead && waited < refusalTimeout }
-        return error.isTransient && patience.map { waited < $0 } ?? true
+        return error.isTransient && waitLimit.map { waited < $0 } ?? true
     }
 }

@@ -145,14 +145,14 @@ package enum ListFile {
         let file = clinux_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
         guard file >= 0 else { return -1 }
         var entry = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
-        var patience: Int32 = 1_000
+        var waitLimit: Int32 = 1_000
         // Before its first writer a FIFO is not at its end (fifo(7), poll(2)).
         while true {
-            let count = poll(&entry, 1, patience)
+            let count = poll(&entry, 1, waitLimit)
             if count > 0 { break }
             if count == 0 {
                 waiting()
-                patience = -1
+                waitLimit = -1
             } else if errno != EINTR {
                 let code = errno
                 close(file)

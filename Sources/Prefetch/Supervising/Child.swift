@@ -39,11 +39,11 @@ final class Child: Sendable {
         state.withLock { if $0.end == nil { _ = kill(group ? -pid : pid, number) } }
     }
 
-    /// SIGTERM, then SIGKILL after `patience`.
-    func stop(patience: Duration) async {
+    /// SIGTERM, then SIGKILL after `waitLimit`.
+    func stop(waitLimit: Duration) async {
         signal(SIGTERM)
         let timer = Task {
-            try await Task.sleep(for: patience)
+            try await Task.sleep(for: waitLimit)
             signal(SIGKILL, group: true)
         }
         await wait()

@@ -43,7 +43,7 @@ extension PrivateRedis {
             try folder.data.write(record.json, to: PrivateRedisFolder.recordName)
             try await waitUntilReady(child, logStart: Int(status.st_size))
         } catch {
-            await child.stop(patience: .seconds(30))
+            await child.stop(waitLimit: .seconds(30))
             throw error
         }
         return child

@@ -18,7 +18,7 @@ package actor PrivateRedis {
     /// How often a user checks whether the owner has gone.
     private static let pollInterval = Duration.milliseconds(100)
     /// Timeout for a reply of a server whose lock is taken: its owner may be starting it, or leaving.
-    package static let patience = Duration.seconds(5)
+    package static let waitLimit = Duration.seconds(5)
 
     package nonisolated let configuration: RedisConfiguration
     nonisolated let folder: PrivateRedisFolder
@@ -54,7 +54,7 @@ package actor PrivateRedis {
     /// - Parameters:
     ///   - cache: the folder; created if missing.
     ///   - admission: terms for its data.
-    ///   - patience: timeout for a server that is starting or ending; default 5 s.
+    ///   - waitLimit: timeout for a server that is starting or ending; default 5 s.
     ///   - searchPath: where redis-server is searched; default PATH.
     ///   - onFailure: called once when the server cannot be kept running; every command fails from then on.
     /// - Returns: a user of the server.
@@ -62,13 +62,14 @@ package actor PrivateRedis {
     ///   `cacheUnavailable` (the folder cannot be created, or something in it is not private to this user), `configuration` (no state
     ///   folder), `notFound` (no server runs, and none may be started), `inputOutput`, and `stopped` when cancelled.
     package static func attach(
-        cache: String, admission: CacheAdmission, patience: Duration = PrivateRedis.patience, searchPath: String? = nil,
+        cache: String, admission: CacheAdmission, waitLimit: Duration = PrivateRedis.waitLimit,
+        searchPath: String? = nil,
         onFailure: @escaping @Sendable (PrefetchError) -> Void = { _ in }
     ) async throws(PrefetchError) -> PrivateRedis {
         let folder = try await PrivateRedisFolder.admit(cache: cache, admission)
         let searchPath = searchPath ?? getenv("PATH").map { String(cString: $0) } ?? "/usr/local/bin:/usr/bin:/bin"
         var probes = [folder.socket: ServerProbe(socket: folder.socket)]
-        var deadline = ContinuousClock.now + patience
+        var deadline = ContinuousClock.now + waitLimit
         while true {
             if let lock = try LockFile.take(PrivateRedisFolder.lockName, in: folder.data) {
                 guard admission.startsServer else {
@@ -94,7 +95,7 @@ package actor PrivateRedis {
                         onFailure: onFailure)
                     await user.startWatching()
                     return user
-                case .loading: deadline = ContinuousClock.now + patience
+                case .loading: deadline = ContinuousClock.now + waitLimit
                 case .away: continue
                 }
             }
@@ -125,7 +126,7 @@ package actor PrivateRedis {
     private func endServer() async {
         guard let server else { return }
         await askToEnd(server)
-        await server.child.stop(patience: .seconds(30))
+        await server.child.stop(waitLimit: .seconds(30))
         server.lock.release()
         self.server = nil
     }

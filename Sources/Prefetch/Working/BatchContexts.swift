@@ -91,7 +91,7 @@ final class BatchContexts: Sendable {
         let known = keeper.protectedBatches
         guard !known.isEmpty else { return }
         var queue = redis.queue
-        queue.redis.patience = .seconds(1)
+        queue.redis.waitLimit = .seconds(1)
         guard let statuses = try? await queue.batches.statuses(of: known) else { return }
         let running = Set(statuses.filter { $0.state == .running }.map(\.id))
         await pool.run { [keeper] in keeper.release(known.filter { !running.contains($0) }) }

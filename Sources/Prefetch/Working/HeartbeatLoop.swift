@@ -67,7 +67,7 @@ final class HeartbeatLoop {
         (report.retrying, report.waitingForHost) = (activity.retrying, activity.waitingForHost)
         report.unreported = jobs.unreportedCount
         report.maxConcurrentDownloads = room.concurrency
-        (report.trouble, report.complaint) = (worker.fault.message ?? "", worker.warningLog.current ?? "")
+        (report.trouble, report.warning) = (worker.fault.message ?? "", worker.warningLog.current ?? "")
         (report.oldest, report.cache) = (oldest, reports.cache.id)
         // As far as known without a call to its disk, which may hang.
         if let known = worker.manager.cache.disk.account.totals {

@@ -41,7 +41,7 @@ extension PrefetchWorker {
         /// Redis replies again.
         case redisBack
         /// A warning about a key or batch in Redis; the rest goes on. Sent once.
-        case complaint(String)
+        case warning(String)
         /// Its jobs were reaped because a lease passed without a heartbeat; it goes on under a new name.
         case lost(String)
         /// A local fault (disk full, no network): nothing ends until it is repaired.

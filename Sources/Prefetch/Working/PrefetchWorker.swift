@@ -26,11 +26,11 @@ public actor PrefetchWorker {
     package init(configuration: Configuration, redis: RedisConfiguration, queue name: String, manager: ImageManager) {
         let closed = manager.downloader.blockedEndpoints
         let close: @Sendable (Set<RedisAddress>) -> Void = { closed.close($0) }
-        let queue = PrefetchQueue(redis, client: "prefetch-worker", name: name, patience: .zero, onAddresses: close)
+        let queue = PrefetchQueue(redis, client: "prefetch-worker", name: name, waitLimit: .zero, onAddresses: close)
         let bellConnection = RedisConnection(
             redis, name: "prefetch-worker-bell", following: queue.keys.root, onAddresses: close)
         let context = WorkerContext(configuration, queue: queue, manager: manager)
-        var heart = PrefetchQueue(redis, client: "prefetch-worker-heartbeat", name: name, patience: .zero)
+        var heart = PrefetchQueue(redis, client: "prefetch-worker-heartbeat", name: name, waitLimit: .zero)
         heart.redis.notice = { [warningLog = context.warningLog] in warningLog.say($0) }
         let (disk, transfers, downloader) = (manager.cache.disk, manager.cache.transfers, manager.downloader)
         let heartbeat = Heartbeat(

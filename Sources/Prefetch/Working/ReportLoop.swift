@@ -39,7 +39,7 @@ final class ReportLoop {
     /// Last report before the worker leaves: sends all outcomes and gives its jobs back.
     nonisolated(nonsending) func end() async {
         var last = worker.redis.queue
-        last.redis.patience = .seconds(2)
+        last.redis.waitLimit = .seconds(2)
         await reportAll(through: last, isLast: true)
         do throws(RedisError) {
             try await tellHosts(through: last)

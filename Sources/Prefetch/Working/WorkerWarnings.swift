@@ -27,7 +27,7 @@ final class WorkerWarnings: Sendable {
             state.known = state.known.suffix(99) + [text]
             return true
         }
-        if isNew { onEvent(.complaint(text)) }
+        if isNew { onEvent(.warning(text)) }
     }
 
     func say(_ notice: PrefetchQueue.Notice) {

@@ -13,7 +13,7 @@ struct BatchFollower: Sendable {
     /// What to type so that refused addresses are opened.
     let allowNetHint: @Sendable (_ address: String) -> String
     /// How long a Redis that is away is waited for; nil = until the task is cancelled.
-    var patience: Duration? = .seconds(10)
+    var waitLimit: Duration? = .seconds(10)
     /// Whether plain lines begin with the counts of now.
     var saysPresent = false
     /// Whether events begin with the first URL of the batch, not with the counts of now.
@@ -56,7 +56,8 @@ struct BatchFollower: Sendable {
     /// The events of `watch --json`, on standard error.
     private func events() async throws(PrefetchError) -> BatchStatus? {
         let following = BatchEventReader(
-            queue: queue, batch: id, from: tellsFromStart ? .beginning : .present, patience: patience, notice: Self.tell
+            queue: queue, batch: id, from: tellsFromStart ? .beginning : .present, waitLimit: waitLimit,
+            notice: Self.tell
         )
         var named: Set<String> = []
         while let events = try await following.next() {
@@ -98,7 +99,7 @@ struct BatchFollower: Sendable {
         readsOutcomes: Bool = false, _ show: (BatchStatus, [SettledURL]) async -> Void
     ) async throws(PrefetchError) -> BatchStatus? {
         let tail = OutcomeTail(
-            queue: queue, batch: id, from: .present, readsOutcomes: readsOutcomes, patience: patience,
+            queue: queue, batch: id, from: .present, readsOutcomes: readsOutcomes, waitLimit: waitLimit,
             notice: Self.tell)
         var named: Set<String> = []
         while let news = try await tail.next() {

@@ -138,7 +138,7 @@ struct StatusCommand: AsyncParsableCommand {
             } else if !trouble.isEmpty {
                 line += "  paused: \(trouble)"
             }
-            if !report.complaint.isEmpty { line += "  warning: \(TerminalText.escaped(report.complaint))" }
+            if !report.warning.isEmpty { line += "  warning: \(TerminalText.escaped(report.warning))" }
             Console.print(line)
         }
     }
@@ -168,7 +168,7 @@ struct StatusCommand: AsyncParsableCommand {
                             ),
                             ("paused", .bool(report.isPaused)),
                             ("max_concurrent_downloads", .int(report.maxConcurrentDownloads ?? 0)),
-                            ("complaint", sentence(report.complaint)),
+                            ("warning", sentence(report.warning)),
                         ])
                     })
             ),

@@ -219,7 +219,7 @@ struct SubmitCommand: AsyncParsableCommand {
     private func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
         let follower = BatchFollower(
             queue: session.queue, id: id, mode: progress.mode(verbosity.level),
-            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, patience: nil,
+            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, waitLimit: nil,
             isColoured: progress.isColoured)
         let status = try await session.untilStopped(stop) { try await follower.follow() }
         guard let status else {

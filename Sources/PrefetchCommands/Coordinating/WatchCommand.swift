@@ -79,7 +79,7 @@ struct WatchCommand: AsyncParsableCommand {
     private func counts(of id: String, _ session: Session) async throws -> BatchStatus? {
         try await BatchFollower(
             queue: session.queue, id: id, mode: progress.mode(.normal),
-            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, patience: nil,
+            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, waitLimit: nil,
             saysPresent: true, isColoured: progress.isColoured
         ).follow()
     }

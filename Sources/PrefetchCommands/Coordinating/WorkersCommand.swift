@@ -124,8 +124,8 @@ enum WorkerText {
         } else if !record.report.trouble.isEmpty {
             parts.append("paused: \(TerminalText.escaped(record.report.trouble))")
         }
-        if !record.report.complaint.isEmpty {
-            parts.append("warning: \(TerminalText.escaped(record.report.complaint))")
+        if !record.report.warning.isEmpty {
+            parts.append("warning: \(TerminalText.escaped(record.report.warning))")
         }
         // Its name says so already, unless it had to take another.
         let place = "\(record.report.host):\(record.report.pid)"
@@ -155,7 +155,7 @@ enum WorkerText {
             ("paused", .bool(record.report.isPaused)),
             ("max_concurrent_downloads", .int(record.report.maxConcurrentDownloads ?? 0)),
             ("wanted_concurrent_downloads", record.report.wantedConcurrency.map { .int($0) } ?? .null),
-            ("complaint", record.report.complaint.isEmpty ? .null : .string(record.report.complaint)),
+            ("warning", record.report.warning.isEmpty ? .null : .string(record.report.warning)),
             ("cache", record.report.cache.isEmpty ? .null : .string(record.report.cache)),
         ])
     }

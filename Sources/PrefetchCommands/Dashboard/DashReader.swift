@@ -30,7 +30,7 @@ struct DashReader: Sendable {
     /// An unreachable Redis is reported, not waited for.
     init(_ queue: PrefetchQueue) {
         var queue = queue
-        queue.redis.patience = .zero
+        queue.redis.waitLimit = .zero
         self.queue = queue
     }
 

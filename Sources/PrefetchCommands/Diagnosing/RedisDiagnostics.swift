@@ -30,7 +30,7 @@ struct RedisDiagnostics: Sendable {
         admission.movesAside = false
         let attachment: PrivateRedis
         do throws(PrefetchError) {
-            attachment = try await PrivateRedis.attach(cache: folder, admission: admission, patience: Session.soon)
+            attachment = try await PrivateRedis.attach(cache: folder, admission: admission, waitLimit: Session.soon)
         } catch {
             guard error.kind == .notFound else { throw error }
             return [Finding(.ok, "redis", "the private one of \(folder) is not running; name it to check it: --cache")]

@@ -17,7 +17,7 @@ final class MetricsConnection: ChannelDuplexHandler {
 
     private static let maxBytes = 8_192
     /// Timeout of a request, and of a response.
-    private static let patience = TimeAmount.seconds(5)
+    private static let waitLimit = TimeAmount.seconds(5)
     /// Time for the client to close after the response.
     private static let closeTimeout = TimeAmount.seconds(1)
 
@@ -56,7 +56,7 @@ final class MetricsConnection: ChannelDuplexHandler {
         guard room.enter(ObjectIdentifier(channel), close: { channel.close(promise: nil) }) else {
             return context.close(promise: nil)
         }
-        cutOff(in: Self.patience, context)
+        cutOff(in: Self.waitLimit, context)
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -114,7 +114,7 @@ final class MetricsConnection: ChannelDuplexHandler {
         var isHead = false
         if case .answering(true) = state { isHead = true }
         state = .sending
-        cutOff(in: Self.patience, context)
+        cutOff(in: Self.waitLimit, context)
         var headers: HTTPHeaders = [
             "Content-Type": response.contentType, "Content-Length": String(response.body.utf8.count),
             "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Connection": "close",

@@ -4,7 +4,7 @@ internal import Redis
 
 struct QueueProbe: Sendable {
     /// Timeout of Redis in seconds: less than a scraper's.
-    private static let patience = 5.0
+    private static let waitLimit = 5.0
 
     private let queue: PrefetchQueue
     private let cache: String?
@@ -12,7 +12,7 @@ struct QueueProbe: Sendable {
     /// An unreachable Redis is reported, not waited for.
     init(_ queue: PrefetchQueue, cache: String?) {
         var queue = queue
-        queue.redis.patience = .zero
+        queue.redis.waitLimit = .zero
         (self.queue, self.cache) = (queue, cache)
     }
 
@@ -65,7 +65,7 @@ struct QueueProbe: Sendable {
             }
             let connection = queue.connection
             group.addTask {
-                try? await Task.sleep(for: .seconds(Self.patience))
+                try? await Task.sleep(for: .seconds(Self.waitLimit))
                 // The pending call returns, as interrupted.
                 if !Task.isCancelled { connection.interrupt() }
                 return nil

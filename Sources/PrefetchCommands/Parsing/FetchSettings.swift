@@ -104,7 +104,7 @@ struct FetchSettings: Codable, Sendable, Equatable {
         downloads.limitsOpenedAddresses = false
         downloads.hosts.groups = hostGroups
         downloads.hosts.failuresInARow = hostFailures > 0 ? hostFailures : nil
-        downloads.hosts.patience = hostPatience
+        downloads.hosts.waitLimit = hostPatience
         downloads.hosts.backsOff = backsOff
         downloads.limitRate = limitRate
         downloads.connectTo = connectTo

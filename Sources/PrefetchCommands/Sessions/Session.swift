@@ -36,7 +36,7 @@ struct Session: Sendable {
                     hint: "make one: prefetch-coord run urls.txt --cache \(folder), or name another Redis with --redis")
             }
             let attachment = try await PrivateRedis.attach(
-                cache: folder, admission: try location.admission(), patience: looks ? soon : PrivateRedis.patience)
+                cache: folder, admission: try location.admission(), waitLimit: looks ? soon : PrivateRedis.waitLimit)
             return try await Session(
                 attachment.configuration, attachment: attachment, queue: location.queue, looks: looks)
         }
@@ -55,14 +55,14 @@ struct Session: Sendable {
         if looks { (configuration.connectTimeout, configuration.commandTimeout) = (Self.soon, Self.soon) }
         redis = configuration
         self.attachment = attachment
-        let patience = looks ? Self.soon : .seconds(10)
-        queue = PrefetchQueue(configuration, client: "prefetch-coord", name: name, patience: patience)
+        let waitLimit = looks ? Self.soon : .seconds(10)
+        queue = PrefetchQueue(configuration, client: "prefetch-coord", name: name, waitLimit: waitLimit)
         let connection = queue.connection
         do throws(RedisError) {
             // A private server may just be restarting, because its owner was killed: that is waited for. Another one is reachable or not;
             // but if it replies that it is not ready (LOADING, CLUSTERDOWN), it soon will be.
             let warnings = try await withRetry(
-                until: .now + (waits ? .zero : patience),
+                until: .now + (waits ? .zero : waitLimit),
                 isRetryable: { attachment == nil ? $0.code == .transient : $0.isTransient }
             ) { () async throws(RedisError) in
                 try await connection.serverFacts().check()

@@ -31,7 +31,7 @@ enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
         case .joined(let name): ("info", "joined", name)
         case .redisAway: ("warn", "redisAway", nil)
         case .redisBack: ("info", "redisBack", nil)
-        case .complaint: ("warn", "complaint", nil)
+        case .warning: ("warn", "warning", nil)
         case .lost(let name): ("warn", "lost", name)
         case .paused: ("error", "paused", nil)
         case .resumed: ("info", "resumed", nil)

@@ -191,7 +191,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         case .joined(let name): isQuiet ? nil : "worker \(name) is ready"
         case .redisAway(let reason): "waiting for Redis: \(TerminalText.escaped(reason))"
         case .redisBack: "Redis is back"
-        case .complaint(let text): TerminalText.escaped(text)
+        case .warning(let text): TerminalText.escaped(text)
         case .lost(let name): "worker \(name) was declared lost by the other workers; continuing under a new name"
         case .paused(let reason):
             "paused: \(TerminalText.escaped(reason)); no URL fails because of it; checking again every few seconds"
@@ -213,7 +213,7 @@ public struct WorkerCommand: AsyncParsableCommand {
         switch event {
         case .joined, .redisAway: service.tell(.ready, .status(line))
         case .redisBack, .paused, .resumed, .held, .halted, .lost: service.tell(.status(line))
-        case .complaint, .concurrency, .refused: break
+        case .warning, .concurrency, .refused: break
         }
     }
 

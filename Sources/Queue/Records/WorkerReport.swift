@@ -39,7 +39,7 @@ package struct WorkerReport: Sendable, Equatable {
     /// Nil if nothing holds it.
     package var held: WorkerHold?
     /// Its warnings about single batches or keys of the last half minute; may be empty.
-    package var complaint = ""
+    package var warning = ""
     /// Its oldest open URLs, one line each (``OpenURLNote``).
     package var oldest = ""
     /// The id of its cache (``CacheDirectory/id``); empty if not reported.
@@ -78,7 +78,7 @@ package struct WorkerReport: Sendable, Equatable {
         unreported = number("unreported")
         (finished, skipped, bytes) = (number("finished"), number("skipped"), number("bytes"))
         maxConcurrentDownloads = known("max_concurrent_downloads")
-        (trouble, complaint, oldest) = (text("trouble"), text("complaint"), text("oldest"))
+        (trouble, warning, oldest) = (text("trouble"), text("warning"), text("oldest"))
         held = WorkerHold(fields)
         cache = text("cache")
         (cacheImages, cacheBytes, cacheLimit) = (known("cache_images"), known("cache_bytes"), known("cache_limit"))
@@ -91,7 +91,7 @@ package struct WorkerReport: Sendable, Equatable {
             ("in_flight", String(inFlight)), ("stalled", String(stalled)), ("checking", String(checking)),
             ("waiting_for_host", String(waitingForHost)), ("retrying", String(retrying)),
             ("unreported", String(unreported)),
-            ("trouble", trouble), ("complaint", complaint), ("oldest", oldest), ("cache", cache),
+            ("trouble", trouble), ("warning", warning), ("oldest", oldest), ("cache", cache),
         ]
         let known = [
             ("max_concurrent_downloads", maxConcurrentDownloads), ("cache_images", cacheImages),

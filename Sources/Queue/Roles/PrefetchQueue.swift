@@ -18,9 +18,9 @@ package struct PrefetchQueue: Sendable {
     }
 
     /// * `name`: 1 to 64 of `A-Z a-z 0-9 _ -`; it becomes the hash tag of every key.
-    /// * `patience`: see ``ScriptRunner/patience``.
-    package init(connection: RedisConnection, name: String = "default", patience: Duration? = .seconds(10)) {
-        self.init(ScriptRunner(connection: connection, keys: PrefetchKeys(queue: name), patience: patience))
+    /// * `waitLimit`: see ``ScriptRunner/waitLimit``.
+    package init(connection: RedisConnection, name: String = "default", waitLimit: Duration? = .seconds(10)) {
+        self.init(ScriptRunner(connection: connection, keys: PrefetchKeys(queue: name), waitLimit: waitLimit))
     }
 
     /// A queue with its own connection, which follows the queue through a Redis Cluster.
@@ -28,13 +28,13 @@ package struct PrefetchQueue: Sendable {
     /// * `name`: 1 to 64 of `A-Z a-z 0-9 _ -`.
     /// * `onAddresses`: called with Redis' addresses, see `RedisConnection`.
     package init(
-        _ redis: RedisConfiguration, client: String, name: String = "default", patience: Duration? = .seconds(10),
+        _ redis: RedisConfiguration, client: String, name: String = "default", waitLimit: Duration? = .seconds(10),
         onAddresses: @escaping @Sendable (Set<RedisAddress>) -> Void = { _ in }
     ) {
         self.init(
             connection: RedisConnection(
                 redis, name: client, following: PrefetchKeys(queue: name).root, onAddresses: onAddresses),
-            name: name, patience: patience)
+            name: name, waitLimit: waitLimit)
     }
 
     package init(_ redis: ScriptRunner) { self.redis = redis }

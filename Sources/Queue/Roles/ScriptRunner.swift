@@ -2,13 +2,13 @@ package import Redis
 
 /// Runs the scripts and commands of one queue over one connection. A value without state of its own.
 ///
-/// While Redis is unreachable or not ready, a call waits up to ``patience`` and sends the script again: every script may be sent again
+/// While Redis is unreachable or not ready, a call waits up to ``waitLimit`` and sends the script again: every script may be sent again
 /// after a lost reply.
 package struct ScriptRunner: Sendable {
     package let connection: RedisConnection
     package let keys: PrefetchKeys
     /// Timeout of a call while Redis is unreachable; nil = until the task is cancelled.
-    package var patience: Duration?
+    package var waitLimit: Duration?
     /// Timeout of a call while Redis refuses it (NOAUTH, WRONGPASS, NOPERM); zero by default, because a wrong password stays wrong. For
     /// callers that had access before: the password may be in the middle of a change.
     package var refusalTimeout: Duration = .zero
@@ -16,16 +16,16 @@ package struct ScriptRunner: Sendable {
     /// Receives problems that a call found besides its result.
     package var notice: @Sendable (PrefetchQueue.Notice) -> Void = { _ in }
 
-    package init(connection: RedisConnection, keys: PrefetchKeys, patience: Duration?) {
+    package init(connection: RedisConnection, keys: PrefetchKeys, waitLimit: Duration?) {
         self.connection = connection
         self.keys = keys
-        self.patience = patience
+        self.waitLimit = waitLimit
     }
 
     /// A copy whose calls wait, until cancelled, while Redis is unreachable, loading or takes no writes, and report that to `tell`.
     func waiting(_ tell: @escaping @Sendable (RedisOutage.Notice) -> Void) -> ScriptRunner {
         var runner = self
-        runner.patience = nil
+        runner.waitLimit = nil
         runner.outageReporter = RedisOutageReporter(tell)
         return runner
     }
@@ -63,17 +63,17 @@ package struct ScriptRunner: Sendable {
         return replies
     }
 
-    /// Repeats an idempotent call while Redis is unreachable, up to ``patience``, or refuses it, up to ``refusalTimeout``.
+    /// Repeats an idempotent call while Redis is unreachable, up to ``waitLimit``, or refuses it, up to ``refusalTimeout``.
     package nonisolated(nonsending) func patiently<Success>(
         _ body: nonisolated(nonsending) () async throws(RedisError) -> Success
     ) async throws(RedisError) -> Success {
         let (began, refusalTimeout, outageReporter) = (ContinuousClock.now, refusalTimeout, outageReporter)
         let value = try await withRetry(
-            until: patience.map { .now + max($0, refusalTimeout) },
+            until: waitLimit.map { .now + max($0, refusalTimeout) },
             isRetryable: { error in
                 let waited = ContinuousClock.now - began
                 if error.code == .refused { return waited < refusalTimeout }
-                return error.isTransient && patience.map { refusalTimeout == .zero || waited < $0 } ?? true
+                return error.isTransient && waitLimit.map { refusalTimeout == .zero || waited < $0 } ?? true
             }, onRetry: { error, _ in outageReporter?.fails(error) }, body)
         outageReporter?.answers()
         return value

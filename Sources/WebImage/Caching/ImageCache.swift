@@ -25,7 +25,7 @@ public final class ImageCache: Sendable {
         directory: String, configuration: Configuration = Configuration(), cacheKeyFilter: KeyFilter? = nil
     ) throws(WebImageError) {
         disk = try DiskCache(directory: directory, configuration: configuration.disk)
-        transfers = try TransferLock(disk, patience: configuration.transferTimeout)
+        transfers = try TransferLock(disk, waitLimit: configuration.transferTimeout)
         memory =
             configuration.shouldCacheImagesInMemory
             ? configuration.memoryStore.map { MemoryCache($0) }

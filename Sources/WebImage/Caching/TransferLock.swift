@@ -19,7 +19,7 @@ package final class TransferLock: Sendable {
     private let contended = Locked<[TransferLockFiles.Byte: Double]>([:])
     private let files: TransferLockFiles
     private let directory: CacheDirectory
-    private let patience: Duration
+    private let waitLimit: Duration
     /// Second bytes of this process' long transfers, with their lock state.
     private let heartbeatBytes = Locked<[TransferLockFiles.Byte: Bool]>([:])
     private let unlocked = Locked<Set<TransferLockFiles.Byte>>([])
@@ -29,9 +29,9 @@ package final class TransferLock: Sendable {
     private let threads = Locked<ThreadPool?>(nil)
 
     /// Opens the lock files of a cache.
-    /// * `patience`: the maximum wait for another process without a heartbeat.
-    package init(_ cache: DiskCache, patience: Duration = .seconds(15)) throws(WebImageError) {
-        self.patience = patience
+    /// * `waitLimit`: the maximum wait for another process without a heartbeat.
+    package init(_ cache: DiskCache, waitLimit: Duration = .seconds(15)) throws(WebImageError) {
+        self.waitLimit = waitLimit
         directory = cache.folder
         files = try TransferLockFiles(directory)
     }
@@ -93,7 +93,7 @@ package final class TransferLock: Sendable {
             threads = pool
             return pool
         }
-        let interval = patience / 4
+        let interval = waitLimit / 4
         Task(executorPreference: pool) { [weak self] in
             var before: Set<TransferLockFiles.Byte> = []
             var isIdle = false
@@ -137,7 +137,7 @@ package final class TransferLock: Sendable {
 
     /// Polls at growing intervals: a blocking call could not be cancelled.
     private func lock(_ byte: TransferLockFiles.Byte) async throws(WebImageError) {
-        var end = ContinuousClock.now + patience
+        var end = ContinuousClock.now + waitLimit
         var pulse = false
         var wait = Duration.milliseconds(2)
         var isWaiting = false
@@ -147,7 +147,7 @@ package final class TransferLock: Sendable {
                 throw directory.fault("lock a transfer")
             }
             let isLocked = files.isSecondLocked(byte)
-            if isLocked != pulse { (pulse, end) = (isLocked, .now + patience) }
+            if isLocked != pulse { (pulse, end) = (isLocked, .now + waitLimit) }
             guard .now < end else {
                 unlocked.withLock { _ = $0.insert(byte) }
                 return

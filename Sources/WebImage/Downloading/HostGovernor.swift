@@ -58,8 +58,8 @@ final class HostGovernor {
         guard record.health.mayBegin(running: running, now: now) else {
             // Examine it again at the end of its hold or of the URLs' waiting time, and after each of its transfers.
             var wake = record.health.holdUntil > now ? record.health.holdUntil : .infinity
-            if let since = record.health.unresponsiveSince, since + policy.patience > now {
-                wake = min(wake, since + policy.patience)
+            if let since = record.health.unresponsiveSince, since + policy.waitLimit > now {
+                wake = min(wake, since + policy.waitLimit)
             }
             look(record, host, at: wake)
             return false
@@ -121,7 +121,7 @@ final class HostGovernor {
 
     /// Whether waiting URLs of a host should fail until its next probe is due, when it is examined again.
     func isAbandoned(_ host: String, now: Double) -> Bool {
-        guard let record = records[host], record.health.isAbandoned(patience: policy.patience, now: now) else {
+        guard let record = records[host], record.health.isAbandoned(waitLimit: policy.waitLimit, now: now) else {
             return false
         }
         look(record, host, at: max(now, record.health.holdUntil))
@@ -132,7 +132,7 @@ final class HostGovernor {
     /// * `arrivedAt`: start of its wait.
     /// * `wasAttempted`: whether its own last attempt got no response.
     func refusal(of host: String, arrivedAt: Double, wasAttempted: Bool, now: Double) -> WebImageError? {
-        guard let health = records[host]?.health, health.isAbandoned(patience: policy.patience, now: now),
+        guard let health = records[host]?.health, health.isAbandoned(waitLimit: policy.waitLimit, now: now),
             health.isAbandoned(since: arrivedAt, wasAttempted: wasAttempted),
             let since = health.unresponsiveSince, var error = health.cause
         else { return nil }
@@ -156,7 +156,7 @@ final class HostGovernor {
             look(record, host, at: record.health.holdUntil)
         }
         guard let since = record.health.unresponsiveSince else { return false }
-        return now < since + policy.patience
+        return now < since + policy.waitLimit
     }
 
     /// Records a response.

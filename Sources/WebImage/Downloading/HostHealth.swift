@@ -57,8 +57,8 @@ struct HostHealth {
     }
 
     /// Whether its URLs have waited long enough, and no probe is due.
-    func isAbandoned(patience: Double, now: Double) -> Bool {
-        guard let unresponsiveSince, now >= unresponsiveSince + patience else { return false }
+    func isAbandoned(waitLimit: Double, now: Double) -> Bool {
+        guard let unresponsiveSince, now >= unresponsiveSince + waitLimit else { return false }
         return now < holdUntil || isProbing
     }
 

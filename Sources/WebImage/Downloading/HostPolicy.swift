@@ -12,7 +12,7 @@ public struct HostPolicy: Sendable, Equatable {
     public var failuresInARow: Int?
     /// How long URLs wait for a host on hold before they fail like its last request; default 30. Later URLs, except for probes, fail at
     /// once until it responds.
-    public var patience = 30.0
+    public var waitLimit = 30.0
     /// Domains that each count as one host, including all subdomains. Default: none.
     public var groups: [String] = []
 
@@ -29,8 +29,8 @@ public struct HostPolicy: Sendable, Equatable {
         if let failuresInARow, failuresInARow < 1 {
             throw WebImageError(.invalidConfiguration, "failuresInARow must be at least 1")
         }
-        guard patience >= 0 && patience <= 86_400 else {
-            throw WebImageError(.invalidConfiguration, "patience must be 0 to 86,400 seconds")
+        guard waitLimit >= 0 && waitLimit <= 86_400 else {
+            throw WebImageError(.invalidConfiguration, "waitLimit must be 0 to 86,400 seconds")
         }
     }
 

@@ -95,8 +95,8 @@ final class RunningTransfers {
         _ operation: DownloadOperation, _ progress: TransferProgress, now: Double, limits: ImageDownloader.Configuration
     ) {
         // A reachable host establishes a connection much faster than some respond.
-        let patience = limits.parkAfter / (progress.requestWasSent ? 1 : 4)
-        let isSilent = now - progress.lastByte >= patience
+        let waitLimit = limits.parkAfter / (progress.requestWasSent ? 1 : 4)
+        let isSilent = now - progress.lastByte >= waitLimit
         if isSilent && !operation.isParked && parkedCount < limits.maxParkedDownloads {
             operation.setParked(true)
             parkedCount += 1

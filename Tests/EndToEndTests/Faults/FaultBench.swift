@@ -24,7 +24,7 @@ struct FaultBench {
         let picture = GeneratedImage.png(seed: 3, width: 8, height: 8)
         origin.setFallback { _ in OriginResponse(body: picture, delay: delay) }
         queue = PrefetchQueue(
-            connection: RedisConnection(try RedisConfiguration(url: redis.url), name: "test"), patience: .seconds(30))
+            connection: RedisConnection(try RedisConfiguration(url: redis.url), name: "test"), waitLimit: .seconds(30))
     }
 
     /// One command; for looking, and for breaking things.

@@ -17,7 +17,7 @@ struct FollowingFaultTests {
         let other = PrefetchQueue(
             ScriptRunner(
                 connection: RedisConnection(try RedisConfiguration(url: proxy.url), name: "follower"),
-                keys: b.queue.keys, patience: nil))
+                keys: b.queue.keys, waitLimit: nil))
         let notices = Locked<[OutcomeTail.Notice]>([])
         var log = b.follow(on: other) { notice in notices.withLock { $0.append(notice) } }
         try await log.look()
@@ -76,7 +76,7 @@ struct FollowingFaultTests {
         let other = PrefetchQueue(
             ScriptRunner(
                 connection: RedisConnection(try RedisConfiguration(url: server.url), name: "follower"),
-                keys: b.queue.keys, patience: nil))
+                keys: b.queue.keys, waitLimit: nil))
         var log = b.follow(on: other) { notice in
             notices.withLock { $0.append(notice) }
             if case .redisAway = notice { away.open() } else { back.open() }
@@ -129,11 +129,11 @@ struct FollowingFaultTests {
     }
 
     @Test("With a patience it gives up as unavailable")
-    func patience() async throws {
+    func waitLimit() async throws {
         let server = try await RedisServer()
         let b = try await FollowedBatch(on: try FollowedBatch.queue(server.url), 1)
         await server.kill9()
-        let tail = OutcomeTail(queue: b.queue, batch: b.id, from: .present, patience: .milliseconds(300))
+        let tail = OutcomeTail(queue: b.queue, batch: b.id, from: .present, waitLimit: .milliseconds(300))
         await #expect { _ = try await tail.next() } throws: { ($0 as? PrefetchError)?.kind == .redisUnavailable }
     }
 }

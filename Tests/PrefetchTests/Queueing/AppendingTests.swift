@@ -211,7 +211,7 @@ struct AppendingTests {
     func full() async throws {
         let server = try await RedisServer()
         let connection = RedisConnection(try RedisConfiguration(url: server.url), name: "test")
-        let queue = PrefetchQueue(connection: connection, patience: .zero)
+        let queue = PrefetchQueue(connection: connection, waitLimit: .zero)
         _ = try await queue.batches.open(
             id: "b", nonce: "1", exactly: true, fields: [("open", "1"), ("total", "0"), ("lines", "0"), ("list", "")])
         try await connection.command(["CONFIG", "SET", "maxmemory", "1"])

@@ -196,7 +196,7 @@ struct ClaimingTests {
     private func alone() async throws -> (server: RedisServer, queue: PrefetchQueue) {
         let server = try await RedisServer()
         let connection = RedisConnection(try RedisConfiguration(url: server.url), name: "test")
-        let queue = PrefetchQueue(connection: connection, patience: .zero)
+        let queue = PrefetchQueue(connection: connection, waitLimit: .zero)
         for id in ["a", "b"] {
             _ = try await queue.batches.open(id: id, nonce: id, exactly: true, fields: [])
             let jobs = QueueFixture.jobs(id, sizes: [1, 1]).map { $0.encoded() }

@@ -194,7 +194,7 @@ struct FeedingTests {
     func full() async throws {
         let server = try await RedisServer()
         let connection = RedisConnection(try RedisConfiguration(url: server.url), name: "test")
-        let queue = PrefetchQueue(connection: connection, patience: .zero)
+        let queue = PrefetchQueue(connection: connection, waitLimit: .zero)
         let jobs = QueueFixture.jobs("b", sizes: [2, 2])
         _ = try await queue.batches.open(id: "b", nonce: "1", exactly: true, fields: [("total", "4")])
         _ = try await queue.batches.push(batch: "b", offset: 0, window: "all", count: 2, jobs: [jobs[0].encoded()])

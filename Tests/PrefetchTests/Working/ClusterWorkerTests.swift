@@ -45,7 +45,7 @@ struct ClusterWorkerTests {
                 for path in parts[1].held.prefix(5) { fixture.origin.release(path) }
                 let error = await #expect(throws: RedisError.self) {
                     var impatient = parts[1].queue
-                    impatient.redis.patience = .milliseconds(10)
+                    impatient.redis.waitLimit = .milliseconds(10)
                     _ = try await impatient.jobs.claim(worker: "w", sequence: 1, count: 1, lease: 1000)
                 }
                 #expect(error?.replyCode == "ASK")
@@ -92,7 +92,7 @@ struct ClusterWorkerTests {
             for path in part.held.prefix(5) { fixture.origin.release(path) }
             let error = await #expect(throws: RedisError.self) {
                 var impatient = part.queue
-                impatient.redis.patience = .milliseconds(10)
+                impatient.redis.waitLimit = .milliseconds(10)
                 _ = try await impatient.jobs.claim(worker: "w", sequence: 1, count: 1, lease: 1000)
             }
             #expect(error?.replyCode == "READONLY")
@@ -119,7 +119,7 @@ struct ClusterWorkerTests {
             urls.append(fixture.origin.url(path))
         }
         var queue = try fixture.queue(name, at: url)
-        queue.redis.patience = .seconds(30)
+        queue.redis.waitLimit = .seconds(30)
         let id = try await fixture.submit(urls, to: queue, jobSize: 5)
         return Part(queue: queue, name: name, batch: id, held: held)
     }

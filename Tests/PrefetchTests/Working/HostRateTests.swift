@@ -73,7 +73,7 @@ struct HostRateTests {
         let workers = try (0..<2).map { _ in
             try fixture.worker(downloads: {
                 $0.hosts.failuresInARow = 4
-                $0.hosts.patience = 4
+                $0.hosts.waitLimit = 4
             })
         }
         let run = Task { try await workers[0].run() }

@@ -25,7 +25,7 @@ struct RefusedReportTests {
         let warningLog = Locked<[String]>([])
         let worker = try fixture.worker(at: proxy.url) {
             $0.onEvent = { event in
-                if case .complaint(let text) = event { warningLog.withLock { $0.append(text) } }
+                if case .warning(let text) = event { warningLog.withLock { $0.append(text) } }
             }
         }
         let began = ContinuousClock.now

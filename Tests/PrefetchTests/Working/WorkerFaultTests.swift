@@ -64,7 +64,7 @@ struct WorkerFaultTests {
             $0.onEvent = { if case .lost = $0 { lost.open() } }
         }
         // The hung one still has its locks on the images it was about to fetch.
-        let other = try fixture.worker(patience: .milliseconds(500)) {
+        let other = try fixture.worker(waitLimit: .milliseconds(500)) {
             ($0.lease, $0.maxConcurrentDownloads) = (1000, 4)
         }
         let runs = Task {
@@ -127,7 +127,7 @@ struct WorkerFaultTests {
         let worker = try fixture.worker(at: proxy.url) {
             $0.onEvent = { event in
                 switch event {
-                case .complaint(let text): said.withLock { $0.append(text) }
+                case .warning(let text): said.withLock { $0.append(text) }
                 case .joined: said.withLock { $0.append("joined") }
                 default: break
                 }
@@ -149,7 +149,7 @@ struct WorkerFaultTests {
         proxy.arm(.answer(containing: "version\r\n", reply: "-ERR upstream failure\r\n"), times: 1 << 30)
         let refused = Latch()
         let worker = try fixture.worker(at: proxy.url) {
-            $0.onEvent = { if case .complaint = $0 { refused.open() } }
+            $0.onEvent = { if case .warning = $0 { refused.open() } }
         }
         let run = Task { try await worker.run() }
         await refused.wait()

@@ -47,7 +47,7 @@ struct WorkerFixture {
 
     func worker(
         queue: String = "default", cache: String = "cache", at url: String? = nil, parksSilent: Bool = true,
-        timeout: Duration = .seconds(5), patience: Duration = .seconds(15),
+        timeout: Duration = .seconds(5), waitLimit: Duration = .seconds(15),
         configure: (inout PrefetchWorker.Configuration) -> Void = { _ in },
         downloads change: (inout ImageDownloader.Configuration) -> Void = { _ in }
     ) throws -> PrefetchWorker {
@@ -62,7 +62,7 @@ struct WorkerFixture {
         if !parksSilent { downloads.parkAfter = 50 }
         change(&downloads)
         var images = ImageCache.Configuration()
-        images.transferTimeout = patience
+        images.transferTimeout = waitLimit
         let manager = try ImageManager(
             cache: ImageCache(directory: folder.path(cache), configuration: images), downloads: downloads)
         var location = try RedisConfiguration(url: url ?? redis.url)

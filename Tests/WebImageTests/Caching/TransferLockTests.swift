@@ -119,28 +119,28 @@ struct TransferLockTests {
         "A process whose transfer lasts is waited for, however long that takes; one that gives no more signs of life is not"
     )
     func signsOfLife() async throws {
-        let patience = Duration.milliseconds(400)
+        let waitLimit = Duration.milliseconds(400)
         let (holder, other) = (
-            try TransferLock(try DiskCache(directory: directory.path), patience: patience),
-            try TransferLock(try DiskCache(directory: directory.path), patience: patience)
+            try TransferLock(try DiskCache(directory: directory.path), waitLimit: waitLimit),
+            try TransferLock(try DiskCache(directory: directory.path), waitLimit: waitLimit)
         )
         let first = try await holder.acquire(key)
         let second = Task { [key] in try await other.acquire(key) }
         while other.waitingOnOtherProcesses == 0 { try await Task.sleep(for: .milliseconds(5)) }
-        try await Task.sleep(for: patience * 4)
+        try await Task.sleep(for: waitLimit * 4)
         #expect(other.waitingOnOtherProcesses == 1)
         first.release()
         let taken = try await second.value
         // It is the holder now, and the first one waits for it as long as it lives.
         let third = Task { [key] in try await holder.acquire(key) }
         while holder.waitingOnOtherProcesses == 0 { try await Task.sleep(for: .milliseconds(5)) }
-        try await Task.sleep(for: patience * 2)
+        try await Task.sleep(for: waitLimit * 2)
         #expect(holder.waitingOnOtherProcesses == 1)
         // As one that is stopped, or whose download loop hangs.
         other.setHeartbeatsPaused(true)
         let began = ContinuousClock.now
         let without = try await third.value
-        #expect(ContinuousClock.now - began < patience * 20)
+        #expect(ContinuousClock.now - began < waitLimit * 20)
         without.release()
         taken.release()
         // Nothing is left of either, in either process.
@@ -149,11 +149,11 @@ struct TransferLockTests {
     }
 
     @Test("A process that hangs with its lock holds up the others for a while, not for ever")
-    func patience() async throws {
+    func waitLimit() async throws {
         let cache = try DiskCache(directory: directory.path)
         let key = CacheKey("http://h/a")
         let hung = try await TransferLock(cache).acquire(key)
-        let other = try TransferLock(try DiskCache(directory: directory.path), patience: .milliseconds(50))
+        let other = try TransferLock(try DiskCache(directory: directory.path), waitLimit: .milliseconds(50))
         let began = ContinuousClock.now
         let second = try await other.acquire(key)
         #expect(ContinuousClock.now - began >= .milliseconds(50))

@@ -5,12 +5,12 @@ import Testing
 @Suite("When hosts may be asked, by a clock of the test's own")
 struct HostGovernorTests {
     private func governor(
-        patience: Double = 30, isShared: Bool = false, _ change: (inout HostPolicy) -> Void = { _ in }
+        waitLimit: Double = 30, isShared: Bool = false, _ change: (inout HostPolicy) -> Void = { _ in }
     ) -> HostGovernor {
         var policy = HostPolicy()
         policy.failuresInARow = 3
         policy.backsOff = true
-        policy.patience = patience
+        policy.waitLimit = waitLimit
         change(&policy)
         return HostGovernor(policy, isShared: isShared, random: { 0 })
     }
@@ -99,7 +99,7 @@ struct HostGovernorTests {
     @Test(
         "A host that gives no answer is left alone but for probes ever further apart, and given up after its patience")
     func silence() throws {
-        let governor = governor(patience: 5)
+        let governor = governor(waitLimit: 5)
         for index in 0..<3 {
             #expect(governor.mayBegin("a", rate: nil, running: index, waiting: 9, now: 0))
             // The one that makes it silent already waits with the others.
@@ -315,7 +315,7 @@ struct HostGovernorTests {
 
     @Test("URLs of a host that is given up end with the failure that made it so, whatever its probes end with")
     func cause() {
-        let governor = governor(patience: 5)
+        let governor = governor(waitLimit: 5)
         let noName = WebImageError(.cannotFindHost, "no such name", isTransient: true)
         for _ in 0..<3 { _ = governor.didFail("h", noName, wasReached: false, began: 0, now: 1) }
         #expect(governor.mayBegin("h", rate: nil, running: 0, waiting: 1, now: 2.5))
@@ -337,7 +337,7 @@ struct HostGovernorTests {
         "Where connections are made and no answer comes, a URL that was not asked ends with the third probe since it came"
     )
     func reached() {
-        let governor = governor(patience: 5)
+        let governor = governor(waitLimit: 5)
         let noAnswer = WebImageError(.timedOut, "no header line for 2 s", isTransient: true)
         func refuses(_ arrivedAt: Double, wasAttempted: Bool = false, at now: Double) -> Bool {
             governor.refusal(of: "a", arrivedAt: arrivedAt, wasAttempted: wasAttempted, now: now) != nil

@@ -12,7 +12,7 @@ struct ImageDownloaderHostTests {
         good.setFallback { _ in OriginResponse(body: [1]) }
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 3
-            $0.hosts.patience = 50
+            $0.hosts.waitLimit = 50
             $0.maxConcurrentDownloads = 2
         }
         let dead = (0..<20).map { index in
@@ -34,7 +34,7 @@ struct ImageDownloaderHostTests {
         await first.stop()
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 3
-            $0.hosts.patience = 50
+            $0.hosts.waitLimit = 50
             $0.maxAttempts = 2
         }
         let url = "http://127.0.0.1:\(port)/a/19"
@@ -60,7 +60,7 @@ struct ImageDownloaderHostTests {
         }
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 3
-            $0.hosts.patience = 8
+            $0.hosts.waitLimit = 8
             $0.maxConcurrentDownloads = 3
             $0.maxParkedDownloads = 0
             $0.downloadTimeout = 0.2
@@ -79,7 +79,7 @@ struct ImageDownloaderHostTests {
         }
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 4
-            $0.hosts.patience = 20
+            $0.hosts.waitLimit = 20
             $0.maxConcurrentDownloads = 4
             $0.maxParkedDownloads = 0
             $0.downloadTimeout = 0.2
@@ -100,7 +100,7 @@ struct ImageDownloaderHostTests {
         let closed = try ClosedPort()
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 2
-            $0.hosts.patience = 0.3
+            $0.hosts.waitLimit = 0.3
         }
         let errors = await withTaskGroup(of: WebImageError?.self) { group in
             for index in 0..<30 {
@@ -122,7 +122,7 @@ struct ImageDownloaderHostTests {
         await first.stop()
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 2
-            $0.hosts.patience = 0.2
+            $0.hosts.waitLimit = 0.2
             $0.maxAttempts = 1
         }
         let url = "http://127.0.0.1:\(port)/"
@@ -144,7 +144,7 @@ struct ImageDownloaderHostTests {
         }
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 3
-            $0.hosts.patience = 0.2
+            $0.hosts.waitLimit = 0.2
             $0.maxParkedDownloads = 0
             $0.downloadTimeout = 0.1
             $0.maxAttempts = 1
@@ -165,7 +165,7 @@ struct ImageDownloaderHostTests {
         }
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 2
-            $0.hosts.patience = 30
+            $0.hosts.waitLimit = 30
             $0.maxAttempts = 1
             $0.downloadTimeout = 0.3
         }

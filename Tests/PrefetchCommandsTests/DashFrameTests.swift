@@ -186,7 +186,7 @@ struct DashFrameTests {
         #expect(state.stallReason == "2 hosts in back-off, the next is asked in 10.0 s")
         #expect(
             state.log.last?.text
-                == "host new.example asked to be left alone (HTTP 503); its URLs wait, asked again in 10.0 s")
+                == "host new.example asked for back-off (HTTP 503); its URLs wait, asked again in 10.0 s")
         state.view = .hosts
         let rows = state.hostRows.filter { $0.trouble != nil }
         #expect(rows.map(\.name) == ["img.b.example", "old.e.example", "new.example"])
@@ -264,7 +264,7 @@ struct DashFrameTests {
             text.contains("STALLED") && text.contains("ETA –") && text.contains("! 210 wait for their next try"),
             "\(text)")
         state.look?.status.isPaused = true
-        #expect(!state.isStalled && state.stallReason == "this batch is paused; p lets it go on")
+        #expect(!state.isStalled && state.stallReason == "this batch is paused; p resumes it")
         state.look?.status.isQueuePaused = true
         #expect(state.stallReason == "this batch is paused, and the whole queue too: p and P")
         state.isReadOnly = true

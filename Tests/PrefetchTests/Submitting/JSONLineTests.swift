@@ -110,7 +110,7 @@ struct JSONLineTests {
         #expect(try list([object, "", "# comment", object], format: .jsonl).total == 2)
         #expect(try list([plain, plain], format: .plain).total == 2)
         let noObject = #expect(throws: PrefetchError.self) { try list([object, plain], format: .jsonl) }
-        #expect(noObject?.message == "line 2 is no JSON object")
+        #expect(noObject?.message == "line 2 is not a JSON object")
         let noPlain = #expect(throws: PrefetchError.self) { try list([plain, object], format: .plain) }
         #expect(noPlain?.message == "line 2 begins as a JSON object does, and the list is to be plain")
         #expect(try list([#"{"url":"http://h/a","options":["queryDiskSync"]}"#, plain]).lineOptions == .queryDiskSync)

@@ -46,7 +46,7 @@ struct NewcomerTests {
         echo "demo: 2 URLs"
         mkdir demo-cache
         for n in 1 2; do { printf '\\211PNG'; head -c 2000 /dev/zero; } >demo-cache/$n; done
-        echo "every outcome as planted."
+        echo "all 2 outcomes as expected."
         """
 
     @Test("A clone of what is committed is built and run as the README says, and each part has its time")
@@ -69,7 +69,7 @@ struct NewcomerTests {
         try await plant(run: Self.good)
         let slow = try await measure("--build-limit 0")
         #expect(await slow.wait() == .exited(1) && slow.stderr.contains("FAIL  the build took "), "\(slow.stderr)")
-        try await plant(run: Self.good.replacing("as planted", with: "as it came"))
+        try await plant(run: Self.good.replacing("as expected", with: "as it came"))
         let other = try await measure()
         #expect(
             await other.wait() == .exited(1) && other.stderr.contains("FAIL  scripts/run: exit 0"), "\(other.stderr)")

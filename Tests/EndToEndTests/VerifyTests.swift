@@ -24,6 +24,7 @@ struct VerifyTests {
             [
                 "--redis", remote.redis.url, "--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8",
                 "--connect-to", "demo.prefetch.example:80:\(address)",
+                "--connect-to", "busy.prefetch.example:80:\(address)",
                 "--connect-to", "closed.prefetch.example:80:127.0.0.1:1",
             ], environment: RemoteBatch.clean)
         var environment = RemoteBatch.clean

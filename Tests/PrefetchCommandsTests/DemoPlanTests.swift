@@ -30,8 +30,8 @@ struct DemoPlanTests {
     }
 
     @Test
-    func `outcomes as planted are no difference, and hits are as good as downloads`() {
-        #expect(DemoResult(plan, outcomes: planted).lines == ["every outcome as planted."])
+    func `outcomes as expected are no difference, and hits are as good as downloads`() {
+        #expect(DemoResult(plan, outcomes: planted).lines == ["all 2,000 outcomes as expected."])
         let hits = planted.map { $0 == PrefetchOutcome.downloaded.rawValue ? PrefetchOutcome.hit.rawValue : $0 }
         #expect(DemoResult(plan, outcomes: hits).isAsExpected)
     }
@@ -47,10 +47,10 @@ struct DemoPlanTests {
             #expect(
                 verdict.differences == [
                     DemoResult.Difference(
-                        line: index + 1, url: plan.entries[index].url, planted: behaviour.outcome,
+                        line: index + 1, url: plan.entries[index].url, expected: behaviour.outcome,
                         found: PrefetchOutcome(rawValue: code))
                 ])
-            #expect(verdict.lines.last == "not as planted: 1 of 2,000 outcomes.")
+            #expect(verdict.lines.last == "not as expected: 1 of 2,000 outcomes.")
         }
         #expect(
             codes.count { behaviour.allows(PrefetchOutcome(rawValue: $0)) } == (behaviour.outcome.isSkipped ? 1 : 2))
@@ -62,7 +62,17 @@ struct DemoPlanTests {
         #expect(verdict.differences.count == 30)
         #expect(verdict.lines.count == 21)
         #expect(verdict.lines[0].hasSuffix("found no outcome"))
-        #expect(verdict.lines[20] == "not as planted: 30 of 2,000 outcomes.")
+        #expect(verdict.lines[20] == "not as expected: 30 of 2,000 outcomes.")
+    }
+
+    @Test
+    func `the next step is the script of the clone if the program was built by it`() {
+        for (program, command) in [
+            (".build/release/prefetch-coord", "scripts/run"),
+            ("/a b/.build/release/prefetch-coord", "'/a b/scripts/run'"),
+            ("/usr/bin/prefetch-coord", "/usr/bin/prefetch-coord run"), ("prefetch-coord", "prefetch-coord run"),
+        ] { #expect(DemoCommand.runCommand(of: program) == command) }
+        #expect(DemoCommand.pace(DemoOrigin.Sent()) == "every image from the cache")
     }
 
     @Test

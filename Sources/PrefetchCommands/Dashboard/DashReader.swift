@@ -4,7 +4,7 @@ internal import Threading
 internal import WebImage
 
 struct DashReading: Sendable {
-    var look: BatchSnapshot?
+    var look: BatchContents?
     /// The other batches; nil if not read this time.
     var queue: QueueSnapshot?
     var ends: [String: DashState.WorkerEnd] = [:]

@@ -32,14 +32,14 @@ package enum BatchText {
     }
 
     /// The summary of an ended batch.
-    package static func summary(_ status: BatchStatus) -> [String] {
+    package static func summary(_ status: BatchStatus, pace: String? = nil) -> [String] {
         let seconds = max(status.elapsed, 0.001)
         let finished = status.counts.finished
-        let rate = Wording.count(Int((Double(finished) / seconds).rounded()))
+        let rate = pace ?? Wording.count(Int((Double(finished) / seconds).rounded())) + " URLs/s"
         var lines = [
             "\(TerminalText.escaped(status.id)) \(ended(status)): \(tally(status))",
             "\(images(status.counts))   in \(Wording.seconds(seconds))"
-                + (finished > 0 ? ", \(rate) URLs/s, \(Wording.bytes(status.counts.bytes))" : ""),
+                + (finished > 0 ? ", \(rate), \(Wording.bytes(status.counts.bytes))" : ""),
         ]
         if let hint = unsupported(status.fetches) { lines.append("  " + hint) }
         return lines

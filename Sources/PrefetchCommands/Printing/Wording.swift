@@ -25,7 +25,7 @@ package enum Wording {
     }
 
     /// 9.8 s, 1m12s, 2h05m
-    static func seconds(_ value: Double) -> String {
+    package static func seconds(_ value: Double) -> String {
         if value < 59.95 { return "\(decimal(value, digits: 1)) s" }
         let whole = Int(clamped: value.rounded())
         if whole < 3600 { return "\(whole / 60)m\(padded(whole % 60))s" }

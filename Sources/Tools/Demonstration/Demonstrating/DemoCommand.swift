@@ -5,7 +5,7 @@ internal import PrefetchCommands
 internal import Redis
 internal import WebImage
 
-/// `prefetch-coord demo`: a run against a built-in server, with known expected outcomes.
+/// `prefetch-coord demo`: a run that needs no network and knows what has to come out.
 package struct DemoCommand: AsyncParsableCommand {
     package static let configuration = CommandConfiguration(
         commandName: "demo",
@@ -17,23 +17,26 @@ package struct DemoCommand: AsyncParsableCommand {
               prefetch-coord demo --cache /tmp/demo -n 2 --count 500
 
             A server in this process answers with images of every kind, with 404, slowly,
-            with cut and stalled bodies, redirect loops, HTML, and 503 that heals. Exit
-            code: 0 every URL ended as it has to, 1 some did not, which are named.
+            with truncated and stalled bodies, redirect loops, HTML pages, and 503 followed
+            by an image. Every URL has an expected outcome. Exit code: 0 all outcomes are
+            as expected, 1 some are not; they are listed.
             """)
 
+    private static let defaults = (cache: "./demo-cache", workers: 4, count: 2000)
+
     @Option(help: .folder("Cache folder."))
-    var cache = "./demo-cache"
+    var cache = Self.defaults.cache
 
-    @Option(name: [.customShort("n"), .long], help: "Worker processes.")
-    var workers = 4
+    @Option(name: [.customShort("n"), .long], help: .count("Worker processes, 1 to 256."))
+    var workers = Self.defaults.workers
 
-    @Option(help: "URLs, from 100 to 100,000.")
-    var count = 2000
+    @Option(help: .count("URLs, 100 to 100,000."))
+    var count = Self.defaults.count
 
     @Flag(help: "Print the result as one JSON object.")
     var json = false
 
-    @Flag(name: [.customShort("q"), .long], help: "No progress lines.")
+    @Flag(name: [.customShort("q"), .long], help: "No progress and no notes.")
     var quiet = false
 
     package init() {}
@@ -55,12 +58,12 @@ package struct DemoCommand: AsyncParsableCommand {
         do throws(OriginError) { origin = try await DemoOrigin(plan) } catch {
             throw PrefetchError(error, hint: "free some ports or descriptors")
         }
-        if !quiet { Console.note(Self.introduction(plan, origin)) }
+        if !quiet { for line in Self.introduction(plan, origin) { Console.note(line) } }
         do {
             try await VerifiedRun.run(arguments(list, origin), list: list, workers: workers) { queue, status in
                 let outcomes = try await queue.results.outcomes(of: status.id, range: 0..<status.total)
                 let verdict = DemoResult(plan, outcomes: outcomes)
-                report(status, verdict, plan)
+                report(status, verdict, plan, origin.imagesSent)
                 return verdict.isAsExpected ? 0 : 1
             }
             await origin.stop()
@@ -70,48 +73,73 @@ package struct DemoCommand: AsyncParsableCommand {
         }
     }
 
+    /// What a person would have to type for the same run.
     private func arguments(_ list: URLList, _ origin: DemoOrigin) -> [String] {
         var words = [
             list.path, "--cache", cache, "--workers", String(workers), "--max-per-host", "0", "--retry-failed",
         ]
-        // Longer than the slowest response that is still an image, and short enough for three attempts of a stalled one.
-        words += ["--timeout", "2s"]
+        // Longer than the slowest answer that is still an image; the three tries of a stalled one are what the demo takes.
+        words += ["--timeout", "800ms", "--retry-delay", "100ms"]
         for place in origin.connectTo { words += ["--connect-to", place] }
         if json { words.append("--json") }
         if quiet { words.append("--quiet") }
         return words
     }
 
-    private static func introduction(_ plan: DemoPlan, _ origin: DemoOrigin) -> String {
-        let parts: [(DemoPlan.Behaviour, String)] = [
-            (.image, "images"), (.slow, "slow images"), (.heals, "images after a 503"),
-            (.missing, "missing ones (404)"),
-            (.cut, "cut bodies"), (.stalls, "stalled bodies"), (.loop, "redirect loops"), (.page, "HTML pages"),
-            (.closed, "closed ports"),
+    /// Each line fits into 80 columns.
+    private static func introduction(_ plan: DemoPlan, _ origin: DemoOrigin) -> [String] {
+        func counts(_ parts: [(DemoPlan.Behaviour, String)]) -> String {
+            parts.map { "\(Wording.count(plan.count(of: $0))) \($1)" }.joined(separator: ", ")
+        }
+        return [
+            "demo: \(Wording.count(plan.entries.count)) URLs of a built-in server, \(origin.address)",
+            "  good: " + counts([(.image, "images"), (.slow, "slow images"), (.heals, "images after a 503")]),
+            "  bad:  " + counts([(.missing, "missing (404)"), (.cut, "truncated"), (.stalls, "stalled")]) + ",",
+            "        " + counts([(.loop, "redirect loops"), (.page, "HTML pages"), (.closed, "closed ports")]),
         ]
-        let words = parts.map { "\(Wording.count(plan.count(of: $0))) \($1)" }.joined(separator: ", ")
-        return "demo: \(Wording.count(plan.entries.count)) URLs of \(origin.address): \(words)"
     }
 
-    private func report(_ status: BatchStatus, _ verdict: DemoResult, _ plan: DemoPlan) {
+    private func report(_ status: BatchStatus, _ verdict: DemoResult, _ plan: DemoPlan, _ sent: DemoOrigin.Sent) {
         if json {
-            // The differences are for humans, so they go to stderr.
+            // What differs is for a person to read.
             if !verdict.isAsExpected { for line in verdict.lines { Console.note(line) } }
-            Console.print(BatchJSON.object(status).adding("planted", .bool(verdict.isAsExpected)).text)
+            Console.print(BatchJSON.object(status).adding("as_expected", .bool(verdict.isAsExpected)).text)
             return
         }
-        for line in BatchText.summary(status) + verdict.lines { Console.print(line) }
-        let cache = "--cache " + Shell.quoted(cache)
-        let own = "\(Shell.program) demo \(cache) -n \(workers) --count \(count)"
+        for line in BatchText.summary(status, pace: Self.pace(sent)) + verdict.lines { Console.print(line) }
+        let option = "--cache " + Shell.quoted(cache)
+        var again = "\(Shell.program) demo"
+        if cache != Self.defaults.cache { again += " " + option }
+        if workers != Self.defaults.workers { again += " -n \(workers)" }
+        if count != Self.defaults.count { again += " --count \(count)" }
         Console.print("")
-        Console.print("what was skipped:    \(Shell.program) failures \(TerminalText.escaped(status.id)) \(cache)")
-        Console.print("URL -> path:         \(Shell.program) cache path \(plan.exampleURL) \(cache)")
-        Console.print("check every file:    \(Shell.program) cache verify \(cache)")
-        Console.print("again, from cache:   \(own)")
+        Console.print("failed URLs:         \(Shell.program) failures \(TerminalText.escaped(status.id)) \(option)")
+        Console.print("path of a URL:       \(Shell.program) cache path \(plan.exampleURL) \(option)")
+        Console.print("check every file:    \(Shell.program) cache verify \(option)")
+        Console.print("again, from cache:   \(again)")
+        Console.print("your own list next:  \(Self.runCommand(of: CommandLine.arguments.first)) urls.txt")
+    }
+
+    /// Retries of a few URLs take most of the time, which has nothing to do with the rate at which images come.
+    static func pace(_ sent: DemoOrigin.Sent) -> String {
+        guard sent.images > 0 else { return "every image from the cache" }
+        let rate = Wording.count(Int(Double(sent.images) / sent.seconds))
+        return "\(Wording.count(sent.images)) images in the first \(Wording.seconds(sent.seconds)) (\(rate)/s)"
+    }
+
+    /// What runs a list: the script of the clone if the program stands where that script builds it.
+    static func runCommand(of program: String?) -> String {
+        let program = program ?? "prefetch-coord"
+        if program.hasPrefix(".build/") { return "scripts/run" }
+        if let folder = program.firstRange(of: "/.build/") {
+            return Shell.quoted(program[..<folder.lowerBound] + "/scripts/run")
+        }
+        return Shell.quoted(program) + " run"
     }
 }
 
 extension JSONText {
+    /// An object with one more member at its end.
     fileprivate func adding(_ name: String, _ value: JSONText) -> JSONText {
         guard case .object(let members) = self else { return self }
         return .object(members + [(name, value)])

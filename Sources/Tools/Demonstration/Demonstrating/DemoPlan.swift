@@ -4,23 +4,30 @@ internal import Prefetch
 internal import PrefetchCommands
 internal import WebImage
 
-/// The URLs of `demo` and their expected outcomes.
+/// What `demo` asks for: every URL, and how it has to end.
 struct DemoPlan: Sendable {
+    /// What the origin does with a URL.
     enum Behaviour: String, Sendable, CaseIterable {
+        /// An image at once.
         case image = "photos"
-        /// An image after 0.3 to 0.8 s.
+        /// An image after 0.2 to 0.5 s.
         case slow
-        /// 503 with `Retry-After`, then an image.
+        /// 503 with `Retry-After`, then an image; on a host of its own, because all of a host is in back-off for that long.
         case heals
+        /// 404.
         case missing
-        /// Closes the connection inside the body.
+        /// Ends the connection inside the body.
         case cut
+        /// A redirect to itself.
         case loop
+        /// HTML under the name of a JPEG.
         case page
-        /// Stalls in the middle of the body.
+        /// Says nothing more in the middle of the body.
         case stalls
+        /// Nobody listens.
         case closed
 
+        /// How such a URL ends.
         var outcome: PrefetchOutcome {
             switch self {
             case .image, .slow, .heals: .downloaded
@@ -32,15 +39,19 @@ struct DemoPlan: Sendable {
             }
         }
 
+        /// Whether a URL that ended so ended as expected: what the cache had already is as good as what was downloaded.
         func allows(_ found: PrefetchOutcome?) -> Bool {
             found == outcome || outcome == .downloaded && found == .hit
         }
     }
 
+    /// One line of the list.
     struct Entry: Sendable, Equatable {
         var behaviour: Behaviour
+        /// From 0 on, among those of its behaviour.
         var number: Int
 
+        /// Which of the distinct images it is, where it is one.
         var kind: GeneratedImage.Kind { GeneratedImage.Kind.allCases[number % GeneratedImage.Kind.allCases.count] }
 
         var path: String {
@@ -49,26 +60,36 @@ struct DemoPlan: Sendable {
             return "/\(behaviour.rawValue)/\(name).\(behaviour.outcome.isSkipped ? "jpg" : kind.fileExtension)"
         }
 
-        /// Without the origin's port, so that a second run finds its images in the cache.
-        var url: String { "http://\(behaviour == .closed ? DemoPlan.closedHost : DemoPlan.host)\(path)" }
+        /// The same in every run, so that a second one finds its images in the cache; the origin's port is not in it.
+        var url: String { "http://\(host)\(path)" }
+
+        private var host: String {
+            switch behaviour {
+            case .closed: DemoPlan.closedHost
+            case .heals: DemoPlan.busyHost
+            default: DemoPlan.host
+            }
+        }
     }
 
-    /// Names that no resolver knows (RFC 6761 section 6.5); the workers get their addresses by option.
+    /// Names that no resolver knows (RFC 6761 section 6.5); the workers are told where they are.
     static let host = "demo.prefetch.example"
+    static let busyHost = "busy.prefetch.example"
     static let closedHost = "closed.prefetch.example"
-    /// The lower bound still includes every behaviour.
+    /// The least that has each behaviour in its share.
     static let counts = 100...100_000
 
+    /// In the order of the list.
     let entries: [Entry]
 
-    /// Plans `count` URLs: 5 % missing, 2 % slow, 1 % cut, a few of every other behaviour, and the rest images.
+    /// So many URLs: 5 % missing, 2 % slow, 1 % cut, a few of each other behaviour, and the rest images.
     init(count: Int) {
         var rest = count
         func some(_ behaviour: Behaviour, _ count: Int) -> [Entry] {
             rest -= count
             return (0..<count).map { Entry(behaviour: behaviour, number: $0) }
         }
-        // The slowest start first, so that the run does not wait for them alone at the end.
+        // What takes longest begins first, so that nothing waits for it alone at the end.
         let first = some(.stalls, 2)
         var others = some(.missing, count * 5 / 100) + some(.slow, count * 2 / 100) + some(.cut, count / 100)
         others += some(.loop, 2) + some(.page, 2) + some(.heals, 3) + some(.closed, 2)
@@ -78,11 +99,13 @@ struct DemoPlan: Sendable {
         entries = first + others
     }
 
+    /// How many URLs have a behaviour.
     func count(of behaviour: Behaviour) -> Int { entries.count { $0.behaviour == behaviour } }
 
+    /// A URL whose image is in the cache afterwards.
     var exampleURL: String { Entry(behaviour: .image, number: 0).url }
 
-    /// Writes the list to the cache's folder of lists, where later commands on the batch find it.
+    /// Puts the list into a cache's folder of lists, where a later look at the batch finds it.
     func writeList(cache: String) throws(PrefetchError) -> URLList {
         let folder = try ListFolder.make(inCache: cache)
         let path = "\(folder)/demo-\(entries.count).txt"

@@ -14,10 +14,10 @@ struct MisbehaveCommand: AsyncParsableCommand {
               prefetch-origin misbehave --address 0.0.0.0 --port 80
               prefetch-origin manifest | cut -f 2 > urls.txt
 
-            Images of every kind, 404, slow answers, cut and stalled bodies, redirect loops,
-            HTML, 503 that heals. \(DemoPlan.host) has to lead to it, and
-            \(DemoPlan.closedHost) to a port where nobody listens. Prints the address on
-            the first line.
+            Images of every kind, 404, slow answers, truncated and stalled bodies, redirect
+            loops, HTML pages, 503 followed by an image. \(DemoPlan.host) and
+            \(DemoPlan.busyHost) have to lead to it, \(DemoPlan.closedHost) to a closed
+            port. Prints the address on the first line.
             """)
 
     @Option(help: .value("address", "Address to listen on."))

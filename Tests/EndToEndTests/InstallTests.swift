@@ -1,4 +1,5 @@
 import Foundation
+import PrefetchModel
 import TestSupport
 import Testing
 
@@ -39,7 +40,12 @@ struct InstallTests {
             let (status, said) = try await install()
             #expect(status == .exited(0), "\(said)")
         }
-        #expect(tree.contains("usr/local/bin/prefetch-worker"))
+        for name in ["prefetch-worker", "prefetch-origin"] {
+            let link = try FileManager.default.destinationOfSymbolicLink(
+                atPath: root.path("root/usr/local/bin/\(name)"))
+            #expect(link == "prefetch-coord")
+            #expect(tree.contains("usr/local/share/man/man1/\(name).1"))
+        }
         #expect(tree.contains("usr/local/lib/systemd/system/prefetch-worker@.service"))
         #expect(tree.contains("etc/prefetch/worker.env"))
         // What somebody has put into a folder of ours stays, and the folder with it.
@@ -52,6 +58,33 @@ struct InstallTests {
         ]
         #expect(tree == before.union(kept))
         #expect(try await install("--uninstall").0 == .exited(66))
+    }
+
+    @Test("The one program is the worker under the worker's name: in help, errors and ps, and for run, which starts it")
+    func names() async throws {
+        #expect(try await install().0 == .exited(0))
+        let worker = root.path("root/usr/local/bin/prefetch-worker")
+        func said(_ words: String...) async throws -> String {
+            let child = try await ChildProcess(worker, words, environment: RemoteBatch.clean)
+            await child.wait()
+            return child.stdout + child.stderr
+        }
+        #expect(try await said("--help").contains("USAGE: prefetch-worker "))
+        #expect(try await said("--version") == "prefetch \(PrefetchVersion)\n")
+        #expect(try await said("--none").contains("prefetch-worker --help"))
+        let redis = try await RedisServer()
+        let waiting = try await ChildProcess(
+            worker, ["--redis", redis.url, "--cache", root.path("cache")], environment: RemoteBatch.clean)
+        let process = try await ChildProcess("/bin/ps", ["-o", "comm=,args=", "-p", "\(waiting.pid)"])
+        await process.wait()
+        #expect(process.stdout.hasPrefix("prefetch-worker \(worker) --redis "), "\(process.stdout)")
+        waiting.signal(SIGKILL)
+        await waiting.wait()
+        let demo = try await ChildProcess(
+            root.path("root/usr/local/bin/prefetch-coord"),
+            ["demo", "--count", "100", "-n", "1", "--cache", root.path("demo")], environment: RemoteBatch.clean)
+        #expect(await demo.wait() == .exited(0), "\(demo.stdout) \(demo.stderr)")
+        #expect(demo.stderr.contains("\nprefetch-worker "))
     }
 
     @Test("An installation that stopped half way is taken away, too")

@@ -80,7 +80,6 @@ struct SingleTransferTests {
         let status = try #require(try await bench.queue.batches.status(of: "signed"))
         #expect(status.counts[.downloaded] == 1 && status.counts[.hit] == 1)
         #expect(bench.origin.requestCount() == 1)
-        for worker in workers { worker.signal(SIGTERM) }
-        for worker in workers { #expect(await worker.wait() == .exited(0)) }
+        try await bench.leave(workers)
     }
 }

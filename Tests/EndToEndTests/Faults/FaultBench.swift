@@ -81,6 +81,20 @@ struct FaultBench {
         return workers
     }
 
+    /// Until each of them answers signals and a Redis that refuses it as a running worker does.
+    func untilReady(_ workers: [ChildProcess]) async throws {
+        try await until { workers.allSatisfy { ($0.stderr + $0.stdout).contains(" is ready") || !$0.isRunning } }
+    }
+
+    /// Tells workers to leave; each does so in order.
+    func leave(_ workers: [ChildProcess], sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await untilReady(workers)
+        for worker in workers { worker.signal(SIGTERM) }
+        for worker in workers {
+            #expect(await worker.wait() == .exited(0), "\(worker.stderr)", sourceLocation: sourceLocation)
+        }
+    }
+
     /// Until so many URLs of a batch have ended.
     func untilFinished(_ count: Int, _ batch: String = "urls") async throws {
         try await until { try await queue.batches.status(of: batch).map { $0.counts.finished >= count } ?? false }
@@ -97,10 +111,7 @@ struct FaultBench {
         #expect(
             status.counts[.downloaded] + status.counts[.hit] == count, "\(status.counts)",
             sourceLocation: sourceLocation)
-        for worker in workers { worker.signal(SIGTERM) }
-        for worker in workers {
-            #expect(await worker.wait() == .exited(0), "\(worker.stderr)", sourceLocation: sourceLocation)
-        }
+        try await leave(workers, sourceLocation: sourceLocation)
         let fsck = try await ran(["fsck", "--cache", folder.path("cache")], sourceLocation: sourceLocation)
         #expect(fsck.stdout.hasSuffix("everything agrees\n"), "\(fsck)", sourceLocation: sourceLocation)
         let verify = try await ChildProcess(

@@ -129,6 +129,7 @@ struct RedisLossTests {
         func untilTold(_ times: Int, _ text: String) async throws {
             try await until { workers.allSatisfy { $0.stderr.components(text) >= times } }
         }
+        try await bench.untilReady(workers)
         try await bench.untilFinished(100)
         let admin = RedisConnection(try RedisConfiguration(url: bench.redis.url), name: "admin")
         try await admin.command(["CONFIG", "SET", "requirepass", "secret"])

@@ -241,11 +241,15 @@ struct TallyTests {
             try await f.redis("HSET", f.keys.workerCounts(id), "w:1", String(total))
             // Private to this test: the server is shared, so commands are counted by the one script that runs.
             _ = try await f.queue.views.look(at: id)
-            let began = ContinuousClock.now
-            let look = try #require(try await f.queue.views.look(at: id))
-            let took = ContinuousClock.now - began
-            #expect(look.status.total == total && look.counts["w"]?.finished == total)
-            costs.append(Int(took / .microseconds(1)))
+            // The shortest of some is what it costs; the others waited for a processor.
+            var shortest = Duration.seconds(60)
+            for _ in 0..<10 {
+                let began = ContinuousClock.now
+                let look = try #require(try await f.queue.views.look(at: id))
+                shortest = min(shortest, ContinuousClock.now - began)
+                #expect(look.status.total == total && look.counts["w"]?.finished == total)
+            }
+            costs.append(Int(shortest / .microseconds(1)))
         }
         #expect(costs[1] < 20_000, "\(costs)")
     }

@@ -5,12 +5,18 @@ import Testing
 /// `scripts/chaos` with the programs that were built together with the tests.
 @Suite("Chaos", .timeLimit(.minutes(10)))
 struct ChaosTests {
-    @Test("Two minutes of kills of everything, and every URL of every batch ends once, as planted")
-    func twoMinutes() async throws {
+    @Test("Two minutes of kills of everything, and every URL of every batch ends once, as planted", .thorough)
+    func twoMinutes() async throws { try await chaos(["2"]) }
+
+    @Test(
+        "Twenty seconds of kills of everything, the same each time, and every URL of every batch ends once, as planted")
+    func twentySeconds() async throws { try await chaos(["0.33", "7"]) }
+
+    private func chaos(_ words: [String]) async throws {
         let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         let binaries = builtProduct("prefetch-coord")
         let chaos = try await ChildProcess(
-            "/usr/bin/env", ["bash", "/\(root)/scripts/chaos", "2"],
+            "/usr/bin/env", ["bash", "/\(root)/scripts/chaos"] + words,
             environment: ["BIN": String(binaries[..<(binaries.lastIndex(of: "/") ?? binaries.startIndex)])])
         let end = await withTaskCancellationHandler {
             await chaos.wait()

@@ -39,7 +39,9 @@ struct ForeignReaderTests {
         return folder.path(name)
     }
 
-    @Test("One batch as JSONL, CSV, TSV and archives has the same rows for jq, Python's csv and webdataset", .needsPyPI)
+    @Test(
+        "One batch as JSONL, CSV, TSV and archives has the same rows for jq, Python's csv and webdataset", .thorough,
+        .needsPyPI)
     func rows() async throws {
         // Columns of every kind: quotes, tabs, line ends, other scripts, and one that is called as ours.
         let file = write(
@@ -101,7 +103,7 @@ struct ForeignReaderTests {
         #expect(tabs.count == 3 && tabs[1].hasSuffix("\t9\tdecode\t\t\t\t\tx") && !tabs[1].contains("\""))
     }
 
-    @Test("Of sitemaps lxml and our reader have the same addresses", .needsPyPI)
+    @Test("Of sitemaps lxml and our reader have the same addresses", .thorough, .needsPyPI)
     func sitemaps() async throws {
         let image = "http://www.google.com/schemas/sitemap-image/1.1"
         let pages = write(
@@ -140,7 +142,7 @@ struct ForeignReaderTests {
         }
     }
 
-    @Test("Parquet comes through the pipe that the page names", .needsPyPI)
+    @Test("Parquet comes through the pipe that the page names", .thorough, .needsPyPI)
     func parquet() async throws {
         let page = try String(contentsOf: PythonTools.root.appending(path: "docs/FORMATS.md"), encoding: .utf8)
         let start = try #require(page.range(of: "python3 -c 'import sys, csv, pyarrow.parquet as p\n"))

@@ -5,7 +5,7 @@ import Testing
 /// A cut of `scripts/chaos matrix` with the programs that were built together with the tests.
 @Suite("The matrix of faults", .timeLimit(.minutes(5)))
 struct MatrixTests {
-    @Test("A cut of the matrix in which every kind of fault appears has no red cell")
+    @Test("A cut of the matrix in which every kind of fault appears has no red cell", .thorough)
     func cut() async throws {
         let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         let binaries = builtProduct("prefetch-coord")

@@ -31,10 +31,11 @@ enum PythonTools {
 }
 
 extension Trait where Self == ConditionTrait {
-    /// Only where PyPI's packages can be had.
+    /// Only where PyPI's packages can be had. Goes with `.thorough`: `scripts/install-deps --test-all` installs them.
     static var needsPyPI: Self {
         .enabled("python3 has no pip, or cannot reach PyPI: scripts/lib/python-tools says which") {
-            try await PythonTools.folder() != nil
+            guard isThorough else { return true }
+            return try await PythonTools.folder() != nil
         }
     }
 }

@@ -58,7 +58,7 @@ struct VerifyTests {
         getuid() == 0
         && LoopFileSystem.shell("command -v ip >/dev/null && unshare --mount --net --uts true 2>/dev/null")
 
-    @Test("scripts/hosts-test passes with two hosts of two workers", .enabled(if: Self.canMakeNamespaces))
+    @Test("scripts/hosts-test passes with two hosts of two workers", .enabled(if: Self.canMakeNamespaces), .thorough)
     func hosts() async throws {
         let programs = builtProduct("prefetch-coord").split(separator: "/").dropLast().joined(separator: "/")
         var environment = RemoteBatch.clean

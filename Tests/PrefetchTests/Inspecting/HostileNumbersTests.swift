@@ -85,7 +85,9 @@ struct HostileNumbersTests {
         _ = try? await queue.failedURLs.forEach { _ in true }
     }
 
-    @Test("Each field of each key says each of these, and each key is of each type: whatever reads it comes back")
+    @Test(
+        "Each field of each key says each of these, and each key is of each type: whatever reads it comes back",
+        .thorough)
     func everyField() async throws {
         let f = try await populated()
         let names = try await keys(of: f)

@@ -1,4 +1,5 @@
 import Redis
+import TestSupport
 import Testing
 import WebImage
 
@@ -87,7 +88,7 @@ struct FailureRecordTests {
     /// Slow on purpose: it is the real script that the memory of 250,000 failures is measured of, reported job by job.
     @Test(
         "250,000 failures that are spread over a list take at most 8 MB, and all but none where they are together",
-        arguments: [250_000, 1_000_000, 10_000_000])
+        .thorough, arguments: [250_000, 1_000_000, 10_000_000])
     func memory(_ total: Int) async throws {
         let f = try await QueueFixture()
         try await f.open(fields: [("details", "0"), ("total", String(total))])

@@ -64,7 +64,7 @@ struct CacheCommandTests {
     func refused() async throws {
         folder.write(Array("<html>".utf8), to: "page")
         let page = try await ran(["cache", "put", url, folder.path("page"), "--cache", cache], exits: 65)
-        #expect(page.stderr.contains("is no whole image"))
+        #expect(page.stderr.contains("is not a complete image"))
         _ = try await ran(["cache", "put", "no url", folder.path("page"), "--cache", cache], exits: 64)
         _ = try await ran(["cache", "put", url, folder.path("none"), "--cache", cache], exits: 66)
         let large = try await ran(

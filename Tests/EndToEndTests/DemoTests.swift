@@ -43,7 +43,8 @@ struct DemoTests {
         try #require(lines.count > 3, "\(second.stdout)")
         #expect(
             lines[0].hasSuffix(
-                ".2 done: finished 200 of 200: 180 images, 20 skipped (httpError 12, timeout 2, connect 2, badImage 2, truncated 2)"))
+                ".2 done: finished 200 of 200: 180 images, 20 skipped (httpError 12, timeout 2, connect 2, badImage 2, truncated 2)"
+            ))
         #expect(lines[1].hasPrefix("  downloaded 0   hit 180   notModified 0   in "))
         #expect(lines[1].contains(", every image from the cache, "))
         #expect(lines[2] == "all 200 outcomes as expected.")

@@ -150,7 +150,7 @@ struct ForeignFolderTests {
         for command in ["status", "failures", "retry -q", "submit urls.txt", "metrics", "watch"] {
             let child = try await shell("prefetch-coord \(command)")
             #expect(await child.wait() == .exited(66), "\(command): \(child.stderr)")
-            #expect(child.stderr.contains("nobody has named") && child.stderr.contains("--cache"), "\(child.stderr)")
+            #expect(child.stderr.contains("was not named") && child.stderr.contains("--cache"), "\(child.stderr)")
         }
         let worker = try await shell("prefetch-worker --burst")
         #expect(await worker.wait() == .exited(66), "\(worker.stderr)")

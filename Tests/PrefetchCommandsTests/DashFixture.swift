@@ -63,7 +63,7 @@ enum DashFixture {
         return reading
     }
 
-    private static func look(_ second: Int, at: Int) -> BatchContents {
+    private static func look(_ second: Int, at: Int) -> BatchSnapshot {
         // A wave, so that the graphs have a form.
         let done = (0..<second).reduce(588_000) { $0 + 600 + ($1 % 7) * 20 }
         var status = batch("laion-art-7", 1_000_000, at: at)
@@ -81,13 +81,13 @@ enum DashFixture {
         status.counts = counts
         status.last = at
         status.fetches = fetches
-        var look = BatchContents(at: at, status: status)
+        var look = BatchSnapshot(at: at, status: status)
         look.httpStatuses = [404: 2_310, 503: 530]
         look.waitingJobs = 64
         look.counts = workers(counts)
         for (number, name) in ["node-a:4121", "node-a:4122", "node-b:977", "node-b:978"].enumerated() {
             if number == 3 && second >= 20 { continue }
-            look.workers[name] = BatchContents.Worker(
+            look.workers[name] = BatchSnapshot.Worker(
                 WorkerReport(fields: [
                     "state": "running", "in_flight": "32", "max_concurrent_downloads": "32", "lease": "15000",
                     "rss": String(148_000_000 - number * 1_000_000), "cpu": String(second * (410 - number * 20)),

@@ -25,7 +25,7 @@ struct ReportTests {
             counts[.timeout] = 3
             counts.bytes = 4_500_000
         }
-        var look = BatchContents(at: status.at, status: status, httpStatuses: [404: 6, 503: 2])
+        var look = BatchSnapshot(at: status.at, status: status, httpStatuses: [404: 6, 503: 2])
         look.hosts = [
             "a.example": .init(finished: 70, skipped: 12, bytes: 4_000_000),
             "b\"<i>": .init(finished: 32, skipped: 0, bytes: 500_000),
@@ -118,7 +118,7 @@ struct ReportTests {
 
     @Test("A batch of which nothing is known but that it is there has a page too")
     func empty() {
-        let page = ReportPage(look: BatchContents(at: 1, status: status { _ in })).html.text
+        let page = ReportPage(look: BatchSnapshot(at: 1, status: status { _ in })).html.text
         #expect(page.contains("urls-7f3a") && !page.contains("nan") && !page.contains("<table"))
     }
 

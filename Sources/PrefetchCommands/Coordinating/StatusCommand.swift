@@ -124,7 +124,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    private static func printWorkers(_ workers: [String: BatchContents.Worker]) {
+    private static func printWorkers(_ workers: [String: BatchSnapshot.Worker]) {
         if workers.isEmpty { Console.print("no workers") }
         for (name, worker) in workers.sorted(by: { $0.key < $1.key }) {
             let report = worker.report

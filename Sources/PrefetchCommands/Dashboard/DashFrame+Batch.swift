@@ -44,7 +44,7 @@ extension DashFrame {
     }
 
     /// Bar, counts, outcomes, load, graphs, and the cause of a delay.
-    private func summary(_ look: BatchContents, _ height: Int) -> [StyledLine] {
+    private func summary(_ look: BatchSnapshot, _ height: Int) -> [StyledLine] {
         let counts = look.status.counts
         var lines = [bar(look.status)]
         // The two most important numbers fit the narrowest screen.
@@ -192,7 +192,7 @@ extension DashFrame {
     static func merged(_ rows: [DashHostRow], to count: Int) -> [DashHostRow] {
         guard rows.count > count, count > 0 else { return count > 0 ? rows : [] }
         var other = DashHostRow(
-            name: "other hosts", host: BatchContents.Host(finished: 0, skipped: 0, bytes: 0), isRemainder: true)
+            name: "other hosts", host: BatchSnapshot.Host(finished: 0, skipped: 0, bytes: 0), isRemainder: true)
         for row in rows[(count - 1)...] {
             other.host.finished += row.host.finished
             other.host.skipped += row.host.skipped
@@ -201,7 +201,7 @@ extension DashFrame {
         return rows.prefix(count - 1) + [other]
     }
 
-    private func batchTable(_ count: Int, _ look: BatchContents) -> [StyledLine] {
+    private func batchTable(_ count: Int, _ look: BatchSnapshot) -> [StyledLine] {
         // The current batch's row agrees with the rest of the screen.
         let batches = state.queue.batches.map { $0.id == look.status.id ? look.status : $0 }
         let shown = window(batches.count, cursor: state.cursor, height: count)
@@ -228,7 +228,7 @@ extension DashFrame {
     // MARK: Fetches
 
     /// Latency and cache; a large screen also shows the stages, and the cache with the queue's figures.
-    private func latencyLine(_ look: BatchContents) -> StyledLine {
+    private func latencyLine(_ look: BatchSnapshot) -> StyledLine {
         let fetches = look.status.fetches
         let latency = ("latency", FetchText.latency(fetches.durations) ?? glyphs.none)
         guard isLarge else {
@@ -249,7 +249,7 @@ extension DashFrame {
     }
 
     /// Sizes and formats of the fetched images; nil without any.
-    private func imagesLine(_ look: BatchContents) -> StyledLine? {
+    private func imagesLine(_ look: BatchSnapshot) -> StyledLine? {
         let fetches = look.status.fetches
         let total = fetches.sizes.reduce(0, +)
         guard total > 0 else { return nil }

@@ -4,7 +4,7 @@ internal import Threading
 internal import WebImage
 
 struct DashReading: Sendable {
-    var look: BatchContents?
+    var look: BatchSnapshot?
     /// The other batches; nil if not read this time.
     var queue: QueueSnapshot?
     var ends: [String: DashState.WorkerEnd] = [:]

@@ -25,7 +25,7 @@ struct DashCause: Sendable, Equatable {
 /// A host; all hosts and the remainder add up to the finished.
 struct DashHostRow: Sendable {
     var name: String
-    var host: BatchContents.Host
+    var host: BatchSnapshot.Host
     var history = DashHistory()
     var trouble: HostProblem?
     /// Whether it stands for hosts without their own count.
@@ -112,7 +112,7 @@ extension DashState {
         if look.status.state == .running {
             // No URL has ended for a host that has never responded.
             for (name, host) in troubled where host.state != .slow && hosts[name] == nil {
-                hosts[name] = BatchContents.Host(finished: 0, skipped: 0, bytes: 0)
+                hosts[name] = BatchSnapshot.Host(finished: 0, skipped: 0, bytes: 0)
             }
         }
         var rows = hosts.map { name, host in
@@ -129,15 +129,15 @@ extension DashState {
         }
         guard filter.isEmpty else { return rows }
         let counts = look.status.counts
-        var none = BatchContents.Host(finished: 0, skipped: 0, bytes: 0)
+        var none = BatchSnapshot.Host(finished: 0, skipped: 0, bytes: 0)
         for outcome in PrefetchOutcome.allCases where !HostTally.counts(outcome) {
             none.finished += counts[outcome]
             if outcome.isSkipped { none.skipped += counts[outcome] }
         }
-        func rest(_ whole: Int, _ part: KeyPath<BatchContents.Host, Int>) -> Int {
+        func rest(_ whole: Int, _ part: KeyPath<BatchSnapshot.Host, Int>) -> Int {
             whole - none[keyPath: part] - look.hosts.values.reduce(0) { $0 + $1[keyPath: part] }
         }
-        let other = BatchContents.Host(
+        let other = BatchSnapshot.Host(
             finished: rest(counts.finished, \.finished), skipped: rest(counts.skipped, \.skipped),
             bytes: rest(counts.bytes, \.bytes))
         if other.finished != 0 { rows.append(DashHostRow(name: "other hosts", host: other, isRemainder: true)) }

@@ -18,7 +18,7 @@ struct DashState: Sendable {
 
     /// The current batch, if any.
     var id: String?
-    var look: BatchContents?
+    var look: BatchSnapshot?
     var queue = QueueSnapshot()
     var ends: [String: WorkerEnd] = [:]
     var history = DashHistory()
@@ -85,7 +85,7 @@ struct DashState: Sendable {
         for (index, detail) in reading.failures where failures.count < Self.maxFailures { failures[index] = detail }
     }
 
-    private mutating func takeCPU(of name: String, _ worker: BatchContents.Worker, at: Int) {
+    private mutating func takeCPU(of name: String, _ worker: BatchSnapshot.Worker, at: Int) {
         guard let said = worker.report.cpu else { return }
         guard let last = cpu[name] else {
             cpu[name] = (at, said, nil)
@@ -186,7 +186,7 @@ struct DashState: Sendable {
     // MARK: Log
 
     /// Logs the changes between two readings of a batch.
-    private mutating func tell(from old: BatchContents?, to new: BatchContents) {
+    private mutating func tell(from old: BatchSnapshot?, to new: BatchSnapshot) {
         let status = new.status
         guard let old else {
             let counts = status.counts
@@ -231,7 +231,7 @@ struct DashState: Sendable {
     }
 
     /// One line per ten seconds, unless other events came in between: more would hide other events.
-    private mutating func logSkips(from old: BatchContents, to new: BatchContents) {
+    private mutating func logSkips(from old: BatchSnapshot, to new: BatchSnapshot) {
         var skipped = DashLogLine.Skipped(since: new.at, counts: PrefetchCounts())
         if let last = log.last?.skipped, new.at - last.since < 10_000 {
             skipped = last

@@ -100,7 +100,7 @@ package enum BatchJSON {
 /// Who did a batch, by whom it was served and how: three lists that each add up to its counts, since all of them are of one moment.
 enum LookJSON {
     /// A batch's object with its lists; the same where they were not read.
-    static func adding(_ look: BatchContents?, to batch: JSONText) -> JSONText {
+    static func adding(_ look: BatchSnapshot?, to batch: JSONText) -> JSONText {
         guard let look, case .object(let members) = batch else { return batch }
         return .object(
             members + [
@@ -113,7 +113,7 @@ enum LookJSON {
     }
 
     /// Null is who ended URLs without being a worker: a cancel, a look into the cache while the list was queued.
-    private static func workers(_ look: BatchContents) -> [JSONText] {
+    private static func workers(_ look: BatchSnapshot) -> [JSONText] {
         var rest = look.status.counts
         var rows: [JSONText] = []
         for (name, counts) in look.counts.sorted(by: { $0.key < $1.key }) {
@@ -126,9 +126,9 @@ enum LookJSON {
     }
 
     /// Null are the hosts that are not counted one by one, those of the last second, and URLs for which nobody was asked.
-    private static func hosts(_ look: BatchContents) -> [JSONText] {
+    private static func hosts(_ look: BatchSnapshot) -> [JSONText] {
         let counts = look.status.counts
-        var rest = BatchContents.Host(finished: counts.finished, skipped: counts.skipped, bytes: counts.bytes)
+        var rest = BatchSnapshot.Host(finished: counts.finished, skipped: counts.skipped, bytes: counts.bytes)
         var rows: [JSONText] = []
         for (name, host) in look.hosts.sorted(by: { ($1.value.finished, $0.key) < ($0.value.finished, $1.key) }) {
             rest.finished -= host.finished

@@ -26,7 +26,7 @@ struct WorkerLoad: Equatable {
     init(_ snapshot: QueueSnapshot) { self.init(snapshot.workers) }
 
     /// The same.
-    init(_ workers: [String: BatchContents.Worker]) {
+    init(_ workers: [String: BatchSnapshot.Worker]) {
         self.workers = workers.count
         for (name, worker) in workers.sorted(by: { $0.key < $1.key }) {
             let report = worker.report

@@ -7,7 +7,7 @@ struct ReportPage {
     /// The most hosts, workers and skipped lines that are listed.
     static let (maxHosts, maxWorkers, maxFailures) = (20, 64, 100)
 
-    var look: BatchContents
+    var look: BatchSnapshot
     var failures: [FailureDetail] = []
 
     private var status: BatchStatus { look.status }

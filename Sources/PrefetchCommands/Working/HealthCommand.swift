@@ -70,7 +70,7 @@ struct HealthCommand: AsyncParsableCommand {
     }
 
     /// The problem of a worker; nil without one.
-    private static func problem(_ worker: BatchContents.Worker, ready: Bool) -> String? {
+    private static func problem(_ worker: BatchSnapshot.Worker, ready: Bool) -> String? {
         switch worker.state {
         case .overdue: "sends no heartbeat"
         case .held, .trouble: ready ? "waits: \(TerminalText.escaped(worker.report.trouble))" : nil

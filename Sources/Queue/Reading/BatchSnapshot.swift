@@ -1,7 +1,7 @@
 internal import Redis
 
 /// A batch with its workers, hosts and causes of failure at one moment in Redis, so that all its sums agree.
-package struct BatchContents: Sendable {
+package struct BatchSnapshot: Sendable {
     package struct Host: Sendable, Equatable {
         package var finished: Int, skipped: Int, bytes: Int
 
@@ -50,14 +50,14 @@ package struct BatchContents: Sendable {
     }
 }
 
-extension BatchContents.Worker {
+extension BatchSnapshot.Worker {
     /// * `said`: the record of each worker, in the order of the leases.
-    static func read(_ leases: RedisValue, said: RedisValue, at: Int) -> [String: BatchContents.Worker] {
+    static func read(_ leases: RedisValue, said: RedisValue, at: Int) -> [String: BatchSnapshot.Worker] {
         let names = leases.array ?? []
-        var workers: [String: BatchContents.Worker] = [:]
+        var workers: [String: BatchSnapshot.Worker] = [:]
         for (position, about) in (said.array ?? []).enumerated() where 2 * position + 1 < names.count {
             guard let name = names[2 * position].string, let end = names[2 * position + 1].int else { continue }
-            workers[name] = BatchContents.Worker(
+            workers[name] = BatchSnapshot.Worker(
                 WorkerReport(fields: (about.fields ?? [:]).compactMapValues(\.string)), leaseLeft: end - at)
         }
         return workers

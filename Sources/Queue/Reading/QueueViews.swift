@@ -9,21 +9,21 @@ package struct QueueViews: Sendable {
     private static let look = QueueScript.script(PackageResources.LOOK_lua)
 
     /// A batch at one moment; nil if Redis has no such batch. Ends the batch if its deadline has passed and no worker has ended it.
-    package func look(at id: String) async throws(RedisError) -> BatchContents? {
+    package func look(at id: String) async throws(RedisError) -> BatchSnapshot? {
         let look = try await reading(of: id)
         guard let look, look.status.isPastDeadline else { return look }
         guard await QueueBatches(redis).endDueIfWritable() else { return look }
         return try await reading(of: id)
     }
 
-    private func reading(of id: String) async throws(RedisError) -> BatchContents? {
+    private func reading(of id: String) async throws(RedisError) -> BatchSnapshot? {
         let reply = try await redis.run(Self.look, [RedisArgument(id)]).array ?? []
         guard reply.count == 8, let at = reply[0].int else { return nil }
         let fields = reply[1].fields ?? [:]
         guard let status = BatchStatus(id: id, fields: fields, at: at, isQueuePaused: reply[7].int == 1) else {
             return nil
         }
-        var look = BatchContents(at: at, status: status, counts: QueueResults.countsByWorker(reply[2].fields ?? [:]))
+        var look = BatchSnapshot(at: at, status: status, counts: QueueResults.countsByWorker(reply[2].fields ?? [:]))
         for (name, value) in fields where name.first == "h" && name.utf8.count == 4 {
             if let code = Int(name.dropFirst()), let number = value.count { look.httpStatuses[code] = number }
         }
@@ -31,10 +31,10 @@ package struct QueueViews: Sendable {
             let numbers = (value.string ?? "").split(separator: " ").compactMap { Int(plausible: $0) }
                 .map { max(0, $0) }
             guard numbers.count == 3 else { continue }
-            look.hosts[name] = BatchContents.Host(finished: numbers[0], skipped: numbers[1], bytes: numbers[2])
+            look.hosts[name] = BatchSnapshot.Host(finished: numbers[0], skipped: numbers[1], bytes: numbers[2])
         }
         look.waitingJobs = reply[4].int ?? 0
-        look.workers = BatchContents.Worker.read(reply[5], said: reply[6], at: at)
+        look.workers = BatchSnapshot.Worker.read(reply[5], said: reply[6], at: at)
         return look
     }
 

@@ -82,7 +82,7 @@ struct GarbageTests {
         #expect(try await bench.redis("TYPE", key) == .status("string"))
         let repair = try await bench.ran(["fsck", "--repair"])
         #expect(repair.stdout.contains("put aside \(key) is a string, not a zset"), "\(repair)")
-        #expect(repair.stdout.contains("mended: urls is not in the set of batches"), "\(repair)")
+        #expect(repair.stdout.contains("repaired: urls is not in the set of batches"), "\(repair)")
         #expect(try await bench.redis("ZRANGE", key, "0", "-1", "WITHSCORES") == before)
         #expect(try await bench.ran(["fsck"]).stdout == "2 batches, everything agrees\n")
         // So does a repair of one batch, whose name is looked for among all.

@@ -66,7 +66,7 @@ struct SitemapReaderTests {
             ("<urlset>\n<url>\n</urlset>", 3, "</urlset> closes <url>"),
             ("<urlset>\n<url>", 2, "it ends within <url>"),
             ("<urlset></urlset></urlset>", 1, "</urlset> closes nothing"),
-            ("<urlset></urlset><urlset/>", 1, "there is something behind its end"),
+            ("<urlset></urlset><urlset/>", 1, "there is something after its end"),
             ("<urlset></urlset>x", 1, "there is text outside"),
             ("x<urlset></urlset>", 1, "there is text outside"),
             ("<urlset><url><loc", 1, "it ends within <url>"),

@@ -33,7 +33,7 @@ struct TallyTests {
         for _ in 0..<3 { try await f.queue.hosts.tally(tally, worker: "w", token: "one") }
         let look = try #require(try await f.queue.views.look(at: "b"))
         #expect(look.httpStatuses == [404: 2, 503: 1])
-        #expect(look.hosts == ["h": BatchContents.Host(finished: 4, skipped: 3, bytes: 100)])
+        #expect(look.hosts == ["h": BatchSnapshot.Host(finished: 4, skipped: 3, bytes: 100)])
         #expect(
             look.counts["w"]?.finished == 5 && look.status.counts.finished == 5 && look.status.counts[.httpError] == 3)
         #expect(
@@ -45,7 +45,7 @@ struct TallyTests {
         try await f.redis("DEL", f.keys.hosts("b"))
         try await f.queue.hosts.tally(tally, worker: "w", token: "two")
         #expect(
-            try await f.queue.views.look(at: "b")?.hosts == ["h": BatchContents.Host(finished: 1, skipped: 1, bytes: 0)]
+            try await f.queue.views.look(at: "b")?.hosts == ["h": BatchSnapshot.Host(finished: 1, skipped: 1, bytes: 0)]
         )
         #expect((1...600).contains(try await f.redis("TTL", f.keys.hosts("b")).int ?? 0))
         #expect(try await f.findings("b") == [])
@@ -201,7 +201,7 @@ struct TallyTests {
         }.run()
         let look = try #require(try await queue.views.look(at: first))
         let host = try #require(HostTally.host(of: urls[0]))
-        #expect(look.hosts == [host: BatchContents.Host(finished: 30, skipped: 10, bytes: counts.bytes)])
+        #expect(look.hosts == [host: BatchSnapshot.Host(finished: 30, skipped: 10, bytes: counts.bytes)])
         #expect(look.httpStatuses == [404: 10] && look.status.counts == counts)
         let fetches = look.status.fetches
         #expect(fetches.formats == [.png: 20] && fetches.sizes == [20, 0, 0, 0, 0, 0])

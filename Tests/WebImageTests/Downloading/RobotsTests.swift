@@ -130,7 +130,7 @@ struct RobotsTests {
         let downloader = try makeDownloader {
             $0.limitRate = 1_000_000
             $0.downloadTimeout = 5
-            $0.lowSpeedTime = 0.3
+            $0.lowSpeedTime = 0.6
             $0.lowSpeedLimit = 900_000
             $0.maxAttempts = 1
         }

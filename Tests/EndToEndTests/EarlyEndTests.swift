@@ -106,6 +106,24 @@ struct EarlyEndTests {
         #expect(failures.stdout.split(separator: "\n").count == 1, "\(failures.stdout)")
     }
 
+    @Test("run with --max-failures ends before its list does, exits 4 and says why")
+    func failures() async throws {
+        let origin = try origin()
+        let folder = TemporaryDirectory()
+        let urls = (0..<40).map { origin.url("/\($0).gone") }
+        origin.setFallback { $0.path.hasSuffix(".gone") ? OriginResponse(status: 404) : OriginResponse(status: 500) }
+        folder.write(Array((urls.joined(separator: "\n") + "\n").utf8), to: "urls.txt")
+        let run = try await ChildProcess(
+            builtProduct("prefetch-coord"),
+            [
+                "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "1", "--allow-net",
+                "127.0.0.0/8", "-q", "--max-failures", "10", "--job-size", "1", "--max-concurrent-downloads", "1",
+            ], environment: RemoteBatch.clean)
+        #expect(await run.wait() == .exited(4), "\(run.stderr)")
+        #expect(run.stdout.contains(" cancelled by --max-failures 10: finished 40 of 40: 0 images, 40 skipped ("))
+        #expect(run.stdout.contains("cancelled 2") || run.stdout.contains("cancelled 1"), "\(run.stdout)")
+    }
+
     @Test("run with a deadline exits 4; the same list with another deadline is another batch")
     func run() async throws {
         let origin = try origin()

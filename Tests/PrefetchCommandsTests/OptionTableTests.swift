@@ -49,7 +49,7 @@ struct OptionTableTests {
         "--redis-key",
         "--redis-sni",
         "--queue", "--name", "--order", "--priority", "--window", "--job-size", "--keep", "--keep-details",
-        "--deadline", "--finish-at", "--open", "--append", "--again", "--seal", "--verbose", "--wait", "--resume",
+        "--deadline", "--finish-at", "--max-failures", "--open", "--append", "--again", "--seal", "--verbose", "--wait", "--resume",
         "--slot", "--fail-over", "--json", "--quiet",
         "--version", "--help", "--workers", "--manifest", "--out", "--history", "--burst", "--progress", "--color",
         "--dry-run", "--log-format", "--show-secrets",

@@ -9,6 +9,8 @@ package struct NewBatch: Sendable {
     package var limit: Int?
     /// How many URLs have to end before it is ended: a number, or a share such as `99.9%`.
     package var finishAt: String?
+    /// How many URLs may be skipped before it is cancelled: a number, or a share of those that have ended.
+    package var maxFailures: String?
     package var options = BatchOptions()
     package var order = PrefetchOrder.fifo
     package var priority = PrefetchPriority.normal
@@ -36,6 +38,7 @@ package struct NewBatch: Sendable {
         if isOpen { fields += [("open", "1"), ("lines", String(list?.lines ?? 0))] }
         if let limit { fields.append(("limit", String(limit))) }
         if let finishAt { fields.append(("finish_at", finishAt)) }
+        if let maxFailures { fields.append(("max_failures", maxFailures)) }
         let wanted =
             name ?? list.map(\.usualBatchID)
             ?? "open-\(String(UInt32.random(in: 0x1000_0000...UInt32.max), radix: 16))"

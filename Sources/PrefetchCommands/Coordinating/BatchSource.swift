@@ -64,6 +64,10 @@ enum BatchSource: Sendable {
             let was = limit.map { Wording.seconds(Double($0) / 1000) } ?? "none"
             names.append(arguments.record.deadline == nil ? "no --deadline, was \(was)" : "--deadline, was \(was)")
         }
+        if arguments.record.maxFailures != running.maxFailures {
+            names.append(
+                "--max-failures \(arguments.record.maxFailures ?? "none"), was \(running.maxFailures ?? "none")")
+        }
         if arguments.record.finishAt != running.finishAt {
             names.append("--finish-at \(arguments.record.finishAt ?? "all"), was \(running.finishAt ?? "all")")
         }

@@ -31,6 +31,7 @@ struct BatchSubmission: Sendable {
         batch.name = arguments.record.name
         batch.limit = arguments.record.timeLimit
         batch.finishAt = arguments.record.finishAt
+        batch.maxFailures = arguments.record.maxFailures
         return batch
     }
 

@@ -69,8 +69,8 @@ struct OpenBatchOutput: Sendable {
                     return true
                 } ?? false
         } catch let error as PrefetchError where error.kind == .configuration {
-            if try await session.queue.batches.status(of: id)?.endedBy == .deadline {
-                Console.note("\(TerminalText.escaped(id)) reached its deadline while it was fed")
+            if let ended = try await session.queue.batches.status(of: id), let text = BatchText.endedWhileFed(ended) {
+                Console.note(text)
                 throw ExitCode(4)
             }
             throw error

@@ -81,8 +81,10 @@ struct SubmitCommand: AsyncParsableCommand {
         if file == nil && (!open || resume) && seal == nil {
             throw ValidationError("Missing expected argument '<file>'")
         }
-        if resume && (batch.record.deadline != nil || batch.record.finishAt != nil) {
-            throw ValidationError("--resume continues a batch; --deadline and --finish-at stay as they are")
+        let record = batch.record
+        if resume && (record.deadline != nil || record.finishAt != nil || record.maxFailures != nil) {
+            throw ValidationError(
+                "--resume continues a batch; --deadline, --finish-at and --max-failures stay as they are")
         }
         if slot != nil && resume { throw ValidationError("--resume continues a batch; it keeps its slot") }
     }
@@ -190,8 +192,9 @@ struct SubmitCommand: AsyncParsableCommand {
                 for line in FeedingText.lines(wait, hint) { Console.note(line) }
             }
             guard case .closed(let state) = end, state != "done" else { return true }
-            if try await submission.queue.batches.status(of: id)?.endedBy == .deadline {
-                Console.note("\(TerminalText.escaped(id)) reached its deadline while it was fed")
+            if let ended = try await submission.queue.batches.status(of: id), let text = BatchText.endedWhileFed(ended)
+            {
+                Console.note(text)
                 guard wait else { throw ExitCode(4) }
                 return true
             }

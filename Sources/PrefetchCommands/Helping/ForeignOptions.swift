@@ -125,6 +125,7 @@ enum ForeignOptions {
         (["--accept-regex", "--accept"], "--accept-type TYPE limits the media types"),
         (["--http2", "--http1.1", "--http1.0"], "HTTP/2 is used if the server offers it; --http1 turns it off"),
         (["-r", "--recursive", "--mirror", "--page-requisites"], "only the URLs of the list are fetched"),
+        (["--max-errors", "--error-limit"], "--max-failures N cancels a batch with too many failures"),
         (["--redis-url", "--broker", "--host"], "--redis URL names the Redis"),
         (["-y", "--force", "--assume-yes"], "--yes answers the question"),
         (["--cache-dir", "--cachedir"], "--cache DIR names the cache"),

@@ -128,6 +128,12 @@ struct RecordArguments: ParsableArguments {
     @Option(help: .share("End the batch when this many of its URLs have ended. (default: all)"))
     var finishAt: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Cancel the batch when more of its URLs are skipped than this. (default: never)",
+            discussion: "A share counts from 1,000 ended URLs on.", valueName: "n|n%"))
+    var maxFailures: String?
+
     @Option(help: .count("Jobs waiting in Redis, which bounds its memory: auto, all or a number."))
     var window = "auto"
 
@@ -152,9 +158,17 @@ struct RecordArguments: ParsableArguments {
         if let deadline, !(0.001...3_153_600_000).contains(deadline.seconds) {
             throw ValidationError("--deadline is a time above 0, at most 100 years: 90s, 10m, 2h")
         }
+        if let maxFailures, !Self.isFailureLimit(maxFailures) {
+            throw ValidationError("--max-failures is a number of URLs or a share up to 100%, not '\(maxFailures)'")
+        }
         if let finishAt, !Self.isFinishMark(finishAt) {
             throw ValidationError("--finish-at is a share up to 100% or a number of URLs, above 0, not '\(finishAt)'")
         }
+    }
+
+    /// `5%` or `1000`; 0 allows none.
+    private static func isFailureLimit(_ text: String) -> Bool {
+        text == "0" || isFinishMark(text)
     }
 
     /// `99.9%` or `950`, as the scripts of the queue read it.
@@ -168,7 +182,7 @@ struct RecordArguments: ParsableArguments {
 
     /// Whether nothing of the record was given but what is about queueing a list.
     var isPlain: Bool {
-        name == nil && deadline == nil && finishAt == nil && priority == .normal && order == .fifo
+        name == nil && deadline == nil && finishAt == nil && maxFailures == nil && priority == .normal && order == .fifo
             && keepDetails == 100_000
             && keep.seconds == 7 * 86_400
     }

@@ -20,6 +20,7 @@ package enum BatchJSON {
                 ("options", options(status.options)), ("open", .bool(status.isOpen)),
                 ("deadline_ms", status.deadline > 0 ? .int(status.deadline) : .null),
                 ("finish_at", status.finishAt.map { .string($0) } ?? .null),
+                ("max_failures", status.maxFailures.map { .string($0) } ?? .null),
                 ("ended_by", status.endedBy.map { .string($0.rawValue) } ?? .null),
                 ("retry_of", status.retryOf.map { .string($0) } ?? .null),
                 ("retried_by", status.retriedBy.map { .string($0) } ?? .null),

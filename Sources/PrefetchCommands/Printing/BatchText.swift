@@ -93,6 +93,18 @@ package enum BatchText {
         case .slot: "cancelled by its slot's next batch"
         case .deadline: "cancelled by its deadline"
         case .finishAt: "cancelled by --finish-at \(status.finishAt ?? "")"
+        case .maxFailures: "cancelled by --max-failures \(status.maxFailures ?? "")"
+        }
+    }
+
+    /// That a limit of the batch ended it before its whole list was queued; nil if something else did.
+    static func endedWhileFed(_ status: BatchStatus) -> String? {
+        switch status.endedBy {
+        case .deadline: "\(TerminalText.escaped(status.id)) reached its deadline while it was fed"
+        case .maxFailures:
+            "\(TerminalText.escaped(status.id)) was cancelled while it was fed: more than \(status.maxFailures ?? "0") "
+                + "of its URLs were skipped"
+        case nil, .hand, .slot, .finishAt: nil
         }
     }
 
@@ -102,6 +114,9 @@ package enum BatchText {
         var parts: [String] = []
         if status.deadline > 0 {
             parts.append("deadline in \(Wording.seconds(Double(max(0, status.deadline - status.at)) / 1000))")
+        }
+        if let maxFailures = status.maxFailures {
+            parts.append("cancelled if more than \(maxFailures) of its URLs are skipped")
         }
         if let finishAt = status.finishAt { parts.append("ends when \(finishAt) of its URLs have ended") }
         return parts.isEmpty ? nil : "  " + parts.joined(separator: ", ")

@@ -22,6 +22,8 @@ public struct BatchStatus: Sendable, Equatable {
         case deadline
         /// As many URLs as ``finishAt`` demands have ended.
         case finishAt = "finish-at"
+        /// More URLs were skipped than ``maxFailures`` allows.
+        case maxFailures = "max-failures"
     }
 
     /// The id that commands take.
@@ -44,6 +46,8 @@ public struct BatchStatus: Sendable, Equatable {
     public var deadline: Int
     /// How many URLs have to end before it is ended: a number, or a share such as `99.9%`; nil: all.
     public var finishAt: String?
+    /// How many URLs may be skipped before the batch is cancelled: a number, or a share of the ended URLs such as `5%`; nil = any number.
+    public var maxFailures: String?
     /// Whether none of its URLs start until it is resumed.
     public var isPaused: Bool
     /// Whether the whole queue is paused, and this batch with it.
@@ -137,6 +141,7 @@ public struct BatchStatus: Sendable, Equatable {
         isOpen = hasLists && state == .running && !isSealed && number("closing") == 0
         deadline = number("deadline")
         finishAt = fields["finish_at"]?.string
+        maxFailures = fields["max_failures"]?.string
         endedBy = state == .cancelled ? fields["ended_by"]?.string.flatMap(Ending.init(rawValue:)) : nil
         counts = PrefetchCounts()
         for code in 1...PrefetchOutcome.unknown.rawValue {

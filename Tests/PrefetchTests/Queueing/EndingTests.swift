@@ -129,6 +129,45 @@ struct EndingTests {
         #expect(try await f.findings("b") == [])
     }
 
+    @Test(
+        "--max-failures cancels a batch with the first skipped URL too many, sealed or not",
+        arguments: [("2", 10, 3), ("0", 4, 1), ("5%", 1_100, 55)], [true, false])
+    func tooManyFailures(_ row: (limit: String, total: Int, last: Int), isSealed: Bool) async throws {
+        let f = try await QueueFixture()
+        try await f.join("w")
+        try await f.open(fields: [("max_failures", row.limit), ("total", String(row.total))])
+        try await f.push(sizes: Array(repeating: 1, count: row.total))
+        if isSealed { _ = try await f.queue.batches.seal(batch: "b", total: row.total) }
+        let jobs = try await f.claim("w", 1, count: row.total).map(\.job)
+        // A share counts from 1,000 ended URLs on: 1,045 images, and the 55th failure is one of 1,100.
+        let images = row.limit == "5%" ? 1_044 : 1
+        for job in jobs.prefix(images) { try await f.finish(job, "w", .hit) }
+        for job in jobs.dropFirst(images).prefix(row.last - 1) { try await f.finish(job, "w", .httpError) }
+        #expect(try await f.field("state", of: "b") == "running")
+        let last = jobs[images + row.last - 1]
+        try await f.finish(last, "w", .timeout)
+        let status = try #require(try await f.queue.batches.status(of: "b"))
+        #expect(status.state == .cancelled && status.endedBy == .maxFailures && status.maxFailures == row.limit)
+        #expect(status.counts[.httpError] + status.counts[.timeout] == row.last)
+        #expect(status.counts.finished == row.total)
+        // A second report of the same job changes nothing.
+        let ended = try await f.field("ended", of: "b")
+        #expect(try await f.finish(last, "w", .timeout) == nil)
+        #expect(try await f.field("ended", of: "b") == ended)
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("A share of failures says nothing before 1,000 URLs have ended, and a batch that is done is done")
+    func fewFailures() async throws {
+        let f = try await QueueFixture()
+        try await f.join("w")
+        try await f.open(fields: [("max_failures", "5%"), ("total", "20")])
+        try await f.push(sizes: Array(repeating: 1, count: 20))
+        _ = try await f.queue.batches.seal(batch: "b", total: 20)
+        for job in try await f.claim("w", 1, count: 20).map(\.job) { try await f.finish(job, "w", .httpError) }
+        #expect(try await f.queue.batches.status(of: "b")?.state == .done)
+    }
+
     @Test("A share is decided with the seal where it was reached before, and all of it is done, not cancelled")
     func atTheSeal() async throws {
         let f = try await QueueFixture()

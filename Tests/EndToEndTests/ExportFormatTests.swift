@@ -105,6 +105,27 @@ struct ExportFormatTests {
         #expect(other.contents() == [])
     }
 
+    @Test("run and retry write the format of --out at their end: what export makes", arguments: ["tree", "webdataset"])
+    func outFormats(format: String) async throws {
+        let file = list((0..<6).map(url) + [origin.url("/late.png")])
+        let out = folder.path("out")
+        try await fetch(file, ["--out", out, "--format", format])
+        try await ran(["export", "--to", format, folder.path("same"), "--cache", cache])
+        func names(_ name: String) -> [String] {
+            folder.contents().filter { $0.hasPrefix("\(name)/") && !$0.hasSuffix("/") }
+                .map { String($0.dropFirst(name.count)) }
+        }
+        #expect(names("out") == names("same") && names("out").count == (format == "tree" ? 6 : 1))
+        for name in names("out") { #expect(folder.read("out\(name)") == folder.read("same\(name)")) }
+        origin.route("/late.png", OriginResponse(body: body(0)))
+        let late = folder.path("late")
+        try await ran(
+            ["retry", "--cache", cache, "--allow-net", "127.0.0.0/8", "-q", "-n", "1", "--out", late]
+                + ["--format", format], says: "7 image")
+        #expect(names("late").count == (format == "tree" ? 7 : 1))
+        try await ran(["run", file, "--cache", cache, "--format", format], exits: 64, says: "--format goes with --out")
+    }
+
     @Test("SDWebImage's layouts have its names in its folders, of today", arguments: SDWebImageFileName.Layout.allCases)
     func sdWebImage(layout: SDWebImageFileName.Layout) async throws {
         let file = try await fetchAll()

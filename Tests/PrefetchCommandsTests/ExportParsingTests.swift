@@ -26,9 +26,26 @@ struct ExportParsingTests {
         #expect(throws: (any Error).self) { try ExportCommand.parse(words) }
     }
 
-    @Test(arguments: [["-n", "0"], ["--max-per-host", "-1"], ["--manifest", "-"], ["--out", ""], ["a", "b"]])
+    @Test(arguments: [
+        ["-n", "0"], ["--max-per-host", "-1"], ["--manifest", "-"], ["--out", ""], ["a", "b"], ["--format", "tree"],
+        ["--out", "d", "--format", "csv"],
+    ])
     func aRetryThatMakesNoSenseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try RetryCommand.parse(words) }
+    }
+
+    @Test(
+        "The format of --out",
+        arguments: [
+            ([], "files"), (["--format", "files"], "files"), (["--format", "tree"], "tree"),
+            (["--format", "webdataset"], "webdataset"),
+        ])
+    func formats(words: [String], form: String) throws {
+        for targets in [
+            try RunCommand.parse(["urls.txt", "--out", "d"] + words).output.targets(),
+            try RetryCommand.parse(["--out", "d"] + words).output.targets(),
+        ] { #expect(targets.count == 1 && targets.first?.words.hasPrefix("--to \(form) d") == true) }
+        #expect(throws: (any Error).self) { try RunCommand.parse(["urls.txt", "--format", form]) }
     }
 
     @Test("A folder that looks like an option is a path all the same")

@@ -6,6 +6,9 @@ internal import WebImage
 
 /// Writes what became of a list: what `export`, and `run` and `retry` at their end, hand out.
 struct BatchOutput: Sendable {
+    /// Images per archive.
+    static let usualPerShard = 10_000
+
     let queue: PrefetchQueue
     /// The cache folder.
     let cache: String

@@ -122,7 +122,7 @@ struct ExportCommand: AsyncParsableCommand {
                 switch kind {
                 case "tree": .tree(folder)
                 case "sdwebimage": .sdWebImage(folder, layout ?? .v5)
-                case "webdataset": .webDataset(folder, perShard: perShard ?? 10_000)
+                case "webdataset": .webDataset(folder, perShard: perShard ?? BatchOutput.usualPerShard)
                 default: .files(folder)
                 }
         }

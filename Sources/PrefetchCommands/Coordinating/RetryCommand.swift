@@ -36,13 +36,7 @@ struct RetryCommand: AsyncParsableCommand {
     @Option(help: .share("Failed URLs that still mean success (exit code 0)."))
     var failOver: AllowedSkips?
 
-    @Option(help: .file("Write the result of each line to this file, as export --to jsonl."), completion: .file())
-    var manifest: String?
-
-    @Option(
-        help: .folder("Write the images under readable names into this folder, as export --to files."),
-        completion: .directory)
-    var out: String?
+    @OptionGroup var output: OutputArguments
 
     @Option(help: .file("The list of the batch, if it has been moved."), completion: .file())
     var list: String?
@@ -61,7 +55,6 @@ struct RetryCommand: AsyncParsableCommand {
     func validate() throws {
         try progress.check(verbosity.level)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
-        _ = try RunCommand.outputs(manifest: manifest, out: out)
     }
 
     func run() async throws {
@@ -84,7 +77,7 @@ struct RetryCommand: AsyncParsableCommand {
                     .notFound, "\(folder) was not named, so its Redis is not started",
                     hint: "name the folder: \(Shell.program) retry --cache \(Shell.quoted(folder))")
             }
-            let outputs = try RunCommand.outputs(manifest: manifest, out: out)
+            let outputs = try output.targets()
             for target in outputs { try target.check() }
             let fetch = try fetch.settings()
             for warning in try CacheOpening.forWriting(folder, fetch.prepareCache()).warnings {
@@ -107,8 +100,8 @@ struct RetryCommand: AsyncParsableCommand {
     private func refuseOptionsOfWorkers() throws {
         var given: [String] = []
         if workers != nil { given.append("--workers") }
-        if manifest != nil { given.append("--manifest") }
-        if out != nil { given.append("--out") }
+        if output.manifest != nil { given.append("--manifest") }
+        if output.out != nil { given.append("--out") }
         if try fetch.settings() != FetchSettings() { given.append("fetch options") }
         if !wait && failOver != nil { given.append("--fail-over without --wait") }
         guard given.isEmpty else {

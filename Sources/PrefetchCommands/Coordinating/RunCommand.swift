@@ -41,13 +41,7 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: .share("Failed URLs that still mean success (exit code 0)."))
     var failOver: AllowedSkips?
 
-    @Option(help: .file("Write the result of each line to this file, as export --to jsonl."), completion: .file())
-    var manifest: String?
-
-    @Option(
-        help: .folder("Write the images under readable names into this folder, as export --to files."),
-        completion: .directory)
-    var out: String?
+    @OptionGroup var output: OutputArguments
 
     @Option(
         help: .folder("Record every event of the workers in this folder, for fsck --history."), completion: .directory)
@@ -69,7 +63,6 @@ struct RunCommand: AsyncParsableCommand {
         try progress.check(verbosity.level)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
         guard !cache.isEmpty else { throw ValidationError("--cache needs a folder") }
-        _ = try Self.outputs(manifest: manifest, out: out)
     }
 
     func run() async throws {
@@ -81,7 +74,7 @@ struct RunCommand: AsyncParsableCommand {
         // A list that cannot be used leaves no cache folder behind; a pipe and what is no list of lines need one, to be kept in.
         let isKept = try GivenList.isKept(file, table)
         var list = isKept ? nil : try givenList()
-        for target in try Self.outputs(manifest: manifest, out: out) { try target.check() }
+        for target in try output.targets() { try target.check() }
         let disk = try CacheOpening.forWriting(cache, fetch.prepareCache())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         if list == nil { list = try givenList() }
@@ -109,20 +102,10 @@ struct RunCommand: AsyncParsableCommand {
             admission: CacheAdmission(trust: trust, state: .ofUser, notice: { Console.note("warning: \($0)") }),
             workers: workers, failOver: failOver, json: json,
             progress: progress.mode(verbosity.level), isColoured: progress.isColoured, verbosity: verbosity.level,
-            fetch: fetch, outputs: (try? Self.outputs(manifest: manifest, out: out)) ?? [],
+            fetch: fetch, outputs: (try? output.targets()) ?? [],
             showsSecrets: secrets.showSecrets, history: history.map(Shell.path))
     }
 
     /// One a core, at most 4.
     static var defaultWorkers: Int { min(4, max(1, Processors.count)) }
-
-    /// What `--manifest` and `--out` ask for.
-    /// - Throws: `ValidationError` where one of them is no name.
-    static func outputs(manifest: String?, out: String?) throws -> [BatchOutput.Target] {
-        if manifest == "" || manifest == "-" {
-            throw ValidationError("--manifest needs a file; for standard output: prefetch-coord export --to jsonl")
-        }
-        if out == "" { throw ValidationError("--out needs a folder") }
-        return [manifest.map { .lines($0) }, out.map { .files($0) }].compactMap { $0 }
-    }
 }

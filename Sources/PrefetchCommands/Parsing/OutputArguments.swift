@@ -1,0 +1,39 @@
+internal import ArgumentParser
+
+/// What `run` and `retry` write at the end of the batch.
+struct OutputArguments: ParsableArguments {
+    /// What a folder of images looks like.
+    enum Format: String, CaseIterable, ExpressibleByArgument {
+        case files, tree, webdataset
+    }
+
+    @Option(help: .file("Write the result of each line to this file, as export --to jsonl."), completion: .file())
+    var manifest: String?
+
+    @Option(help: .folder("Write the images to this folder at the end."), completion: .directory)
+    var out: String?
+
+    @Option(
+        help: .value(
+            "format", "Layout of --out, as of export --to: files, tree or webdataset. (default: files)"))
+    var format: Format?
+
+    func validate() throws { _ = try targets() }
+
+    /// - Throws: `ValidationError` if the options do not go together.
+    func targets() throws -> [BatchOutput.Target] {
+        if manifest == "" || manifest == "-" {
+            throw ValidationError("--manifest needs a file; for standard output: prefetch-coord export --to jsonl")
+        }
+        if out == "" { throw ValidationError("--out needs a folder") }
+        if format != nil && out == nil { throw ValidationError("--format goes with --out DIR") }
+        let folder: BatchOutput.Target? = out.map { out in
+            switch format ?? .files {
+            case .files: .files(out)
+            case .tree: .tree(out)
+            case .webdataset: .webDataset(out, perShard: BatchOutput.usualPerShard)
+            }
+        }
+        return [manifest.map { .lines($0) }, folder].compactMap { $0 }
+    }
+}

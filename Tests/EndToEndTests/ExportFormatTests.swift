@@ -126,6 +126,52 @@ struct ExportFormatTests {
         try await ran(["run", file, "--cache", cache, "--format", format], exits: 64, says: "--format goes with --out")
     }
 
+    @Test("Files of more than 10,000 lines are in folders of 10,000, and import reads them")
+    func shardedFiles() async throws {
+        var lines = Array(repeating: "no url", count: 10_001)
+        (lines[0], lines[9_999], lines[10_000]) = (url(0), url(1), url(2))
+        let file = list(lines)
+        let out = folder.path("out")
+        try await fetch(file, ["--out", out])
+        for (name, index) in [("00000/000001.png", 0), ("00000/010000.jpg", 1), ("00001/010001.png", 2)] {
+            #expect(folder.read("out/\(name)") == body(index), "\(name)")
+        }
+        try await ran(["export", "--to", "files", out, "--cache", cache], says: "3 images, 0 of them new")
+        let back = try await ran(["import", out, "--from", "files", "--list", file, "--cache", folder.path("b")])
+        #expect(back.stdout.hasPrefix("3 images imported"), "\(back.stdout)")
+        // As many lines as one folder has stay flat.
+        try await fetch(list(Array(lines.prefix(10_000)), "flat.txt"), ["--out", folder.path("flat")])
+        #expect(folder.read("flat/010000.jpg") == body(1))
+    }
+
+    @Test("Samples of a list with captions have them as text, empty if a line has none")
+    func captions() async throws {
+        let file = list(
+            ["url,title", "\(url(0)),\"a cat, grey\"", "\(url(1)),", "\(url(2)),ein Käfer"], "pictures.csv")
+        let out = folder.path("out")
+        try await fetch(file, exits: 0, ["--out", out, "--format", "webdataset", "--caption-column", "title"])
+        let read = """
+            import sys, tarfile
+            archive = tarfile.open(sys.argv[1] + "/000000.tar")
+            print([(m.name, archive.extractfile(m).read().decode()) for m in archive if m.name.endswith("txt")])
+            """
+        let texts = "[('000000002.txt', 'a cat, grey'), ('000000003.txt', ''), ('000000004.txt', 'ein Käfer')]\n"
+        #expect(try await python(read, [out]) == texts)
+        let at = ["--cache", cache]
+        let again = ["export", "--to", "webdataset"]
+        try await ran(
+            again + [out, "--caption-column", "title"] + at, says: "0 of them new; captions from the column title")
+        // A column of another name is none by itself, and one that is not there is refused.
+        try await ran(again + [folder.path("bare")] + at)
+        #expect(try await python(read, [folder.path("bare")]) == "[]\n")
+        try await ran(again + [out, "--caption-column", "alt"] + at, exits: 78, says: "kept columns: title")
+        // By its usual name, as members of lines of JSON.
+        let lines = list(["{\"url\":\"\(url(0))\",\"text\":\"grey\"}"], "lines.jsonl")
+        try await fetch(lines, exits: 0, ["--keep-columns", "text"])
+        try await ran(again + [folder.path("usual")] + at)
+        #expect(try await python(read, [folder.path("usual")]) == "[('000000001.txt', 'grey')]\n")
+    }
+
     @Test("SDWebImage's layouts have its names in its folders, of today", arguments: SDWebImageFileName.Layout.allCases)
     func sdWebImage(layout: SDWebImageFileName.Layout) async throws {
         let file = try await fetchAll()

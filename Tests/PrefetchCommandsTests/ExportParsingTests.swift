@@ -20,7 +20,7 @@ struct ExportParsingTests {
         ["a", "--to", "jsonl", "b"], ["--to", "files", "out", "--output", "x"], ["--to", "jsonl", "--output", ""],
         ["a", "b", "--to", "jsonl"], ["--to", "webdataset", "d", "--per-shard", "0"],
         ["--to", "files", "d", "--layout", "v3"], ["--to", "sdwebimage", "d", "--layout", "v2"],
-        ["--to", "csv", "--per-shard", "9"],
+        ["--to", "csv", "--per-shard", "9"], ["--to", "files", "d", "--caption-column", "c"],
     ])
     func anythingElseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try ExportCommand.parse(words) }
@@ -29,6 +29,7 @@ struct ExportParsingTests {
     @Test(arguments: [
         ["-n", "0"], ["--max-per-host", "-1"], ["--manifest", "-"], ["--out", ""], ["a", "b"], ["--format", "tree"],
         ["--out", "d", "--format", "csv"],
+        ["--out", "d", "--caption-column", "c"], ["--out", "d", "--format", "webdataset", "--caption-column", ""],
     ])
     func aRetryThatMakesNoSenseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try RetryCommand.parse(words) }

@@ -51,8 +51,8 @@ struct OptionTableTests {
         "--queue", "--name", "--order", "--priority", "--window", "--job-size", "--keep", "--keep-details",
         "--deadline", "--finish-at", "--max-failures", "--open", "--append", "--again", "--seal", "--verbose", "--wait", "--resume",
         "--slot", "--fail-over", "--json", "--quiet",
-        "--version", "--help", "--workers", "--manifest", "--out", "--format", "--history", "--burst", "--progress",
-        "--color",
+        "--version", "--help", "--workers", "--manifest", "--out", "--format", "--caption-column", "--history",
+        "--burst", "--progress", "--color",
         "--dry-run", "--log-format", "--show-secrets",
     ]
 

@@ -4,6 +4,8 @@ package import WebImage
 /// The images of a list in its order: the newest result of each line with its cache entry.
 package struct BatchExport: Sendable {
     private static let groupSize = 512
+    /// Longer lists get folders of so many lines: `ls` and file managers are slow with millions of names in one.
+    static let linesPerFolder = 10_000
 
     private let results: BatchResults
     private let disk: DiskCache
@@ -45,8 +47,24 @@ package struct BatchExport: Sendable {
     /// The names of the list's columns besides the URL, sorted.
     package func columnNames() async throws(PrefetchError) -> [String] { try await results.columnNames() }
 
-    /// Calls `body` with groups of lines until it returns false, on a thread that may block.
-    /// - Throws: errors of `body`; `inputOutput` if the cache cannot be read, `stopped` if the task is cancelled.
+    /// The column with the captions: the one that is named, or else one that is called as such columns are; nil if there is none.
+    /// - Throws: as ``columnNames()``; `configuration` if there is no column of the name.
+    package func captionColumn(_ name: String?) async throws(PrefetchError) -> String? {
+        let names = try await columnNames()
+        guard let name else { return ["caption", "text", "alt"].first(where: names.contains) }
+        let found = names.first { $0 == name } ?? names.first { $0.lowercased() == name.lowercased() }
+        guard let found else {
+            throw PrefetchError(
+                .configuration, "the list has no kept column '\(name)' for captions",
+                hint: names.isEmpty
+                    ? "keep it when the list is run: --keep-columns \(name)"
+                    : "kept columns: \(names.joined(separator: ", "))")
+        }
+        return found
+    }
+
+    /// Runs `body` with the lines in groups until it returns false, on a thread that may block.
+    /// - Throws: what `body` throws; `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
     package func forEachGroup(
         _ body: @escaping @Sendable ([ExportedLine]) throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {
@@ -57,6 +75,7 @@ package struct BatchExport: Sendable {
     }
 
     package enum Naming: Sendable {
+        /// By line number and format; in folders of ``linesPerFolder`` lines if the list is longer.
         case lines
         case tree
         /// SDWebImage's file name of the key, and the folders below its cache folder.
@@ -68,12 +87,13 @@ package struct BatchExport: Sendable {
     package func fill(_ folder: ImageFolder, _ naming: Naming = .lines) async throws(PrefetchError) {
         let width = max(6, String(total).count)
         let rule = rule
+        let isSharded = total > Self.linesPerFolder
         try await forEachEntry { group throws(PrefetchError) in
             for (line, entry) in group {
                 if let entry {
                     let name =
                         switch naming {
-                        case .lines: Self.name(line.line, entry.format, width: width)
+                        case .lines: Self.name(line.line, entry.format, width: width, isSharded: isSharded)
                         case .tree: TreeName.path(of: line.url, entry.format)
                         case .sdWebImage(let layout): try Self.sdWebImageName(rule.key(for: line.url), layout)
                         }
@@ -86,18 +106,22 @@ package struct BatchExport: Sendable {
         }
     }
 
-    /// Adds every image to archives.
-    /// * `describe`: the JSON of an image; must be the same in every export.
-    /// - Throws: as ``ImageShards``, `inputOutput` if the cache cannot be read, `stopped` if the task is cancelled.
+    /// Puts every image into archives.
+    ///
+    /// * `caption`: the text beside an image.
+    /// * `describe`: the JSON beside an image; nothing in either may differ from one export to the next.
+    /// - Throws: what ``ImageShards`` throws, `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
     package func fill(
-        _ shards: ImageShards, describe: @escaping @Sendable (ExportedLine) -> [UInt8]
+        _ shards: ImageShards, caption: (@Sendable (ExportedLine) -> [UInt8])? = nil,
+        describe: @escaping @Sendable (ExportedLine) -> [UInt8]
     ) async throws(PrefetchError) {
         try await forEachEntry { group throws(PrefetchError) in
             for (line, entry) in group {
                 if let entry {
                     let digits = String(line.line)
                     let key = String(repeating: "0", count: max(0, 9 - digits.count)) + digits
-                    try shards.add(entry, key: key, json: describe(ExportedLine(line, entry)))
+                    let line = ExportedLine(line, entry)
+                    try shards.add(entry, key: key, json: describe(line), caption: caption?(line))
                 }
             }
             return true
@@ -140,9 +164,14 @@ package struct BatchExport: Sendable {
         return "\(layout.folder)/\(name)"
     }
 
-    static func name(_ line: Int, _ format: ImageFormat, width: Int) -> String {
-        let digits = String(line)
-        return String(repeating: "0", count: max(0, width - digits.count)) + digits + "." + format.fileExtension
+    /// `000007.jpg`, or `00000/000007.jpg` if each folder has ``linesPerFolder`` lines.
+    static func name(_ line: Int, _ format: ImageFormat, width: Int, isSharded: Bool = false) -> String {
+        func padded(_ number: Int, _ width: Int) -> String {
+            let digits = String(number)
+            return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        }
+        let folder = isSharded ? padded((line - 1) / linesPerFolder, 5) + "/" : ""
+        return folder + padded(line, width) + "." + format.fileExtension
     }
 
     private func forEachEntry(

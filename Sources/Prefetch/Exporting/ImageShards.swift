@@ -2,9 +2,9 @@ internal import Glibc
 internal import Threading
 internal import WebImage
 
-/// A folder of tar archives `000000.tar`, `000001.tar` …, as WebDataset reads them: each image has a file of its bytes and one of JSON
-/// under the same key. The same images make the same archives, byte for byte. An archive gets its name only when it is complete, and never
-/// overwrites an existing one.
+/// A folder of tar archives `000000.tar`, `000001.tar` …, as WebDataset reads them: of each image a file of its bytes, one of JSON
+/// and, if there are captions, one of text under the same key. The same images make the same archives, byte for byte. An archive has its name only when it is complete, and none that
+/// is there is overwritten.
 package final class ImageShards: Sendable {
     package struct Tally: Sendable, Equatable {
         /// Archives, and how many of them are new.
@@ -39,10 +39,14 @@ package final class ImageShards: Sendable {
     package var tally: Tally { state.withLock { $0.tally } }
 
     /// Adds an image.
-    /// * `key`: without a dot, since the first dot separates the key from the extension.
-    /// * `json`: its metadata.
-    /// - Throws: `cacheUnavailable` if another file has the archive's name, `inputOutput` (74).
-    func add(_ entry: CacheEntry, key: String, json: [UInt8]) throws(PrefetchError) {
+    ///
+    /// * `key`: without a dot: what is behind the first one tells the parts of a sample apart.
+    /// * `json`: what is known of it.
+    /// * `caption`: what its file of text has; nil: there is none.
+    /// - Throws: `cacheUnavailable` where another file has the archive's name, `inputOutput` (74).
+    func add(
+        _ entry: CacheEntry, key: String, json: [UInt8], caption: [UInt8]? = nil
+    ) throws(PrefetchError) {
         var state = state.withLock { $0 }
         if state.file == nil {
             guard let file = TemporaryFile(in: folder) else { throw failed(state, errno) }
@@ -60,6 +64,10 @@ package final class ImageShards: Sendable {
         state.size += entry.size
         try write(TarHeader.padding(entry.size) + TarHeader.bytes("\(key).json", size: json.count) + json)
         try write(TarHeader.padding(json.count))
+        if let caption {
+            try write(TarHeader.bytes("\(key).txt", size: caption.count) + caption)
+            try write(TarHeader.padding(caption.count))
+        }
         state.images += 1
         state.tally.images += 1
         if state.images == perShard { try close(&state) }
@@ -67,6 +75,7 @@ package final class ImageShards: Sendable {
     }
 
     /// Completes the last archive.
+    /// - Throws: as ``add(_:key:json:caption:)``.
     func finish() throws(PrefetchError) {
         var state = state.withLock { $0 }
         try close(&state)

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A folder of files named by line numbers: `000007.jpg`.
+/// A folder of files named by line numbers: `000007.jpg`, or `00000/000007.jpg`.
 package struct NumberedFolder: Sendable {
     package let path: String
     private let names: [Int: String]
@@ -9,8 +9,18 @@ package struct NumberedFolder: Sendable {
     package init(path: String) throws(PrefetchError) {
         self.path = path
         var names: [Int: String] = [:]
-        for (name, isFolder) in try Self.entries(of: path) where !isFolder {
-            if let line = Int(name.prefix { $0 != "." }), line > 0 { names[line] = name }
+        func note(_ name: String, in folder: String) {
+            if let line = Int(name.prefix { $0 != "." }), line > 0 { names[line] = folder + name }
+        }
+        for (name, isFolder) in try Self.entries(of: path) {
+            guard isFolder else {
+                note(name, in: "")
+                continue
+            }
+            guard name.utf8.count >= 5, name.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { continue }
+            for (file, isFolder) in try Self.entries(of: "\(path)/\(name)") where !isFolder {
+                note(file, in: "\(name)/")
+            }
         }
         self.names = names
     }

@@ -33,7 +33,8 @@ struct BatchOutput: Sendable {
         case .sdWebImage(let path, let layout):
             try await fill(path, export, .sdWebImage(layout))
             for line in SDWebImageText.use(of: path, layout) { Console.print(line) }
-        case .webDataset(let path, let count): try await fill(path, perShard: count, export)
+        case .webDataset(let path, let count, let caption):
+            try await fill(path, perShard: count, caption: caption, export)
         }
         Self.tell(export.absent.without(others.found))
         if chain.open > 0, !Console.isOutputClosed {
@@ -113,13 +114,21 @@ struct BatchOutput: Sendable {
         Console.note(text)
     }
 
-    private func fill(_ path: String, perShard: Int, _ export: BatchExport) async throws(PrefetchError) {
+    private func fill(
+        _ path: String, perShard: Int, caption: String?, _ export: BatchExport
+    ) async throws(PrefetchError) {
+        let column = try await export.captionColumn(caption)
         let shards = try ImageShards(path: path, perShard: perShard)
-        try await export.fill(shards) { Array((BatchJSON.sample($0).text + "\n").utf8) }
+        // Empty for a line without one: readers ask for the same members of every sample.
+        let text = column.map { column in
+            { @Sendable (line: ExportedLine) in Array(ShownURL.text(line.result.columns?[column] ?? "").utf8) }
+        }
+        try await export.fill(shards, caption: text) { Array((BatchJSON.sample($0).text + "\n").utf8) }
         let tally = shards.tally
         Console.note(
             "\(TerminalText.escaped(path)): \(Wording.count(tally.images, "image")) in \(Wording.count(tally.shards, "archive")), "
-                + "\(Wording.count(tally.new)) of them new")
+                + "\(Wording.count(tally.new)) of them new"
+                + (column.map { "; captions from the column \(TerminalText.escaped($0))" } ?? ""))
     }
 
     /// Where the images are that were not in the cache.
@@ -168,8 +177,8 @@ extension BatchOutput {
         case tree(String)
         /// Images as SDWebImage's cache has them.
         case sdWebImage(String, SDWebImageFileName.Layout)
-        /// Images in archives, and how many in each.
-        case webDataset(String, perShard: Int)
+        /// Images in archives, how many in each, and the column with their captions.
+        case webDataset(String, perShard: Int, caption: String?)
 
         var isFolder: Bool {
             if case .text = self { false } else { true }
@@ -185,7 +194,7 @@ extension BatchOutput {
             case .text(_, let path?): try OutputFile.check(path)
             case .text: return
             case .files(let path), .tree(let path), .sdWebImage(let path, _): _ = try ImageFolder(path: path)
-            case .webDataset(let path, let count): _ = try ImageShards(path: path, perShard: count)
+            case .webDataset(let path, let count, _): _ = try ImageShards(path: path, perShard: count)
             }
         }
 
@@ -197,7 +206,9 @@ extension BatchOutput {
             case .files(let path): "--to files \(folder(path))"
             case .tree(let path): "--to tree \(folder(path))"
             case .sdWebImage(let path, let layout): "--to sdwebimage \(folder(path)) --layout \(layout.rawValue)"
-            case .webDataset(let path, let count): "--to webdataset \(folder(path)) --per-shard \(count)"
+            case .webDataset(let path, let count, let caption):
+                "--to webdataset \(folder(path)) --per-shard \(count)"
+                    + (caption.map { " --caption-column \(Shell.quoted($0))" } ?? "")
             }
         }
     }

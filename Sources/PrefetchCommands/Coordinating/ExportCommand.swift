@@ -26,15 +26,16 @@ struct ExportCommand: AsyncParsableCommand {
             lock: URL, SHA-256, bytes and dimensions of each image, for run --locked.
 
             files: 000001.jpg, 000002.png and so on by line number: hard links, or copies
-            on another file system. Existing files are never overwritten.
+            on another file system. Existing files are never overwritten. A list of more
+            than 10,000 URLs gets folders of 10,000 lines: 00000/000001.jpg.
 
             tree: the same, named after the URLs: https/example.org/a/b.jpg.
 
             sdwebimage: copies laid out as SDWebImage's cache, and the code that makes an
             app read them.
 
-            webdataset: tar archives of images and JSON; the same images give the same
-            bytes.
+            webdataset: tar archives of images, JSON and captions; the same images give the
+            same bytes.
 
             After a retry each line has its newest result. If machines have caches of their
             own, a line without an image here names the host that has it, and --merge takes
@@ -59,6 +60,10 @@ struct ExportCommand: AsyncParsableCommand {
 
     @Option(help: .count("Images per webdataset archive. (default: 10000)"))
     var perShard: Int?
+
+    @Option(
+        help: .name("Kept column with the captions for webdataset. (default: caption, text or alt, if kept)"))
+    var captionColumn: String?
 
     @Option(
         help: ArgumentHelp(
@@ -97,6 +102,9 @@ struct ExportCommand: AsyncParsableCommand {
         if output == "" { throw ValidationError("--output needs a file") }
         if layout != nil && kind != "sdwebimage" { throw ValidationError("--layout is of --to sdwebimage") }
         if perShard != nil && kind != "webdataset" { throw ValidationError("--per-shard is of --to webdataset") }
+        if captionColumn != nil && kind != "webdataset" {
+            throw ValidationError("--caption-column is of --to webdataset")
+        }
         if let perShard, !(1...10_000_000).contains(perShard) {
             throw ValidationError("--per-shard is a number from 1 to 10000000")
         }
@@ -122,7 +130,9 @@ struct ExportCommand: AsyncParsableCommand {
                 switch kind {
                 case "tree": .tree(folder)
                 case "sdwebimage": .sdWebImage(folder, layout ?? .v5)
-                case "webdataset": .webDataset(folder, perShard: perShard ?? BatchOutput.usualPerShard)
+                case "webdataset":
+                    .webDataset(
+                        folder, perShard: perShard ?? BatchOutput.usualPerShard, caption: captionColumn)
                 default: .files(folder)
                 }
         }

@@ -18,6 +18,10 @@ struct OutputArguments: ParsableArguments {
             "format", "Layout of --out, as of export --to: files, tree or webdataset. (default: files)"))
     var format: Format?
 
+    @Option(
+        help: .name("Column with the captions for --format webdataset. (default: caption, text or alt, if kept)"))
+    var captionColumn: String?
+
     func validate() throws { _ = try targets() }
 
     /// - Throws: `ValidationError` if the options do not go together.
@@ -27,11 +31,15 @@ struct OutputArguments: ParsableArguments {
         }
         if out == "" { throw ValidationError("--out needs a folder") }
         if format != nil && out == nil { throw ValidationError("--format goes with --out DIR") }
+        if captionColumn != nil && format != .webdataset {
+            throw ValidationError("--caption-column goes with --format webdataset")
+        }
+        if captionColumn == "" { throw ValidationError("--caption-column needs the name of a column") }
         let folder: BatchOutput.Target? = out.map { out in
             switch format ?? .files {
             case .files: .files(out)
             case .tree: .tree(out)
-            case .webdataset: .webDataset(out, perShard: BatchOutput.usualPerShard)
+            case .webdataset: .webDataset(out, perShard: BatchOutput.usualPerShard, caption: captionColumn)
             }
         }
         return [manifest.map { .lines($0) }, folder].compactMap { $0 }

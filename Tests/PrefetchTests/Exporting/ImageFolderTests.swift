@@ -130,6 +130,10 @@ struct ImageFolderTests {
         #expect(BatchExport.name(7, .jpeg, width: 6) == "000007.jpg")
         #expect(BatchExport.name(1_234_567, .png, width: 6) == "1234567.png")
         #expect(BatchExport.name(1, .unknown, width: 8) == "00000001.bin")
+        for (line, name) in [
+            (1, "00000/000001.jpg"), (10_000, "00000/010000.jpg"), (10_001, "00001/010001.jpg"),
+            (2_000_000_000, "199999/2000000000.jpg"),
+        ] { #expect(BatchExport.name(line, .jpeg, width: 6, isSharded: true) == name) }
         // Without a record only the bytes can say what it is.
         let (cache, _) = try cache([])
         let path = "\(directory.path("cache"))/\(CacheKey("x").path)"

@@ -53,7 +53,7 @@ struct OptionTableTests {
         "--slot", "--fail-over", "--json", "--quiet",
         "--version", "--help", "--workers", "--manifest", "--out", "--format", "--caption-column", "--history",
         "--burst", "--progress", "--color",
-        "--dry-run", "--log-format", "--show-secrets",
+        "--dry-run", "--limit", "--log-format", "--show-secrets",
     ]
 
     @Test("Every option that is about fetching is on the page, and the page has none that there is not")

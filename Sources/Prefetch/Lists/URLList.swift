@@ -16,12 +16,17 @@ package struct URLList: Sendable, Equatable {
     package private(set) var lineOptions: WebImageOptions = []
     package private(set) var unknownMembers = UnknownMembers()
 
-    /// Reads the whole list once, in constant memory, for its total and hash.
-    /// * `origin`: the source it was converted from, and its name, for messages if it has no URLs.
-    /// - Throws: `notFound`, `unreadableList`; the latter also if none of the first 200 entries is a URL, with a hint at the type of the
-    ///   file, and if a line does not match the format, has an invalid setting, or a member that is misspelled.
+    /// Reads the whole list once, in constant memory: its total and hash.
+    ///
+    /// * `most`: it is read no further than to so many entries; its hash is that of no list then.
+    /// * `origin`: what it was made of, where that is something else, and what that was called; it is named where there are no URLs in
+    ///   it.
+    /// - Throws: `notFound`, `unreadableList`; the latter also where none of the first 200 entries is a URL, with a hint that
+    ///   names what the file looks like, and where a line is not of the format, asks for what there is not, or has a member whose name is
+    ///   nearly one that asks something.
     package init(
-        path: String, format: ListFormat = .auto, origin: (name: String, input: ListImport?)? = nil
+        path: String, format: ListFormat = .auto, most: Int? = nil,
+        origin: (name: String, input: ListImport?)? = nil
     ) throws(PrefetchError) {
         self.path = path
         var reader = try LineReader(path: path)
@@ -35,6 +40,7 @@ package struct URLList: Sendable, Equatable {
         var hasURLs = false
         while let (line, isCut) = try reader.next() {
             guard Self.isEntry(line) else { continue }
+            if total == most { break }
             total += 1
             let object = JSONLine.isOne(line) && !isCut ? JSONLine(line) : nil
             if let objection = format.objection(to: line, object, number: reader.lineNumber) { throw objection }
@@ -100,8 +106,8 @@ package struct URLList: Sendable, Equatable {
         return nil
     }
 
-    /// Whether a line is an entry, valid or not: neither blank nor a comment.
-    private static func isEntry(_ line: [UInt8]) -> Bool { line.first.map { $0 != UInt8(ascii: "#") } ?? false }
+    /// Whether a line is an entry, good or bad: not blank and no comment.
+    static func isEntry(_ line: [UInt8]) -> Bool { line.first.map { $0 != UInt8(ascii: "#") } ?? false }
 
     /// Nil for a blank line or a comment.
     static func entry(_ line: [UInt8], isCut: Bool, number: Int) -> PrefetchJob.Entry? {

@@ -83,6 +83,13 @@ struct BatchSubmission: Sendable {
 }
 
 extension URLList {
+    /// Refuses a list of lines that cannot be used, before a folder for a copy of its beginning is made.
+    static func check(
+        _ path: String, _ table: TableOptions, _ empty: EmptyListOptions, most: Int
+    ) throws(PrefetchError) {
+        try empty.check(URLList(path: path, format: table.inputFormat, most: most).total, of: path)
+    }
+
     /// Refuses a list that is to be a lock and is none.
     /// - Throws: `unreadableList` with the line that has no digest.
     func check(isLocked: Bool) throws(PrefetchError) {

@@ -11,27 +11,39 @@ struct GivenList: Sendable {
     /// Reads the list.
     ///
     /// * `cache`: where copies are kept; nil: TMPDIR.
+    /// * `folder`: where copies are kept instead.
+    /// * `limit`: the list is cut behind so many entries.
     /// * `isLocked`: each line has to have its SHA-256.
     /// - Throws: `notFound`, `unreadableList`, also where it has no URL and may not be empty; `inputOutput`, `cacheUnavailable` where it
     ///   cannot be copied. No copy is left then.
     init(
-        _ path: String, cache: String?, table: TableOptions, empty: EmptyListOptions,
-        isLocked: Bool = false
+        _ path: String, cache: String?, folder: String? = nil, table: TableOptions, empty: EmptyListOptions,
+        limit: Int? = nil, isLocked: Bool = false
     ) throws(PrefetchError) {
         let isStream = ListFile.isStream(path)
         let name = ListFile.name(of: path)
-        let file = isStream ? try Self.copy(path, cache: cache) : path
+        let stem = ListFile.stem(of: path)
+        let place = { () throws(PrefetchError) -> String in
+            if let folder { folder } else { try Self.folder(cache) }
+        }
+        let file = isStream ? try ListFile.copy(path, into: place()) { Self.tellWaiting(path) } : path
         do throws(PrefetchError) {
             let (laidOut, unused) = try Self.layOut(
-                file, name: name, stem: ListFile.stem(of: path), isSpooled: isStream, cache: cache, table)
+                file, name: name, stem: stem, isSpooled: isStream, place, table)
+            let cut: String? =
+                if let limit {
+                    try ListHead.copy(laidOut?.path ?? file, entries: limit, into: place(), stem: stem)
+                } else { nil }
             list =
-                if let laidOut { laidOut } else {
+                if let cut {
+                    try URLList(path: cut, format: laidOut == nil ? table.inputFormat : .auto, origin: (name, nil))
+                } else if let laidOut { laidOut } else {
                     try URLList(path: file, format: table.inputFormat, origin: (name, nil))
                 }
             try empty.check(list.total, of: name)
             try list.check(isLocked: isLocked)
             try table.judge(list.unknownMembers, columns: unused, of: name)
-            isCopy = isStream && laidOut == nil
+            isCopy = isStream && laidOut == nil && cut == nil
         } catch {
             if isStream { unlink(file) }
             throw error
@@ -77,7 +89,8 @@ struct GivenList: Sendable {
     /// The list that a packed list, a table or a sitemap becomes, and which columns of a table nothing uses; nil where it is a list as it
     /// is.
     private static func layOut(
-        _ path: String, name: String, stem: String, isSpooled: Bool, cache: String?, _ table: TableOptions
+        _ path: String, name: String, stem: String, isSpooled: Bool, _ folder: () throws(PrefetchError) -> String,
+        _ table: TableOptions
     ) throws(PrefetchError) -> (URLList?, unused: [String]) {
         guard
             let found = try ListImport(path: path, name: name, isSpooled: isSpooled, options: table.options)
@@ -88,7 +101,7 @@ struct GivenList: Sendable {
                 "note: the URLs of \(TerminalText.escaped(name)) are those of the column \(TerminalText.escaped(column)); "
                     + "--url-column names another")
         }
-        let list = try found.write(into: folder(cache), stem: stem)
+        let list = try found.write(into: folder(), stem: stem)
         let format = table.inputFormat
         let isNamed = format == .jsonl || format == .plain
         return (try URLList(path: list, format: isNamed ? format : .auto, origin: (name, found)), header.unused)

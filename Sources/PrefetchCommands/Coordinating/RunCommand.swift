@@ -52,6 +52,7 @@ struct RunCommand: AsyncParsableCommand {
 
     @OptionGroup var verbosity: VerbosityArguments
 
+    @OptionGroup(title: "List") var part: ListPartOptions
     @OptionGroup(title: "List") var table: TableOptions
     @OptionGroup(title: "List") var empty: EmptyListOptions
     @OptionGroup var batch: BatchArguments
@@ -72,8 +73,9 @@ struct RunCommand: AsyncParsableCommand {
         let fetch = try fetch.settings()
         if verbosity.level > .quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
         // A list that cannot be used leaves no cache folder behind; a pipe and what is no list of lines need one, to be kept in.
-        let isKept = try GivenList.isKept(file, table)
-        var list = isKept ? nil : try givenList()
+        let isKept = try GivenList.isKept(file, tableWithCaptions)
+        if !isKept, let limit = part.limit { try URLList.check(file, table, empty, most: limit) }
+        var list = isKept || part.limit != nil ? nil : try givenList()
         for target in try output.targets() { try target.check() }
         let disk = try CacheOpening.forWriting(cache, fetch.prepareCache())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
@@ -88,9 +90,15 @@ struct RunCommand: AsyncParsableCommand {
         ).run()
     }
 
+    private var tableWithCaptions: TableOptions {
+        var table = table
+        if let column = output.captionColumn { table.keep(column) }
+        return table
+    }
+
     private func givenList() throws(PrefetchError) -> URLList {
         try GivenList(
-            file, cache: cache, table: table, empty: empty, isLocked: batch.checks.locked
+            file, cache: cache, table: tableWithCaptions, empty: empty, limit: part.limit, isLocked: batch.checks.locked
         ).list
     }
 

@@ -64,6 +64,7 @@ struct SubmitCommand: AsyncParsableCommand {
     @OptionGroup var verbosity: VerbosityArguments
 
     @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "List") var part: ListPartOptions
     @OptionGroup(title: "List") var table: TableOptions
     @OptionGroup(title: "List") var empty: EmptyListOptions
     @OptionGroup(title: "Requests") var headers: BatchHeaders
@@ -101,7 +102,7 @@ struct SubmitCommand: AsyncParsableCommand {
         if resume && again { throw ValidationError("--resume and --again contradict each other") }
         let plain = try BatchArguments.parse([])
         guard batch.options == plain.options, headers.headers.isEmpty, batch.record.isPlain,
-            batch.checks.locked == false
+            batch.checks.locked == false, part.limit == nil
         else { throw ValidationError("a batch keeps the options it was made with; \(option) takes none of them") }
     }
 
@@ -126,7 +127,7 @@ struct SubmitCommand: AsyncParsableCommand {
         if case .cache(let folder) = place { _ = try CacheOpening.forWriting(folder) }
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-        let name = Shell.quoted(ListFile.isStream(file) ? list.path : file)
+        let name = ListFile.isStream(file) ? Shell.quoted(list.path) : Shell.quoted(file) + part.words
         let again = "\(Shell.program) submit \(resume ? "--resume " : "")\(name)\(location.words)"
         try await Session.whenReady(
             location, at: place, makes: true, until: stop, hint: "submit it again: \(again)"
@@ -161,7 +162,8 @@ struct SubmitCommand: AsyncParsableCommand {
     /// The list, read and checked.
     private func givenList(_ file: String) throws(PrefetchError) -> GivenList {
         try GivenList(
-            file, cache: location.cacheFolder, table: table, empty: empty, isLocked: batch.checks.locked)
+            file, cache: location.cacheFolder, table: table, empty: empty, limit: part.limit,
+            isLocked: batch.checks.locked)
     }
 
     /// The batch of this list that is not sealed.
@@ -169,7 +171,8 @@ struct SubmitCommand: AsyncParsableCommand {
         guard let running = try await queue.catalog.newest(ofList: list.hash).running else {
             throw PrefetchError(
                 .notFound, "no unfinished batch has this list",
-                hint: "submit it as a new one: prefetch-coord submit \(Shell.quoted(file))\(location.words)")
+                hint:
+                    "submit it as a new one: prefetch-coord submit \(Shell.quoted(file))\(part.words)\(location.words)")
         }
         if !running.isSealed {
             Console.note(

@@ -14,6 +14,19 @@ struct EmptyListOptions: ParsableArguments {
     }
 }
 
+/// How much of a list is used.
+struct ListPartOptions: ParsableArguments {
+    @Option(help: .count("Only the first n URLs of the list, as a batch of their own."))
+    var limit: Int?
+
+    func validate() throws {
+        if let limit, limit < 1 { throw ValidationError("--limit is a number from 1") }
+    }
+
+    /// What a command that continues this list has to be given too.
+    var words: String { limit.map { " --limit \($0)" } ?? "" }
+}
+
 /// What is where in a list that is a table.
 struct TableOptions: ParsableArguments {
     @Option(
@@ -71,6 +84,12 @@ struct TableOptions: ParsableArguments {
         PrefetchError(
             .unreadableList, "\(what) is used by nothing",
             hint: "keep it for export: --keep-columns \(name.prefix(40)); or leave out --strict-list")
+    }
+
+    /// Keeps one more column.
+    mutating func keep(_ column: String) {
+        guard !options.keepColumns.contains(column) else { return }
+        keepColumns = (options.keepColumns + [column]).joined(separator: ",")
     }
 
     var options: ListImport.Options {

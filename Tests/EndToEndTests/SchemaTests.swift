@@ -70,6 +70,7 @@ struct SchemaTests {
             ("cache_exists", ["cache", "exists", url, "--json"]), ("fsck", ["fsck", "--json"]),
             ("doctor", ["doctor", "--json"]), ("settings", ["doctor", "--settings", "--json"]),
             ("event", ["watch", "--json", "--from-start"]),
+            ("dry_run", ["run", folder.path("urls.txt"), "--dry-run", "--json"]),
             ("batch", ["retry", "-n", "1", "--json", "--quiet"]),
         ] {
             let child = try await coord(words + at)

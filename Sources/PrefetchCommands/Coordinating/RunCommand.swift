@@ -67,6 +67,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        if part.dryRun { return try await dryRun() }
         if progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
         // Its workers have the same limit.
         let budget = try DescriptorBudget.raised()
@@ -87,6 +88,14 @@ struct RunCommand: AsyncParsableCommand {
         }
         try await BatchRun(
             command: self, list: list, fetch: fetch, workerCount: workers ?? Self.defaultWorkers
+        ).run()
+    }
+
+    private func dryRun() async throws {
+        let settings = try fetch.settings()
+        try await DryRun(
+            file: file, cache: cache, readOnly: settings.readOnlyCaches, table: tableWithCaptions, empty: empty,
+            limit: part.limit, batch: batch, isJSON: json
         ).run()
     }
 

@@ -78,6 +78,9 @@ struct SubmitCommand: AsyncParsableCommand {
         if let slot, !PrefetchQueue.isValidName(slot) {
             throw ValidationError("--slot is 1 to 64 letters, digits, '_' or '-'")
         }
+        if part.dryRun, file == nil || append != nil || resume || wait || open || slot != nil {
+            throw ValidationError("--dry-run takes a list, and neither --append, --open, --resume, --slot nor --wait")
+        }
         try validateOpenBatch()
         if file == nil && (!open || resume) && seal == nil {
             throw ValidationError("Missing expected argument '<file>'")
@@ -107,6 +110,12 @@ struct SubmitCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        if part.dryRun, let file {
+            return try await DryRun(
+                file: file, cache: location.cacheFolder, table: table, empty: empty, limit: part.limit, batch: batch,
+                isJSON: json
+            ).run()
+        }
         if let append, let file {
             return try await ListAddition(
                 batch: append, file: file, location: location, table: table, empty: empty, window: batch.record.window,

@@ -19,6 +19,9 @@ struct ListPartOptions: ParsableArguments {
     @Option(help: .count("Only the first n URLs of the list, as a batch of their own."))
     var limit: Int?
 
+    @Flag(help: "Count lines, duplicates, hosts and hits of the list; fetch nothing.")
+    var dryRun = false
+
     func validate() throws {
         if let limit, limit < 1 { throw ValidationError("--limit is a number from 1") }
     }

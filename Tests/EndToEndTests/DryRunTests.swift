@@ -86,4 +86,23 @@ struct DryRunTests {
         #expect(fresh["to_fetch"] as? Int == 6)
         #expect(origin.requestCount() == 2)
     }
+
+    @Test("failures --by counts causes and hosts")
+    func failuresBy() async throws {
+        origin.setFallback { _ in OriginResponse(status: 404) }
+        let file = list(["a", "b", "c"].map { origin.url("/no/\($0)") } + [origin.url("/0"), "nothing"])
+        _ = try await ran(["run", file, "--cache", cache] + net, exits: 3)
+        let at = ["--cache", cache]
+        let causes = try await ran(["failures", "--by", "cause"] + at)
+        #expect(causes.stdout == "3   75.0%  httpError 404\n1   25.0%  invalidURL\n", "\(causes.stdout)")
+        let hosts = try await ran(["failures", "--by", "host"] + at)
+        #expect(hosts.stdout == "3   75.0%  127.0.0.1\n1   25.0%  (no host: invalid URL)\n", "\(hosts.stdout)")
+        let counts = try json(await ran(["failures", "--by", "cause", "--json"] + at))
+        #expect(counts["skipped"] as? Int == 4 && (counts["counts"] as? [Any])?.count == 2)
+        _ = try await ran(["failures", "--by", "colour"] + at, exits: 64)
+        // Without details the causes are known still, and it says so.
+        _ = try await ran(["run", file, "--keep-details", "0", "--name", "bare"] + at + net, exits: 3)
+        let bare = try await ran(["failures", "bare", "--by", "cause"] + at)
+        #expect(bare.stderr.contains("4 of 4 have no detail"), "\(bare.stdout)\(bare.stderr)")
+    }
 }

@@ -62,6 +62,8 @@ struct SchemaTests {
         var lines = [("batch", run.stdout)] + run.stderr.split(separator: "\n").map { ("event", String($0)) }
         for (name, words) in [
             ("status", ["status", "--json"]), ("workers", ["workers", "--json"]), ("failure", ["failures", "--json"]),
+            ("failure_counts", ["failures", "--by", "cause", "--json"]),
+            ("failure_counts", ["failures", "--by", "host", "--json"]),
             ("line", ["export", "--to", "jsonl"]), ("failed_url", ["blacklist", "list", "--json"]),
             ("failed_url", ["blacklist", "export", "-", "--json"]), ("why", ["why", url, "--json"]),
             ("why", ["why", origin.url("/7.png"), "--json"]), ("why", ["why", "http://192.0.2.9/", "--json"]),

@@ -3,6 +3,9 @@ internal import Redis
 
 /// Reads the skipped URLs of a batch in line order: from the details in Redis, beyond those from all failures' records and the list.
 package struct FailureReader: Sendable {
+    /// The detail of an entry of which Redis keeps none.
+    package static let noDetail = "no detail kept"
+
     private let queue: PrefetchQueue
     private let status: BatchStatus
     private let listPath: String?
@@ -89,7 +92,7 @@ package struct FailureReader: Sendable {
         func detail(of entry: PrefetchJob.Entry) -> FailureDetail {
             var detail = FailureDetail(
                 line: entry.line, url: entry.url, outcome: outcome, httpStatus: record?.httpStatus,
-                attempts: record?.attempts ?? 0, detail: "no detail kept", settings: entry.settings)
+                attempts: record?.attempts ?? 0, detail: FailureReader.noDetail, settings: entry.settings)
             detail.ended = ended
             return detail
         }

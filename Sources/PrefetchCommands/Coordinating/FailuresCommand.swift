@@ -11,6 +11,7 @@ struct FailuresCommand: AsyncParsableCommand {
         discussion: """
             Examples:
               prefetch-coord failures --cache ./cache
+              prefetch-coord failures --by host
               prefetch-coord failures urls-7f3a --json | jq -r .url > again.txt
 
             After a retry it lists what is still skipped.
@@ -19,7 +20,10 @@ struct FailuresCommand: AsyncParsableCommand {
     @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
     var batch: String?
 
-    @Flag(help: "Print one JSON object per line.")
+    @Option(help: .value("category", "Count the URLs by cause or host instead of listing them."))
+    var by: FailureCounts.Category?
+
+    @Flag(help: "Print one JSON object per line; with --by one object.")
     var json = false
 
     @Option(help: .file("The list of the batch, if it has been moved."), completion: .file())
@@ -35,6 +39,7 @@ struct FailuresCommand: AsyncParsableCommand {
             // The newest retry has every line that is skipped still.
             let status = try await BatchChain.read(id, queue: session.queue).newest
             let reader = FailureReader(queue: session.queue, status: status, listPath: list)
+            if let by { return try await Self.printCounts(reader, by, of: status.id, isJSON: json) }
             try await reader.forEach { failure throws(PrefetchError) in
                 Console.print(json ? BatchJSON.failure(failure).text : Self.text(failure))
                 return !Console.isOutputClosed && Console.outputError == nil
@@ -46,6 +51,19 @@ struct FailuresCommand: AsyncParsableCommand {
                 )
             }
         }
+    }
+
+    private static func printCounts(
+        _ reader: FailureReader, _ category: FailureCounts.Category, of id: String, isJSON: Bool
+    ) async throws(PrefetchError) {
+        var counts = FailureCounts(by: category)
+        try await reader.forEach { failure throws(PrefetchError) in
+            counts.note(failure)
+            return true
+        }
+        if isJSON { return Console.print(counts.json(batch: id).text) }
+        for line in counts.lines { Console.print(line) }
+        if let note = counts.note { Console.note(note) }
     }
 
     private static func text(_ failure: FailureDetail) -> String {

@@ -55,8 +55,8 @@ struct BlacklistBoundTests {
         let listed = try await bench.ran(["blacklist", "export"]).stdout
         #expect(listed.split(separator: "\n").count == 20)
         #expect(listed.split(separator: "\n").count { $0.contains("/new/") } == 10)
-        try await soon { workers[0].stderr.contains("the oldest go") }
-        let told = "the blacklist has reached its limit, so the oldest go"
+        try await soon { workers[0].stderr.contains("the blacklist has reached its limit") }
+        let told = "the blacklist has reached its limit, so its oldest entries are removed"
         #expect(workers[0].stderr.components(of: told) == 1, "\(workers[0].stderr)")
         let status = try await bench.ran(["status"]).stdout
         #expect(status.contains("the blacklist has at most 20 URLs: 20 older ones were removed"), "\(status)")

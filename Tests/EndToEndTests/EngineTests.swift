@@ -107,7 +107,7 @@ struct EngineTests {
         try await ran(
             ["run", plain, "--options", "delayPlaceholder"] + base, exits: 64,
             says: "delayPlaceholder has no meaning off a screen: there is no view that could show a placeholder")
-        try await ran(["run", plain, "--input-format", "jsonl"] + base, exits: 65, says: "line 1 is no JSON object")
+        try await ran(["run", plain, "--input-format", "jsonl"] + base, exits: 65, says: "line 1 is not a JSON object")
         let objects = list([#"{"url":"http://h/a","options":["forceTransition"]}"#], "o.jsonl")
         try await ran(["run", objects] + base, exits: 65, says: "line 1: forceTransition has no meaning off a screen")
         try await ran(

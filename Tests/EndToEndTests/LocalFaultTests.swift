@@ -52,7 +52,7 @@ struct LocalFaultTests {
         #expect(stuck.state == .running && stuck.counts.skipped == 0 && stuck.counts.finished < count)
         try await heal()
         let began = ContinuousClock.now
-        try await until { worker.stderr.contains("works again") }
+        try await until { worker.stderr.contains("working again") }
         // Five seconds; twice that where others use the machine.
         #expect(ContinuousClock.now - began < .seconds(10))
         try await until { try await status(remote).state == .done }

@@ -79,7 +79,7 @@ struct LookTests {
         try await until {
             let child = try await coord(["status"])
             let status = await child.wait()
-            return status == .exited(74) && child.stderr.contains("\nhint: make room on that disk")
+            return status == .exited(74) && child.stderr.contains("\nhint: free space on that disk")
         }
     }
 

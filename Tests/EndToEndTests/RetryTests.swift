@@ -183,7 +183,7 @@ struct RetryTests {
     @Test("Where there is nothing to retry from, it says so")
     func nothing() async throws {
         let cache = folder.path("cache")
-        try await ran(["retry", "--cache", cache], exits: 66, says: "no cache of ours")
+        try await ran(["retry", "--cache", cache], exits: 66, says: "not a cache of prefetch")
         #expect(access(cache, F_OK) != 0)
         try await ran(["run", list([]), "--allow-empty", "--cache", cache])
         try await ran(["retry", "nope", "--cache", cache], exits: 66, says: "there is no batch 'nope'")

@@ -81,6 +81,7 @@ enum ForeignOptions {
             "the list is an argument: FILE, or - for standard input"
         ),
         (["--url-col"], "--url-column NAME names the column of the URLs"),
+        (["--caption-col"], "--caption-column NAME names the column of the captions"),
         (["--save-additional-columns", "--columns"], "--keep-columns NAME,... keeps columns for the manifest"),
         (
             [
@@ -125,6 +126,7 @@ enum ForeignOptions {
         (["--accept-regex", "--accept"], "--accept-type TYPE limits the media types"),
         (["--http2", "--http1.1", "--http1.0"], "HTTP/2 is used if the server offers it; --http1 turns it off"),
         (["-r", "--recursive", "--mirror", "--page-requisites"], "only the URLs of the list are fetched"),
+        (["--max-urls", "--sample", "--max-items"], "--limit N fetches the first N URLs of the list"),
         (["--max-errors", "--error-limit"], "--max-failures N cancels a batch with too many failures"),
         (["--redis-url", "--broker", "--host"], "--redis URL names the Redis"),
         (["-y", "--force", "--assume-yes"], "--yes answers the question"),

@@ -202,17 +202,20 @@ local function close(id, state, by)
   -- At most a century: EXPIRE overflows in milliseconds.
   keepFor(id, math.min(number(redis.call('HGET', batch(id), 'keep'), 0), 3153600000))
 end
--- Ends a batch as `done` if every URL has ended, as `cancelled` if its `finish_at` is reached, or if more of its URLs are
--- skipped than `max_failures` allows: a number, or from 1,000 ended URLs on a share of these.
+-- Ends a batch as `done` if every URL has ended, as `cancelled` if its `finish_at` is reached, or if more of its URLs
+-- are skipped than `max_failures` allows: a number, or from 1,000 ended URLs on a share of these.
 local function closeIfComplete(id)
-  local m = redis.call('HMGET', batch(id), 'state', 'sealed', 'finished', 'total', 'finish_at', 'max_failures', 'skipped')
+  local m = redis.call('HMGET', batch(id), 'state', 'sealed', 'finished', 'total', 'finish_at', 'max_failures',
+    'skipped')
   if m[1] ~= 'running' then return end
   local finished, total = number(m[3], -1), number(m[4], -2)
   if m[2] == '1' and finished == total then return close(id, 'done') end
   if m[6] then
     local percent = tonumber((m[6]:match('^(.+)%%$')) or '')
     local most = percent and finished * percent / 100 or number(m[6], math.huge)
-    if (not percent or finished >= 1000) and number(m[7], 0) > most then return close(id, 'cancelled', 'max-failures') end
+    if (not percent or finished >= 1000) and number(m[7], 0) > most then
+      return close(id, 'cancelled', 'max-failures')
+    end
   end
   if m[2] ~= '1' then return end
   if not m[5] then return end

@@ -37,7 +37,7 @@ struct GarbageTests {
         try await bench.untilFinished(48)
         try await until { try await bench.queue.batches.status(of: "other")?.state == .done }
         try await until { try await bench.redis("LLEN", "prefetch:{default}:dead").int == 5 }
-        try await until { try await bench.ran(["status"]).stdout.contains("typed cannot be worked on: WRONGTYPE") }
+        try await until { try await bench.ran(["status"]).stdout.contains("typed cannot be processed: WRONGTYPE") }
         let status = try await bench.ran(["status"]).stdout
         #expect(status.contains("5 elements of job lists were no jobs; prefetch-coord fsck shows them"), "\(status)")
         let said = workers.map(\.stderr).joined()
@@ -45,7 +45,7 @@ struct GarbageTests {
             #expect(said.ranges(of: "on the list of the dead: \(text)").count == 1, "\(text): \(said)")
         }
         #expect(said.ranges(of: "on the list of the dead: ").count == 5, "\(said)")
-        #expect(said.ranges(of: "typed cannot be worked on (WRONGTYPE").count <= 2)
+        #expect(said.ranges(of: "typed cannot be processed (WRONGTYPE").count <= 2)
 
         let fsck = try await bench.ran(["fsck"], exit: 1)
         #expect(fsck.stdout.contains("urls: I2: 32 open URLs are in no job"), "\(fsck)")

@@ -105,7 +105,7 @@ struct RedisLossTests {
         // The memory in use stays below the limit by up to one job.
         try await until { try await bench.ran(["status"]).stdout.contains("Redis is full: ") }
         try await until { try await bench.ran(["status", "--json"]).stdout.contains(#""redis_full":true"#) }
-        #expect(try await bench.ran(["status"]).stdout.contains("nobody works on it"))
+        #expect(try await bench.ran(["status"]).stdout.contains("no worker is running"))
         #expect(submit.isRunning && submit.stdout == "urls\n")
         // The window has no end, and is not what it waits for.
         try await until { submit.stderr.contains("hint: to go on at once, give it more memory") }

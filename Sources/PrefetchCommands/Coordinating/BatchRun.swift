@@ -49,7 +49,7 @@ struct BatchRun: Sendable {
 
     private func run(_ session: Session, _ lock: RunLock, _ redisFailure: Failure) async throws -> Int32 {
         let queue = session.queue
-        // Nobody else runs on this cache, so whoever is registered is dead: what an earlier run left is free at once.
+        // No other run uses this cache, so every registered worker is dead: jobs of an earlier run are free at once.
         if lock.isAlone { try await reapAll(queue) }
         lock.share()
         let stop = StopRequest()
@@ -204,7 +204,7 @@ struct BatchRun: Sendable {
     }
 
     /// Keeps sweeps from what the batch fetches as long as this run lives, also while no worker does. Where that cannot be said, the
-    /// workers complain of the cache.
+    /// workers warn about the cache.
     private func protect(_ queue: PrefetchQueue, _ id: String) async -> CacheProtection? {
         let asked = WallClock.now
         guard let status = try? await queue.batches.status(of: id),

@@ -21,7 +21,7 @@ struct LostWorkers: Sendable {
                 }
                 present = now
             } catch {
-                // Redis is away: whoever follows the batch says so.
+                // Redis is away; the follower of the batch reports that.
             }
             do { try await Task.sleep(for: .seconds(1)) } catch { return }
         }

@@ -61,7 +61,7 @@ struct WatchCommand: AsyncParsableCommand {
             let end = try await session.untilStopped(stop) {
                 json ? try await events(of: id, list, session) : try await counts(of: id, session)
             }
-            // Nobody reads the events any more, or they cannot be written: said by whoever started us.
+            // The reader of the events is gone, or they cannot be written: CommandRunner reports that.
             if Console.isOutputClosed || Console.outputError != nil || !Console.hasReader { return }
             guard let end else {
                 Console.note(

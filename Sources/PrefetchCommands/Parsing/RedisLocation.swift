@@ -168,7 +168,7 @@ extension RedisLocation {
         return admission
     }
 
-    /// Who vouches for a cache folder: the option, or the environment.
+    /// Whether a cache folder is trusted: the option, or the environment.
     /// - Throws: `configuration` where the variable says neither.
     static func trust(
         isGiven: Bool, environment: [String: String] = ProcessInfo.processInfo.environment

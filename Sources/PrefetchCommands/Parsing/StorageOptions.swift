@@ -33,7 +33,7 @@ struct FileMode: ExpressibleByArgument, Sendable {
     let bits: mode_t
 
     init?(argument: String) {
-        // Without its owner's rights a cache is of no use to whoever makes it.
+        // A cache without its owner's permissions is useless to the user who creates it.
         guard (3...4).contains(argument.count), let bits = mode_t(argument, radix: 8), bits <= 0o777,
             bits & 0o700 == 0o700
         else { return nil }

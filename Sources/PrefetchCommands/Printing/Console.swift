@@ -5,7 +5,7 @@ internal import Threading
 /// several processes do not mix. A reader that has gone away ends the output quietly; a full disk is an error (74).
 package enum Console {
     private static let outputFailure = Locked<Int32>(0)
-    /// Notes that wait for whoever redraws the last lines of the terminal; nil while nobody does.
+    /// Notes held back while the last lines of the terminal are redrawn; nil while they are not.
     private static let waiting = Locked<[String]?>(nil)
 
     /// Whether notes and errors are objects of JSON, for who reads standard error as such.
@@ -47,7 +47,7 @@ package enum Console {
         if !isKept { write(line + "\n", to: STDERR_FILENO) }
     }
 
-    /// An object for whoever reads standard error line by line.
+    /// An object on standard error, one per line.
     static func log(_ object: JSONText) { write(object.text + "\n", to: STDERR_FILENO) }
 
     /// From now on notes are kept for ``takeNotes()``.

@@ -1,7 +1,7 @@
 internal import Prefetch
 internal import WebImage
 
-/// Hosts that give no answer or asked to be left alone, in words and as JSON.
+/// Hosts that give no answer or asked for back-off, in words and as JSON.
 enum HostText {
     /// The most that are named.
     private static let most = 10

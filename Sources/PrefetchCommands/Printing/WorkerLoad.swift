@@ -1,7 +1,7 @@
 internal import Prefetch
 internal import Redis
 
-/// What all workers of a queue do now, as of their last sign of life.
+/// What all workers of a queue do now, as of their last heartbeat.
 struct WorkerLoad: Equatable {
     /// How many there are.
     var workers = 0
@@ -65,7 +65,7 @@ struct WorkerLoad: Equatable {
     /// Whether it is for their hosts that most URLs wait.
     var isHeldByHosts: Bool { waitingForHost > 0 && waitingForHost > inFlight + checking }
 
-    /// Why they do: hosts that are left alone, where there are any, and otherwise the limit of transfers to one host.
+    /// Why they do: hosts that are in back-off, if there are any, and otherwise the limit of transfers to one host.
     var whyHostsHold: String {
         hostsLeftAlone > 0 ? "\(Wording.count(hostsLeftAlone, "host")) in back-off" : "--max-per-host"
     }

@@ -255,7 +255,7 @@ struct ExportTests {
                     #expect(readFile(path) == GeneratedImage.jpeg(seed: 1, width: 24, height: 8), "\(command)")
                 case "nam":
                     let names = try FileManager.default.contentsOfDirectory(atPath: images)
-                    #expect(names.sorted() == ["000001.jpg", "000002.jpg", "000003.jpg"], "\(command)")
+                    #expect(names.sorted() == ["000001.png", "000002.jpg", "000003.png"], "\(command)")
                 case "fai": #expect(child.stdout.hasPrefix("4: \(origin.url("/3?v=1"))  httpError 404"), "\(command)")
                 default: Issue.record("\(title)")
                 }

@@ -155,7 +155,7 @@ struct ForeignFolderTests {
         let worker = try await shell("prefetch-worker --burst")
         #expect(await worker.wait() == .exited(66), "\(worker.stderr)")
         let doctor = try await shell("prefetch-coord doctor")
-        #expect(doctor.stdout.contains("the private one of ./cache does not run"), "\(doctor.stdout)")
+        #expect(doctor.stdout.contains("the private one of ./cache is not running"), "\(doctor.stdout)")
         let named = try await shell("prefetch-coord status", ["PREFETCH_CACHE": "cache"])
         #expect(await named.wait() == .exited(0) && named.stdout.contains("urls-"), "\(named.stderr)")
         // Somebody whose Redis runs, because it waits for the batch to end.

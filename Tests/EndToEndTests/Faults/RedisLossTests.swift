@@ -108,7 +108,7 @@ struct RedisLossTests {
         #expect(try await bench.ran(["status"]).stdout.contains("no worker is running"))
         #expect(submit.isRunning && submit.stdout == "urls\n")
         // The window has no end, and is not what it waits for.
-        try await until { submit.stderr.contains("hint: to go on at once, give it more memory") }
+        try await until { submit.stderr.contains("hint: to continue at once, give it more memory") }
         #expect(submit.stderr.contains("Redis is full: it has reached its maxmemory"), "\(submit.stderr)")
         #expect(submit.stderr.contains("no worker is running: ") && !submit.stderr.contains("window"))
         let workers = try await bench.workers(2)

@@ -44,7 +44,7 @@ struct HintTests {
             name: "a table whose column of URLs is a guess",
             words: ["run", "t.csv", "--from-cache-only", "--fail-over", "1"],
             files: ["t.csv": "thumb,link\ns,http://a.test/1.png\n"],
-            code: 0, says: ["note: the URLs of t.csv are those of the column link; --url-column names another"]),
+            code: 0, says: ["note: URLs are read from the column 'link'; --url-column names another"]),
         Case(
             name: "doctor without a Redis", words: ["doctor"], code: 0,
             says: ["redis        no Redis at redis://127.0.0.1:6379: "]),
@@ -79,7 +79,7 @@ struct HintTests {
         #expect(await failures.wait() == .exited(0), "\(failures.stderr)")
         #expect(
             failures.stdout == """
-                1: example.com/a.jpg  invalidURL  the line is not a URL: it begins with neither http:// nor https://
+                1: example.com/a.jpg  invalidURL  no scheme: did you mean https://example.com/a.jpg?
                 2: ftp://example.com/a.jpg  refused  scheme ftp is not supported
                 3: http://:0:/x  invalidURL  no host
 

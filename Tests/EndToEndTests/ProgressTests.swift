@@ -34,7 +34,7 @@ struct ProgressTests {
         #expect(run.stdout.hasPrefix(#"{"v":1,"id":"urls-"#) && run.stdout.components(of: "\n") == 1)
         let lines = run.stderr.split(separator: "\n")
         #expect(lines.allSatisfy { $0.hasPrefix(#"{"event":""#) && $0.hasSuffix("}") }, "\(run.stderr)")
-        let events = lines.filter { !$0.hasPrefix(#"{"event":"note""#) }
+        let events = lines.filter { !$0.hasPrefix(#"{"event":"note""#) && !$0.hasPrefix(#"{"event":"rate""#) }
         #expect(events.count == 62)
         #expect(events.first == #"{"event":"progress","finished":1,"total":30}"#)
         #expect(events.last == #"{"event":"completion","finishedCount":30,"skippedCount":3}"#)
@@ -42,6 +42,21 @@ struct ProgressTests {
         let quiet = try await coord(b, words + ["--quiet"], ["PREFETCH_PROGRESS": "json"])
         #expect(await quiet.wait() == .exited(3))
         #expect(!quiet.stderr.contains("event"), "\(quiet.stderr)")
+    }
+
+    @Test("--progress json has a rate each second; watch --json has the calls alone")
+    func rates() async throws {
+        let b = try await RemoteBatch()
+        _ = try await b.submit(urls, as: "r")
+        let watch = try await b.coord(["watch", "r", "--progress", "json"])
+        let calls = try await b.coord(["watch", "r", "--json"])
+        let rate = #"{"event":"rate","finished":0,"total":10,"rate":0,"eta_s":null,"MBps":0,"in_flight":0}"#
+        try await until { watch.stderr.components(of: rate) >= 2 }
+        for index in 0..<10 { try await b.settle("r", index, urls[index]) }
+        #expect(await watch.wait() == .exited(0))
+        #expect(await calls.wait() == .exited(0))
+        #expect(watch.stderr.hasSuffix(#"{"event":"completion","finishedCount":10,"skippedCount":0}"# + "\n"))
+        #expect(!calls.stdout.contains("rate") && calls.stdout.contains("completion"), "\(calls.stdout)")
     }
 
     @Test("Plain lines name a worker that is lost, and how many jobs went back; none says nothing")

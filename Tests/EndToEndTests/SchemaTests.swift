@@ -83,6 +83,11 @@ struct SchemaTests {
         // What is said of one that runs has more in it.
         let b = try await RemoteBatch()
         _ = try await b.submit(["http://192.0.2.1/a.png"], as: "open", ["--json", "--slot", "home"])
+        let watch = try await b.coord(["watch", "open", "--progress", "json"])
+        try await until { watch.stderr.contains(#""event":"rate""#) }
+        watch.signal(SIGINT)
+        await watch.wait()
+        lines += watch.stderr.split(separator: "\n").map { ("event", String($0)) }
         let oldest = try await b.coord(["why", "--oldest", "open", "--json"])
         await oldest.wait()
         #expect(oldest.stdout.contains(#""oldest":[{"#), "\(oldest.stdout)\(oldest.stderr)")

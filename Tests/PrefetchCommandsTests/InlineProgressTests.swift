@@ -42,6 +42,30 @@ struct InlineProgressTests {
         #expect(rate.urls == 0)
     }
 
+    @Test func aRateEventIsDueOnceASecondAndKnowsWhenItCannotTellTheEnd() {
+        var events = RateEvents()
+        let start = ContinuousClock.now
+        func status(_ finished: Int) -> BatchStatus {
+            var counts = PrefetchCounts()
+            counts[.downloaded] = finished
+            counts.bytes = finished * 10_000
+            return BatchStatus(
+                id: "b", state: .running, total: 1_000, counts: counts, created: 1, ended: 0, at: 2)
+        }
+        let first = events.isDue(status(0).counts, at: start)
+        #expect(!first)
+        let due = (1...40).filter { events.isDue(status($0 * 10).counts, at: start + .milliseconds(100 * $0)) }
+        #expect(due == [10, 20, 30, 40])
+        var load = WorkerLoad()
+        (load.workers, load.inFlight) = (2, 900)
+        #expect(
+            events.object(status(400), load).text
+                == #"{"event":"rate","finished":400,"total":1000,"rate":100,"eta_s":6,"MBps":1,"in_flight":600}"#)
+        load.paused = 2
+        #expect(events.object(status(400), load).text.contains(#""eta_s":null"#))
+        #expect(RateEvents().object(status(0), WorkerLoad()).text.contains(#""rate":0,"eta_s":null,"MBps":0"#))
+    }
+
     @Test func loadsOfWorkersAddUp() {
         let first = WorkerReport(fields: [
             "in_flight": "3", "checking": "2", "stalled": "1", "waiting_for_host": "9", "retrying": "4", "trouble": "",

@@ -1,3 +1,5 @@
+internal import WebImage
+
 /// URLs that are read once, as a stream, by the rules of ``URLList``: from a file, from standard input, or from arguments of a command.
 package enum URLLines {
     private static let groupCount = 1_000
@@ -31,6 +33,28 @@ package enum URLLines {
             URLList.entry(Array(word.utf8), isCut: word.utf8.count > LineReader.longest, number: number)
                 ?? PrefetchJob.Entry(line: number, url: word, isInvalid: true)
         }
+    }
+
+    /// Why an invalid entry is not a URL, and the URL that it probably is without its scheme.
+    static func objection(to text: String) -> String {
+        if let url = withScheme(text) { return "no scheme: did you mean \(url)?" }
+        return "the line is not a URL" + (text.contains("://") ? "" : ": it begins with neither http:// nor https://")
+    }
+
+    /// Only for a text that begins with a host: a name with a dot, or one with a port. Long texts, escaped bytes and credentials are not
+    /// repeated in a detail.
+    private static func withScheme(_ text: String) -> String? {
+        let rest = text.trimmingPrefix("//")
+        let authority = rest.utf8.prefix { ![UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) }
+        let parts = authority.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        let labels = parts.first?.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) ?? []
+        guard text.utf8.count < 200, rest.utf8.count > authority.count, !authority.contains(UInt8(ascii: "@")),
+            !text.utf8.contains(where: { $0 <= 0x20 || $0 == UInt8(ascii: "\\") }),
+            !labels.contains(where: \.isEmpty),
+            parts.count == 1 ? labels.count > 1 : parts.count == 2 && !parts[1].isEmpty
+        else { return nil }
+        let url = "https://\(rest)"
+        return (try? RequestURL(url)) == nil ? nil : url
     }
 
     /// Whether a text, as a line, reads back as this URL.

@@ -29,8 +29,7 @@ struct URLRun: Sendable {
     /// The outcome if the list's reader found it invalid.
     func invalid() -> SettledEntry? {
         guard entry.isInvalid else { return nil }
-        let hint = entry.url.contains("://") ? "" : ": it begins with neither http:// nor https://"
-        return failed(.invalidURL, detail: "the line is not a URL" + hint)
+        return failed(.invalidURL, detail: URLLines.objection(to: entry.url))
     }
 
     /// Whether a cached image has to be revalidated at its server.

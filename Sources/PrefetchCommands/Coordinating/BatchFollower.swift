@@ -53,17 +53,21 @@ struct BatchFollower: Sendable {
         return try end.get()
     }
 
-    /// The events of `watch --json`, on standard error.
+    /// The events of `watch --json` on standard error, and a rate each second while the batch runs.
     private func events() async throws(PrefetchError) -> BatchStatus? {
         let following = BatchEventReader(
             queue: queue, batch: id, from: tellsFromStart ? .beginning : .present, waitLimit: waitLimit,
             notice: Self.tell
         )
         var named: Set<String> = []
+        var rates = RateEvents()
         while let events = try await following.next() {
             if !events.isEmpty { Console.draw(events.map { EventJSON.object($0).text + "\n" }.joined()) }
             let status = await following.status
             let hasEnded = await following.hasEnded
+            if let status, !hasEnded, rates.isDue(status.counts) {
+                Console.draw(rates.object(status, await load(status)).text + "\n")
+            }
             if let status, status.counts[.refused] > named.count || hasEnded { try await tellRefusals(&named) }
             if hasEnded { return status }
         }

@@ -98,8 +98,7 @@ struct GivenList: Sendable {
         let header = try found.header()
         if let column = header.guessedURL {
             Console.note(
-                "note: the URLs of \(TerminalText.escaped(name)) are those of the column \(TerminalText.escaped(column)); "
-                    + "--url-column names another")
+                "note: URLs are read from the column '\(TerminalText.escaped(column))'; --url-column names another")
         }
         let list = try found.write(into: folder(), stem: stem)
         let format = table.inputFormat

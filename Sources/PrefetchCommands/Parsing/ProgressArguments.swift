@@ -10,7 +10,7 @@ enum ProgressMode: String, ExpressibleByArgument, CaseIterable, Sendable {
     case tty
     /// A line now and then.
     case plain
-    /// The events of `watch --json`, one object a line; what else is said becomes such a line too.
+    /// The events of `watch --json`, one object a line, with a rate each second; what else is said becomes such a line too.
     case json
     case none
 }

@@ -1,3 +1,4 @@
+internal import Prefetch
 internal import WebImage
 
 /// URLs and bytes a second over the last 8 seconds, for the three lines of a terminal (``InlineFrame``). Plain lines have the mean since
@@ -35,5 +36,33 @@ struct ProgressRate {
         guard urls > 0, let last = samples.last, let moved else { return nil }
         let seconds = Double(left) / urls
         return (last.at - moved) / .seconds(1) <= max(3, 2 * seconds) ? seconds : nil
+    }
+}
+
+/// The `rate` events of `--progress json`: one a second, since those of single URLs have neither a rate nor an ETA.
+struct RateEvents {
+    private static let interval = Duration.seconds(1)
+
+    private var rate = ProgressRate()
+    private var last: ContinuousClock.Instant?
+
+    /// Whether an event is due, for a reading of the batch. The first reading is what rates count from.
+    mutating func isDue(_ counts: PrefetchCounts, at now: ContinuousClock.Instant = .now) -> Bool {
+        if let last, now - last < Self.interval { return false }
+        defer { last = now }
+        rate.add(counts, at: now)
+        return last != nil
+    }
+
+    /// The ETA is null while the batch is paused, and while its last URLs wait for something that no rate predicts.
+    func object(_ status: BatchStatus, _ load: WorkerLoad) -> JSONText {
+        let left = status.total - status.counts.finished
+        let isHeld = status.isHeld || load.isPaused || load.last != nil
+        let seconds = isHeld ? nil : rate.seconds(for: left)
+        return .object([
+            ("event", .string("rate")), ("finished", .int(status.counts.finished)), ("total", .int(status.total)),
+            ("rate", .number(rate.urls)), ("eta_s", seconds.map { .number($0, digits: 1) } ?? .null),
+            ("MBps", .number(rate.bytes / 1e6)), ("in_flight", .int(load.beside(left: left).inFlight)),
+        ])
     }
 }

@@ -69,6 +69,23 @@ struct URLListTests {
         #expect(list.total == example.entries.count)
     }
 
+    @Test(
+        "A line that only lacks its scheme is answered with the URL, any other with what is wrong",
+        arguments: [
+            ("example.com/a.jpg", "https://example.com/a.jpg"), ("//example.com/a?b#c", "https://example.com/a?b#c"),
+            ("localhost:8080/a.jpg", "https://localhost:8080/a.jpg"), ("a.example?x=1", "https://a.example?x=1"),
+            ("example.com", nil), ("a.jpg", nil), ("images/a.jpg", nil), ("/a/b.jpg", nil), ("./a.b/c", nil),
+            ("../a.b/c", nil), ("C:/a.jpg", nil), ("http:/example.com/a.jpg", nil), ("mailto:x@example.com/", nil),
+            ("user:secret@example.com/a.jpg", nil), ("example.com/a b.jpg", nil), ("example.com/\\x09b", nil),
+            ("a..b/c", nil), ("example.com:x/a.jpg", nil), ("http//example.com/a.jpg", nil), ("", nil),
+            ("example.com/" + String(repeating: "x", count: 200), nil),
+        ] as [(String, String?)])
+    func scheme(text: String, url: String?) {
+        let otherwise = "the line is not a URL: it begins with neither http:// nor https://"
+        #expect(URLLines.objection(to: text) == url.map { "no scheme: did you mean \($0)?" } ?? otherwise)
+        #expect(URLLines.objection(to: "ht tp://\(text)") == "the line is not a URL")
+    }
+
     @Test("Lines stay whole wherever the buffer ends", arguments: [1, 7, 100, 4093, 65_000])
     func buffers(length: Int) async throws {
         let count = max(50, 600_000 / (length + 12))

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { CHECK_STEP = 1 << 18 };
@@ -60,6 +61,48 @@ bool check_budget_spend(check_budget *budget, uint64_t pixels) {
     if (budget->pixels < CHECK_STEP) return true;
     budget->pixels = 0;
     return thread_nanoseconds() <= budget->deadline;
+}
+
+bool check_frames(image_codec_result *result, const image_codec_limits *limits, uint64_t frames, uint64_t pixels,
+                  const char *format) {
+    if (frames > limits->max_frames) {
+        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%s with %" PRIu64 " frames, the limit is %" PRIu32, format, frames,
+                  limits->max_frames);
+        return false;
+    }
+    if (frames > 1 && pixels > limits->max_frame_pixels) {
+        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%s with %" PRIu64 " pixels in its frames, the limit is %" PRIu64,
+                  format, pixels, limits->max_frame_pixels);
+        return false;
+    }
+    return true;
+}
+
+bool check_allocate_pixels(image_codec_result *result, const image_codec_limits *limits, uint32_t frames) {
+    uint64_t bytes = (uint64_t)result->pixel_width * result->pixel_height * result->channels * frames;
+    if (bytes > limits->max_memory) {
+        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%" PRIu64 " bytes of pixels, the limit is %" PRIu64, bytes,
+                  limits->max_memory);
+        return false;
+    }
+    result->pixels.bytes = calloc(1, (size_t)bytes);
+    result->durations.bytes = calloc(frames, sizeof(uint32_t));
+    if (!result->pixels.bytes || !result->durations.bytes) {
+        check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory for %" PRIu64 " bytes of pixels", bytes);
+        return false;
+    }
+    result->pixels.count = (size_t)bytes;
+    result->durations.count = frames * sizeof(uint32_t);
+    result->pixel_frames = frames;
+    return true;
+}
+
+void check_copy(image_codec_buffer *buffer, const uint8_t *bytes, size_t count) {
+    if (buffer->bytes || count == 0 || count > MAX_METADATA_BYTES) return;
+    buffer->bytes = malloc(count);
+    if (!buffer->bytes) return;
+    memcpy(buffer->bytes, bytes, count);
+    buffer->count = count;
 }
 
 void image_codec_release(image_codec_buffer *buffer) {

@@ -1,4 +1,4 @@
-// Shared by the checks of both formats.
+// Shared by all formats.
 #pragma once
 #include "image_codec.h"
 
@@ -9,6 +9,14 @@ void check_keep_warning(image_codec_result *result, const char *text);
 /// Whether a size is within the limits; ends the check if not.
 bool check_size(image_codec_result *result, const image_codec_limits *limits, uint32_t width, uint32_t height);
 
+/// Allocates the pixels of a result: `frames` bitmaps of its pixel size and channels, zeroed. Ends the call if there is no memory, or the
+/// limit is lower.
+bool check_allocate_pixels(image_codec_result *result, const image_codec_limits *limits, uint32_t frames);
+/// Whether an animation of this many frames, each of at least the canvas, is within the limits; ends the check if not.
+bool check_frames(image_codec_result *result, const image_codec_limits *limits, uint64_t frames, uint64_t pixels,
+                  const char *format);
+/// Copies metadata; what does not fit, or cannot be allocated, is dropped.
+void check_copy(image_codec_buffer *buffer, const uint8_t *bytes, size_t count);
 /// libpng's own default for the size of an ancillary chunk, raw or inflated.
 enum { PNG_MAX_CHUNK_BYTES = 8000000 };
 
@@ -22,6 +30,16 @@ void check_budget_start(check_budget *budget, const image_codec_limits *limits, 
 /// Whether time is left after `pixels` more of work.
 bool check_budget_spend(check_budget *budget, uint64_t pixels);
 
+/// Maximum length of EXIF data or a colour profile to copy.
+enum { MAX_METADATA_BYTES = 8 << 20 };
+
+static inline uint32_t little_endian_16(const uint8_t *bytes) { return (uint32_t)bytes[1] << 8 | bytes[0]; }
+static inline uint32_t little_endian_24(const uint8_t *bytes) {
+    return (uint32_t)bytes[2] << 16 | (uint32_t)bytes[1] << 8 | bytes[0];
+}
+static inline uint32_t little_endian_32(const uint8_t *bytes) {
+    return (uint32_t)bytes[3] << 24 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[1] << 8 | bytes[0];
+}
 static inline uint32_t big_endian_16(const uint8_t *bytes) { return (uint32_t)bytes[0] << 8 | bytes[1]; }
 static inline uint32_t big_endian_32(const uint8_t *bytes) {
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];

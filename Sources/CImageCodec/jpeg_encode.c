@@ -31,6 +31,17 @@ static J_COLOR_SPACE color_space(int components) {
     }
 }
 
+/// EXIF that does not fit its one segment is left out.
+static void write_metadata(struct jpeg_compress_struct *library, const image_codec_metadata *metadata) {
+    enum { MAX_SEGMENT = 65533, PREFIX = 6 };
+    if (metadata->exif_count > 0 && metadata->exif_count <= MAX_SEGMENT - PREFIX) {
+        jpeg_write_m_header(library, JPEG_APP0 + 1, (unsigned)(PREFIX + metadata->exif_count));
+        for (int i = 0; i < PREFIX; i++) jpeg_write_m_byte(library, "Exif\0"[i]);
+        for (size_t i = 0; i < metadata->exif_count; i++) jpeg_write_m_byte(library, metadata->exif[i]);
+    }
+    if (metadata->icc_count > 0) jpeg_write_icc_profile(library, metadata->icc, (unsigned)metadata->icc_count);
+}
+
 /// The only frame to which longjmp returns; the state it changes is in its caller's frame.
 static bool run(jpeg_encoder *encoder, const uint8_t *pixels, uint32_t width, uint32_t height,
                 const image_codec_jpeg_options *options) {
@@ -48,6 +59,7 @@ static bool run(jpeg_encoder *encoder, const uint8_t *pixels, uint32_t width, ui
     library->restart_interval = options->restart_interval;
     if (options->progressive) jpeg_simple_progression(library);
     jpeg_start_compress(library, TRUE);
+    write_metadata(library, &options->metadata);
     size_t stride = (size_t)width * (size_t)options->components;
     while (library->next_scanline < height) {
         JSAMPROW row = (JSAMPROW)(uintptr_t)(pixels + stride * library->next_scanline);

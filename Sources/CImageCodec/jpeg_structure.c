@@ -1,13 +1,13 @@
 // Walks the markers of a JPEG (ITU-T T.81, annex B) by the rules of libjpeg's jdmarker.c, so that it never rejects what a decode would
 // accept. Entropy-coded data is skipped to the next marker by memchr.
-#include "check.h"
+#include "codecs.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { TEM = 0x01, SOF0 = 0xC0, DHT = 0xC4, JPG = 0xC8, DAC = 0xCC, SOF15 = 0xCF, RST0 = 0xD0, RST7 = 0xD7 };
-enum { SOI = 0xD8, EOI = 0xD9, SOS = 0xDA, DNL = 0xDC, DRI = 0xDD, DHP = 0xDE, APP0 = 0xE0, APP15 = 0xEF, COM = 0xFE };
+enum { SOI = 0xD8, EOI = 0xD9, SOS = 0xDA, DNL = 0xDC, DRI = 0xDD, DHP = 0xDE, APP0 = 0xE0, APP1 = 0xE1, APP14 = 0xEE, APP15 = 0xEF, COM = 0xFE };
 
 typedef struct {
     const uint8_t *next;
@@ -68,14 +68,41 @@ static bool read_frame(const uint8_t *segment, uint32_t length, const image_code
     return check_size(result, limits, big_endian_16(segment + 5), big_endian_16(segment + 3));
 }
 
+/// What the segments of a file say about its image.
+typedef struct {
+    bool has_exif;
+    /// APP14: the colour transform; -1 without the segment.
+    int adobe_transform;
+} segment_facts;
+
+static void read_segment(int marker, const uint8_t *data, uint32_t length, segment_facts *facts,
+                         image_codec_result *result) {
+    static const uint8_t exif[6] = "Exif\0";
+    if (marker == APP1 && !facts->has_exif && length > sizeof exif && memcmp(data, exif, sizeof exif) == 0) {
+        facts->has_exif = true;
+        result->orientation = image_codec_exif_orientation(data + sizeof exif, length - sizeof exif);
+    }
+    if (marker == APP14 && length >= 12 && memcmp(data, "Adobe", 5) == 0) facts->adobe_transform = data[11];
+}
+
+static int frame_color(uint32_t components, const segment_facts *facts) {
+    switch (components) {
+    case 1: return IMAGE_CODEC_COLOR_GRAY;
+    case 3: return IMAGE_CODEC_COLOR_RGB;
+    case 4: return facts->adobe_transform == 2 ? IMAGE_CODEC_COLOR_YCCK : IMAGE_CODEC_COLOR_CMYK;
+    default: return IMAGE_CODEC_COLOR_UNKNOWN;
+    }
+}
+
 static void incomplete(image_codec_result *result) {
     check_end(result, IMAGE_CODEC_INCOMPLETE, "JPEG ends before its end marker");
 }
 
-static void walk(const uint8_t *bytes, size_t count, const image_codec_limits *limits, bool header_only,
-                 image_codec_result *result) {
-    result->status = IMAGE_CODEC_WHOLE;
-    result->warning_count = 0;
+static void walk(const request_t *request, bool header_only, image_codec_result *result) {
+    const uint8_t *bytes = request->bytes;
+    size_t count = request->count;
+    const image_codec_limits *limits = &request->limits;
+    segment_facts facts = {false, -1};
     if (count < 2) return incomplete(result);
     if (bytes[0] != 0xFF || bytes[1] != SOI) return check_end(result, IMAGE_CODEC_DAMAGED, "no JPEG signature");
     marker_reader reader = {bytes + 2, bytes + count, 0};
@@ -97,6 +124,7 @@ static void walk(const uint8_t *bytes, size_t count, const image_codec_limits *l
         in_data = false;
         if (marker == EOI) {
             if (scans == 0) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG without image data");
+            result->color = frame_color(frame[7], &facts);
             result->memory = decode_memory(frame, result->width, result->height, keeps_coefficients);
             return;
         }
@@ -115,8 +143,10 @@ static void walk(const uint8_t *bytes, size_t count, const image_codec_limits *l
         if (left < length) return incomplete(result);
         if (is_frame(marker)) {
             if (frame) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG with two frame headers");
-            if (!read_frame(reader.next, length, limits, result) || header_only) return;
+            if (!read_frame(reader.next, length, limits, result)) return;
             frame = reader.next;
+            result->color = frame_color(frame[7], &facts);
+            if (header_only) return;
             keeps_coefficients = (marker & 3) == 2;
         } else if (marker == SOS) {
             if (!frame) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG scan before its frame header");
@@ -126,17 +156,13 @@ static void walk(const uint8_t *bytes, size_t count, const image_codec_limits *l
             // The first scan decides (jdinput.c): if it lacks components, others must follow.
             if (scans == 1 && length > 2 && reader.next[2] < frame[7]) keeps_coefficients = true;
             in_data = true;
+        } else {
+            read_segment(marker, reader.next + 2, length - 2, &facts, result);
         }
         reader.next += length;
     }
 }
 
-void image_codec_jpeg_header(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
-                             image_codec_result *result) {
-    walk(bytes, count, limits, true, result);
-}
+void jpeg_header(const request_t *request, result_t *result) { walk(request, true, result); }
 
-void image_codec_jpeg_structure(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
-                                image_codec_result *result) {
-    walk(bytes, count, limits, false, result);
-}
+void jpeg_structure(const request_t *request, result_t *result) { walk(request, false, result); }

@@ -11,12 +11,12 @@
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 
-const char *image_codec_libraries(void) {
 #ifdef LIBJPEG_TURBO_VERSION
-    return "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION) ", libpng " PNG_LIBPNG_VER_STRING ", libdeflate " LIBDEFLATE_VERSION_STRING
-           ", zlib " ZLIB_VERSION;
+#define JPEG "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION)
 #else
-    return "libjpeg " TEXT(JPEG_LIB_VERSION) ", libpng " PNG_LIBPNG_VER_STRING ", libdeflate " LIBDEFLATE_VERSION_STRING
-           ", zlib " ZLIB_VERSION;
+#define JPEG "libjpeg " TEXT(JPEG_LIB_VERSION)
 #endif
+
+const char *image_codec_libraries(void) {
+    return JPEG ", libpng " PNG_LIBPNG_VER_STRING ", libdeflate " LIBDEFLATE_VERSION_STRING ", zlib " ZLIB_VERSION;
 }

@@ -1,6 +1,10 @@
-// Decodes a PNG row by row into libpng's own row buffer, in the file's pixel format: this detects every inflate error, invalid filter byte
-// and missing row; expanding to RGBA would only cost time.
-#include "check.h"
+// Checks a PNG, and decodes it to pixels.
+//
+// The check: libdeflate (png_inflate.c) proves that image data is good; what it cannot prove, libpng decides, row by row into its own row
+// buffer, in the file's pixel format: this detects every inflate error, invalid filter byte and missing row; expanding to RGBA would only
+// cost time. The frames of an animation are images of their own, which libpng does not know: it gets each as a file.
+#include "canvas.h"
+#include "png_chunks.h"
 
 #include <inttypes.h>
 #include <png.h>
@@ -34,6 +38,12 @@ typedef struct {
     image_codec_result *result;
     bool is_over_memory;
     bool out_of_memory;
+    /// Reads the chunks before the image data only.
+    bool info_only;
+    /// Where the pixels go; NULL for a check.
+    uint8_t *pixels;
+    /// Errors in the image data end the decoding, not the image.
+    bool partial;
 } png_decoder;
 
 /// Precedes each block allocated by libpng.
@@ -116,47 +126,242 @@ static void on_free(png_structp library, png_voidp memory) {
     free(head);
 }
 
-/// The only frame to which longjmp returns; the state it changes is in its caller's frame.
-static void run(png_decoder *decoder) {
-    if (setjmp(decoder->escape)) return;
+/// libpng as it is told to read; false if there is no memory.
+static bool start(png_decoder *decoder) {
     decoder->library = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, decoder, on_error, on_warning, decoder,
                                                 on_allocate, on_free);
     if (decoder->library) decoder->info = png_create_info_struct(decoder->library);
-    if (!decoder->info) return check_end(decoder->result, IMAGE_CODEC_NO_MEMORY, "no memory to decode a PNG");
+    if (!decoder->info) {
+        check_end(decoder->result, IMAGE_CODEC_NO_MEMORY, "no memory to decode a PNG");
+        return false;
+    }
     png_structp library = decoder->library;
     png_set_read_fn(library, decoder, on_read);
     png_set_user_limits(library, decoder->limits->max_dimension, decoder->limits->max_dimension);
     png_set_chunk_malloc_max(library, PNG_MAX_CHUNK_BYTES);
     png_set_keep_unknown_chunks(library, PNG_HANDLE_CHUNK_NEVER, passed_over, sizeof passed_over / 5);
     // The structure check has compared the CRC of every chunk.
-    png_set_crc_action(library, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
+    if (!decoder->partial) png_set_crc_action(library, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
     png_read_info(library, decoder->info);
+    return true;
+}
+
+/// 8-bit RGB or RGBA. 16-bit samples lose their low byte.
+static void convert(png_decoder *decoder, uint32_t channels) {
+    png_structp library = decoder->library;
+    png_set_strip_16(library);
+    png_set_expand(library);
+    png_set_gray_to_rgb(library);
+    if (channels == 4) png_set_add_alpha(library, 0xFF, PNG_FILLER_AFTER);
+}
+
+/// The only frame to which longjmp returns; the state it changes is in its caller's frame.
+static void run(png_decoder *decoder, const png_layout *layout) {
+    if (setjmp(decoder->escape)) return;
+    if (!start(decoder) || decoder->info_only) return;
+    png_structp library = decoder->library;
+    if (decoder->pixels) convert(decoder, decoder->result->channels);
     int passes = png_set_interlace_handling(library);
     png_start_read_image(library);
-    uint32_t width = decoder->result->width, height = decoder->result->height;
+    size_t stride = (size_t)layout->width * decoder->result->channels;
     decoder->is_inflating = true;
     for (int pass = 0; pass < passes; pass++) {
-        for (uint32_t row = 0; row < height; row++) {
-            png_read_row(library, NULL, NULL);
-            if (!check_budget_spend(&decoder->budget, width))
+        for (uint32_t row = 0; row < layout->height; row++) {
+            png_read_row(library, decoder->pixels ? decoder->pixels + stride * row : NULL, NULL);
+            if (decoder->pixels && pass == passes - 1) decoder->result->rows = row + 1;
+            if (!check_budget_spend(&decoder->budget, layout->width))
                 return check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT, "PNG takes too long to decode");
         }
     }
     decoder->is_inflating = false;
     // All pixels are read; libpng may still report misplaced chunks.
-    png_read_end(library, NULL);
+    if (!decoder->partial) png_read_end(library, NULL);
 }
 
-void image_codec_png_decode(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
-                            image_codec_result *result) {
+/// Reads a file by libpng; `pixels` is NULL for a check.
+static void read_file(const request_t *request, const uint8_t *bytes, size_t count, const png_layout *layout,
+                      bool info_only, uint8_t *pixels, result_t *result) {
     png_decoder decoder;
     memset(&decoder, 0, sizeof decoder);
     decoder.next = bytes;
     decoder.left = count;
     decoder.surplus_left = MAX_SURPLUS_BYTES;
-    decoder.limits = limits;
+    decoder.limits = &request->limits;
     decoder.result = result;
-    check_budget_start(&decoder.budget, limits, result->width, result->height);
-    run(&decoder);
+    decoder.info_only = info_only;
+    decoder.pixels = pixels;
+    decoder.partial = request->partial && pixels;
+    check_budget_start(&decoder.budget, &request->limits, layout->width, layout->height);
+    run(&decoder, layout);
+    if (pixels && decoder.info) {
+        png_charp name;
+        int method;
+        png_bytep profile;
+        png_uint_32 length;
+        if (png_get_iCCP(decoder.library, decoder.info, &name, &method, &profile, &length))
+            check_copy(&result->icc, profile, length);
+    }
     png_destroy_read_struct(&decoder.library, &decoder.info, NULL);
+    if (decoder.partial && result->status == IMAGE_CODEC_DAMAGED) result->status = IMAGE_CODEC_WHOLE;
+}
+
+/// What the chunks around the image data ask for.
+typedef struct {
+    png_source image;
+    bool is_animation;
+    uint32_t loop_count;
+    /// libpng has an opinion on chunks before, or after, the image data.
+    bool has_other_before;
+    bool has_other_after;
+    /// Where eXIf is; 0 without.
+    size_t exif;
+} png_survey;
+
+static png_layout layout_of(const request_t *request) {
+    const uint8_t *header = request->bytes + SIGNATURE + 8;
+    return (png_layout){big_endian_32(header), big_endian_32(header + 4), header[8], header[9], header[12]};
+}
+
+static bool is_passed_over(const uint8_t *name) {
+    for (size_t i = 0; i < sizeof passed_over; i += 5)
+        if (memcmp(passed_over + i, name, 4) == 0) return true;
+    return false;
+}
+
+/// Bytes may be missing at the end.
+static void survey(const request_t *request, png_survey *found) {
+    memset(found, 0, sizeof *found);
+    found->image.layout = layout_of(request);
+    found->image.name = IDAT;
+    size_t offset = HEADER_END;
+    while (request->count - offset >= 12) {
+        const uint8_t *chunk = request->bytes + offset;
+        uint32_t length = big_endian_32(chunk), name = big_endian_32(chunk + 4);
+        if (request->count - offset - 12 < length || name == IEND) return;
+        bool is_behind = found->image.offset > 0;
+        if (name == IDAT) {
+            if (!is_behind) found->image.offset = offset;
+        } else if (name == acTL && !is_behind && length == 8) {
+            found->is_animation = true;
+            found->loop_count = big_endian_32(chunk + 12);
+        } else if (name == eXIf) {
+            found->exif = offset;
+        } else if (name == PLTE && !is_behind && length % 3 == 0 && length <= 768 && found->image.palette == 0 &&
+                   found->image.layout.color_type == 3) {
+            found->image.palette = length / 3;
+        } else if (name != acTL && name != fcTL && name != fdAT && !is_passed_over(chunk + 4)) {
+            *(is_behind ? &found->has_other_after : &found->has_other_before) = true;
+        }
+        offset += (size_t)length + 12;
+    }
+}
+
+/// Whether time is left after an image; ends the call if not.
+static bool spend(check_budget *budget, const png_source *image, size_t bytes, result_t *result) {
+    uint64_t pixels = (uint64_t)image->layout.width * image->layout.height;
+    if (check_budget_spend(budget, pixels + (uint64_t)bytes * PIXELS_PER_BYTE_READ)) return true;
+    check_end(result, IMAGE_CODEC_OVER_LIMIT, "PNG takes too long to decode");
+    return false;
+}
+
+/// Checks one image; `file` is a file with that image and no other.
+static void check_by_library(const request_t *request, const png_source *image, image_codec_buffer *file,
+                             result_t *result) {
+    if (file->bytes)
+        read_file(request, file->bytes, file->count, &image->layout, false, NULL, result);
+    else
+        check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory to decode a PNG");
+    image_codec_release(file);
+}
+
+void png_check(const request_t *request, result_t *result) {
+    png_survey found;
+    survey(request, &found);
+    const png_layout *layout = &found.image.layout;
+    result->width = layout->width;
+    result->height = layout->height;
+    check_budget budget;
+    check_budget_start(&budget, &request->limits, layout->width, layout->height);
+    bool is_good = !found.has_other_after && png_inflates(request, &found.image);
+    if (!is_good || found.has_other_before)
+        read_file(request, request->bytes, request->count, layout, is_good, NULL, result);
+    if (result->status == IMAGE_CODEC_WHOLE) spend(&budget, &found.image, request->count, result);
+    if (!found.is_animation) return;
+    png_frame frame;
+    for (size_t offset = HEADER_END; result->status == IMAGE_CODEC_WHOLE;) {
+        if (!png_next_frame(request, layout, &offset, &frame)) return;
+        frame.image.palette = found.image.palette;
+        budget.deadline += (uint64_t)frame.image.layout.width * frame.image.layout.height *
+                           request->limits.cpu_nanoseconds_per_pixel;
+        if (!spend(&budget, &frame.image, 0, result)) return;
+        if (frame.image.name == IDAT || png_inflates(request, &frame.image)) continue;
+        image_codec_buffer file = {NULL, 0};
+        png_extract(request, &frame.image, &file);
+        check_by_library(request, &frame.image, &file, result);
+    }
+}
+
+// MARK: Pixels
+
+/// Draws the frames of an animation.
+static void compose(const request_t *request, const png_layout *layout, result_t *result) {
+    canvas canvas;
+    if (!canvas_open(&canvas, result)) return;
+    size_t offset = HEADER_END;
+    png_frame frame;
+    while (result->status == IMAGE_CODEC_WHOLE && png_next_frame(request, layout, &offset, &frame)) {
+        const png_layout *part = &frame.image.layout;
+        image_codec_buffer file = {NULL, 0};
+        png_extract(request, &frame.image, &file);
+        if (file.bytes)
+            read_file(request, file.bytes, file.count, part, false, canvas.part, result);
+        else
+            check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory to decode a PNG");
+        image_codec_release(&file);
+        canvas_frame drawn = {frame.x, frame.y, part->width, part->height, frame.dispose, frame.blend,
+                              frame.milliseconds};
+        if (result->status == IMAGE_CODEC_WHOLE && !canvas_draw(&canvas, result, &drawn)) break;
+    }
+    canvas_close(&canvas);
+}
+
+/// Of the chunks before the end of the bytes.
+static bool has_transparency(const request_t *request) {
+    for (size_t offset = HEADER_END; request->count - offset >= 12;) {
+        const uint8_t *chunk = request->bytes + offset;
+        uint32_t length = big_endian_32(chunk), name = big_endian_32(chunk + 4);
+        if (name == tRNS) return true;
+        if (name == IDAT || request->count - offset - 12 < length) return false;
+        offset += (size_t)length + 12;
+    }
+    return false;
+}
+
+void png_pixels(const request_t *request, result_t *result) {
+    png_header(request, result);
+    if (result->status != IMAGE_CODEC_WHOLE) return;
+    png_survey found;
+    survey(request, &found);
+    const png_layout *layout = &found.image.layout;
+    if (found.is_animation) result->loop_count = found.loop_count;
+    result->has_alpha = (layout->color_type & 4) != 0 || has_transparency(request);
+    bool is_animation = found.is_animation && request->frames > 1;
+    uint32_t frames = 1;
+    if (is_animation) {
+        png_frame frame;
+        size_t offset = HEADER_END;
+        for (frames = 0; frames < request->frames && png_next_frame(request, layout, &offset, &frame);) frames++;
+    }
+    result->pixel_width = layout->width;
+    result->pixel_height = layout->height;
+    result->channels = result->has_alpha || is_animation ? 4 : 3;
+    if (!check_allocate_pixels(result, &request->limits, frames)) return;
+    if (found.exif > 0) {
+        const uint8_t *chunk = request->bytes + found.exif;
+        check_copy(&result->exif, chunk + 8, big_endian_32(chunk));
+        result->orientation = image_codec_exif_orientation(chunk + 8, big_endian_32(chunk));
+    }
+    if (is_animation) return compose(request, layout, result);
+    // The first frame of an animation that starts behind its image is not this one.
+    read_file(request, request->bytes, request->count, layout, false, result->pixels.bytes, result);
 }

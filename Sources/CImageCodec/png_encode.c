@@ -39,6 +39,16 @@ static void on_write(png_structp library, png_bytep bytes, size_t count) {
 
 static void on_flush(png_structp library) { (void)library; }
 
+static void write_metadata(png_structp library, png_infop info, const image_codec_metadata *metadata) {
+    // A profile that libpng does not like, such as one of CMYK, is left out.
+    png_set_benign_errors(library, 1);
+    if (metadata->icc_count > 0)
+        png_set_iCCP(library, info, "ICC profile", PNG_COMPRESSION_TYPE_BASE, metadata->icc,
+                     (png_uint_32)metadata->icc_count);
+    if (metadata->exif_count > 0)
+        png_set_eXIf_1(library, info, (png_uint_32)metadata->exif_count, (png_bytep)(uintptr_t)metadata->exif);
+}
+
 /// The only frame to which longjmp returns; the state it changes is in its caller's frame.
 static bool run(png_encoder *encoder, const uint8_t *pixels, uint32_t width, uint32_t height,
                 const image_codec_png_options *options) {
@@ -59,6 +69,7 @@ static bool run(png_encoder *encoder, const uint8_t *pixels, uint32_t width, uin
         for (int i = 0; i < count; i++) memcpy(&colors[i], options->palette + 3 * i, 3);
         png_set_PLTE(library, encoder->info, colors, count);
     }
+    write_metadata(library, encoder->info, &options->metadata);
     png_write_info(library, encoder->info);
     size_t stride = png_get_rowbytes(library, encoder->info);
     int passes = png_set_interlace_handling(library);

@@ -1,14 +1,11 @@
 // Walks the chunks of a PNG (PNG specification, third edition, section 5) and checks their CRC.
-#include "check.h"
+#include "png_chunks.h"
 
 #include <inttypes.h>
 #include <libdeflate.h>
 #include <string.h>
 
-enum { IHDR = 0x49484452, PLTE = 0x504C5445, IDAT = 0x49444154, IEND = 0x49454E44, acTL = 0x6163544C, iCCP = 0x69434350 };
-enum { SIGNATURE = 8, HEADER_END = SIGNATURE + 4 + 4 + 13 + 4 };
-
-static const uint8_t signature[SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+const uint8_t png_signature[SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 
 static bool has_letters(const uint8_t *name) {
     for (int i = 0; i < 4; i++) {
@@ -41,11 +38,19 @@ static bool has_valid_depth(uint8_t depth, uint8_t color_type) {
     return color_type < 7 && depth <= 16 && (allowed[color_type] >> depth & 1);
 }
 
-void image_codec_png_header(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
-                            image_codec_result *result) {
-    result->status = IMAGE_CODEC_WHOLE;
-    result->warning_count = 0;
-    if (memcmp(bytes, signature, count < SIGNATURE ? count : SIGNATURE) != 0)
+static int header_color(uint8_t color_type) {
+    switch (color_type) {
+    case 0:
+    case 4: return IMAGE_CODEC_COLOR_GRAY;
+    case 3: return IMAGE_CODEC_COLOR_INDEXED;
+    default: return IMAGE_CODEC_COLOR_RGB;
+    }
+}
+
+void png_header(const request_t *request, result_t *result) {
+    const uint8_t *bytes = request->bytes;
+    size_t count = request->count;
+    if (memcmp(bytes, png_signature, count < SIGNATURE ? count : SIGNATURE) != 0)
         return check_end(result, IMAGE_CODEC_DAMAGED, "no PNG signature");
     if (count < HEADER_END) return incomplete(result);
     const uint8_t *chunk = bytes + SIGNATURE;
@@ -53,24 +58,82 @@ void image_codec_png_header(const uint8_t *bytes, size_t count, const image_code
         return check_end(result, IMAGE_CODEC_DAMAGED, "PNG does not start with IHDR");
     if (!has_crc(chunk, 13, result)) return;
     const uint8_t *header = chunk + 8;
-    if (!check_size(result, limits, big_endian_32(header), big_endian_32(header + 4))) return;
+    if (!check_size(result, &request->limits, big_endian_32(header), big_endian_32(header + 4))) return;
     if (!has_valid_depth(header[8], header[9]) || header[10] != 0 || header[11] != 0 || header[12] > 1)
-        check_end(result, IMAGE_CODEC_DAMAGED, "PNG with an invalid IHDR");
+        return check_end(result, IMAGE_CODEC_DAMAGED, "PNG with an invalid IHDR");
+    result->color = header_color(header[9]);
+    result->has_alpha = header[9] & 4;
 }
 
-/// Frames of an animation (acTL): their number, and the pixels that a player paints.
-static bool check_frames(const uint8_t *data, uint32_t length, const image_codec_limits *limits,
-                         image_codec_result *result) {
-    if (length != 8) {
-        check_end(result, IMAGE_CODEC_DAMAGED, "PNG chunk acTL: invalid length");
-        return false;
-    }
-    uint32_t frames = big_endian_32(data);
-    if (frames <= limits->max_frames && (uint64_t)frames * result->width * result->height <= limits->max_frame_pixels)
-        return true;
-    check_end(result, IMAGE_CODEC_OVER_LIMIT, "PNG with %" PRIu32 " frames of %" PRIu32 " x %" PRIu32, frames,
-              result->width, result->height);
+/// Checks the chunks of an animation (PNG, third edition, section 11.3.6).
+typedef struct {
+    /// acTL was there before the image data; without it the other chunks mean nothing.
+    bool is_animation;
+    uint32_t announced;
+    uint32_t frames;
+    uint32_t next_sequence;
+    /// The last frame has no data yet.
+    bool lacks_data;
+    bool saw_image;
+    uint64_t pixels;
+} animation;
+
+static bool fail(image_codec_result *result, const char *what) {
+    check_end(result, IMAGE_CODEC_DAMAGED, "PNG with %s", what);
     return false;
+}
+
+static bool read_animation(animation *state, const uint8_t *data, uint32_t length, const image_codec_limits *limits,
+                           image_codec_result *result) {
+    if (state->is_animation) return fail(result, "two acTL chunks");
+    if (length != 8) return fail(result, "an acTL chunk of invalid length");
+    state->is_animation = true;
+    state->announced = big_endian_32(data);
+    result->loop_count = big_endian_32(data + 4);
+    if (state->announced == 0) return fail(result, "an animation of 0 frames");
+    return check_frames(result, limits, state->announced, (uint64_t)state->announced * result->width * result->height,
+                        "PNG");
+}
+
+static bool read_frame_control(animation *state, const uint8_t *data, uint32_t length, image_codec_result *result) {
+    if (length != 26) return fail(result, "an fcTL chunk of invalid length");
+    if (state->lacks_data) return fail(result, "a frame without data");
+    if (big_endian_32(data) != state->next_sequence++) return fail(result, "frames out of order");
+    uint64_t width = big_endian_32(data + 4), height = big_endian_32(data + 8);
+    uint64_t x = big_endian_32(data + 12), y = big_endian_32(data + 16);
+    if (width == 0 || height == 0 || x + width > result->width || y + height > result->height)
+        return fail(result, "a frame outside of the image");
+    bool is_image = !state->saw_image;
+    if (is_image && (state->frames > 0 || width != result->width || height != result->height))
+        return fail(result, "a first frame of another size");
+    if (data[24] > 2 || data[25] > 1) return fail(result, "an unknown way to draw a frame");
+    state->frames++;
+    state->lacks_data = true;
+    return true;
+}
+
+static bool read_animation_chunk(animation *state, uint32_t name, const uint8_t *data, uint32_t length,
+                                 const image_codec_limits *limits, image_codec_result *result) {
+    if (name == IDAT) {
+        state->saw_image = true;
+        state->lacks_data = false;
+        return true;
+    }
+    if (name == acTL && !state->saw_image) return read_animation(state, data, length, limits, result);
+    if (!state->is_animation) return true;
+    if (name == fcTL) return read_frame_control(state, data, length, result);
+    if (name != fdAT) return true;
+    if (!state->saw_image || state->frames == 0 || length < 4) return fail(result, "frame data without a frame");
+    if (big_endian_32(data) != state->next_sequence++) return fail(result, "frames out of order");
+    state->lacks_data = false;
+    return true;
+}
+
+static bool is_complete(const animation *state, image_codec_result *result) {
+    if (!state->is_animation) return true;
+    result->frame_count = state->announced;
+    if (state->lacks_data) return fail(result, "a frame without data");
+    return state->frames == state->announced || fail(result, "fewer or more frames than announced");
 }
 
 static uint64_t at_most(uint64_t count, uint64_t limit) { return count < limit ? count : limit; }
@@ -84,13 +147,24 @@ static uint64_t decode_memory(const uint8_t *header, uint32_t width, uint32_t lo
            at_most((uint64_t)profile * MAX_INFLATION, PNG_MAX_CHUNK_BYTES);
 }
 
-void image_codec_png_structure(const uint8_t *bytes, size_t count, const image_codec_limits *limits,
-                               image_codec_result *result) {
-    image_codec_png_header(bytes, count, limits, result);
+/// What the check by libdeflate allocates: one inflated image and, if it is in parts, its compressed data.
+static uint64_t inflate_memory(const uint8_t *header, uint32_t width, uint32_t height, uint64_t data) {
+    enum { DECOMPRESSOR = 64 << 10 };
+    png_layout layout = {width, height, header[8], header[9], header[12]};
+    uint64_t raw = png_raw_bytes(&layout);
+    return raw <= PNG_MAX_RAW_BYTES ? DECOMPRESSOR + raw + data : 0;
+}
+
+void png_structure(const request_t *request, result_t *result) {
+    const uint8_t *bytes = request->bytes;
+    size_t count = request->count;
+    png_header(request, result);
     if (result->status != IMAGE_CODEC_WHOLE) return;
     bool indexed = bytes[SIGNATURE + 8 + 9] == 3, saw_palette = false, saw_data = false, in_data = false;
     size_t offset = HEADER_END;
     uint32_t longest = 0, profile = 0;
+    uint64_t data = 0;
+    animation animation = {0};
     for (;;) {
         if (count - offset < 12) return incomplete(result);
         const uint8_t *chunk = bytes + offset;
@@ -108,13 +182,18 @@ void image_codec_png_structure(const uint8_t *bytes, size_t count, const image_c
         saw_data |= is_data;
         saw_palette |= name == PLTE;
         if (name == iCCP && length > profile) profile = length;
-        if (!is_data && length > longest) longest = length;
+        if (!is_data && name != fdAT && length > longest) longest = length;
+        if (is_data || name == fdAT) data += length;
+        if (name == tRNS) result->has_alpha = true;
+        if (name == eXIf) result->orientation = image_codec_exif_orientation(chunk + 8, length);
         if (name == IEND) {
             if (!saw_data) return check_end(result, IMAGE_CODEC_DAMAGED, "PNG without IDAT");
-            result->memory = decode_memory(bytes + SIGNATURE + 8, result->width, longest, profile);
+            if (!is_complete(&animation, result)) return;
+            result->memory = decode_memory(bytes + SIGNATURE + 8, result->width, longest, profile) +
+                             inflate_memory(bytes + SIGNATURE + 8, result->width, result->height, data);
             return;
         }
-        if (name == acTL && !check_frames(chunk + 8, length, limits, result)) return;
+        if (!read_animation_chunk(&animation, name, chunk + 8, length, &request->limits, result)) return;
         // Section 5.4: bit 5 of the first byte clear means critical: "must stop" if unknown.
         if (!(chunk[4] & 0x20) && name != PLTE && name != IDAT)
             return check_end(result, IMAGE_CODEC_DAMAGED, "PNG with an unexpected chunk %.4s", (const char *)chunk + 4);

@@ -25,14 +25,6 @@ public enum ImageFormat: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether it can be checked beyond the signature; other formats pass ``ValidationLevel/header`` at most.
-    public var isVerifiable: Bool {
-        switch self {
-        case .jpeg, .png, .gif, .webp: true
-        case .avif, .heic, .svg, .tiff, .bmp, .ico, .jxl, .jp2, .unknown: false
-        }
-    }
-
     /// Identifies the format in a cached file's record; 0 is ``unknown``. Never reassigned.
     public var recordCode: UInt8 {
         switch self {

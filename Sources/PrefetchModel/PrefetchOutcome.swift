@@ -39,7 +39,7 @@ public enum PrefetchOutcome: UInt8, Sendable, CaseIterable {
     case notCached
     /// The digest differs from the expected one.
     case mismatch
-    /// A complete body in a known format that cannot be verified, such as AVIF or an arithmetic-coded JPEG.
+    /// A complete body in a known format that cannot be verified, such as HEIC or an arithmetic-coded JPEG.
     case unsupported
     /// An outcome of a later version; never written here.
     case unknown = 31

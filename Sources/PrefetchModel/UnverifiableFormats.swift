@@ -1,5 +1,5 @@
-/// How to treat a complete body in a known format that cannot be verified: AVIF, HEIC, SVG, TIFF, BMP, ICO, JPEG XL, JPEG 2000, and JPEGs
-/// with arithmetic coding or 12 bits per sample.
+/// How to treat a complete body in a known format that cannot be verified: HEIC, SVG, TIFF, BMP, ICO, JPEG XL, JPEG 2000, JPEGs with
+/// arithmetic coding or 12 bits per sample, and WebP and AVIF without their libraries.
 public enum UnverifiableFormats: String, Sendable, CaseIterable, Codable {
     /// Ends as ``PrefetchOutcome/unsupported``; nothing is stored. The default.
     case skip

@@ -180,7 +180,10 @@ struct BlacklistTests {
         let both = try await ran(["why", good, "--json"] + at)
         #expect(both.stdout.hasPrefix(#"{"v":1,"url":"\#(good)","known":true,"listed":{"outcome":null,"#))
         #expect(both.stdout.contains(#","lapses":null},"cache":"\#(cache)","cached":{"path":"\#(cache)/v1/"#))
-        #expect(both.stdout.contains(#""bytes":\#(image.count),"format":"png","width":9,"height":7,"level":"decode","#))
+        #expect(
+            both.stdout.contains(
+                #""bytes":\#(image.count),"format":"png","width":9,"height":7,"orientation":1,"frames":1,"alpha":false,"color_space":"rgb","level":"decode","#
+            ))
         #expect(both.stdout.hasSuffix(#""skipped":[],"batches_read":1,"batches":1}"# + "\n"))
         #expect(try await ran(["why", good] + at).stdout.contains("    a hit all the same with --blacklist smart"))
         let json = try await ran(["why", busy, "--json"] + at)
@@ -265,7 +268,10 @@ struct BlacklistTests {
         for image in images { #expect(lines.contains { $0.contains(", \(image.count) bytes, ") }) }
         let json = try await ran(["cache", "ls", "--json"] + at)
         #expect(json.stdout.split(separator: "\n").count == 5)
-        #expect(json.stdout.contains(#""format":"jpeg","width":40,"height":30,"level":"decode","sha256":""#))
+        #expect(
+            json.stdout.contains(
+                #""format":"jpeg","width":40,"height":30,"orientation":1,"frames":1,"alpha":false,"color_space":"rgb","level":"decode","sha256":""#
+            ))
         #expect(json.stdout.contains(#""key":null}"#))
         let sizes = images.map(\.count)
         let usage = try await ran(["cache", "stat", "--json"] + at)

@@ -72,12 +72,12 @@ struct ExportTests {
         #expect(lines[0].contains(#","bytes":\#(png.count),"sha256":""#))
         #expect(
             lines[0].hasSuffix(
-                #","format":"png","width":16,"height":12,"level":"decode","http_status":null,"attempts":null,"ended":null,"host":null}"#
+                #","format":"png","width":16,"height":12,"level":"decode","orientation":1,"frames":1,"alpha":false,"color_space":"rgb","http_status":null,"attempts":null,"ended":null,"host":null}"#
             ))
         let path = String(lines[0].split(separator: "\"path\":\"")[1].prefix { $0 != "\"" })
         #expect(readFile(path) == png)
         let nothing =
-            #""path":null,"bytes":null,"sha256":null,"format":null,"width":null,"height":null,"level":null,"http_status":"#
+            #""path":null,"bytes":null,"sha256":null,"format":null,"width":null,"height":null,"level":null,"orientation":null,"frames":null,"alpha":null,"color_space":null,"http_status":"#
         #expect(
             lines[1].hasPrefix(
                 #"{"line":3,"url":"\#(origin.url("/9"))","outcome":"httpError",\#(nothing)404,"attempts":1,"ended":""#))
@@ -86,7 +86,7 @@ struct ExportTests {
                 #"{"line":5,"url":"not a url","outcome":"invalidURL",\#(nothing)null,"attempts":0,"ended":""#))
         #expect(
             lines[3].hasSuffix(
-                #","format":"jpeg","width":24,"height":8,"level":"decode","http_status":null,"attempts":null,"ended":null,"host":null}"#
+                #","format":"jpeg","width":24,"height":8,"level":"decode","orientation":1,"frames":1,"alpha":false,"color_space":"rgb","http_status":null,"attempts":null,"ended":null,"host":null}"#
             ))
         #expect(lines[4].hasPrefix(#"{"line":7,"#) && lines[4].contains(path))
 

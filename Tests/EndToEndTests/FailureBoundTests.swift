@@ -39,7 +39,9 @@ struct FailureBoundTests {
         }
         let table = try await ran(["export", "--to", "csv"] + at).stdout.components(separatedBy: "\r\n")
         #expect(
-            table[0] == "line,url,outcome,path,bytes,sha256,format,width,height,level,http_status,attempts,ended,host")
+            table[0]
+                == "line,url,outcome,path,bytes,sha256,format,width,height,level,orientation,frames,alpha,color_space,http_status,attempts,ended,host"
+        )
         #expect(table[5].contains(",,,,,,,500,2,\"20"), "\(table)")
         #expect(table[7].hasSuffix(",8,8,\"decode\",,,,"), "\(table)")
         let failures = try await ran(["failures"] + at).stdout.split(separator: "\n")

@@ -65,7 +65,7 @@ struct ForeignReaderTests {
             folder = sys.argv[2]
             for name, dialect in (("m.csv", "excel"), ("m.tsv", "excel-tab")):
                 rows = list(csv.reader(open(folder + "/" + name, newline="", encoding="utf-8"), dialect))
-                assert rows[0] == ["line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "level", "http_status", "attempts", "ended", "host", "id", "note", "list_url"], rows[0]
+                assert rows[0] == ["line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "level", "orientation", "frames", "alpha", "color_space", "http_status", "attempts", "ended", "host", "id", "note", "list_url"], rows[0]
                 # Columns are sorted by their name; ours come first.
                 rows = [[cell[1:] if cell[:1] == "'" and cell[1:2] in "=+-@" else cell for cell in row] for row in rows]
                 found = [row[:15] + [row[16], row[15]] for row in rows[1:]]
@@ -88,7 +88,7 @@ struct ForeignReaderTests {
         let plain = try await coord(["export", "--to", "csv"])
         #expect(
             plain.hasPrefix(
-                "line,url,outcome,path,bytes,sha256,format,width,height,level,http_status,attempts,ended,host\r\n1,\"http://"
+                "line,url,outcome,path,bytes,sha256,format,width,height,level,orientation,frames,alpha,color_space,http_status,attempts,ended,host\r\n1,\"http://"
             ),
             "\(plain)")
         try await run(

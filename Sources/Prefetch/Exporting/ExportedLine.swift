@@ -1,6 +1,20 @@
-internal import WebImage
+package import WebImage
 
 package struct ExportedLine: Sendable, Equatable {
+    /// What a decoder found out about an image besides its size.
+    package struct Traits: Sendable, Equatable {
+        /// 1 to 8, as in EXIF.
+        package var orientation: Int
+        package var frames: Int
+        package var hasAlpha: Bool
+        package var colorSpace: ImageColorSpace
+
+        package init(orientation: Int, frames: Int, hasAlpha: Bool, colorSpace: ImageColorSpace) {
+            (self.orientation, self.frames, self.hasAlpha) = (orientation, frames, hasAlpha)
+            self.colorSpace = colorSpace
+        }
+    }
+
     package struct Image: Sendable, Equatable {
         /// Valid in the current directory of the command.
         package var path: String
@@ -13,13 +27,16 @@ package struct ExportedLine: Sendable, Equatable {
         package var width: Int?, height: Int?
         /// How far it was verified; nil if not recorded.
         package var level: ValidationLevel?
+        /// Nil if it was not verified.
+        package var traits: Traits?
 
         package init(
             path: String, bytes: Int, sha256: String? = nil, format: ImageFormat? = nil, width: Int? = nil,
-            height: Int? = nil, level: ValidationLevel? = nil
+            height: Int? = nil, level: ValidationLevel? = nil, traits: Traits? = nil
         ) {
             (self.path, self.bytes, self.sha256, self.format) = (path, bytes, sha256, format)
             (self.width, self.height, self.level) = (width, height, level)
+            self.traits = traits
         }
     }
 
@@ -42,6 +59,16 @@ package struct ExportedLine: Sendable, Equatable {
         image = Image(
             path: entry.path, bytes: entry.size, sha256: record?.digest?.hex,
             format: known(record?.format, unless: .unknown), width: known(record?.width, unless: 0),
-            height: known(record?.height, unless: 0), level: record?.level)
+            height: known(record?.height, unless: 0), level: record?.level, traits: record.flatMap(Traits.init))
+    }
+}
+
+extension ExportedLine.Traits {
+    /// Nil for an image that no decoder has read.
+    fileprivate init?(_ record: CacheRecord) {
+        guard record.level >= .structure, record.width > 0 else { return nil }
+        self.init(
+            orientation: Int(record.orientation.rawValue), frames: record.frameCount, hasAlpha: record.hasAlpha,
+            colorSpace: record.colorSpace)
     }
 }

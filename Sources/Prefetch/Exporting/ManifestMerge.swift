@@ -13,7 +13,16 @@ package final class ManifestMerge: Sendable {
         var format: String?
         var width: Int?, height: Int?
         var level: String?
+        var orientation: Int?
+        var frames: Int?
+        var alpha: Bool?
+        var colorSpace: String?
         var host: String?
+
+        enum CodingKeys: String, CodingKey {
+            case line, url, path, bytes, sha256, format, width, height, level, orientation, frames, alpha, host
+            case colorSpace = "color_space"
+        }
     }
 
     private final class Manifest {
@@ -82,6 +91,15 @@ package final class ManifestMerge: Sendable {
         lines = all
     }
 
+    private static func traits(_ line: Line) -> ExportedLine.Traits? {
+        guard let orientation = line.orientation, let frames = line.frames, let hasAlpha = line.alpha else {
+            return nil
+        }
+        return ExportedLine.Traits(
+            orientation: orientation, frames: frames, hasAlpha: hasAlpha,
+            colorSpace: line.colorSpace.flatMap(ImageColorSpace.init(rawValue:)) ?? .unknown)
+    }
+
     private static func complete(
         _ line: inout ExportedLine, _ manifests: [Manifest], _ shown: (String) -> String
     ) throws(PrefetchError) -> Bool {
@@ -96,7 +114,7 @@ package final class ManifestMerge: Sendable {
             line.image = ExportedLine.Image(
                 path: path, bytes: max(0, next.bytes ?? 0), sha256: next.sha256,
                 format: next.format.flatMap(ImageFormat.init(rawValue:)), width: next.width, height: next.height,
-                level: next.level.flatMap(ValidationLevel.init(name:)))
+                level: next.level.flatMap(ValidationLevel.init(name:)), traits: Self.traits(next))
             line.host = next.host ?? line.result.cache?.host
             isFound = true
         }

@@ -17,7 +17,7 @@ struct ExportCommand: AsyncParsableCommand {
               prefetch-coord export --to jsonl --merge img-02.jsonl -o all.jsonl
 
             jsonl: one JSON object per line of the list, in its order: line, url, outcome,
-            path, bytes, sha256, format, width, height; null if there is none.
+            path, bytes, sha256, format, width, height, orientation, frames, alpha, color_space; null if there is none.
 
             csv, tsv: the same as a table with a header; columns of --keep-columns follow.
 

@@ -9,7 +9,7 @@ enum MachineDiagnostics {
     static func findings() -> [Finding] {
         [
             Finding(.ok, "prefetch", "\(PrefetchVersion) on \(system)"),
-            Finding(.ok, "libraries", libraries), authorities(TransportFacts.authorities), descriptors(), names(),
+            Finding(.ok, "libraries", libraries), formats(), authorities(TransportFacts.authorities), descriptors(), names(),
             programs(),
         ] + environment(ProcessInfo.processInfo.environment)
     }
@@ -27,6 +27,17 @@ enum MachineDiagnostics {
     private static var libraries: String {
         let curl = TransportFacts.versions.split(separator: " ").prefix(2).joined(separator: " ")
         return "\(curl), \(RedisLibrary.version), \(CodecLibraries.versions)"
+    }
+
+    /// The formats whose libraries are loaded when they are needed.
+    private static func formats() -> Finding {
+        let missing = CodecLibraries.optional.filter { !$0.isAvailable }
+        let text = CodecLibraries.optional.map(\.description).joined(separator: ", ")
+        guard !missing.isEmpty else { return Finding(.ok, "formats", text) }
+        let names = missing.map { $0.format.rawValue.uppercased() }.joined(separator: " and ")
+        return Finding(
+            .warn, "formats", "\(text): \(names) images end as unsupported",
+            remedy: "apt-get install -y libwebp7 libavif15 (libavif16 on Debian 13 and Ubuntu 24.04), or --unverifiable keep")
     }
 
     /// * `file`: from libcurl.

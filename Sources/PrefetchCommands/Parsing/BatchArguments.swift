@@ -40,7 +40,7 @@ struct CheckArguments: ParsableArguments {
         ))
     var level = "decode"
 
-    @Option(help: "Images in a format that cannot be verified (AVIF, HEIC, SVG, TIFF, BMP, ICO): skip or keep.")
+    @Option(help: "Images in a format that cannot be verified (HEIC, SVG, TIFF, BMP, ICO): skip or keep.")
     var unverifiable = UnverifiableFormats.skip
 
     @Option(help: "Digest recorded with each image: sha256 or none.")

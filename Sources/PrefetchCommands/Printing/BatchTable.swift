@@ -16,9 +16,8 @@ struct BatchTable: Sendable {
 
     /// Our own columns.
     private static let names = [
-        "line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "level", "http_status",
-        "attempts",
-        "ended", "host",
+        "line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "level", "orientation",
+        "frames", "alpha", "color_space", "http_status", "attempts", "ended", "host",
     ]
 
     let form: Form
@@ -40,7 +39,9 @@ struct BatchTable: Sendable {
             number(line.result.line), text(Self.url(ShownURL.url(line.result.url))), text(line.result.outcome?.name),
             text(image?.path),
             number(image?.bytes), text(image?.sha256), text(image?.format?.rawValue), number(image?.width),
-            number(image?.height), text(image?.level?.name), number(line.result.failure?.httpStatus),
+            number(image?.height), text(image?.level?.name), number(image?.traits?.orientation),
+            number(image?.traits?.frames), image?.traits.map { $0.hasAlpha ? "true" : "false" } ?? "",
+            text(image?.traits?.colorSpace.rawValue), number(line.result.failure?.httpStatus),
             number(line.result.failure?.attempts),
             text(line.result.ended.map { UTCTime.text(milliseconds: $0) }), text(line.host),
         ]

@@ -38,6 +38,7 @@ enum CacheEntryText {
         var text = "\(TerminalText.escaped(entry.path)), \(entry.size) bytes, \(entry.format.rawValue)"
         guard let record = entry.record else { return text + ", without a record" }
         if record.width > 0 { text += " \(record.width)x\(record.height)" }
+        if record.frameCount > 1 { text += ", \(record.frameCount) frames" }
         return text + ", passed \(record.level.name), stored \(UTCTime.text(seconds: record.storedAt))"
     }
 
@@ -48,6 +49,10 @@ enum CacheEntryText {
         return [
             ("path", .string(entry.path)), ("bytes", .int(entry.size)), ("format", .string(entry.format.rawValue)),
             ("width", pixels(record?.width)), ("height", pixels(record?.height)),
+            ("orientation", record.map { .int(Int($0.orientation.rawValue)) } ?? .null),
+            ("frames", record.map { .int($0.frameCount) } ?? .null),
+            ("alpha", record.map { .bool($0.hasAlpha) } ?? .null),
+            ("color_space", record.map { .string($0.colorSpace.rawValue) } ?? .null),
             ("level", record.map { .string($0.level.name) } ?? .null),
             ("sha256", record?.digest.map { .string($0.hex) } ?? .null),
             ("stored_at", record.map { .string(UTCTime.text(seconds: $0.storedAt)) } ?? .null),

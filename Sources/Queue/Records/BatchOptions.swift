@@ -5,7 +5,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     /// How far each image is checked: `none`, `header`, `structure` or `decode` (the default, because SDWebImage's "finished" means a
     /// decoded image). A worker's own setting is the minimum.
     public var validate = "decode"
-    /// `skip` (the default) or `keep`: what happens to images in formats that cannot be verified, such as AVIF.
+    /// `skip` (the default) or `keep`: what happens to images in formats that cannot be verified, such as HEIC.
     public var unverifiable = UnverifiableFormats.skip
     /// `sha256` (the default) or `none`: whether the record of each file includes the digest of its bytes.
     public var digest = "sha256"

@@ -89,7 +89,7 @@ extension ImageCache {
         if let store = configuration.diskStore { return try find(key, in: store, level, unverifiable, coder) }
         guard let entry = try disk.find(forKey: key, atLeast: level) else { return nil }
         if !entry.needsVerification, let record = entry.record {
-            return FoundImage(place: .file(entry), info: ImageInfo(record), bytes: nil)
+            return FoundImage(place: .file(entry), info: record.info, bytes: nil)
         }
         let call = disk.folder.calls.begin()
         let read = Result { () throws(WebImageError) in try entry.bytes() }
@@ -124,7 +124,7 @@ extension ImageCache {
                 guard (record?.length ?? bytes.count) == bytes.count, record?.digest == digest else {
                     throw WebImageError(.badImageData, "other bytes than those that were stored")
                 }
-                if let record, digest != nil, record.level >= level { return (ImageInfo(record), digest) }
+                if let record, digest != nil, record.level >= level { return (record.info, digest) }
                 return (try coder.verify(bytes, level: level, unverifiable: unverifiable), digest)
             }
             if (record?.level ?? .none) < info.level {
@@ -182,12 +182,6 @@ extension ImageCache {
     func existingPath(forKey key: String) -> String? {
         guard let store = configuration.diskStore else { return disk.existingPath(forKey: key) }
         return store.contains(key) ? store.path(forKey: key) : nil
-    }
-}
-
-extension ImageInfo {
-    fileprivate init(_ record: CacheRecord) {
-        self.init(format: record.format, width: record.width, height: record.height, level: record.level)
     }
 }
 

@@ -212,8 +212,7 @@ public final class ImageFiles: Sendable {
         if let known = entry.record {
             record = known
             record.level = max(known.level, info.level)
-            record.format = info.format
-            if info.width > 0 { (record.width, record.height) = (info.width, info.height) }
+            if info.width > 0 || known.width == 0 { record.describe(info) }
         } else {
             record = CacheRecord(info, length: entry.size, digest: try entry.digest(), storedAt: WallClock.seconds)
         }

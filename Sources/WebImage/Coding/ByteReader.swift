@@ -11,6 +11,9 @@ struct ByteReader {
         self.isPart = isPart
     }
 
+    /// The bytes that are left.
+    var rest: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[offset...]) }
+
     var left: Int { bytes.count - offset }
 
     private func need(_ count: Int) throws(ImageFault) {

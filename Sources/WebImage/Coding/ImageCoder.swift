@@ -1,40 +1,48 @@
-internal import CImageCodec
-
-/// Checks whether bytes are a complete image (SDImageCoder, without the pixels).
+/// Checks whether bytes are a complete image, decodes and encodes it (SDImageCoder).
 ///
-/// A value type for use on any thread. No check holds a whole bitmap; checks share only the decode memory.
+/// A value type for use on any thread. No check of a JPEG or a large PNG holds a whole bitmap; checks share only the decode memory.
 public struct ImageCoder: Sendable {
     /// Resource limits of an image.
     public var limits: Limits
     /// The memory budget for decoding.
     public let memory: DecodeMemory
+    /// Coders that are asked before the built-in ones; nil: none.
+    public let coders: ImageCodersManager?
 
     /// - Parameters:
     ///   - limits: resource limits of an image.
     ///   - memory: budget of all concurrent decodes, by default that of the process.
-    public init(limits: Limits = Limits(), memory: DecodeMemory = .shared) {
+    ///   - coders: coders of a program's own; default nil.
+    public init(limits: Limits = Limits(), memory: DecodeMemory = .shared, coders: ImageCodersManager? = nil) {
         self.limits = limits
         self.memory = memory
+        self.coders = coders
     }
+
+    private var codec: ImageCodec { ImageCodec(limits: limits) }
+
+    /// Whether images of a format can be decoded: JPEG, PNG and GIF always, WebP and AVIF if their libraries are installed.
+    public static func canDecode(_ format: ImageFormat) -> Bool { ImageCodec.canDecode(format) }
+
+    // MARK: Checking
 
     /// Checks the complete bytes of a body.
     ///
-    /// Bytes after the image's end are allowed. GIF and WebP are checked to their last byte at `structure`, and no further at `decode`. At
-    /// `none` only an empty body is rejected; the format is returned if known, the size is not. At `decode` it blocks while other decodes
-    /// use up ``memory``.
+    /// Bytes after the image's end are allowed. At `decode` every frame is decoded. At `none` only an empty body is rejected; the format is
+    /// returned if known, the size is not. At `decode` it blocks while other decodes use up ``memory``.
     /// - Throws: `tooLarge` if a decode needs more than ``Limits/maxMemory``. `badImageData` with the reason, and `isIncompleteImage` if
     ///   the bytes end inside the image. `unsupportedFormat` if the format is known but cannot be checked at this level. `localFault` if
     ///   out of memory.
     public func verify(_ bytes: UnsafeRawBufferPointer, level: ValidationLevel) throws(WebImageError) -> ImageInfo {
         guard !bytes.isEmpty else { throw WebImageError(.badImageData, "the body is empty") }
+        if let coder = coders?.coder(toDecode: bytes) {
+            return try check(bytes, by: coder, level)
+        }
         let format = ImageFormat(sniffing: bytes)
         guard level > .none else {
             return ImageInfo(format: format ?? .unknown, width: 0, height: 0, level: .none)
         }
         guard let format else { throw WebImageError(.badImageData, NoImage.description(bytes)) }
-        guard format.isVerifiable || level == .header else {
-            throw Self.error(ImageFault(.unsupported, "\(format.rawValue.uppercased()) cannot be verified"), format)
-        }
         do {
             return try check(format, bytes, level)
         } catch {
@@ -64,6 +72,7 @@ public struct ImageCoder: Sendable {
     /// - Returns: true if the header is complete and valid; false if more bytes are needed.
     /// - Throws: `badImageData` as soon as more bytes cannot help: text, no pixels, a size over the limits.
     public func inspectHeader(_ prefix: UnsafeRawBufferPointer) throws(WebImageError) -> Bool {
+        if coders?.coder(toDecode: prefix) != nil { return true }
         switch FormatSniff(prefix) {
         case .undecided: return false
         case .noImage: throw WebImageError(.badImageData, NoImage.description(prefix))
@@ -82,117 +91,56 @@ public struct ImageCoder: Sendable {
         _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, _ level: ValidationLevel
     ) throws(ImageFault) -> ImageInfo {
         switch format {
-        case .jpeg, .png:
-            return try checkByLibrary(format, bytes, level)
-        case .gif:
-            var reader = ByteReader(bytes, format: "GIF")
-            let size = try GIFStructure(limits: limits).check(&reader, headerOnly: level == .header)
-            return ImageInfo(format: format, width: size.width, height: size.height, level: level)
         case .webp:
             var reader = ByteReader(bytes, format: "WebP")
-            let size = try WebPStructure(limits: limits).check(&reader, headerOnly: level == .header)
-            return ImageInfo(format: format, width: size.width, height: size.height, level: level)
-        case .bmp:
+            var info = try WebPStructure(limits: limits).check(&reader, headerOnly: level == .header)
+            if level == .decode { try decode(info, bytes, memory: WebPStructure.memory(info)) }
+            info.level = level
+            return info
+        case .avif where level == .header && !ImageCodec.canDecode(.avif):
+            return ImageInfo(format: format, width: 0, height: 0, level: level)
+        case .jpeg, .png, .gif, .avif:
+            let structure = try codec.run(level == .header ? .header : .structure, format, bytes, level: level)
+            guard level == .decode else { return structure.info }
+            let warnings = try decode(structure.info, bytes, memory: structure.memory)
+            var info = structure.info
+            // libjpeg reports the same stray bytes again.
+            info.warnings = warnings
+            return info
+        case .bmp where level == .header:
             let size = try BitmapHeader.size(bytes)
             try limits.check(size, format: "BMP")
             return ImageInfo(format: format, width: size.width, height: size.height, level: level)
-        case .avif, .heic, .svg, .tiff, .ico, .jxl, .jp2, .unknown:
+        case .heic, .svg, .tiff, .ico, .jxl, .jp2, .bmp, .unknown:
+            guard level == .header else {
+                throw ImageFault(.unsupported, "\(format.rawValue.uppercased()) cannot be verified")
+            }
             return ImageInfo(format: format, width: 0, height: 0, level: level)
         }
     }
-}
 
-// MARK: - Encoding
-
-extension ImageCoder {
-    /// Encodes an image as JPEG or PNG (`encodedDataWithImage:format:`). Blocks; PNG takes longer than JPEG.
-    /// - Parameters:
-    ///   - bitmap: the image. For JPEG, transparent pixels are blended onto white.
-    ///   - format: `jpeg` or `png`; nil (default) as in SDWebImage: PNG if the image has alpha, otherwise JPEG.
-    ///   - quality: JPEG quality, 1 to 100; 90 by default.
-    /// - Returns: a complete image file.
-    /// - Throws: `invalidConfiguration` for a quality out of range or another format: GIF and WebP cannot be written, so animations are
-    ///   stored as the original bytes. `badImageData` if the format does not support the size. `localFault` if out of memory.
-    public func encode(
-        _ bitmap: Bitmap, as format: ImageFormat? = nil, quality: Int = 90
-    ) throws(WebImageError) -> [UInt8] {
-        let format = format ?? (bitmap.hasAlpha ? .png : .jpeg)
-        guard (1...100).contains(quality) else {
-            throw WebImageError(.invalidConfiguration, "the quality of a JPEG is 1 to 100, not \(quality)")
+    /// - Returns: the warnings.
+    @discardableResult
+    private func decode(
+        _ info: ImageInfo, _ bytes: UnsafeRawBufferPointer, memory need: Int
+    ) throws(ImageFault) -> [String] {
+        try withMemory(need, for: info) { () throws(ImageFault) in
+            try codec.run(.check, info.format, bytes, level: .decode).info.warnings
         }
-        let longest: Int
-        switch format {
-        case .jpeg: longest = 65_500
-        // libpng's limit.
-        case .png: longest = 1_000_000
-        default:
-            throw WebImageError(
-                .invalidConfiguration,
-                "\(format.rawValue.uppercased()) cannot be written: pixels are stored as JPEG or PNG, and an animation as the bytes it came in"
-            )
-        }
-        guard max(bitmap.width, bitmap.height) <= longest else {
-            throw WebImageError(
-                .badImageData,
-                "\(bitmap.width) x \(bitmap.height) pixels are too large for \(format.rawValue.uppercased()): \(longest) at most along a side"
-            )
-        }
-        let (width, height) = (UInt32(bitmap.width), UInt32(bitmap.height))
-        var buffer = image_codec_buffer()
-        defer { image_codec_release(&buffer) }
-        let isWritten: Bool
-        if format == .jpeg {
-            var options = image_codec_jpeg_options(
-                components: 3, quality: Int32(quality), progressive: false, restart_interval: 0)
-            isWritten = image_codec_encode_jpeg(bitmap.opaquePixels, width, height, &options, &buffer)
-        } else {
-            var options = image_codec_png_options(
-                color_type: bitmap.hasAlpha ? 6 : 2, bit_depth: 8, interlaced: false, palette: nil, palette_count: 0)
-            isWritten = image_codec_encode_png(bitmap.pixels, width, height, &options, &buffer)
-        }
-        guard isWritten else { throw WebImageError(.localFault, "there is not enough memory to write an image") }
-        return Array(UnsafeBufferPointer(start: buffer.bytes, count: buffer.count))
     }
-}
 
-// MARK: - Library
-
-/// The only entry point to the C codecs.
-extension ImageCoder {
-    /// For JPEG and PNG; `bytes` must not be empty.
-    private func checkByLibrary(
-        _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, _ level: ValidationLevel
-    ) throws(ImageFault) -> ImageInfo {
-        var result = image_codec_result()
-        var bounds = limits.library
-        let base = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
-        switch (format, level) {
-        case (.png, .header), (.png, .none): image_codec_png_header(base, bytes.count, &bounds, &result)
-        case (.png, _): image_codec_png_structure(base, bytes.count, &bounds, &result)
-        case (_, .header), (_, .none): image_codec_jpeg_header(base, bytes.count, &bounds, &result)
-        case (_, _): image_codec_jpeg_structure(base, bytes.count, &bounds, &result)
+    private func withMemory<Result>(
+        _ need: Int, for info: ImageInfo, _ body: () throws(ImageFault) -> Result
+    ) throws(ImageFault) -> Result {
+        guard need <= limits.maxMemory else {
+            throw ImageFault(
+                .overMemory,
+                "\(info.width) x \(info.height) pixels that take \(Self.mebibytes(need)) to decode, the limit is \(Self.mebibytes(limits.maxMemory))"
+            )
         }
-        if level == .decode, result.status == IMAGE_CODEC_WHOLE.rawValue {
-            let need = Int(clamping: result.memory)
-            guard need <= limits.maxMemory else {
-                throw ImageFault(
-                    .overMemory,
-                    "\(result.width) x \(result.height) pixels that take \(Self.mebibytes(need)) to decode, the limit is \(Self.mebibytes(limits.maxMemory))"
-                )
-            }
-            memory.acquire(need)
-            defer { memory.release(need) }
-            switch format {
-            case .png: image_codec_png_decode(base, bytes.count, &bounds, &result)
-            default: image_codec_jpeg_decode(base, bytes.count, &bounds, &result)
-            }
-        }
-        if let kind = Self.kind(result.status) {
-            throw ImageFault(kind, String(cString: image_codec_message(&result)))
-        }
-        let warnings = (0..<result.warning_count).map { String(cString: image_codec_warning(&result, $0)) }
-        return ImageInfo(
-            format: format, width: Int(result.width), height: Int(result.height), level: level, warnings: warnings)
+        memory.acquire(need)
+        defer { memory.release(need) }
+        return try body()
     }
 
     private static func mebibytes(_ count: Int) -> String {
@@ -200,25 +148,148 @@ extension ImageCoder {
         return "\(tenths / 10).\(tenths % 10) MiB"
     }
 
-    private static func kind(_ status: Int32) -> ImageFault.Kind? {
-        switch UInt32(bitPattern: status) {
-        case IMAGE_CODEC_WHOLE.rawValue: nil
-        case IMAGE_CODEC_INCOMPLETE.rawValue: .incomplete
-        case IMAGE_CODEC_UNSUPPORTED.rawValue: .unsupported
-        case IMAGE_CODEC_OVER_LIMIT.rawValue: .overLimit
-        case IMAGE_CODEC_NO_MEMORY.rawValue: .outOfMemory
-        default: .damaged
+    private func check(
+        _ bytes: UnsafeRawBufferPointer, by coder: any ImageCoding, _ level: ValidationLevel
+    ) throws(WebImageError) -> ImageInfo {
+        guard level == .decode else { return ImageInfo(format: .unknown, width: 0, height: 0, level: level) }
+        let bitmap = try coder.decodedImage(with: bytes, options: DecodeOptions())
+        return ImageInfo(
+            format: ImageFormat(sniffing: bytes) ?? .unknown, width: bitmap.width, height: bitmap.height, level: level,
+            hasAlpha: bitmap.hasAlpha, colorSpace: .rgb)
+    }
+
+    // MARK: Decoding
+
+    /// Decodes an image, of an animation the first frame (`decodedImageWithData:options:`). Blocks while other decodes use up ``memory``.
+    ///
+    /// Pixels are 8-bit RGB, or RGBA if the file may be transparent. Grey and indexed images are expanded, 16-bit samples lose their low byte,
+    /// CMYK and YCCK are converted without a profile (Adobe's inverted values are put right).
+    /// - Throws: as ``verify(_:level:)`` at `decode`, unless the options ask for a partial image; `tooLarge` if the bitmap does not fit
+    ///   ``Limits/maxMemory``.
+    public func decode(
+        _ bytes: UnsafeRawBufferPointer, options: DecodeOptions = DecodeOptions()
+    ) throws(WebImageError) -> Bitmap {
+        if let coder = coders?.coder(toDecode: bytes) { return try coder.decodedImage(with: bytes, options: options) }
+        let (_, pixels) = try pixels(of: bytes, frames: 1, options)
+        return try finish(pixels, frame: 0, options)
+    }
+
+    /// Decodes all frames of an animation (`SDImageFrame`); a still image has one.
+    /// - Throws: as ``decode(_:options:)``.
+    public func decodeFrames(
+        _ bytes: UnsafeRawBufferPointer, options: DecodeOptions = DecodeOptions()
+    ) throws(WebImageError) -> AnimatedImage {
+        if let coder = coders?.coder(toDecode: bytes) {
+            let image = try coder.decodedImage(with: bytes, options: options)
+            return AnimatedImage(frames: [.init(image: image, duration: .zero)], loopCount: 1)
+        }
+        let (result, pixels) = try pixels(of: bytes, frames: limits.maxFrames, options)
+        var frames: [AnimatedImage.Frame] = []
+        for (index, milliseconds) in pixels.milliseconds.enumerated() {
+            let image = try finish(pixels, frame: index, options)
+            frames.append(.init(image: image, duration: .milliseconds(milliseconds)))
+        }
+        return AnimatedImage(frames: frames, loopCount: result.loopCount)
+    }
+
+    private func pixels(
+        of bytes: UnsafeRawBufferPointer, frames: Int, _ options: DecodeOptions
+    ) throws(WebImageError) -> (ImageCodec.Result, ImageCodec.Pixels) {
+        guard let format = ImageFormat(sniffing: bytes) else {
+            throw WebImageError(.badImageData, bytes.isEmpty ? "the body is empty" : NoImage.description(bytes))
+        }
+        do throws(ImageFault) {
+            let info = try check(format, bytes, options.isPartial ? .header : .structure)
+            let minimum = options.codecMinimum(for: info)
+            let need = Self.pixelMemory(info, frames: min(frames, info.frameCount), minimum)
+            let result = try withMemory(need, for: info) { () throws(ImageFault) in
+                try codec.run(
+                    .pixels(frames: frames, minimumSize: minimum, isPartial: options.isPartial), format, bytes,
+                    level: .decode)
+            }
+            guard let pixels = result.pixels else { throw ImageFault(.damaged, "an image without pixels") }
+            var complete = result
+            if format == .webp { complete.info.orientation = info.orientation }
+            return (complete, pixels.oriented(complete.info.orientation))
+        } catch {
+            throw Self.error(error, format)
         }
     }
-}
 
-extension ImageCoder.Limits {
-    fileprivate var library: image_codec_limits {
-        image_codec_limits(
-            max_dimension: UInt32(clamping: maxDimension), max_pixels: UInt64(clamping: maxPixels),
-            max_scans: UInt32(clamping: maxScans), max_frames: UInt32(clamping: maxFrames),
-            max_frame_pixels: UInt64(clamping: maxFramePixels), max_memory: UInt64(clamping: maxMemory),
-            cpu_nanoseconds: UInt64(clamping: cpuNanoseconds),
-            cpu_nanoseconds_per_pixel: UInt64(clamping: cpuNanosecondsPerPixel))
+    /// Bitmaps at 4 bytes a pixel, what draws an animation, and what the library keeps of the image.
+    private static func pixelMemory(_ info: ImageInfo, frames: Int, _ minimum: PixelSize?) -> Int {
+        var (width, height) = (info.width, info.height)
+        if info.format == .jpeg, let minimum {
+            while width / 2 >= minimum.width, height / 2 >= minimum.height, width * 8 > info.width {
+                (width, height) = (width / 2, height / 2)
+            }
+        }
+        let bitmap = 4 * width * height
+        let kept = info.format == .jpeg ? 6 * info.width * info.height : 2 * bitmap
+        return bitmap * frames + kept + 1 << 20
+    }
+
+    private func finish(
+        _ pixels: ImageCodec.Pixels, frame: Int, _ options: DecodeOptions
+    ) throws(WebImageError) -> Bitmap {
+        let count = pixels.size.width * pixels.size.height * (pixels.hasAlpha ? 4 : 3)
+        let bytes = pixels.frames == 1 ? pixels.bytes : Array(pixels.bytes[count * frame..<count * (frame + 1)])
+        var bitmap = Bitmap(pixels.size, hasAlpha: pixels.hasAlpha, checked: bytes)
+        bitmap.decodedRows = pixels.rows
+        bitmap.metadata = pixels.metadata
+        bitmap.orientation = pixels.orientation
+        bitmap.scale = max(1, options.scale)
+        return options.appliesOrientation ? bitmap.upright : bitmap
+    }
+
+    // MARK: Encoding
+
+    /// Encodes an image as JPEG, PNG or WebP, with its metadata (`encodedDataWithImage:format:`). Blocks; PNG takes longer than JPEG.
+    /// - Parameters:
+    ///   - bitmap: the image. For JPEG, transparent pixels are blended onto white. Its orientation is applied.
+    ///   - format: `jpeg`, `png` or `webp`; nil (default) as in SDWebImage: PNG if the image has alpha, otherwise JPEG.
+    ///   - quality: quality of JPEG and WebP, 1 to 100; 90 by default.
+    /// - Returns: a complete image file.
+    /// - Throws: `invalidConfiguration` for a quality out of range or another format: GIF and AVIF cannot be written, so animations are
+    ///   stored as the original bytes. `unsupportedFormat` for WebP without libwebp. `badImageData` if the format does not support the
+    ///   size. `localFault` if out of memory.
+    public func encode(
+        _ bitmap: Bitmap, as format: ImageFormat? = nil, quality: Int = 90
+    ) throws(WebImageError) -> [UInt8] {
+        let bitmap = bitmap.upright
+        if let coder = coders?.coder(toEncode: format) { return try coder.encodedData(with: bitmap, format: format) }
+        let format = format ?? (bitmap.hasAlpha ? .png : .jpeg)
+        guard (1...100).contains(quality) else {
+            throw WebImageError(.invalidConfiguration, "the quality of an image is 1 to 100, not \(quality)")
+        }
+        let longest = try Self.longestSide(of: format)
+        guard max(bitmap.width, bitmap.height) <= longest else {
+            throw WebImageError(
+                .badImageData,
+                "\(bitmap.width) x \(bitmap.height) pixels are too large for \(format.rawValue.uppercased()): \(longest) at most along a side"
+            )
+        }
+        let encoded = ImageCodec.encode(
+            format == .jpeg ? bitmap.opaquePixels : bitmap.pixels,
+            PixelSize(width: bitmap.width, height: bitmap.height),
+            hasAlpha: bitmap.hasAlpha, as: format, quality: quality, bitmap.metadata)
+        guard let encoded else { throw WebImageError(.localFault, "there is not enough memory to write an image") }
+        return encoded
+    }
+
+    private static func longestSide(of format: ImageFormat) throws(WebImageError) -> Int {
+        switch format {
+        case .jpeg: return 65_500
+        // libpng's limit.
+        case .png: return 1_000_000
+        case .webp:
+            if canDecode(.webp) { return 16_383 }
+            throw WebImageError(.unsupportedFormat, "WebP cannot be written: \(ImageCodec.description(of: .webp))")
+        default:
+            throw WebImageError(
+                .invalidConfiguration,
+                "\(format.rawValue.uppercased()) cannot be written: pixels are stored as JPEG, PNG or WebP, and an animation as the bytes it came in"
+            )
+        }
     }
 }

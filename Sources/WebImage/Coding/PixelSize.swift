@@ -1,6 +1,15 @@
-struct PixelSize: Equatable {
-    var width: Int
-    var height: Int
+/// A size in pixels.
+public struct PixelSize: Sendable, Equatable {
+    /// In pixels.
+    public var width: Int
+    /// In pixels.
+    public var height: Int
+
+    /// Creates a size.
+    public init(width: Int, height: Int) {
+        self.width = width
+        self.height = height
+    }
 }
 
 extension ImageCoder.Limits {

@@ -7,9 +7,13 @@ struct WebPStructure {
         static let vp8l: UInt32 = 0x5650_384C
         static let vp8x: UInt32 = 0x5650_3858
         static let anmf: UInt32 = 0x414E_4D46
+        static let exif: UInt32 = 0x4558_4946
     }
 
-    func check(_ reader: inout ByteReader, headerOnly: Bool) throws(ImageFault) -> PixelSize {
+    /// Maximum bytes that libwebp allocates for one frame: lossless, the image and its transforms.
+    static func memory(_ info: ImageInfo) -> Int { 1 << 20 + 12 * info.width * info.height }
+
+    func check(_ reader: inout ByteReader, headerOnly: Bool) throws(ImageFault) -> ImageInfo {
         try reader.skip(4)
         let length = try reader.littleEndian32()
         try reader.skip(4)
@@ -20,52 +24,68 @@ struct WebPStructure {
         return try checkChunks(&chunks)
     }
 
-    /// The size from the first chunk, which may still be incomplete.
-    private func headerSize(_ reader: inout ByteReader) throws(ImageFault) -> PixelSize {
+    /// The first chunk, which may still be incomplete.
+    private func headerSize(_ reader: inout ByteReader) throws(ImageFault) -> ImageInfo {
         let name = try reader.name()
         let length = try reader.littleEndian32()
-        let size =
-            switch name {
-            case Chunk.vp8: try VP8Frame.header(&reader, chunkLength: length).size
-            case Chunk.vp8l: try losslessSize(&reader)
-            case Chunk.vp8x: try canvas(&reader).size
-            default: throw ImageFault(.damaged, "WebP without an image at its start")
-            }
-        try limits.check(size, format: "WebP")
-        return size
+        var info = Self.info
+        switch name {
+        case Chunk.vp8: info.size = try VP8Frame.header(&reader, chunkLength: length).size
+        case Chunk.vp8l: (info.size, info.hasAlpha) = try losslessHeader(&reader)
+        case Chunk.vp8x:
+            let canvas = try canvas(&reader)
+            (info.size, info.hasAlpha) = (canvas.size, canvas.hasAlpha)
+        default: throw ImageFault(.damaged, "WebP without an image at its start")
+        }
+        try limits.check(info.size, format: "WebP")
+        return info
     }
 
-    private func checkChunks(_ chunks: inout ByteReader) throws(ImageFault) -> PixelSize {
-        var size: PixelSize?
-        var isAnimation = false
+    private static var info: ImageInfo {
+        ImageInfo(format: .webp, width: 0, height: 0, level: .header, colorSpace: .rgb)
+    }
+
+    private func checkChunks(_ chunks: inout ByteReader) throws(ImageFault) -> ImageInfo {
+        var info = Self.info
+        var canvas: Canvas?
         var frames = FrameCount()
         while chunks.left > 0 {
             var (name, data) = try nextChunk(&chunks)
             switch name {
             case Chunk.vp8x:
-                if size != nil { throw ImageFault(.damaged, "WebP with VP8X behind its start") }
-                let canvas = try canvas(&data)
-                try limits.check(canvas.size, format: "WebP")
-                (size, isAnimation) = (canvas.size, canvas.isAnimation)
+                if info.width > 0 { throw ImageFault(.damaged, "WebP with VP8X behind its start") }
+                let found = try self.canvas(&data)
+                try limits.check(found.size, format: "WebP")
+                canvas = found
+                (info.size, info.hasAlpha) = (found.size, found.hasAlpha)
             case Chunk.vp8, Chunk.vp8l:
                 let frame = try checkFrame(name, &data)
-                let canvas = size ?? frame
-                if isAnimation || canvas != frame || frames.frames > 0 {
+                if canvas?.isAnimation == true || (canvas?.size ?? frame.size) != frame.size || frames.frames > 0 {
                     throw ImageFault(.damaged, "WebP whose image does not fit its header")
                 }
-                size = frame
-                try frames.add(frame, canvas: canvas, limits: limits, format: "WebP")
+                info.size = frame.size
+                info.hasAlpha = info.hasAlpha || frame.hasAlpha
+                try frames.add(frame.size, canvas: frame.size, limits: limits, format: "WebP")
             case Chunk.anmf:
-                guard isAnimation, let canvas = size else {
+                guard let canvas, canvas.isAnimation else {
                     throw ImageFault(.damaged, "WebP with a frame and no animation")
                 }
-                try frames.add(try checkAnimationFrame(&data), canvas: canvas, limits: limits, format: "WebP")
+                let size = try checkAnimationFrame(&data, canvas.size)
+                try frames.add(size, canvas: canvas.size, limits: limits, format: "WebP")
             default:
-                if size == nil { throw ImageFault(.damaged, "WebP without an image at its start") }
+                if info.width == 0 { throw ImageFault(.damaged, "WebP without an image at its start") }
+                if name == Chunk.exif, info.orientation == .up { info.orientation = Self.orientation(data.rest) }
             }
         }
-        guard let size, frames.frames > 0 else { throw ImageFault(.damaged, "WebP without an image") }
-        return size
+        guard info.width > 0, frames.frames > 0 else { throw ImageFault(.damaged, "WebP without an image") }
+        info.frameCount = frames.frames
+        return info
+    }
+
+    /// Some writers put JPEG's prefix before the data.
+    private static func orientation(_ exif: UnsafeRawBufferPointer) -> ImageOrientation {
+        let prefix = exif.starts(with: "Exif\0\0".utf8) ? 6 : 0
+        return ImageCodec.orientation(ofEXIF: UnsafeRawBufferPointer(rebasing: exif[prefix...]))
     }
 
     /// Chunks of odd length have a padding byte (RFC 9649 section 2.3), which some writers omit at the end of the file.
@@ -78,18 +98,21 @@ struct WebPStructure {
     }
 
     /// Section 2.7.1.1: 24-bit position and size, duration, flags; then the chunks of the frame.
-    private func checkAnimationFrame(_ data: inout ByteReader) throws(ImageFault) -> PixelSize {
-        try data.skip(6)
+    private func checkAnimationFrame(_ data: inout ByteReader, _ canvas: PixelSize) throws(ImageFault) -> PixelSize {
+        let (x, y) = (2 * (try data.littleEndian24()), 2 * (try data.littleEndian24()))
         let size = PixelSize(width: try data.littleEndian24() + 1, height: try data.littleEndian24() + 1)
         try data.skip(4)
         try limits.check(size, format: "WebP frame")
+        guard x + size.width <= canvas.width, y + size.height <= canvas.height else {
+            throw ImageFault(.damaged, "WebP with a frame outside of the image")
+        }
         var found = false
         while data.left > 0 {
             var (name, bytes) = try nextChunk(&data)
             guard name == Chunk.vp8 || name == Chunk.vp8l else { continue }
             if found { throw ImageFault(.damaged, "WebP frame with two images") }
             found = true
-            if try checkFrame(name, &bytes) != size {
+            if try checkFrame(name, &bytes).size != size {
                 throw ImageFault(.damaged, "WebP frame of another size than announced")
             }
         }
@@ -97,34 +120,49 @@ struct WebPStructure {
         return size
     }
 
-    private func checkFrame(_ name: UInt32, _ data: inout ByteReader) throws(ImageFault) -> PixelSize {
-        let size: PixelSize
+    private func checkFrame(
+        _ name: UInt32, _ data: inout ByteReader
+    ) throws(ImageFault) -> (size: PixelSize, hasAlpha: Bool) {
+        let header: (size: PixelSize, hasAlpha: Bool)
         if name == Chunk.vp8l {
-            size = try losslessSize(&data)
+            header = try losslessHeader(&data)
         } else {
             let frame = try VP8Frame.header(&data, chunkLength: data.left)
             try frame.checkPartitions(&data)
-            size = frame.size
+            header = (frame.size, false)
         }
-        try limits.check(size, format: "WebP")
-        return size
+        try limits.check(header.size, format: "WebP")
+        return header
     }
 
     /// RFC 9649 section 3.4: signature, 14 bits each for width - 1 and height - 1, alpha, version 0.
-    private func losslessSize(_ data: inout ByteReader) throws(ImageFault) -> PixelSize {
+    private func losslessHeader(_ data: inout ByteReader) throws(ImageFault) -> (size: PixelSize, hasAlpha: Bool) {
         let signature = try data.byte()
         let bits = try data.littleEndian32()
         guard signature == 0x2F, bits >> 29 == 0 else {
             throw ImageFault(.damaged, "WebP with an unknown VP8L signature")
         }
-        return PixelSize(width: bits & 0x3FFF + 1, height: bits >> 14 & 0x3FFF + 1)
+        return (PixelSize(width: bits & 0x3FFF + 1, height: bits >> 14 & 0x3FFF + 1), bits >> 28 & 1 == 1)
+    }
+
+    private struct Canvas {
+        var size: PixelSize
+        var isAnimation: Bool
+        var hasAlpha: Bool
     }
 
     /// Section 2.7: flags, three reserved bytes, 24-bit canvas width and height.
-    private func canvas(_ data: inout ByteReader) throws(ImageFault) -> (size: PixelSize, isAnimation: Bool) {
+    private func canvas(_ data: inout ByteReader) throws(ImageFault) -> Canvas {
         let flags = try data.byte()
         try data.skip(3)
         let size = PixelSize(width: try data.littleEndian24() + 1, height: try data.littleEndian24() + 1)
-        return (size, flags & 0x02 != 0)
+        return Canvas(size: size, isAnimation: flags & 0x02 != 0, hasAlpha: flags & 0x10 != 0)
+    }
+}
+
+extension ImageInfo {
+    fileprivate var size: PixelSize {
+        get { PixelSize(width: width, height: height) }
+        set { (width, height) = (newValue.width, newValue.height) }
     }
 }

@@ -160,7 +160,7 @@ package final class LoadPipeline: Sendable {
     /// Whether a verified image suffices: also one of a format that cannot be verified further, if such images are kept.
     private func isEnough(_ info: ImageInfo, _ request: LoadRequest) -> Bool {
         info.level >= request.level
-            || request.unverifiable == .keep && !info.format.isVerifiable && info.level >= .header
+            || request.unverifiable == .keep && !ImageCoder.canDecode(info.format) && info.level >= .header
     }
 
     private func hit(_ found: FoundImage, _ request: LoadRequest) throws(WebImageError) -> LoadedImage {

@@ -9,12 +9,15 @@ struct CacheRecordTests {
     @Test("A record has the bytes of its table")
     func layout() {
         let record = CacheRecord(
-            level: .decode, format: .png, width: 0x0102, height: 0x0304_0506, length: 0x0B0C_0D0E,
-            digest: Self.digest,
+            level: .decode, format: .png, width: 0x0102, height: 0x0304_0506, orientation: .right,
+            frameCount: 0x0708, hasAlpha: true, colorSpace: .indexed, length: 0x0B0C_0D0E, digest: Self.digest,
             storedAt: 0x6789_ABCD)
         let expected: [UInt8] =
-            [1, 3, 1, 2, 0x02, 0x01, 0, 0, 0x06, 0x05, 0x04, 0x03, 0, 0, 0, 0, 0x0E, 0x0D, 0x0C, 0x0B, 0, 0, 0, 0]
-            + [0xCD, 0xAB, 0x89, 0x67, 0, 0, 0, 0] + Self.digest.bytes
+            [
+                2, 3, 1 | 2 | 6 << 2, 2, 0x02, 0x01, 0, 0, 0x06, 0x05, 0x04, 0x03, 0, 0, 0, 0, 0x0E, 0x0D, 0x0C, 0x0B,
+                0, 0, 0, 0,
+            ]
+            + [0xCD, 0xAB, 0x89, 0x67, 0, 3, 0x08, 0x07] + Self.digest.bytes
         #expect(record.encoded == expected)
         #expect(CacheRecord(expected) == record)
     }
@@ -23,10 +26,15 @@ struct CacheRecordTests {
     func roundTrip(format: ImageFormat) {
         for level in ValidationLevel.allCases {
             for digest in [nil, Self.digest] {
-                let record = CacheRecord(
-                    level: level, format: format, width: 1, height: 2, length: 3, digest: digest, storedAt: 4)
-                #expect(CacheRecord(record.encoded) == record)
-                #expect(record.encoded.count == 64)
+                for (orientation, colorSpace) in zip(
+                    ImageOrientation.allCases, ImageColorSpace.allCases + ImageColorSpace.allCases)
+                {
+                    let record = CacheRecord(
+                        level: level, format: format, width: 1, height: 2, orientation: orientation, frameCount: 65_535,
+                        hasAlpha: digest == nil, colorSpace: colorSpace, length: 3, digest: digest, storedAt: 4)
+                    #expect(CacheRecord(record.encoded) == record)
+                    #expect(record.encoded.count == 64)
+                }
             }
         }
     }
@@ -52,14 +60,14 @@ struct CacheRecordTests {
         for count in 0..<64 { #expect(CacheRecord(Array(good.prefix(count))) == nil) }
         #expect(CacheRecord(good + [0]) == nil)
         var version = good
-        version[0] = 2
+        version[0] = 1
         #expect(CacheRecord(version) == nil)
         var level = good
         level[1] = 4
         #expect(CacheRecord(level) == nil)
         for _ in 0..<5000 {
             var bytes = (0..<64).map { _ in UInt8.random(in: 0...255, using: &random) }
-            if Bool.random(using: &random) { bytes[0] = 1 }
+            if Bool.random(using: &random) { bytes[0] = 2 }
             if let record = CacheRecord(bytes) { #expect(CacheRecord(record.encoded) == record) }
         }
     }

@@ -38,7 +38,7 @@ struct DiskImageStoreTests {
         #expect(kept.image.record?.digest == SHA256.hash(picture))
         let found = try #require(try await cache.queryImage(forKey: key))
         #expect(found.cacheType == .disk && found.image.bytes == picture)
-        #expect(found.image.info == ImageInfo(format: .jpeg, width: 40, height: 30, level: .decode))
+        #expect(found.image.info == ImageInfo(format: .jpeg, width: 40, height: 30, level: .decode, colorSpace: .rgb))
         #expect(await cache.containsImage(forKey: key) == .disk)
         #expect(cache.cachePath(forKey: key) == nil)
         #expect(try await cache.totalDiskCount() == 1)

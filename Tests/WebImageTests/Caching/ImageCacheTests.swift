@@ -26,7 +26,8 @@ struct ImageCacheTests {
             let found = try #require(try await cache.queryImage(forKey: key))
             #expect(found.cacheType == cacheType)
             #expect(found.image.bytes == picture)
-            #expect(found.image.info == ImageInfo(format: .jpeg, width: 40, height: 30, level: .decode))
+            #expect(
+                found.image.info == ImageInfo(format: .jpeg, width: 40, height: 30, level: .decode, colorSpace: .rgb))
             #expect(found.image.sha256 == SHA256.hash(picture).bytes)
             #expect(await cache.containsImage(forKey: key) == .memory)
             if cacheType == .memory { cache.clearMemory() }

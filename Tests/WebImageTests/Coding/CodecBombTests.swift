@@ -96,14 +96,26 @@ struct CodecBombTests {
         limits.maxMemory = 300_000
         #expect(cost(wide, limits).refusal?.contains("MiB to decode") == true)
         // Past that check the decoder itself keeps to the limit.
-        var bounds = image_codec_limits(
+        let bounds = image_codec_limits(
             max_dimension: 40_000, max_pixels: 1 << 30, max_scans: 1, max_frames: 1, max_frame_pixels: 1,
             max_memory: 300_000, cpu_nanoseconds: 1 << 40, cpu_nanoseconds_per_pixel: 0)
         var result = image_codec_result()
-        image_codec_png_structure(wide, wide.count, &bounds, &result)
+        wide.withUnsafeBufferPointer { wide in
+            var request = image_codec_request()
+            request.format = Int32(IMAGE_CODEC_PNG.rawValue)
+            request.task = Int32(IMAGE_CODEC_STRUCTURE.rawValue)
+            (request.bytes, request.count, request.limits) = (wide.baseAddress, wide.count, bounds)
+            image_codec_run(&request, &result)
+        }
         #expect(result.status == IMAGE_CODEC_WHOLE.rawValue && result.memory > 300_000)
         allocations_start()
-        image_codec_png_decode(wide, wide.count, &bounds, &result)
+        wide.withUnsafeBufferPointer { wide in
+            var request = image_codec_request()
+            request.format = Int32(IMAGE_CODEC_PNG.rawValue)
+            request.task = Int32(IMAGE_CODEC_CHECK.rawValue)
+            (request.bytes, request.count, request.limits) = (wide.baseAddress, wide.count, bounds)
+            image_codec_run(&request, &result)
+        }
         let bounded = allocations_stop()
         #expect(result.status == IMAGE_CODEC_OVER_LIMIT.rawValue)
         #expect(String(cString: image_codec_message(&result)) == "PNG takes more than 300000 bytes to decode")

@@ -9,8 +9,7 @@ struct CodecPrefixTests {
     func `a whole image passes every level with its size`(sample: Sample) throws {
         for level in [ValidationLevel.header, .structure, .decode] {
             let info = try coder.verify(sample.bytes, level: level)
-            #expect(
-                info == ImageInfo(format: sample.format, width: Sample.width, height: Sample.height, level: level))
+            #expect(info == sample.info(level: level))
         }
     }
 

@@ -13,13 +13,18 @@ struct EncodingTests {
     }
 
     @Test(
-        "What is written is whole, of its size and of its format", arguments: [ImageFormat.jpeg, .png],
+        "What is written is whole, of its size and of its format", arguments: [ImageFormat.jpeg, .png, .webp],
         [nil, 0, 128, 255] as [UInt8?])
     func whole(format: ImageFormat, alpha: UInt8?) throws {
         for (width, height) in [(1, 1), (3, 500), (257, 2)] {
             let bytes = try coder.encode(try bitmap(width, height, alpha: alpha), as: format)
             let info = try coder.verify(bytes, level: .decode)
-            #expect(info == ImageInfo(format: format, width: width, height: height, level: .decode))
+            #expect(
+                info
+                    == ImageInfo(
+                        format: format, width: width, height: height, level: .decode,
+                        hasAlpha: alpha.map { $0 < 255 || format == .png } == true && format != .jpeg, colorSpace: .rgb)
+            )
         }
     }
 
@@ -43,7 +48,7 @@ struct EncodingTests {
     @Test("What cannot be written is refused, each with its reason")
     func refusals() throws {
         let small = try bitmap(2, 2)
-        for format in ImageFormat.allCases where format != .jpeg && format != .png {
+        for format in ImageFormat.allCases where ![.jpeg, .png, .webp].contains(format) {
             let error = #expect(throws: WebImageError.self) { try coder.encode(small, as: format) }
             #expect(error?.code == .invalidConfiguration)
         }

@@ -1,7 +1,7 @@
 /// WebP files the generator does not write.
 enum WebPSamples {
     /// A lossy image of 41 x 29 with four data partitions and four segments.
-    static let lossy = bytes(
+    static let lossy = HexSamples.bytes(
         """
         52494646000100005745425056503820f40000003008009d012a29001d003f117cb253ac27a422a56e618022096c60eb461621fc
         26409596aa8176c5b7d15592a7e40019c513614e8d320de2449443c4fa9e3bc79d0f333658212f0e400000fefa721a83f885f3f6
@@ -26,9 +26,4 @@ enum WebPSamples {
     }
 
     private static func length(_ count: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: count >> (8 * $0)) } }
-
-    private static func bytes(_ hex: String) -> [UInt8] {
-        let digits = hex.compactMap(\.hexDigitValue)
-        return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
-    }
 }

@@ -71,7 +71,10 @@ struct PortedDownloaderTests {
         origin.route("/50x50.jpg", OriginResponse(body: Sample.baselineJPEG.bytes))
         let (info, data) = try await image(origin.url("/50x50.jpg"))
         #expect(data == Sample.baselineJPEG.bytes)
-        #expect(info == ImageInfo(format: .jpeg, width: Sample.width, height: Sample.height, level: .decode))
+        #expect(
+            info
+                == ImageInfo(
+                    format: .jpeg, width: Sample.width, height: Sample.height, level: .decode, colorSpace: .rgb))
         #expect(await downloader.currentDownloadCount == 0)
         #expect(origin.requestCount() == 1)
     }
@@ -172,7 +175,10 @@ struct PortedDownloaderTests {
         origin.route("/50x50.png", OriginResponse(body: Sample.png.bytes))
         let (info, data) = try await image(origin.url("/50x50.png"))
         #expect(data == Sample.png.bytes)
-        #expect(info == ImageInfo(format: .png, width: Sample.width, height: Sample.height, level: .decode))
+        #expect(
+            info
+                == ImageInfo(format: .png, width: Sample.width, height: Sample.height, level: .decode, colorSpace: .rgb)
+        )
     }
 
     @Test("SDWebImageDownloaderTests 15 DownloaderLIFOExecutionOrder")

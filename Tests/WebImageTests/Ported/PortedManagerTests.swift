@@ -38,7 +38,7 @@ struct PortedManagerTests {
         fixture.origin.release("/a.png")
         let image = try await load.value
         #expect(image.url == url)
-        #expect(image.info == ImageInfo(format: .png, width: 50, height: 50, level: .decode))
+        #expect(image.info == ImageInfo(format: .png, width: 50, height: 50, level: .decode, colorSpace: .rgb))
         #expect(image.outcome == .downloaded && image.cacheType == .none)
         #expect(readFile(try #require(image.path)) == bytes)
         #expect(!manager.isRunning)

@@ -34,7 +34,7 @@ package enum GeneratedImage {
         let pixels = PhotoLikePixels(seed: seed, width: width, height: height).samples(channels: Int(color.rawValue))
         var options = image_codec_jpeg_options(
             components: color.rawValue, quality: Int32(quality), progressive: progressive,
-            restart_interval: UInt32(restartInterval))
+            restart_interval: UInt32(restartInterval), metadata: image_codec_metadata())
         return written { image_codec_encode_jpeg(pixels, UInt32(width), UInt32(height), &options, &$0) }
     }
 
@@ -49,7 +49,7 @@ package enum GeneratedImage {
             var options = image_codec_png_options(
                 color_type: color.rawValue, bit_depth: Int32(depth), interlaced: interlaced,
                 palette: palette.baseAddress,
-                palette_count: 256)
+                palette_count: 256, metadata: image_codec_metadata())
             return written { image_codec_encode_png(pixels, UInt32(width), UInt32(height), &options, &$0) }
         }
     }

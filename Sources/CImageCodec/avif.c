@@ -1,0 +1,252 @@
+// Checks and decodes AVIF by libavif, whose structures differ from version to version: the library that is loaded has to be that of the
+// headers at build time.
+#include "codecs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#if __has_include(<avif/avif.h>)
+
+#include <avif/avif.h>
+#include <pthread.h>
+
+#include "library.h"
+
+#if AVIF_VERSION_MAJOR >= 1
+#define AVIF_FILE "libavif.so.16"
+#define MIRROR_AXIS(image) (image)->imir.axis
+#else
+#define AVIF_FILE "libavif.so.15"
+#define MIRROR_AXIS(image) (image)->imir.mode
+#endif
+
+static struct {
+    bool is_loaded;
+    char problem[IMAGE_CODEC_TEXT];
+    __typeof__(&avifVersion) version;
+    __typeof__(&avifDecoderCreate) create;
+    __typeof__(&avifDecoderDestroy) destroy;
+    __typeof__(&avifDecoderSetIOMemory) set_memory;
+    __typeof__(&avifDecoderParse) parse;
+    __typeof__(&avifDecoderNextImage) next_image;
+    __typeof__(&avifDecoderNthImageMaxExtent) extent;
+    __typeof__(&avifResultToString) text;
+    __typeof__(&avifRGBImageSetDefaults) set_defaults;
+    __typeof__(&avifImageYUVToRGB) convert;
+} library;
+
+static void load(void) {
+    const library_symbol symbols[] = {
+        {"avifVersion", (void **)&library.version},
+        {"avifDecoderCreate", (void **)&library.create},
+        {"avifDecoderDestroy", (void **)&library.destroy},
+        {"avifDecoderSetIOMemory", (void **)&library.set_memory},
+        {"avifDecoderParse", (void **)&library.parse},
+        {"avifDecoderNextImage", (void **)&library.next_image},
+        {"avifDecoderNthImageMaxExtent", (void **)&library.extent},
+        {"avifResultToString", (void **)&library.text},
+        {"avifRGBImageSetDefaults", (void **)&library.set_defaults},
+        {"avifImageYUVToRGB", (void **)&library.convert},
+    };
+    library.is_loaded = library_load(AVIF_FILE, symbols, sizeof symbols / sizeof *symbols, library.problem);
+    if (!library.is_loaded) return;
+    char built[16];
+    int length = snprintf(built, sizeof built, "%d.%d.", AVIF_VERSION_MAJOR, AVIF_VERSION_MINOR);
+    if (strncmp(library.version(), built, (size_t)length) == 0) return;
+    library.is_loaded = false;
+    snprintf(library.problem, sizeof library.problem, "libavif %s is installed, and %d.%d was at build time",
+             library.version(), AVIF_VERSION_MAJOR, AVIF_VERSION_MINOR);
+}
+
+bool avif_is_loaded(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load);
+    return library.is_loaded;
+}
+
+void avif_describe(char text[IMAGE_CODEC_TEXT]) {
+    if (avif_is_loaded())
+        snprintf(text, IMAGE_CODEC_TEXT, "libavif %s", library.version());
+    else
+        snprintf(text, IMAGE_CODEC_TEXT, "%s", library.problem);
+}
+
+static bool fail(result_t *result, avifResult end) {
+    switch (end) {
+    case AVIF_RESULT_OK: return true;
+    case AVIF_RESULT_TRUNCATED_DATA:
+    case AVIF_RESULT_NO_CONTENT:
+    case AVIF_RESULT_WAITING_ON_IO:
+        check_end(result, IMAGE_CODEC_INCOMPLETE, "AVIF ends inside the image");
+        return false;
+    case AVIF_RESULT_OUT_OF_MEMORY:
+        check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory to decode an AVIF");
+        return false;
+    case AVIF_RESULT_NO_CODEC_AVAILABLE:
+    case AVIF_RESULT_NOT_IMPLEMENTED:
+        check_end(result, IMAGE_CODEC_UNSUPPORTED, "AVIF: %s", library.text(end));
+        return false;
+    default: check_end(result, IMAGE_CODEC_DAMAGED, "AVIF: %s", library.text(end)); return false;
+    }
+}
+
+/// EXIF's value for a rotation, in quarter turns against the clock, and a mirroring after it (ISO/IEC 23008-12, 6.5.10 and 6.5.12).
+static uint32_t orientation(const avifImage *image) {
+    static const uint32_t turned[4] = {1, 8, 3, 6}, top_to_bottom[4] = {4, 5, 2, 7}, left_to_right[4] = {2, 7, 4, 5};
+    unsigned angle = image->transformFlags & AVIF_TRANSFORM_IROT ? image->irot.angle & 3u : 0;
+    if (!(image->transformFlags & AVIF_TRANSFORM_IMIR)) return turned[angle];
+    return MIRROR_AXIS(image) == 0 ? top_to_bottom[angle] : left_to_right[angle];
+}
+
+static uint32_t clamp(uint64_t value, uint32_t limit) { return value < limit ? (uint32_t)value : limit; }
+
+/// Whether the box that describes the images is there as a whole.
+static bool has_description(const request_t *request) {
+    size_t offset = 0;
+    while (request->count - offset >= 16) {
+        const uint8_t *box = request->bytes + offset;
+        uint64_t size = big_endian_32(box);
+        if (size == 1) size = (uint64_t)big_endian_32(box + 8) << 32 | big_endian_32(box + 12);
+        // 0: to the end of the file, wherever that will be.
+        if (size < 8 || size > request->count - offset) return false;
+        if (memcmp(box + 4, "meta", 4) == 0 || memcmp(box + 4, "moov", 4) == 0) return true;
+        offset += (size_t)size;
+    }
+    return false;
+}
+
+/// A decoder that has read the boxes; NULL, and the call ended, if they are not good.
+static avifDecoder *open(const request_t *request, result_t *result) {
+    if (!avif_is_loaded()) {
+        check_end(result, IMAGE_CODEC_UNSUPPORTED, "AVIF cannot be decoded: %s", library.problem);
+        return NULL;
+    }
+    avifDecoder *decoder = library.create();
+    if (!decoder) {
+        check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory to decode an AVIF");
+        return NULL;
+    }
+    const image_codec_limits *limits = &request->limits;
+    decoder->maxThreads = 1;
+    // Where libavif would end at its own limit with a message that says nothing, the checks below say what the limit is.
+    decoder->imageSizeLimit = AVIF_DEFAULT_IMAGE_SIZE_LIMIT;
+    decoder->imageDimensionLimit = AVIF_DEFAULT_IMAGE_DIMENSION_LIMIT;
+    decoder->imageCountLimit = clamp((uint64_t)limits->max_frames + 1, AVIF_DEFAULT_IMAGE_COUNT_LIMIT);
+    // Files of older encoders have no pixi, and clap matters to nobody who shows the whole image.
+    decoder->strictFlags = AVIF_STRICT_ENABLED & ~(avifStrictFlags)(AVIF_STRICT_PIXI_REQUIRED | AVIF_STRICT_CLAP_VALID);
+    decoder->ignoreExif = decoder->ignoreXMP = request->task == IMAGE_CODEC_HEADER;
+    bool is_open = fail(result, library.set_memory(decoder, request->bytes, request->count)) &&
+                   fail(result, library.parse(decoder));
+    if (result->status == IMAGE_CODEC_DAMAGED && !has_description(request)) fail(result, AVIF_RESULT_TRUNCATED_DATA);
+    const avifImage *image = decoder->image;
+    is_open = is_open && check_size(result, limits, image->width, image->height);
+    uint64_t frames = is_open ? (uint64_t)decoder->imageCount : 0;
+    if (!is_open || !check_frames(result, limits, frames, frames * image->width * image->height, "AVIF")) {
+        library.destroy(decoder);
+        return NULL;
+    }
+    result->frame_count = (uint32_t)frames;
+    result->orientation = orientation(image);
+    result->has_alpha = decoder->alphaPresent;
+    result->color = image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400 ? IMAGE_CODEC_COLOR_GRAY : IMAGE_CODEC_COLOR_RGB;
+    result->loop_count = 0;
+#if AVIF_VERSION_MAJOR >= 1
+    if (decoder->repetitionCount >= 0) result->loop_count = (uint32_t)decoder->repetitionCount + 1;
+#endif
+    return decoder;
+}
+
+void avif_header(const request_t *request, result_t *result) {
+    avifDecoder *decoder = open(request, result);
+    if (decoder) library.destroy(decoder);
+}
+
+/// The decoded planes, those that other frames refer to, and what dav1d keeps beside them.
+static uint64_t decode_memory(const avifDecoder *decoder) {
+    enum { FIXED = 8 << 20, STILL = 2, SEQUENCE = 10, CHANNELS = 4 };
+    const avifImage *image = decoder->image;
+    uint64_t bytes = (uint64_t)image->width * image->height * CHANNELS * (image->depth > 8 ? 2 : 1);
+    return FIXED + bytes * (decoder->imageCount > 1 ? SEQUENCE : STILL);
+}
+
+void avif_structure(const request_t *request, result_t *result) {
+    avifDecoder *decoder = open(request, result);
+    if (!decoder) return;
+    result->memory = decode_memory(decoder);
+    bool is_whole = true;
+    for (uint32_t i = 0; is_whole && i < result->frame_count; i++) {
+        avifExtent extent;
+        if (!fail(result, library.extent(decoder, i, &extent))) break;
+        is_whole = extent.offset <= request->count && extent.size <= request->count - extent.offset;
+    }
+    if (!is_whole) check_end(result, IMAGE_CODEC_INCOMPLETE, "AVIF ends inside the image");
+    library.destroy(decoder);
+}
+
+void avif_check(const request_t *request, result_t *result) {
+    avifDecoder *decoder = open(request, result);
+    if (!decoder) return;
+    check_budget budget;
+    uint64_t pixels = (uint64_t)result->width * result->height;
+    check_budget_start(&budget, &request->limits, result->width, result->height);
+    budget.deadline += (result->frame_count - 1) * pixels * request->limits.cpu_nanoseconds_per_pixel;
+    for (uint32_t i = 0; i < result->frame_count; i++) {
+        if (!fail(result, library.next_image(decoder))) break;
+        if (check_budget_spend(&budget, pixels)) continue;
+        check_end(result, IMAGE_CODEC_OVER_LIMIT, "AVIF takes too long to decode");
+        break;
+    }
+    library.destroy(decoder);
+}
+
+static bool convert(const avifImage *image, uint8_t *pixels, uint32_t channels, result_t *result) {
+    if (image->width != result->pixel_width || image->height != result->pixel_height) {
+        check_end(result, IMAGE_CODEC_DAMAGED, "AVIF of another size than announced");
+        return false;
+    }
+    avifRGBImage rgb;
+    library.set_defaults(&rgb, image);
+    rgb.depth = 8;
+    rgb.format = channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
+    rgb.pixels = pixels;
+    rgb.rowBytes = image->width * channels;
+    return fail(result, library.convert(image, &rgb));
+}
+
+void avif_pixels(const request_t *request, result_t *result) {
+    avifDecoder *decoder = open(request, result);
+    if (!decoder) return;
+    uint32_t frames = result->frame_count < request->frames ? result->frame_count : request->frames;
+    result->pixel_width = result->width;
+    result->pixel_height = result->rows = result->height;
+    result->channels = result->has_alpha || frames > 1 ? 4 : 3;
+    bool goes_on = check_allocate_pixels(result, &request->limits, frames);
+    if (goes_on) {
+        check_copy(&result->icc, decoder->image->icc.data, decoder->image->icc.size);
+        check_copy(&result->exif, decoder->image->exif.data, decoder->image->exif.size);
+    }
+    size_t canvas = (size_t)result->width * result->height * result->channels;
+    for (uint32_t i = 0; goes_on && i < frames; i++) {
+        goes_on = fail(result, library.next_image(decoder)) &&
+                  convert(decoder->image, result->pixels.bytes + canvas * i, result->channels, result);
+        uint32_t milliseconds = frames > 1 ? (uint32_t)(decoder->imageTiming.duration * 1000) : 0;
+        if (goes_on) memcpy(result->durations.bytes + 4 * (size_t)i, &milliseconds, 4);
+    }
+    library.destroy(decoder);
+}
+
+#else
+
+bool avif_is_loaded(void) { return false; }
+void avif_describe(char text[IMAGE_CODEC_TEXT]) { snprintf(text, IMAGE_CODEC_TEXT, "built without libavif"); }
+
+void avif_header(const request_t *request, result_t *result) {
+    (void)request;
+    check_end(result, IMAGE_CODEC_UNSUPPORTED, "AVIF cannot be decoded: this program was built without libavif");
+}
+
+void avif_structure(const request_t *request, result_t *result) { avif_header(request, result); }
+void avif_check(const request_t *request, result_t *result) { avif_header(request, result); }
+void avif_pixels(const request_t *request, result_t *result) { avif_header(request, result); }
+
+#endif

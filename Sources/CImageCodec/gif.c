@@ -1,0 +1,378 @@
+// Checks and decodes GIF (GIF89a specification) from header to trailer. The check reads every LZW code of every frame (appendix F) but writes
+// no pixel: of a string only the length counts.
+#include "canvas.h"
+#include "codecs.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CODES = 1 << 12, NO_CODE = MAX_CODES };
+
+typedef struct {
+    const request_t *request;
+    result_t *result;
+    size_t offset;
+    check_budget budget;
+    /// Of the graphic control extension before an image.
+    uint32_t milliseconds;
+    int disposal;
+    int transparent_index;
+    const uint8_t *global_palette;
+    uint32_t global_colors;
+    uint64_t frame_pixels;
+    uint32_t frames;
+    canvas canvas;
+} gif_reader;
+
+typedef struct {
+    uint32_t x;
+    uint32_t y;
+    uint32_t width;
+    uint32_t height;
+    bool interlaced;
+    const uint8_t *palette;
+    uint32_t colors;
+} gif_image;
+
+static bool fail(gif_reader *reader, const char *what) {
+    check_end(reader->result, IMAGE_CODEC_DAMAGED, "GIF with %s", what);
+    return false;
+}
+
+/// The next bytes; NULL, and the call ended, if they are not there.
+static const uint8_t *take(gif_reader *reader, size_t count) {
+    const request_t *request = reader->request;
+    if (request->count - reader->offset < count) {
+        check_end(reader->result, IMAGE_CODEC_INCOMPLETE, "GIF ends inside the image");
+        return NULL;
+    }
+    const uint8_t *bytes = request->bytes + reader->offset;
+    reader->offset += count;
+    return bytes;
+}
+
+/// Skips data sub-blocks and their terminator; `total` is the number of data bytes.
+static bool skip_blocks(gif_reader *reader, size_t *total) {
+    for (*total = 0;;) {
+        const uint8_t *length = take(reader, 1);
+        if (!length) return false;
+        if (*length == 0) return true;
+        if (!take(reader, *length)) return false;
+        *total += *length;
+    }
+}
+
+// MARK: LZW
+
+/// Reads codes from data sub-blocks, which the structure check has found complete.
+typedef struct {
+    const uint8_t *next;
+    uint32_t block_left;
+    bool is_at_end;
+    uint64_t bits;
+    unsigned count;
+} code_reader;
+
+static void refill(code_reader *reader) {
+    while (reader->count <= 56) {
+        if (reader->block_left >= 8) {
+            uint64_t word = (uint64_t)little_endian_32(reader->next) | (uint64_t)little_endian_32(reader->next + 4) << 32;
+            unsigned bytes = (64 - reader->count) / 8;
+            reader->bits |= word << reader->count;
+            // Bits above `count` are those of the next byte, which is read again.
+            reader->count += 8 * bytes;
+            if (reader->count < 64) reader->bits &= ((uint64_t)1 << reader->count) - 1;
+            reader->next += bytes;
+            reader->block_left -= bytes;
+        } else if (reader->block_left > 0) {
+            reader->bits |= (uint64_t)*reader->next++ << reader->count;
+            reader->count += 8;
+            reader->block_left--;
+        } else if (reader->is_at_end) {
+            return;
+        } else {
+            reader->block_left = *reader->next++;
+            reader->is_at_end = reader->block_left == 0;
+        }
+    }
+}
+
+/// The next code, or `NO_CODE` at the end of the data.
+static inline uint32_t read_code(code_reader *reader, unsigned width) {
+    if (reader->count < width) {
+        refill(reader);
+        if (reader->count < width) return NO_CODE;
+    }
+    uint32_t code = (uint32_t)reader->bits & ((1u << width) - 1);
+    reader->bits >>= width;
+    reader->count -= width;
+    return code;
+}
+
+/// The strings of the codes so far. `length` suffices for a check, the rest is for pixels.
+typedef struct {
+    uint32_t length[MAX_CODES];
+    uint16_t prefix[MAX_CODES];
+    uint8_t first[MAX_CODES];
+    uint8_t last[MAX_CODES];
+} code_table;
+
+/// Writes a code's string, as far as there is room, from its end.
+static void write_string(const code_table *table, uint32_t code, uint8_t *into, uint64_t room) {
+    for (uint32_t length = table->length[code]; length > 0; length--, code = table->prefix[code])
+        if (length <= room) into[length - 1] = table->last[code];
+}
+
+/// Decodes the codes of an image; `indices` is NULL for a check. Codes behind the last pixel are not read.
+static inline bool decode_codes(gif_reader *reader, code_reader *codes, code_table *table, unsigned code_size,
+                                uint64_t pixels, uint8_t *indices) {
+    const uint32_t clear = 1u << code_size, end = clear + 1;
+    uint32_t next = end + 1, previous = NO_CODE;
+    unsigned width = code_size + 1;
+    for (uint32_t i = 0; i < clear; i++) {
+        table->length[i] = 1;
+        if (indices) table->first[i] = table->last[i] = (uint8_t)i;
+    }
+    uint64_t left = pixels;
+    while (left > 0) {
+        uint32_t code = read_code(codes, width);
+        if (code == clear) {
+            next = end + 1;
+            width = code_size + 1;
+            previous = NO_CODE;
+            continue;
+        }
+        if (code == NO_CODE || code == end) {
+            check_end(reader->result, IMAGE_CODEC_DAMAGED, "GIF with an image that lacks %" PRIu64 " of its pixels",
+                      left);
+            return false;
+        }
+        if (previous == NO_CODE) {
+            if (code > end) return fail(reader, "an LZW code without a string");
+        } else {
+            if (code > next || (code == next && next == MAX_CODES)) return fail(reader, "an LZW code without a string");
+            if (next < MAX_CODES) {
+                table->length[next] = table->length[previous] + 1;
+                if (indices) {
+                    table->prefix[next] = (uint16_t)previous;
+                    table->first[next] = table->first[previous];
+                    table->last[next] = table->first[code == next ? previous : code];
+                }
+                next++;
+                if (next == 1u << width && width < 12) width++;
+            }
+        }
+        uint64_t length = table->length[code];
+        if (indices) write_string(table, code, indices + (pixels - left), left);
+        left -= length < left ? length : left;
+        previous = code;
+    }
+    return true;
+}
+
+// MARK: Pixels
+
+/// The row of the image that the n-th row of the data is (appendix E).
+static uint32_t interlaced_row(uint32_t n, uint32_t height) {
+    static const uint32_t start[4] = {0, 4, 2, 1}, step[4] = {8, 8, 4, 2};
+    for (int pass = 0; pass < 4; pass++) {
+        uint32_t rows = height > start[pass] ? (height - start[pass] + step[pass] - 1) / step[pass] : 0;
+        if (n < rows) return start[pass] + n * step[pass];
+        n -= rows;
+    }
+    return 0;
+}
+
+/// Draws an image on the canvas; false after the last frame asked for.
+static bool draw(gif_reader *reader, const gif_image *image, const uint8_t *indices) {
+    result_t *result = reader->result;
+    uint32_t columns = image->x >= result->pixel_width ? 0 : result->pixel_width - image->x;
+    if (columns > image->width) columns = image->width;
+    uint32_t rows = image->y >= result->pixel_height ? 0 : result->pixel_height - image->y;
+    if (rows > image->height) rows = image->height;
+    for (uint32_t n = 0; n < image->height; n++) {
+        uint32_t y = image->interlaced ? interlaced_row(n, image->height) : n;
+        if (y >= rows) continue;
+        const uint8_t *row = indices + (size_t)n * image->width;
+        uint8_t *into = reader->canvas.part + 4 * (size_t)y * columns;
+        for (uint32_t x = 0; x < columns; x++, into += 4) {
+            memset(into, 0, 4);
+            if (row[x] == reader->transparent_index) continue;
+            if (row[x] < image->colors) memcpy(into, image->palette + 3 * row[x], 3);
+            into[3] = 255;
+        }
+    }
+    canvas_frame frame = {image->x, image->y, columns, rows, reader->disposal, true, reader->milliseconds};
+    return canvas_draw(&reader->canvas, result, &frame);
+}
+
+// MARK: Blocks
+
+static bool read_extension(gif_reader *reader) {
+    const uint8_t *label = take(reader, 1);
+    if (!label) return false;
+    size_t start = reader->offset, total;
+    if (!skip_blocks(reader, &total)) return false;
+    const uint8_t *block = reader->request->bytes + start;
+    if (*label == 0xF9 && block[0] >= 4) {
+        int disposal = block[1] >> 2 & 7;
+        reader->disposal = disposal == 2 ? CANVAS_CLEAR : disposal == 3 ? CANVAS_PREVIOUS : CANVAS_KEEP;
+        reader->transparent_index = block[1] & 1 ? block[4] : -1;
+        reader->milliseconds = 10 * little_endian_16(block + 2);
+        if (block[1] & 1) reader->result->has_alpha = true;
+    }
+    if (*label == 0xFF && block[0] == 11 && memcmp(block + 1, "NETSCAPE2.0", 11) == 0 && block[12] >= 3 && block[13] == 1)
+        reader->result->loop_count = little_endian_16(block + 14);
+    return true;
+}
+
+static bool count_frame(gif_reader *reader, gif_image *image) {
+    result_t *result = reader->result;
+    uint32_t width = result->width, height = result->height;
+    bool fits = check_size(result, &reader->request->limits, image->width, image->height);
+    result->width = width;
+    result->height = height;
+    if (!fits) return false;
+    uint64_t pixels = (uint64_t)image->width * image->height, canvas = (uint64_t)width * height;
+    reader->frame_pixels += pixels > canvas ? pixels : canvas;
+    reader->frames++;
+    result->frame_count = reader->frames;
+    if (reader->frames == 1 && (image->x > 0 || image->y > 0 || image->width < width || image->height < height))
+        result->has_alpha = true;
+    return check_frames(result, &reader->request->limits, reader->frames, reader->frame_pixels, "GIF");
+}
+
+/// Decodes an image whose sub-blocks start at `data`; false if it is damaged, or was the last one asked for.
+static bool decode_image(gif_reader *reader, const gif_image *image, const uint8_t *data, unsigned code_size) {
+    uint64_t pixels = (uint64_t)image->width * image->height;
+    bool draws = reader->request->task == IMAGE_CODEC_PIXELS;
+    code_table table;
+    code_reader codes = {.next = data};
+    if (!draws) {
+        if (!check_budget_spend(&reader->budget, pixels)) {
+            check_end(reader->result, IMAGE_CODEC_OVER_LIMIT, "GIF takes too long to decode");
+            return false;
+        }
+        return decode_codes(reader, &codes, &table, code_size, pixels, NULL);
+    }
+    uint8_t *indices = malloc((size_t)pixels);
+    if (!indices) {
+        check_end(reader->result, IMAGE_CODEC_NO_MEMORY, "no memory to decode a GIF");
+        return false;
+    }
+    bool goes_on = decode_codes(reader, &codes, &table, code_size, pixels, indices) && draw(reader, image, indices);
+    free(indices);
+    return goes_on;
+}
+
+static bool read_image(gif_reader *reader) {
+    const uint8_t *descriptor = take(reader, 9);
+    if (!descriptor) return false;
+    gif_image image = {little_endian_16(descriptor),
+                       little_endian_16(descriptor + 2),
+                       little_endian_16(descriptor + 4),
+                       little_endian_16(descriptor + 6),
+                       descriptor[8] & 0x40,
+                       reader->global_palette,
+                       reader->global_colors};
+    if (!count_frame(reader, &image)) return false;
+    if (descriptor[8] & 0x80) {
+        image.colors = 2u << (descriptor[8] & 7);
+        image.palette = take(reader, 3 * (size_t)image.colors);
+        if (!image.palette) return false;
+    }
+    const uint8_t *code_size = take(reader, 1);
+    if (!code_size) return false;
+    if (*code_size == 0 || *code_size > 8) {
+        check_end(reader->result, IMAGE_CODEC_DAMAGED, "GIF with an LZW code size of %d", *code_size);
+        return false;
+    }
+    size_t start = reader->offset, total;
+    if (!skip_blocks(reader, &total)) return false;
+    if (total == 0) return fail(reader, "an image without data");
+    bool goes_on = reader->request->task < IMAGE_CODEC_CHECK ||
+                   decode_image(reader, &image, reader->request->bytes + start, *code_size);
+    reader->transparent_index = -1;
+    reader->disposal = CANVAS_KEEP;
+    reader->milliseconds = 0;
+    return goes_on;
+}
+
+static bool read_screen(gif_reader *reader) {
+    const uint8_t *screen = take(reader, 10);
+    if (!screen) return false;
+    result_t *result = reader->result;
+    result->color = IMAGE_CODEC_COLOR_INDEXED;
+    if (!check_size(result, &reader->request->limits, little_endian_16(screen + 6), little_endian_16(screen + 8)))
+        return false;
+    if (reader->request->task == IMAGE_CODEC_HEADER) return false;
+    const uint8_t *rest = take(reader, 3);
+    if (!rest) return false;
+    if (rest[0] & 0x80) {
+        reader->global_colors = 2u << (rest[0] & 7);
+        reader->global_palette = take(reader, 3 * (size_t)reader->global_colors);
+        if (!reader->global_palette) return false;
+    }
+    check_budget_start(&reader->budget, &reader->request->limits, result->width, result->height);
+    return true;
+}
+
+static void read_blocks(gif_reader *reader) {
+    for (;;) {
+        const uint8_t *introducer = take(reader, 1);
+        if (!introducer) return;
+        switch (*introducer) {
+        case 0x21:
+            if (!read_extension(reader)) return;
+            break;
+        case 0x2C:
+            if (!read_image(reader)) return;
+            break;
+        case 0x3B:
+            if (reader->frames == 0) check_end(reader->result, IMAGE_CODEC_DAMAGED, "GIF without an image");
+            return;
+        default:
+            check_end(reader->result, IMAGE_CODEC_DAMAGED, "GIF block 0x%x at byte %zu", *introducer,
+                      reader->offset - 1);
+            return;
+        }
+    }
+}
+
+static void read_gif(const request_t *request, result_t *result) {
+    gif_reader reader = {.request = request, .result = result, .transparent_index = -1};
+    if (read_screen(&reader)) read_blocks(&reader);
+    result->memory = sizeof(code_table);
+}
+
+void gif_header(const request_t *request, result_t *result) { read_gif(request, result); }
+void gif_structure(const request_t *request, result_t *result) { read_gif(request, result); }
+void gif_check(const request_t *request, result_t *result) { read_gif(request, result); }
+
+/// The structure again, for the number of frames and transparency.
+static bool survey(const request_t *request, result_t *result) {
+    request_t structure = *request;
+    structure.task = IMAGE_CODEC_STRUCTURE;
+    read_gif(&structure, result);
+    return result->status == IMAGE_CODEC_WHOLE;
+}
+
+void gif_pixels(const request_t *request, result_t *result) {
+    if (!survey(request, result)) return;
+    uint32_t frames = result->frame_count < request->frames ? result->frame_count : request->frames;
+    bool has_alpha = result->has_alpha;
+    uint32_t frame_count = result->frame_count;
+    result->pixel_width = result->width;
+    result->pixel_height = result->height;
+    result->channels = 4;
+    result->rows = result->height;
+    if (!check_allocate_pixels(result, &request->limits, frames)) return;
+    gif_reader reader = {.request = request, .result = result, .transparent_index = -1};
+    if (!canvas_open(&reader.canvas, result)) return;
+    if (read_screen(&reader)) read_blocks(&reader);
+    canvas_close(&reader.canvas);
+    result->has_alpha = has_alpha;
+    result->frame_count = frame_count;
+    if (frames == 1 && !has_alpha && result->status == IMAGE_CODEC_WHOLE) canvas_drop_alpha(result);
+}

@@ -1,0 +1,338 @@
+// Checks and decodes WebP by libwebp. The structure, of which this file relies on nothing but the lengths of the chunks, is checked before
+// (WebPStructure.swift). An ANMF chunk's own chunks are what libwebp accepts as an image without a RIFF header (webp/decode.h).
+//
+// The check decodes to YUV without the loop filter, which cannot fail: a truncated or damaged partition is found while its symbols are read.
+#include "canvas.h"
+#include "codecs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if __has_include(<webp/decode.h>) && __has_include(<webp/encode.h>)
+
+#include <pthread.h>
+#include <webp/decode.h>
+#include <webp/encode.h>
+
+#include "library.h"
+
+static struct {
+    bool is_loaded;
+    char problem[IMAGE_CODEC_TEXT];
+    __typeof__(&WebPGetDecoderVersion) version;
+    __typeof__(&WebPInitDecoderConfigInternal) init_config;
+    __typeof__(&WebPGetFeaturesInternal) get_features;
+    __typeof__(&WebPDecode) decode;
+    __typeof__(&WebPFreeDecBuffer) free_buffer;
+    __typeof__(&WebPEncodeRGB) encode_rgb;
+    __typeof__(&WebPEncodeRGBA) encode_rgba;
+    __typeof__(&WebPFree) free;
+} library;
+
+static void load(void) {
+    const library_symbol symbols[] = {
+        {"WebPGetDecoderVersion", (void **)&library.version},
+        {"WebPInitDecoderConfigInternal", (void **)&library.init_config},
+        {"WebPGetFeaturesInternal", (void **)&library.get_features},
+        {"WebPDecode", (void **)&library.decode},
+        {"WebPFreeDecBuffer", (void **)&library.free_buffer},
+        {"WebPEncodeRGB", (void **)&library.encode_rgb},
+        {"WebPEncodeRGBA", (void **)&library.encode_rgba},
+        {"WebPFree", (void **)&library.free},
+    };
+    library.is_loaded = library_load("libwebp.so.7", symbols, sizeof symbols / sizeof *symbols, library.problem);
+}
+
+bool webp_is_loaded(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load);
+    return library.is_loaded;
+}
+
+void webp_describe(char text[IMAGE_CODEC_TEXT]) {
+    if (!webp_is_loaded()) {
+        snprintf(text, IMAGE_CODEC_TEXT, "%s", library.problem);
+        return;
+    }
+    int version = library.version();
+    snprintf(text, IMAGE_CODEC_TEXT, "libwebp %d.%d.%d", version >> 16, version >> 8 & 255, version & 255);
+}
+
+enum { VP8X = 0x58385056, ANIM = 0x4D494E41, ANMF = 0x464D4E41, ICCP = 0x50434349, EXIF = 0x46495845 };
+enum { RIFF_HEADER = 12, CHUNK_HEADER = 8, FRAME_HEADER = 16 };
+
+/// The chunk at `offset`, which moves behind it; false at the end.
+static bool next_chunk(const request_t *request, size_t *offset, uint32_t *name, const uint8_t **data, size_t *count) {
+    if (*offset > request->count || request->count - *offset < CHUNK_HEADER) return false;
+    const uint8_t *chunk = request->bytes + *offset;
+    *name = little_endian_32(chunk);
+    *count = little_endian_32(chunk + 4);
+    *data = chunk + CHUNK_HEADER;
+    if (request->count - *offset - CHUNK_HEADER < *count) return false;
+    *offset += CHUNK_HEADER + *count + (*count & 1);
+    return true;
+}
+
+/// The data up to the end that the RIFF header gives.
+static request_t container(const request_t *request) {
+    request_t inside = *request;
+    size_t length = (size_t)little_endian_32(request->bytes + 4) + 8;
+    if (length < inside.count) inside.count = length;
+    return inside;
+}
+
+static bool fail(result_t *result, VP8StatusCode code) {
+    switch (code) {
+    case VP8_STATUS_OK: return true;
+    case VP8_STATUS_OUT_OF_MEMORY:
+        check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory to decode a WebP");
+        return false;
+    case VP8_STATUS_UNSUPPORTED_FEATURE:
+        check_end(result, IMAGE_CODEC_DAMAGED, "WebP with a feature that does not exist");
+        return false;
+    case VP8_STATUS_NOT_ENOUGH_DATA:
+    case VP8_STATUS_SUSPENDED: check_end(result, IMAGE_CODEC_DAMAGED, "WebP with image data that ends early"); return false;
+    default: check_end(result, IMAGE_CODEC_DAMAGED, "WebP with damaged image data"); return false;
+    }
+}
+
+/// Decodes an image; `pixels` is NULL for a check.
+static bool decode(result_t *result, const uint8_t *bytes, size_t count, uint8_t *pixels, uint32_t width,
+                   uint32_t height, uint32_t channels) {
+    WebPDecoderConfig config;
+    if (!library.init_config(&config, WEBP_DECODER_ABI_VERSION)) {
+        check_end(result, IMAGE_CODEC_UNSUPPORTED, "another version of libwebp than at build time");
+        return false;
+    }
+    if (!fail(result, library.get_features(bytes, count, &config.input, WEBP_DECODER_ABI_VERSION))) return false;
+    bool is_lossy = config.input.format == 1;
+    if (pixels) {
+        if ((uint32_t)config.input.width != width || (uint32_t)config.input.height != height) {
+            check_end(result, IMAGE_CODEC_DAMAGED, "WebP of another size than announced");
+            return false;
+        }
+        config.output.colorspace = channels == 4 ? MODE_RGBA : MODE_RGB;
+        config.output.is_external_memory = 1;
+        config.output.u.RGBA.rgba = pixels;
+        config.output.u.RGBA.stride = (int)(width * channels);
+        config.output.u.RGBA.size = (size_t)width * channels * height;
+    } else {
+        // Lossless data is RGB; to make YUV of it would cost time.
+        config.output.colorspace = !is_lossy ? MODE_BGRA : config.input.has_alpha ? MODE_YUVA : MODE_YUV;
+        config.options.bypass_filtering = 1;
+        config.options.no_fancy_upsampling = 1;
+    }
+    VP8StatusCode code = library.decode(bytes, count, &config);
+    if (!pixels) library.free_buffer(&config.output);
+    return fail(result, code);
+}
+
+static bool unavailable(result_t *result) {
+    if (webp_is_loaded()) return false;
+    check_end(result, IMAGE_CODEC_UNSUPPORTED, "WebP cannot be decoded: %s", library.problem);
+    return true;
+}
+
+void webp_check(const request_t *request, result_t *result) {
+    if (unavailable(result)) return;
+    request_t inside = container(request);
+    size_t offset = RIFF_HEADER, count;
+    uint32_t name;
+    const uint8_t *data;
+    bool is_animation = false;
+    check_budget budget;
+    check_budget_start(&budget, &request->limits, 0, 0);
+    while (next_chunk(&inside, &offset, &name, &data, &count)) {
+        if (name == ANMF && count > FRAME_HEADER) {
+            is_animation = true;
+            uint64_t pixels = (uint64_t)(little_endian_24(data + 6) + 1) * (little_endian_24(data + 9) + 1);
+            budget.deadline += pixels * request->limits.cpu_nanoseconds_per_pixel;
+            if (!decode(result, data + FRAME_HEADER, count - FRAME_HEADER, NULL, 0, 0, 0)) return;
+            if (check_budget_spend(&budget, pixels)) continue;
+            return check_end(result, IMAGE_CODEC_OVER_LIMIT, "WebP takes too long to decode");
+        }
+    }
+    if (!is_animation) decode(result, inside.bytes, inside.count, NULL, 0, 0, 0);
+}
+
+/// Draws the frames of an animation (RFC 9649, section 2.7.1.1).
+static void compose(const request_t *inside, result_t *result) {
+    canvas canvas;
+    if (!canvas_open(&canvas, result)) return;
+    size_t offset = RIFF_HEADER, count;
+    uint32_t name;
+    const uint8_t *data;
+    while (next_chunk(inside, &offset, &name, &data, &count)) {
+        if (name != ANMF || count <= FRAME_HEADER) continue;
+        canvas_frame frame = {2 * little_endian_24(data),
+                              2 * little_endian_24(data + 3),
+                              little_endian_24(data + 6) + 1,
+                              little_endian_24(data + 9) + 1,
+                              data[15] & 1 ? CANVAS_CLEAR : CANVAS_KEEP,
+                              !(data[15] & 2),
+                              little_endian_24(data + 12)};
+        if ((uint64_t)frame.width * frame.height * 4 > canvas.bytes) {
+            check_end(result, IMAGE_CODEC_DAMAGED, "WebP with a frame outside of the image");
+            break;
+        }
+        if (!decode(result, data + FRAME_HEADER, count - FRAME_HEADER, canvas.part, frame.width, frame.height, 4)) break;
+        if (!canvas_draw(&canvas, result, &frame)) break;
+    }
+    canvas_close(&canvas);
+}
+
+/// Size, frames and metadata, from the chunks.
+static void survey(const request_t *inside, result_t *result) {
+    size_t offset = RIFF_HEADER, count;
+    uint32_t name, frames = 0;
+    const uint8_t *data;
+    while (next_chunk(inside, &offset, &name, &data, &count)) {
+        if (name == ANMF) frames++;
+        if (name == ANIM && count >= 6) result->loop_count = little_endian_16(data + 4);
+        if (name == ICCP) check_copy(&result->icc, data, count);
+        // Some writers put JPEG's prefix before it.
+        size_t prefix = count > 6 && memcmp(data, "Exif\0", 6) == 0 ? 6 : 0;
+        if (name == EXIF && !result->exif.bytes) {
+            check_copy(&result->exif, data + prefix, count - prefix);
+            result->orientation = image_codec_exif_orientation(data + prefix, count - prefix);
+        }
+        if (name == VP8X && count >= 10) {
+            result->width = little_endian_24(data + 4) + 1;
+            result->height = little_endian_24(data + 7) + 1;
+            result->has_alpha = data[0] & 0x10;
+        }
+    }
+    result->frame_count = frames > 0 ? frames : 1;
+    WebPBitstreamFeatures features;
+    if (frames > 0 || !fail(result, library.get_features(inside->bytes, inside->count, &features, WEBP_DECODER_ABI_VERSION)))
+        return;
+    result->width = (uint32_t)features.width;
+    result->height = (uint32_t)features.height;
+    result->has_alpha = features.has_alpha;
+}
+
+void webp_pixels(const request_t *request, result_t *result) {
+    if (unavailable(result)) return;
+    if (request->count < RIFF_HEADER) return check_end(result, IMAGE_CODEC_INCOMPLETE, "WebP ends inside the image");
+    request_t inside = container(request);
+    survey(&inside, result);
+    result->color = IMAGE_CODEC_COLOR_RGB;
+    if (result->status != IMAGE_CODEC_WHOLE) return;
+    if (!check_size(result, &request->limits, result->width, result->height)) return;
+    bool is_animation = result->frame_count > 1;
+    uint32_t frames = result->frame_count < request->frames ? result->frame_count : request->frames;
+    result->pixel_width = result->width;
+    result->pixel_height = result->rows = result->height;
+    bool has_canvas = false;
+    size_t offset = RIFF_HEADER, count;
+    uint32_t name;
+    const uint8_t *data;
+    while (!has_canvas && next_chunk(&inside, &offset, &name, &data, &count)) has_canvas = name == ANMF;
+    result->channels = has_canvas || is_animation || result->has_alpha ? 4 : 3;
+    if (!check_allocate_pixels(result, &request->limits, frames)) return;
+    if (!has_canvas) {
+        decode(result, inside.bytes, inside.count, result->pixels.bytes, result->width, result->height,
+               result->channels);
+        return;
+    }
+    compose(&inside, result);
+    if (frames == 1 && !result->has_alpha && result->status == IMAGE_CODEC_WHOLE) canvas_drop_alpha(result);
+}
+
+// MARK: Encoding
+
+static uint8_t *put_chunk(uint8_t *into, const char *name, const uint8_t *data, size_t count) {
+    memcpy(into, name, 4);
+    for (int i = 0; i < 4; i++) into[4 + i] = (uint8_t)(count >> 8 * i);
+    memcpy(into + 8, data, count);
+    if (count & 1) into[8 + count] = 0;
+    return into + 8 + count + (count & 1);
+}
+
+static size_t chunk_size(size_t count) { return count == 0 ? 0 : 8 + count + (count & 1); }
+
+/// Adds metadata to a simple file, which becomes one with VP8X (RFC 9649, section 2.7).
+static bool add_metadata(const uint8_t *file, size_t count, uint32_t width, uint32_t height, bool has_alpha,
+                         const image_codec_metadata *metadata, image_codec_buffer *buffer) {
+    uint8_t flags[10] = {(uint8_t)((metadata->icc_count ? 0x20 : 0) | (metadata->exif_count ? 0x08 : 0) |
+                                   (has_alpha ? 0x10 : 0))};
+    const uint8_t *image = file + RIFF_HEADER;
+    size_t image_count = count - RIFF_HEADER;
+    if (little_endian_32(image) == VP8X) {
+        size_t skipped = chunk_size(little_endian_32(image + 4));
+        image += skipped;
+        image_count -= skipped;
+    }
+    for (int i = 0; i < 3; i++) {
+        flags[4 + i] = (uint8_t)((width - 1) >> 8 * i);
+        flags[7 + i] = (uint8_t)((height - 1) >> 8 * i);
+    }
+    buffer->count = RIFF_HEADER + chunk_size(sizeof flags) + chunk_size(metadata->icc_count) + image_count +
+                    chunk_size(metadata->exif_count);
+    buffer->bytes = malloc(buffer->count);
+    if (!buffer->bytes) return false;
+    uint8_t *end = buffer->bytes;
+    memcpy(end, "RIFF", 4);
+    for (int i = 0; i < 4; i++) end[4 + i] = (uint8_t)((buffer->count - 8) >> 8 * i);
+    memcpy(end + 8, "WEBP", 4);
+    end = put_chunk(end + RIFF_HEADER, "VP8X", flags, sizeof flags);
+    if (metadata->icc_count) end = put_chunk(end, "ICCP", metadata->icc, metadata->icc_count);
+    memcpy(end, image, image_count);
+    if (metadata->exif_count) put_chunk(end + image_count, "EXIF", metadata->exif, metadata->exif_count);
+    return true;
+}
+
+bool image_codec_encode_webp(const uint8_t *pixels, uint32_t width, uint32_t height,
+                             const image_codec_webp_options *options, image_codec_buffer *buffer) {
+    *buffer = (image_codec_buffer){NULL, 0};
+    if (!webp_is_loaded()) return false;
+    uint8_t *file = NULL;
+    int stride = (int)width * options->components;
+    float quality = (float)options->quality;
+    size_t count = options->components == 4
+                       ? library.encode_rgba(pixels, (int)width, (int)height, stride, quality, &file)
+                       : library.encode_rgb(pixels, (int)width, (int)height, stride, quality, &file);
+    if (count < RIFF_HEADER + CHUNK_HEADER) return false;
+    const image_codec_metadata *metadata = &options->metadata;
+    bool done;
+    if (metadata->exif_count + metadata->icc_count > 0) {
+        done = add_metadata(file, count, width, height, options->components == 4, metadata, buffer);
+    } else {
+        buffer->bytes = malloc(count);
+        done = buffer->bytes != NULL;
+        if (done) memcpy(buffer->bytes, file, count);
+        buffer->count = done ? count : 0;
+    }
+    library.free(file);
+    if (!done) image_codec_release(buffer);
+    return done;
+}
+
+#else
+
+static void unsupported(result_t *result) {
+    check_end(result, IMAGE_CODEC_UNSUPPORTED, "WebP cannot be decoded: this program was built without libwebp");
+}
+
+bool webp_is_loaded(void) { return false; }
+void webp_describe(char text[IMAGE_CODEC_TEXT]) { snprintf(text, IMAGE_CODEC_TEXT, "built without libwebp"); }
+
+void webp_check(const request_t *request, result_t *result) {
+    (void)request;
+    unsupported(result);
+}
+
+void webp_pixels(const request_t *request, result_t *result) {
+    (void)request;
+    unsupported(result);
+}
+
+bool image_codec_encode_webp(const uint8_t *pixels, uint32_t width, uint32_t height,
+                             const image_codec_webp_options *options, image_codec_buffer *buffer) {
+    (void)pixels, (void)width, (void)height, (void)options;
+    *buffer = (image_codec_buffer){NULL, 0};
+    return false;
+}
+
+#endif

@@ -1,0 +1,203 @@
+internal import CImageCodec
+
+/// The only entry point to the C codecs: a request in, a result out.
+struct ImageCodec {
+    enum Task {
+        case header, structure, check
+        /// * `frames`: how many, from the first on.
+        /// * `minimumSize`: for a JPEG, decodes at 1/8, 1/4 or 1/2 of its size if that is at least this.
+        /// * `isPartial`: decodes as far as the bytes go.
+        case pixels(frames: Int, minimumSize: PixelSize?, isPartial: Bool)
+    }
+
+    /// Pixels of one or more frames, one after the other.
+    struct Pixels {
+        var size: PixelSize
+        var hasAlpha: Bool
+        var bytes: [UInt8]
+        var frames: Int
+        var rows: Int
+        var milliseconds: [Int]
+        var metadata: ImageMetadata
+        var orientation = ImageOrientation.up
+
+        func oriented(_ orientation: ImageOrientation) -> Pixels {
+            var pixels = self
+            pixels.orientation = orientation
+            return pixels
+        }
+    }
+
+    struct Result {
+        var info: ImageInfo
+        /// Bytes that the task `check` allocates.
+        var memory: Int
+        var loopCount: Int
+        var pixels: Pixels?
+    }
+
+    let limits: ImageCoder.Limits
+
+    /// Whether the library of a format is there; loads libwebp and libavif.
+    static func canDecode(_ format: ImageFormat) -> Bool {
+        code(format).map(image_codec_can_decode) ?? false
+    }
+
+    static var versions: String { String(cString: image_codec_libraries()) }
+
+    /// For example `libwebp 1.2.4` or `libavif.so.15 is not installed`.
+    static func description(of format: ImageFormat) -> String {
+        var text = [CChar](repeating: 0, count: IMAGE_CODEC_TEXT)
+        if let code = code(format) { image_codec_describe(code, &text) }
+        return text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+    }
+
+    private static func code(_ format: ImageFormat) -> Int32? {
+        switch format {
+        case .jpeg: Int32(IMAGE_CODEC_JPEG.rawValue)
+        case .png: Int32(IMAGE_CODEC_PNG.rawValue)
+        case .gif: Int32(IMAGE_CODEC_GIF.rawValue)
+        case .webp: Int32(IMAGE_CODEC_WEBP.rawValue)
+        case .avif: Int32(IMAGE_CODEC_AVIF.rawValue)
+        case .heic, .svg, .tiff, .bmp, .ico, .jxl, .jp2, .unknown: nil
+        }
+    }
+
+    func run(
+        _ task: Task, _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, level: ValidationLevel
+    ) throws(ImageFault) -> Result {
+        guard let code = Self.code(format) else {
+            throw ImageFault(.unsupported, "\(format.rawValue.uppercased()) cannot be verified")
+        }
+        var request = image_codec_request()
+        request.format = code
+        request.bytes = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
+        request.count = bytes.count
+        request.limits = limits.library
+        request.frames = 1
+        switch task {
+        case .header: request.task = Int32(IMAGE_CODEC_HEADER.rawValue)
+        case .structure: request.task = Int32(IMAGE_CODEC_STRUCTURE.rawValue)
+        case .check: request.task = Int32(IMAGE_CODEC_CHECK.rawValue)
+        case .pixels(let frames, let minimumSize, let isPartial):
+            request.task = Int32(IMAGE_CODEC_PIXELS.rawValue)
+            request.frames = UInt32(clamping: frames)
+            request.min_width = UInt32(clamping: minimumSize?.width ?? 0)
+            request.min_height = UInt32(clamping: minimumSize?.height ?? 0)
+            request.partial = isPartial
+        }
+        var result = image_codec_result()
+        image_codec_run(&request, &result)
+        defer { image_codec_release_result(&result) }
+        if let kind = Self.kind(result.status) {
+            throw ImageFault(kind, String(cString: image_codec_message(&result)))
+        }
+        return Self.result(&result, format, level)
+    }
+
+    private static func result(
+        _ result: inout image_codec_result, _ format: ImageFormat, _ level: ValidationLevel
+    ) -> Result {
+        let warnings = (0..<result.warning_count).map { String(cString: image_codec_warning(&result, $0)) }
+        let info = ImageInfo(
+            format: format, width: Int(result.width), height: Int(result.height), level: level,
+            orientation: ImageOrientation(exif: Int(result.orientation)), frameCount: Int(result.frame_count),
+            hasAlpha: result.has_alpha, colorSpace: colorSpace(result.color), warnings: warnings)
+        var made = Result(info: info, memory: Int(clamping: result.memory), loopCount: Int(result.loop_count))
+        guard result.pixel_frames > 0 else { return made }
+        made.pixels = Pixels(
+            size: PixelSize(width: Int(result.pixel_width), height: Int(result.pixel_height)),
+            hasAlpha: result.channels == 4, bytes: array(result.pixels), frames: Int(result.pixel_frames),
+            rows: Int(result.rows),
+            milliseconds: (0..<Int(result.pixel_frames)).map { frame in
+                Int(UnsafeRawPointer(result.durations.bytes).load(fromByteOffset: 4 * frame, as: UInt32.self))
+            },
+            metadata: ImageMetadata(exif: array(result.exif), iccProfile: array(result.icc)))
+        return made
+    }
+
+    private static func array(_ buffer: image_codec_buffer) -> [UInt8] {
+        Array(UnsafeBufferPointer(start: buffer.bytes, count: buffer.count))
+    }
+
+    private static func colorSpace(_ code: Int32) -> ImageColorSpace {
+        switch UInt32(bitPattern: code) {
+        case IMAGE_CODEC_COLOR_GRAY.rawValue: .gray
+        case IMAGE_CODEC_COLOR_RGB.rawValue: .rgb
+        case IMAGE_CODEC_COLOR_INDEXED.rawValue: .indexed
+        case IMAGE_CODEC_COLOR_CMYK.rawValue: .cmyk
+        case IMAGE_CODEC_COLOR_YCCK.rawValue: .ycck
+        default: .unknown
+        }
+    }
+
+    private static func kind(_ status: Int32) -> ImageFault.Kind? {
+        switch UInt32(bitPattern: status) {
+        case IMAGE_CODEC_WHOLE.rawValue: nil
+        case IMAGE_CODEC_INCOMPLETE.rawValue: .incomplete
+        case IMAGE_CODEC_UNSUPPORTED.rawValue: .unsupported
+        case IMAGE_CODEC_OVER_LIMIT.rawValue: .overLimit
+        case IMAGE_CODEC_NO_MEMORY.rawValue: .outOfMemory
+        default: .damaged
+        }
+    }
+
+    // MARK: Metadata
+
+    static func orientation(ofEXIF exif: UnsafeRawBufferPointer) -> ImageOrientation {
+        let base = exif.assumingMemoryBound(to: UInt8.self).baseAddress
+        return ImageOrientation(exif: Int(image_codec_exif_orientation(base, exif.count)))
+    }
+
+    /// The same EXIF data with the orientation `up`.
+    static func upright(exif: [UInt8]) -> [UInt8] {
+        var exif = exif
+        image_codec_exif_set_orientation(&exif, exif.count, 1)
+        return exif
+    }
+
+    // MARK: Encoding
+
+    /// Encodes RGB or RGBA as JPEG (RGB only), PNG or WebP; nil if there is no memory, or no library.
+    static func encode(
+        _ pixels: [UInt8], _ size: PixelSize, hasAlpha: Bool, as format: ImageFormat, quality: Int,
+        _ metadata: ImageMetadata
+    ) -> [UInt8]? {
+        let (width, height) = (UInt32(size.width), UInt32(size.height))
+        var buffer = image_codec_buffer()
+        defer { image_codec_release(&buffer) }
+        let isWritten = metadata.exif.withUnsafeBufferPointer { exif in
+            metadata.iccProfile.withUnsafeBufferPointer { icc in
+                let kept = image_codec_metadata(
+                    exif: exif.baseAddress, exif_count: exif.count, icc: icc.baseAddress, icc_count: icc.count)
+                switch format {
+                case .jpeg:
+                    var options = image_codec_jpeg_options(
+                        components: 3, quality: Int32(quality), progressive: false, restart_interval: 0, metadata: kept)
+                    return image_codec_encode_jpeg(pixels, width, height, &options, &buffer)
+                case .webp:
+                    var options = image_codec_webp_options(
+                        components: hasAlpha ? 4 : 3, quality: Int32(quality), metadata: kept)
+                    return image_codec_encode_webp(pixels, width, height, &options, &buffer)
+                default:
+                    var options = image_codec_png_options(
+                        color_type: hasAlpha ? 6 : 2, bit_depth: 8, interlaced: false, palette: nil, palette_count: 0,
+                        metadata: kept)
+                    return image_codec_encode_png(pixels, width, height, &options, &buffer)
+                }
+            }
+        }
+        return isWritten ? array(buffer) : nil
+    }
+}
+
+extension ImageCoder.Limits {
+    fileprivate var library: image_codec_limits {
+        image_codec_limits(
+            max_dimension: UInt32(clamping: maxDimension), max_pixels: UInt64(clamping: maxPixels),
+            max_scans: UInt32(clamping: maxScans), max_frames: UInt32(clamping: maxFrames),
+            max_frame_pixels: UInt64(clamping: maxFramePixels), max_memory: UInt64(clamping: maxMemory),
+            cpu_nanoseconds: UInt64(clamping: cpuNanoseconds),
+            cpu_nanoseconds_per_pixel: UInt64(clamping: cpuNanosecondsPerPixel))
+    }
+}

@@ -1,0 +1,32 @@
+/// How an image has to be turned to be seen upright (`UIImageOrientation`), with the values of EXIF's Orientation (EXIF 2.32, 4.6.4).
+public enum ImageOrientation: UInt8, Sendable, CaseIterable {
+    case up = 1
+    case upMirrored, down, downMirrored, leftMirrored, right, rightMirrored, left
+
+    /// The orientation of a value of EXIF; ``up`` for any other (`sd_imageOrientationFromEXIFOrientation:`).
+    public init(exif value: Int) {
+        self = UInt8(exactly: value).flatMap(Self.init(rawValue:)) ?? .up
+    }
+
+    /// Whether width and height change places.
+    public var swapsSides: Bool { rawValue >= ImageOrientation.leftMirrored.rawValue }
+}
+
+/// The colour model of an image's file.
+public enum ImageColorSpace: String, Sendable, CaseIterable {
+    case unknown, gray, rgb, indexed, cmyk, ycck
+
+    /// Identifies it in a cached file's record. Never reassigned.
+    var recordCode: UInt8 {
+        switch self {
+        case .unknown: 0
+        case .gray: 1
+        case .rgb: 2
+        case .indexed: 3
+        case .cmyk: 4
+        case .ycck: 5
+        }
+    }
+
+    init(recordCode: UInt8) { self = Self.allCases.first { $0.recordCode == recordCode } ?? .unknown }
+}

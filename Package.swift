@@ -52,6 +52,7 @@ let package = Package(
             name: "CImageCodec", cSettings: cSettings,
             linkerSettings: [
                 .linkedLibrary("jpeg"), .linkedLibrary("png"), .linkedLibrary("deflate"), .linkedLibrary("z"),
+                .linkedLibrary("m"),
             ]),
 
         .target(name: "Threading", dependencies: ["CLinux"], swiftSettings: settings),

@@ -1,7 +1,7 @@
 /// An image format, detected from the first bytes of the data and never from a name or a Content-Type.
 ///
 /// The raw value is used in manifests, JSON and file records; ``recordCode`` never changes.
-public enum ImageFormat: String, Sendable, CaseIterable {
+public enum ImageFormat: String, Sendable, CaseIterable, Codable {
     case jpeg, png, gif, webp, avif, heic, svg, tiff, bmp, ico, jxl, jp2
     /// No known signature; only ``ValidationLevel/none`` accepts it.
     case unknown

@@ -37,6 +37,12 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
     /// Store ETag, Last-Modified and the expiry with the image for a later ``refreshCached``, which also stores them.
     public static let keepHTTPValidators = WebImageOptions(rawValue: 1 << 13)
 
+    /// Reduce images whose bitmap would take more than 60 MiB, at 4 bytes a pixel: the pixels of a load, and what a worker stores, under a
+    /// key of its own.
+    public static let scaleDownLargeImages = WebImageOptions(rawValue: 1 << 14)
+    /// Transform animations too, of which only the first frame is left. Without it they are kept as they are.
+    public static let transformAnimatedImage = WebImageOptions(rawValue: 1 << 15)
+
     private static let named: [(name: String, option: WebImageOptions)] = [
         ("retryFailed", .retryFailed), ("fromCacheOnly", .fromCacheOnly), ("lowPriority", .lowPriority),
         ("highPriority", .highPriority), ("cacheMemoryOnly", .cacheMemoryOnly),
@@ -44,7 +50,8 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
         ("continueInBackground", .continueInBackground), ("handleCookies", .handleCookies),
         ("allowInvalidSSLCertificates", .allowInvalidSSLCertificates), ("queryDiskSync", .queryDiskSync),
         ("queryDataWhenInMemory", .queryDataWhenInMemory), ("honorCacheControl", .honorCacheControl),
-        ("keepHTTPValidators", .keepHTTPValidators),
+        ("keepHTTPValidators", .keepHTTPValidators), ("scaleDownLargeImages", .scaleDownLargeImages),
+        ("transformAnimatedImage", .transformAnimatedImage),
     ]
 
     /// All option names, as in SDWebImage's Swift interface.
@@ -80,8 +87,6 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
             "avoidAutoSetImage has no meaning off a screen: there is no view that an image could be set on"
         case "forceTransition":
             "forceTransition has no meaning off a screen: there is no view that could change from one image to the next"
-        case "scaleDownLargeImages", "transformAnimatedImage":
-            "\(name) is about decoded images, and what is kept here are the bytes as they came"
         default: "there is no option '\(name.prefix(40))'; there are \(allNames.joined(separator: ", "))"
         }
     }

@@ -71,7 +71,7 @@ struct PrintingTests {
             #expect(line("http://h/", first + "1+1").hasSuffix(",\"'\(first)1+1\"\r\n"))
         }
         #expect(
-            line("http://h/a=b", "a=b", .tabs) == "7\thttp://h/a=b\thit" + String(repeating: "\t", count: 12) + "a=b\n")
+            line("http://h/a=b", "a=b", .tabs) == "7\thttp://h/a=b\thit" + String(repeating: "\t", count: 16) + "a=b\n")
         #expect(line("=1+1", "", .tabs).hasPrefix("7\t'=1+1\t"))
         let bidi = line("http://h/\u{202E}gpj", "x\u{61C}\u{1B}[2J\ny", .tabs)
         #expect(bidi.hasPrefix("7\thttp://h/%E2%80%AEgpj\thit") && bidi.hasSuffix("\t\"x\\u{61c}\\x1b[2J\ny\"\n"))

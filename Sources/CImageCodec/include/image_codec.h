@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "image_resample.h"
+
 enum image_codec_format {
     IMAGE_CODEC_JPEG = 1,
     IMAGE_CODEC_PNG = 2,

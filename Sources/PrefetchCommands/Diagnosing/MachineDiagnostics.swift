@@ -9,7 +9,8 @@ enum MachineDiagnostics {
     static func findings() -> [Finding] {
         [
             Finding(.ok, "prefetch", "\(PrefetchVersion) on \(system)"),
-            Finding(.ok, "libraries", libraries), formats(), authorities(TransportFacts.authorities), descriptors(), names(),
+            Finding(.ok, "libraries", libraries), formats(), authorities(TransportFacts.authorities), descriptors(),
+            names(),
             programs(),
         ] + environment(ProcessInfo.processInfo.environment)
     }
@@ -37,7 +38,7 @@ enum MachineDiagnostics {
         let names = missing.map { $0.format.rawValue.uppercased() }.joined(separator: " and ")
         return Finding(
             .warn, "formats", "\(text): \(names) images end as unsupported",
-            remedy: "apt-get install -y libwebp7 libavif15 (libavif16 on Debian 13 and Ubuntu 24.04), or --unverifiable keep")
+            remedy: "apt-get install -y libwebp7, and libavif15 or libavif16; or --unverifiable keep")
     }
 
     /// * `file`: from libcurl.

@@ -14,7 +14,7 @@ public struct Bitmap: Sendable, Equatable {
     public var scale = 1.0
     /// EXIF data and colour profile of the file; empty by default.
     public var metadata = ImageMetadata()
-    /// Rows that were there, fewer than ``height`` only if the bytes ended early (``ImageCoder/DecodeOptions/isPartial``).
+    /// Rows that were there, fewer than ``height`` only if the bytes ended early (``ImageDecodeOptions/isPartial``).
     public var decodedRows: Int
 
     /// Creates an image from its pixels.
@@ -37,6 +37,14 @@ public struct Bitmap: Sendable, Equatable {
         self.hasAlpha = hasAlpha
         self.pixels = pixels
         decodedRows = size.height
+    }
+
+    /// Other pixels with what else belongs to this image.
+    /// * `pixels`: of the right length.
+    func remade(_ size: PixelSize, hasAlpha: Bool, pixels: [UInt8]) -> Bitmap {
+        var made = Bitmap(size, hasAlpha: hasAlpha, checked: pixels)
+        (made.orientation, made.scale, made.metadata) = (orientation, scale, metadata)
+        return made
     }
 
     var channels: Int { hasAlpha ? 4 : 3 }
@@ -84,14 +92,15 @@ public struct Bitmap: Sendable, Equatable {
         }
     }
 
-    /// RGB, with transparent pixels blended onto white.
-    var opaquePixels: [UInt8] {
+    /// RGB, with transparent pixels blended onto a colour.
+    func opaquePixels(on background: ImageColor = .white) -> [UInt8] {
         guard hasAlpha else { return pixels }
+        let below = [Int(background.red), Int(background.green), Int(background.blue)]
         return [UInt8](unsafeUninitializedCapacity: width * height * 3) { opaque, count in
             for pixel in 0..<width * height {
                 let alpha = Int(pixels[4 * pixel + 3])
                 for channel in 0..<3 {
-                    let mixed = Int(pixels[4 * pixel + channel]) * alpha + 255 * (255 - alpha)
+                    let mixed = Int(pixels[4 * pixel + channel]) * alpha + below[channel] * (255 - alpha)
                     opaque[count] = UInt8((mixed + 127) / 255)
                     count += 1
                 }

@@ -1,31 +1,51 @@
-extension ImageCoder {
-    /// How an image is decoded (SDImageCoderOptions).
-    public struct DecodeOptions: Sendable, Equatable {
-        /// Whether the bitmap is turned upright, by ``ImageInfo/orientation``; default true. If false, ``Bitmap/orientation`` tells it.
-        public var appliesOrientation = true
-        /// The scale factor of the bitmap (`decodeScaleFactor`), at least 1; default 1. ``ImageScale/factor(forKey:)`` is that of a name.
-        public var scale = 1.0
-        /// Decodes a JPEG at 1/8, 1/4 or 1/2 of its size if that is at least this in both directions (before orientation); nil (default):
-        /// at full size. Other formats are decoded at full size.
-        public var minimumSize: PixelSize?
-        /// The size that the bitmap is made to fit, never enlarged, its aspect ratio preserved (`decodeThumbnailPixelSize`); 0 in one
-        /// direction: any. nil (default): the image's own.
-        public var thumbnailPixelSize: PixelSize?
-        /// Whether a thumbnail keeps the aspect ratio (`decodePreserveAspectRatio`); default true.
-        public var preservesAspectRatio = true
-        /// Reduces the image until its bitmap takes at most so many bytes, at 4 a pixel (`decodeScaleDownLimitBytes`); nil (default): not.
-        /// SDWebImage's option ScaleDownLargeImages means 60 MiB.
-        public var scaleDownLimitBytes: Int?
-        /// Decodes a JPEG or PNG as far as its bytes go, for progressive display; default false. The missing rows are black, or as libjpeg
-        /// paints them; ``Bitmap/decodedRows`` tells where they start.
-        public var isPartial = false
+/// How an image is decoded (SDImageCoderOptions).
+public struct ImageDecodeOptions: Sendable, Equatable {
+    /// Whether the bitmap is turned upright, by ``ImageInfo/orientation``; default true. If false, ``Bitmap/orientation`` tells it.
+    public var appliesOrientation = true
+    /// The scale factor of the bitmap (`decodeScaleFactor`), at least 1; default 1. ``ImageScale/factor(forKey:)`` is that of a name.
+    public var scale = 1.0
+    /// Decodes a JPEG at 1/8, 1/4 or 1/2 of its size if that is at least this in both directions (before orientation); nil (default):
+    /// at full size. Other formats are decoded at full size.
+    public var minimumSize: PixelSize?
+    /// The size that the bitmap is made to fit, never enlarged, its aspect ratio preserved (`decodeThumbnailPixelSize`); 0 in one
+    /// direction: any. nil (default): the image's own.
+    public var thumbnailPixelSize: PixelSize?
+    /// Whether a thumbnail keeps the aspect ratio (`decodePreserveAspectRatio`); default true.
+    public var preservesAspectRatio = true
+    /// Reduces the image until its bitmap takes at most so many bytes, at 4 a pixel (`decodeScaleDownLimitBytes`); nil (default): not.
+    /// SDWebImage's option ScaleDownLargeImages means 60 MiB.
+    public var scaleDownLimitBytes: Int?
+    /// Decodes a JPEG or PNG as far as its bytes go, for progressive display; default false. The missing rows are black, or as libjpeg
+    /// paints them; ``Bitmap/decodedRows`` tells where they start.
+    public var isPartial = false
 
-        /// Default options.
-        public init() {}
-    }
+    /// Default options.
+    public init() {}
 }
 
-extension ImageCoder.DecodeOptions {
-    /// The least size that the codec has to decode to, for what the options make of it.
-    func codecMinimum(for info: ImageInfo) -> PixelSize? { minimumSize }
+extension ImageDecodeOptions {
+    /// 60 MiB, at which SDWebImage scales large images down.
+    public static let defaultScaleDownLimitBytes = 60 << 20
+
+    /// The size of the upright bitmap; nil: the image's own.
+    func targetSize(of image: PixelSize) -> PixelSize? {
+        var size = image
+        if let thumbnail = thumbnailPixelSize {
+            // 0 in one direction: any.
+            let box = PixelSize(
+                width: thumbnail.width > 0 ? thumbnail.width : .max >> 32,
+                height: thumbnail.height > 0 ? thumbnail.height : .max >> 32)
+            size = ImageSizing.scaledSize(
+                of: size, to: box, preservesAspectRatio: preservesAspectRatio, scalesUp: false)
+        }
+        if let scaleDownLimitBytes { size = ImageSizing.scaledSize(of: size, limitBytes: scaleDownLimitBytes) }
+        return size == image ? nil : size
+    }
+
+    /// The least size that a JPEG is decoded to, before orientation.
+    func codecMinimum(for info: ImageInfo) -> PixelSize? {
+        let image = PixelSize(width: info.displayWidth, height: info.displayHeight)
+        guard let target = targetSize(of: image) else { return minimumSize }
+        return ImageSizing(image, exactly: target).leastSize(of: image, info.orientation)
+    }
 }

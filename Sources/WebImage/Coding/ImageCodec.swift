@@ -73,7 +73,7 @@ struct ImageCodec {
         request.format = code
         request.bytes = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
         request.count = bytes.count
-        request.limits = limits.library
+        request.limits = bounds
         request.frames = 1
         switch task {
         case .header: request.task = Int32(IMAGE_CODEC_HEADER.rawValue)
@@ -189,15 +189,13 @@ struct ImageCodec {
         }
         return isWritten ? array(buffer) : nil
     }
-}
 
-extension ImageCoder.Limits {
-    fileprivate var library: image_codec_limits {
+    private var bounds: image_codec_limits {
         image_codec_limits(
-            max_dimension: UInt32(clamping: maxDimension), max_pixels: UInt64(clamping: maxPixels),
-            max_scans: UInt32(clamping: maxScans), max_frames: UInt32(clamping: maxFrames),
-            max_frame_pixels: UInt64(clamping: maxFramePixels), max_memory: UInt64(clamping: maxMemory),
-            cpu_nanoseconds: UInt64(clamping: cpuNanoseconds),
-            cpu_nanoseconds_per_pixel: UInt64(clamping: cpuNanosecondsPerPixel))
+            max_dimension: UInt32(clamping: limits.maxDimension), max_pixels: UInt64(clamping: limits.maxPixels),
+            max_scans: UInt32(clamping: limits.maxScans), max_frames: UInt32(clamping: limits.maxFrames),
+            max_frame_pixels: UInt64(clamping: limits.maxFramePixels),
+            max_memory: UInt64(clamping: limits.maxMemory), cpu_nanoseconds: UInt64(clamping: limits.cpuNanoseconds),
+            cpu_nanoseconds_per_pixel: UInt64(clamping: limits.cpuNanosecondsPerPixel))
     }
 }

@@ -152,7 +152,7 @@ public struct ImageCoder: Sendable {
         _ bytes: UnsafeRawBufferPointer, by coder: any ImageCoding, _ level: ValidationLevel
     ) throws(WebImageError) -> ImageInfo {
         guard level == .decode else { return ImageInfo(format: .unknown, width: 0, height: 0, level: level) }
-        let bitmap = try coder.decodedImage(with: bytes, options: DecodeOptions())
+        let bitmap = try coder.decodedImage(with: bytes, options: ImageDecodeOptions())
         return ImageInfo(
             format: ImageFormat(sniffing: bytes) ?? .unknown, width: bitmap.width, height: bitmap.height, level: level,
             hasAlpha: bitmap.hasAlpha, colorSpace: .rgb)
@@ -167,17 +167,17 @@ public struct ImageCoder: Sendable {
     /// - Throws: as ``verify(_:level:)`` at `decode`, unless the options ask for a partial image; `tooLarge` if the bitmap does not fit
     ///   ``Limits/maxMemory``.
     public func decode(
-        _ bytes: UnsafeRawBufferPointer, options: DecodeOptions = DecodeOptions()
+        _ bytes: UnsafeRawBufferPointer, options: ImageDecodeOptions = ImageDecodeOptions()
     ) throws(WebImageError) -> Bitmap {
         if let coder = coders?.coder(toDecode: bytes) { return try coder.decodedImage(with: bytes, options: options) }
-        let (_, pixels) = try pixels(of: bytes, frames: 1, options)
-        return try finish(pixels, frame: 0, options)
+        let (result, pixels) = try pixels(of: bytes, frames: 1, options)
+        return try finish(pixels, frame: 0, result.info, options)
     }
 
     /// Decodes all frames of an animation (`SDImageFrame`); a still image has one.
     /// - Throws: as ``decode(_:options:)``.
     public func decodeFrames(
-        _ bytes: UnsafeRawBufferPointer, options: DecodeOptions = DecodeOptions()
+        _ bytes: UnsafeRawBufferPointer, options: ImageDecodeOptions = ImageDecodeOptions()
     ) throws(WebImageError) -> AnimatedImage {
         if let coder = coders?.coder(toDecode: bytes) {
             let image = try coder.decodedImage(with: bytes, options: options)
@@ -186,14 +186,14 @@ public struct ImageCoder: Sendable {
         let (result, pixels) = try pixels(of: bytes, frames: limits.maxFrames, options)
         var frames: [AnimatedImage.Frame] = []
         for (index, milliseconds) in pixels.milliseconds.enumerated() {
-            let image = try finish(pixels, frame: index, options)
+            let image = try finish(pixels, frame: index, result.info, options)
             frames.append(.init(image: image, duration: .milliseconds(milliseconds)))
         }
         return AnimatedImage(frames: frames, loopCount: result.loopCount)
     }
 
     private func pixels(
-        of bytes: UnsafeRawBufferPointer, frames: Int, _ options: DecodeOptions
+        of bytes: UnsafeRawBufferPointer, frames: Int, _ options: ImageDecodeOptions
     ) throws(WebImageError) -> (ImageCodec.Result, ImageCodec.Pixels) {
         guard let format = ImageFormat(sniffing: bytes) else {
             throw WebImageError(.badImageData, bytes.isEmpty ? "the body is empty" : NoImage.description(bytes))
@@ -230,7 +230,7 @@ public struct ImageCoder: Sendable {
     }
 
     private func finish(
-        _ pixels: ImageCodec.Pixels, frame: Int, _ options: DecodeOptions
+        _ pixels: ImageCodec.Pixels, frame: Int, _ info: ImageInfo, _ options: ImageDecodeOptions
     ) throws(WebImageError) -> Bitmap {
         let count = pixels.size.width * pixels.size.height * (pixels.hasAlpha ? 4 : 3)
         let bytes = pixels.frames == 1 ? pixels.bytes : Array(pixels.bytes[count * frame..<count * (frame + 1)])
@@ -239,57 +239,13 @@ public struct ImageCoder: Sendable {
         bitmap.metadata = pixels.metadata
         bitmap.orientation = pixels.orientation
         bitmap.scale = max(1, options.scale)
+        if let target = options.targetSize(of: PixelSize(width: info.displayWidth, height: info.displayHeight)) {
+            let swaps = info.orientation.swapsSides
+            let stored = swaps ? PixelSize(width: target.height, height: target.width) : target
+            let rows = bitmap.decodedRows * stored.height / bitmap.height
+            bitmap = try bitmap.scaled(to: stored)
+            bitmap.decodedRows = rows
+        }
         return options.appliesOrientation ? bitmap.upright : bitmap
-    }
-
-    // MARK: Encoding
-
-    /// Encodes an image as JPEG, PNG or WebP, with its metadata (`encodedDataWithImage:format:`). Blocks; PNG takes longer than JPEG.
-    /// - Parameters:
-    ///   - bitmap: the image. For JPEG, transparent pixels are blended onto white. Its orientation is applied.
-    ///   - format: `jpeg`, `png` or `webp`; nil (default) as in SDWebImage: PNG if the image has alpha, otherwise JPEG.
-    ///   - quality: quality of JPEG and WebP, 1 to 100; 90 by default.
-    /// - Returns: a complete image file.
-    /// - Throws: `invalidConfiguration` for a quality out of range or another format: GIF and AVIF cannot be written, so animations are
-    ///   stored as the original bytes. `unsupportedFormat` for WebP without libwebp. `badImageData` if the format does not support the
-    ///   size. `localFault` if out of memory.
-    public func encode(
-        _ bitmap: Bitmap, as format: ImageFormat? = nil, quality: Int = 90
-    ) throws(WebImageError) -> [UInt8] {
-        let bitmap = bitmap.upright
-        if let coder = coders?.coder(toEncode: format) { return try coder.encodedData(with: bitmap, format: format) }
-        let format = format ?? (bitmap.hasAlpha ? .png : .jpeg)
-        guard (1...100).contains(quality) else {
-            throw WebImageError(.invalidConfiguration, "the quality of an image is 1 to 100, not \(quality)")
-        }
-        let longest = try Self.longestSide(of: format)
-        guard max(bitmap.width, bitmap.height) <= longest else {
-            throw WebImageError(
-                .badImageData,
-                "\(bitmap.width) x \(bitmap.height) pixels are too large for \(format.rawValue.uppercased()): \(longest) at most along a side"
-            )
-        }
-        let encoded = ImageCodec.encode(
-            format == .jpeg ? bitmap.opaquePixels : bitmap.pixels,
-            PixelSize(width: bitmap.width, height: bitmap.height),
-            hasAlpha: bitmap.hasAlpha, as: format, quality: quality, bitmap.metadata)
-        guard let encoded else { throw WebImageError(.localFault, "there is not enough memory to write an image") }
-        return encoded
-    }
-
-    private static func longestSide(of format: ImageFormat) throws(WebImageError) -> Int {
-        switch format {
-        case .jpeg: return 65_500
-        // libpng's limit.
-        case .png: return 1_000_000
-        case .webp:
-            if canDecode(.webp) { return 16_383 }
-            throw WebImageError(.unsupportedFormat, "WebP cannot be written: \(ImageCodec.description(of: .webp))")
-        default:
-            throw WebImageError(
-                .invalidConfiguration,
-                "\(format.rawValue.uppercased()) cannot be written: pixels are stored as JPEG, PNG or WebP, and an animation as the bytes it came in"
-            )
-        }
     }
 }

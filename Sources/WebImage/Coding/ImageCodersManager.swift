@@ -8,7 +8,7 @@ public protocol ImageCoding: AnyObject, Sendable {
     /// Decodes the complete bytes of an image.
     /// - Throws: `badImageData` if they are not an image.
     func decodedImage(
-        with bytes: UnsafeRawBufferPointer, options: ImageCoder.DecodeOptions
+        with bytes: UnsafeRawBufferPointer, options: ImageDecodeOptions
     ) throws(WebImageError) -> Bitmap
 
     /// Whether it encodes a format; nil: that of an image without a known one.

@@ -23,3 +23,16 @@ extension ImageCoder {
         public init() {}
     }
 }
+
+extension ImageCoder.Limits {
+    func check(_ size: PixelSize, format: String) throws(ImageFault) {
+        let text = "\(size.width) x \(size.height) pixels"
+        if size.width <= 0 || size.height <= 0 { throw ImageFault(.damaged, "\(format) of \(text)") }
+        if size.width > maxDimension || size.height > maxDimension {
+            throw ImageFault(.overLimit, "\(text), the limit is \(maxDimension) a side")
+        }
+        if size.width * size.height > maxPixels {
+            throw ImageFault(.overLimit, "\(text), the limit is \(maxPixels) in all")
+        }
+    }
+}

@@ -1,5 +1,5 @@
 /// A size in pixels.
-public struct PixelSize: Sendable, Equatable {
+public struct PixelSize: Sendable, Equatable, Codable {
     /// In pixels.
     public var width: Int
     /// In pixels.
@@ -9,19 +9,6 @@ public struct PixelSize: Sendable, Equatable {
     public init(width: Int, height: Int) {
         self.width = width
         self.height = height
-    }
-}
-
-extension ImageCoder.Limits {
-    func check(_ size: PixelSize, format: String) throws(ImageFault) {
-        let text = "\(size.width) x \(size.height) pixels"
-        if size.width <= 0 || size.height <= 0 { throw ImageFault(.damaged, "\(format) of \(text)") }
-        if size.width > maxDimension || size.height > maxDimension {
-            throw ImageFault(.overLimit, "\(text), the limit is \(maxDimension) a side")
-        }
-        if size.width * size.height > maxPixels {
-            throw ImageFault(.overLimit, "\(text), the limit is \(maxPixels) in all")
-        }
     }
 }
 

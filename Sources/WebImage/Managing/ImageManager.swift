@@ -20,6 +20,12 @@ public final class ImageManager: ImageLoading {
         /// Converts a downloaded image to the bytes stored on disk (`cacheSerializer`); if it is nil (default) or returns nil, the bytes
         /// are stored as they are. The result must be an image too.
         public var cacheSerializer: (@Sendable (_ image: ImageBody, _ info: ImageInfo, _ url: String) -> [UInt8]?)?
+        /// Makes another image of each one, which is stored under a key of its own (`imageTransformer`,
+        /// ``TransformedKey/key(_:transformerKey:)``), in the format of the original if it can be written. An original in the cache is not
+        /// downloaded again. Default nil.
+        public var transformer: (any ImageTransformer)?
+        /// Whether the original is stored too, under its own key, if there is a ``transformer``; default false.
+        public var keepsOriginalImage = false
         /// Decrypts downloaded bytes (`downloadDecryptor`); returning nil ends the load with `badImageData`. With a decryptor, bytes are
         /// not inspected before the download is complete. Default nil: no decryption.
         public var decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?
@@ -114,7 +120,13 @@ public final class ImageManager: ImageLoading {
         request.usesMemory = true
         request.progress = progress
         request.cookies = cookies
-        request.transformation = transformation(of: url)
+        request.transformation = transformation(of: url, options)
+        if let transformer = configuration.transformer {
+            request.apply(
+                VariantRecipe(
+                    transformer, transformsAnimations: options.contains(.transformAnimatedImage),
+                    keepsOriginal: configuration.keepsOriginalImage))
+        }
         request.willUseNetwork = { [self] () throws(WebImageError) in
             if checksFailedURLs { try refuseFailed(url) }
             guard !options.contains(.fromCacheOnly) else { return }
@@ -136,11 +148,13 @@ public final class ImageManager: ImageLoading {
         return image
     }
 
-    private func transformation(of url: String) -> ImageTransformation? {
+    private func transformation(of url: String, _ options: WebImageOptions) -> ImageTransformation? {
         var transformation = ImageTransformation()
         if delegate != nil {
+            let transformsAnimations = options.contains(.transformAnimatedImage)
             transformation.transform = { [self] body, info in
-                delegate?.imageManager(self, transformDownloadedImage: body, info: info, for: url)
+                guard !info.isAnimated || transformsAnimations else { return nil }
+                return delegate?.imageManager(self, transformDownloadedImage: body, info: info, for: url)
             }
         }
         if let serialize = configuration.cacheSerializer {

@@ -18,7 +18,8 @@ public protocol ImageManagerDelegate: AnyObject, Sendable {
         _ imageManager: ImageManager, shouldBlockFailedURL url: String, with error: WebImageError
     ) -> Bool?
 
-    /// Called after an image was downloaded and verified, before it is stored.
+    /// Called after an image was downloaded and verified, before it is stored; for an animation only with the option
+    /// `transformAnimatedImage`, because a transformation of one frame would tear it apart.
     /// - Parameters:
     ///   - imageManager: the manager.
     ///   - image: its bytes.

@@ -27,6 +27,7 @@ package final class LoadPipeline: Sendable {
         if let image = inMemory(request) { return image }
         if request.isFromCacheOnly {
             if let image = try onDisk(request) { return image }
+            if let image = try fromOriginal(request) { return image }
             try request.willUseNetwork?()
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
@@ -35,6 +36,7 @@ package final class LoadPipeline: Sendable {
         // After waiting, it is usually in the cache.
         if let image = inMemory(request) { return image }
         if let image = try onDisk(request) { return image }
+        if let image = try fromOriginal(request) { return image }
         try request.willUseNetwork?()
         do throws(WebImageError) {
             return request.mirrors.isEmpty
@@ -91,7 +93,7 @@ package final class LoadPipeline: Sendable {
         let digest = found.digest ?? (request.computesDigest ? SHA256.hash(found.bytes) : nil)
         return image(
             request, cache.existingPath(forKey: request.key), found.info, found.bytes.count, digest,
-            cacheType: .memory, outcome: .hit)
+            bytes: found.bytes, cacheType: .memory, outcome: .hit)
     }
 
     /// The image on disk if its level suffices; a lower one is verified now, and raised or moved aside.
@@ -108,7 +110,40 @@ package final class LoadPipeline: Sendable {
             memory.offer(read, forKey: request.key, removals: removals)
         }
         return image(
-            request, found.path, found.info, found.size, digest, cacheType: .disk, outcome: .hit)
+            request, found.path, found.info, found.size, digest, bytes: found.path == nil ? try found.read() : nil,
+            cacheType: .disk, outcome: .hit)
+    }
+
+    /// The variant, made of the original on disk, and stored.
+    private func fromOriginal(_ request: LoadRequest) throws(WebImageError) -> LoadedImage? {
+        guard let variant = request.variant,
+            let found = try cache.find(
+                request.originalKey, atLeast: request.level, unverifiable: request.unverifiable, coder: coder)
+        else { return nil }
+        let original = ImageBody(try found.read())
+        let (body, info) = try made(variant, of: original, found.info, request)
+        let digest = request.computesDigest ? try body.digest : nil
+        if !request.options.contains(.cacheMemoryOnly) {
+            let record = CacheRecord(info, length: body.count, digest: digest, storedAt: WallClock.seconds)
+            try cache.publish(
+                body, record, nil, for: CacheKey(request.key), forKey: request.key, replacing: false,
+                keepsValidators: false)
+            if request.isDurable { try cache.sync() }
+        }
+        return image(
+            request, cache.existingPath(forKey: request.key), info, body.count, digest, cacheType: .disk, outcome: .hit)
+    }
+
+    /// The bytes of a variant, verified; those of the original if there is nothing to change.
+    private func made(
+        _ variant: VariantRecipe, of body: ImageBody, _ info: ImageInfo, _ request: LoadRequest
+    ) throws(WebImageError) -> (ImageBody, ImageInfo) {
+        let bytes = try body.withUnsafeBytes { bytes throws(WebImageError) in
+            try variant.bytes(of: bytes, info, key: request.originalKey, coder: coder)
+        }
+        guard let bytes else { return (body, info) }
+        let made = ImageBody(bytes)
+        return (made, try verified(made, request))
     }
 
     private func find(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
@@ -356,6 +391,10 @@ package final class LoadPipeline: Sendable {
                     httpStatus: download.statusCode)
             }
         }
+        if let variant = request.variant {
+            if variant.keepsOriginal { try publishOriginal(body, info, download, request) }
+            (body, info) = try made(variant, of: body, info, request)
+        }
         if let bytes = request.transformation?.transform?(body, info) {
             body = ImageBody(bytes)
             info = try verified(body, request)
@@ -366,9 +405,7 @@ package final class LoadPipeline: Sendable {
             fileInfo = try verified(file, request)
         }
         let computesDigest = request.computesDigest
-        let digest = try file.withUnsafeBytes { bytes throws(WebImageError) in
-            computesDigest ? SHA256.hash(bytes) : nil
-        }
+        let digest = computesDigest ? try file.digest : nil
         let goesToDisk = !request.options.contains(.cacheMemoryOnly)
         if goesToDisk {
             let record = CacheRecord(fileInfo, length: file.count, digest: digest, storedAt: WallClock.seconds)
@@ -376,6 +413,10 @@ package final class LoadPipeline: Sendable {
                 file, record, keptValidators(download, request), for: key, forKey: request.key,
                 replacing: request.revalidatesHits, keepsValidators: request.options.keepsValidators)
             if request.isDurable { try cache.sync() }
+        }
+        var kept: [UInt8]?
+        if !goesToDisk, request.usesMemory {
+            kept = try file.withUnsafeBytes { bytes throws(WebImageError) in Array(bytes) }
         }
         if let removals, cache.memory?.accepts(cost: body.count) == true {
             let (bytes, own) = try body.withUnsafeBytes { bytes throws(WebImageError) in
@@ -385,12 +426,23 @@ package final class LoadPipeline: Sendable {
         }
         var loaded = image(
             request, goesToDisk ? cache.publishedPath(key, forKey: request.key) : nil, fileInfo, file.count, digest,
-            cacheType: .none,
-            outcome: .downloaded)
+            bytes: kept, cacheType: .none, outcome: .downloaded)
         loaded.httpStatus = download.statusCode
         loaded.attempts = download.attempts
         loaded.timing = download.timing
         return loaded
+    }
+
+    private func publishOriginal(
+        _ body: ImageBody, _ info: ImageInfo, _ download: DownloadedImage, _ request: LoadRequest
+    ) throws(WebImageError) {
+        let record = CacheRecord(
+            info, length: body.count, digest: request.computesDigest ? try body.digest : nil,
+            storedAt: WallClock.seconds)
+        try cache.publish(
+            body, record, keptValidators(download, request), for: CacheKey(request.originalKey),
+            forKey: request.originalKey, replacing: request.revalidatesHits,
+            keepsValidators: request.options.keepsValidators)
     }
 
     private func verified(_ bytes: UnsafeRawBufferPointer, _ request: LoadRequest) throws(WebImageError) -> ImageInfo {
@@ -429,11 +481,19 @@ package final class LoadPipeline: Sendable {
 
     private func image(
         _ request: LoadRequest, _ path: String?, _ info: ImageInfo, _ size: Int, _ digest: Digest?,
-        cacheType: ImageCacheType, outcome: PrefetchOutcome
+        bytes: [UInt8]? = nil, cacheType: ImageCacheType, outcome: PrefetchOutcome
     ) -> LoadedImage {
-        LoadedImage(
+        var image = LoadedImage(
             url: request.url, key: request.key, path: path, info: info, byteCount: size, sha256: digest?.bytes,
             cacheType: cacheType, outcome: outcome, httpStatus: nil, attempts: 0, details: info.warnings)
+        if request.usesMemory {
+            image.bytes = bytes
+            image.decodeOptions.scale = ImageScale.factor(forKey: request.key)
+            if request.options.contains(.scaleDownLargeImages) {
+                image.decodeOptions.scaleDownLimitBytes = ImageDecodeOptions.defaultScaleDownLimitBytes
+            }
+        }
+        return image
     }
 }
 
@@ -441,5 +501,13 @@ extension HTTPValidators {
     fileprivate var conditions: [HTTPHeader] {
         [etag.map { HTTPHeader("If-None-Match", $0) }, lastModified.map { HTTPHeader("If-Modified-Since", $0) }]
             .compactMap { $0 }.filter(\.isValid)
+    }
+}
+
+extension ImageBody {
+    fileprivate var digest: Digest {
+        get throws(WebImageError) {
+            try withUnsafeBytes { bytes throws(WebImageError) in SHA256.hash(bytes) }
+        }
     }
 }

@@ -15,6 +15,10 @@ package struct LoadRequest: Sendable {
     /// Whether it is being fetched from a mirror, whose validators do not apply to the URL.
     var isFromMirror = false
     var transformation: ImageTransformation?
+    /// What is stored instead of the image, under ``key``, which is the variant's.
+    private(set) var variant: VariantRecipe?
+    /// The key of the image itself.
+    private(set) var originalKey: String
     var progress: (@Sendable (Int, Int) -> Void)?
     /// Whether to use the memory cache. Not if the image counts only because its file exists.
     package var usesMemory = false
@@ -36,6 +40,13 @@ package struct LoadRequest: Sendable {
     package init(url: String, key: String) {
         self.url = url
         self.key = key
+        originalKey = key
+    }
+
+    /// Asks for a variant of the image.
+    package mutating func apply(_ recipe: VariantRecipe) {
+        variant = recipe
+        key = TransformedKey.key(originalKey, transformerKey: recipe.key)
     }
 
     package var isFromCacheOnly: Bool {
@@ -43,7 +54,9 @@ package struct LoadRequest: Sendable {
         set { if newValue { options.insert(.fromCacheOnly) } else { options.remove(.fromCacheOnly) } }
     }
 
-    var revalidatesHits: Bool { options.revalidatesHits || expectedDigest != nil }
+    var revalidatesHits: Bool { options.revalidatesHits || (expectedDigest != nil && variant == nil) }
 
-    var storesSpecially: Bool { expectedDigest != nil || transformation != nil || options.contains(.cacheMemoryOnly) }
+    var storesSpecially: Bool {
+        expectedDigest != nil || transformation != nil || variant != nil || options.contains(.cacheMemoryOnly)
+    }
 }

@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// A verified image, and how it was obtained.
 public struct LoadedImage: Sendable {
     /// The requested URL, byte for byte.
@@ -22,6 +24,10 @@ public struct LoadedImage: Sendable {
     public var attempts: Int
     /// Timing of the last request; nil without one.
     public var timing: DownloadedImage.Timing?
+    /// How ``bitmap(options:)`` decodes unless it is told: with the scale of the key, and reduced with the option `scaleDownLargeImages`.
+    public var decodeOptions = ImageDecodeOptions()
+    /// Its bytes if it has no file; nil otherwise.
+    var bytes: [UInt8]?
     /// Additional information for humans, such as warnings of its check.
     public var details: [String]
 
@@ -42,5 +48,31 @@ public struct LoadedImage: Sendable {
         self.httpStatus = httpStatus
         self.attempts = attempts
         self.details = details
+    }
+
+    /// The bytes of the image, from memory or from its file. Blocks.
+    /// - Throws: `localFault` if the file is not there any more, or cannot be read.
+    public func data() throws(WebImageError) -> [UInt8] {
+        if let bytes { return bytes }
+        guard let path else { throw WebImageError(.localFault, "the image is neither in memory nor in a file") }
+        guard let file = OpenFile(Glibc.open(path, O_RDONLY | O_CLOEXEC)),
+            let bytes = OpenFile.read(file.descriptor, at: 0, limit: byteCount), bytes.count == byteCount
+        else { throw WebImageError(.localFault, "\(path): \(String(cString: strerror(errno)))") }
+        return bytes
+    }
+
+    /// The pixels of the image, of an animation those of the first frame. Blocks.
+    /// - Parameters:
+    ///   - options: nil (default): ``decodeOptions``.
+    ///   - coder: decodes it, by default within the limits of ``ImageCoder``.
+    /// - Returns: an upright bitmap, unless the options say otherwise.
+    /// - Throws: as ``data()`` and ``ImageCoder/decode(_:options:)``.
+    public func bitmap(
+        options: ImageDecodeOptions? = nil, coder: ImageCoder = ImageCoder()
+    ) throws(WebImageError) -> Bitmap {
+        let data = try data()
+        return try data.span.withUnsafeBytes { bytes throws(WebImageError) in
+            try coder.decode(bytes, options: options ?? decodeOptions)
+        }
     }
 }

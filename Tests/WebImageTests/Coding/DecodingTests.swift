@@ -68,7 +68,7 @@ struct DecodingTests {
             #expect(info.orientation == orientation && (info.width, info.height) == (40, 24))
             #expect((info.displayWidth, info.displayHeight) == (orientation.swapsSides ? (24, 40) : (40, 24)))
 
-            var options = ImageCoder.DecodeOptions()
+            var options = ImageDecodeOptions()
             options.appliesOrientation = false
             let told = try coder.decode(bytes, options: options)
             #expect(told.orientation == orientation && (told.width, told.height) == (40, 24))
@@ -121,7 +121,7 @@ struct DecodingTests {
             (PixelSize(width: 100, height: 51), (200, 100)), (PixelSize(width: 400, height: 200), (400, 200)),
             (PixelSize(width: 401, height: 1), (800, 400)), (PixelSize(width: 9_999, height: 9_999), (800, 400)),
         ] {
-            var options = ImageCoder.DecodeOptions()
+            var options = ImageDecodeOptions()
             options.minimumSize = minimum
             let bitmap = try coder.decode(jpeg, options: options)
             #expect((bitmap.width, bitmap.height) == size, "\(minimum)")
@@ -149,7 +149,7 @@ struct DecodingTests {
 
     @Test
     func `a partial image shows the rows that are there`() throws {
-        var options = ImageCoder.DecodeOptions()
+        var options = ImageDecodeOptions()
         options.isPartial = true
         for bytes in [
             GeneratedImage.jpeg(seed: 5, width: 320, height: 240), GeneratedImage.png(seed: 5, width: 320, height: 240),
@@ -193,7 +193,7 @@ struct DecodingTests {
         #expect(ImageScale.factor(forKey: "https://x/a@2x.png") == 2)
         #expect(ImageScale.factor(forKey: "https://x/a%403x.png?b=1") == 3)
         #expect(ImageScale.factor(forKey: "https://x/a@4x.png") == 1)
-        var options = ImageCoder.DecodeOptions()
+        var options = ImageDecodeOptions()
         options.scale = ImageScale.factor(forKey: "a@3x.png")
         #expect(try coder.decode(Sample.png.bytes, options: options).scale == 3)
     }
@@ -201,7 +201,7 @@ struct DecodingTests {
 
 extension ImageCoder {
     /// The pixels of an array.
-    func decode(_ bytes: [UInt8], options: DecodeOptions = DecodeOptions()) throws(WebImageError) -> Bitmap {
+    func decode(_ bytes: [UInt8], options: ImageDecodeOptions = ImageDecodeOptions()) throws(WebImageError) -> Bitmap {
         try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in try decode(bytes, options: options) }
     }
 }

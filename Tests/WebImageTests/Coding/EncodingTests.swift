@@ -30,10 +30,10 @@ struct EncodingTests {
 
     @Test("In a JPEG what is not opaque lies on white")
     func white() throws {
-        #expect(try bitmap(1, 1, alpha: 0).opaquePixels == [255, 255, 255])
-        #expect(try bitmap(1, 1, alpha: 255).opaquePixels == [200, 100, 0])
-        #expect(try bitmap(1, 1, alpha: 51).opaquePixels == [244, 224, 204])
-        #expect(try bitmap(2, 1).opaquePixels == [200, 100, 0, 200, 100, 0])
+        #expect(try bitmap(1, 1, alpha: 0).opaquePixels() == [255, 255, 255])
+        #expect(try bitmap(1, 1, alpha: 255).opaquePixels() == [200, 100, 0])
+        #expect(try bitmap(1, 1, alpha: 51).opaquePixels() == [244, 224, 204])
+        #expect(try bitmap(2, 1).opaquePixels() == [200, 100, 0, 200, 100, 0])
     }
 
     @Test("A lower quality takes fewer bytes")

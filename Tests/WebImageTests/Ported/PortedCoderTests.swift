@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebImage
 
-/// SDWebImage 5.21's tests of its decoder. Ours tells whether an image can be decoded, and how large it is; it hands out no pixels.
+/// SDWebImage 5.21's tests of its decoder.
 @Suite("Ported SDWebImageDecoderTests", .timeLimit(.minutes(1)))
 struct PortedCoderTests {
     private let coder = ImageCoder()
@@ -37,5 +37,113 @@ struct PortedCoderTests {
         #expect(info == ImageInfo(format: .jpeg, width: 217, height: 95, level: .decode, colorSpace: .gray))
         // Its last rows count: without them it is no image.
         #expect(coder.failure(Array(image.dropLast(image.count / 4)), level: .decode)?.isIncompleteImage == true)
+    }
+
+    @Test("SDWebImageDecoderTests 03 ThatDecodedImageWithImageReturnsAnAnimatedImageUntouched")
+    func animated() throws {
+        for sample in [Sample.animatedGIF, .animatedPNG, .animatedWebP] {
+            let info = try coder.verify(sample.bytes, level: .decode)
+            for generation in ForceDecode.allCases { #expect(!generation.decodes(info)) }
+            // Without an option nothing of it is transformed or encoded again.
+            var variant = ImageVariant()
+            variant.resize = PixelSize(width: 10, height: 10)
+            let recipe = VariantRecipe(variant, transformsAnimations: false)
+            let bytes = try sample.bytes.withUnsafeBytes { try recipe.bytes(of: $0, info, key: "a", coder: coder) }
+            #expect(bytes == nil)
+        }
+    }
+
+    @Test("SDWebImageDecoderTests 04 ThatDecodedImageWithImageReturnsAnImageWithAlphaChannel")
+    func alpha() throws {
+        let info = try coder.verify(Sample.alphaWebP.bytes, level: .decode)
+        #expect(ForceDecode.allCases.map { $0.decodes(info) } == [false, false, true])
+        #expect(try coder.decode(Sample.alphaWebP.bytes).hasAlpha)
+        let opaque = try coder.verify(Sample.baselineJPEG.bytes, level: .decode)
+        #expect(ForceDecode.allCases.allSatisfy { $0.decodes(opaque) })
+    }
+
+    @Test("SDWebImageDecoderTests 06 ThatDecodeAndScaleDownImageWorks")
+    func scaleDown() throws {
+        let image = GeneratedImage.jpeg(seed: 6, width: 5250, height: 3450)
+        var options = ImageDecodeOptions()
+        options.scaleDownLimitBytes = 60 << 20
+        let bitmap = try coder.decode(image, options: options)
+        #expect(bitmap.width < 5250 && bitmap.width * bitmap.height <= (60 << 20) / 4)
+        #expect(abs(Double(bitmap.width) / Double(bitmap.height) - 5250.0 / 3450) < 0.001)
+    }
+
+    @Test("SDWebImageDecoderTests 07 ThatDecodeAndScaleDownImageDoesNotScaleSmallerImage")
+    func scaleDownSmall() throws {
+        var options = ImageDecodeOptions()
+        options.scaleDownLimitBytes = 60 << 20
+        let image = GeneratedImage.jpeg(seed: 7, width: 1029, height: 1029)
+        #expect(try coder.decode(image, options: options) == coder.decode(image))
+        options.scaleDownLimitBytes = 1
+        let point = try coder.decode(image, options: options)
+        #expect((point.width, point.height) == (1, 1))
+        // To the last row.
+        options.scaleDownLimitBytes = 1028 * 1028 * 4
+        let close = try coder.decode(image, options: options)
+        #expect((close.width, close.height) == (1028, 1028) && close.decodedRows == 1028)
+        #expect(Set(close.pixels.suffix(1028 * 3)).count > 1)
+    }
+
+    @Test("SDWebImageDecoderTests 08 ThatEncodeAlphaImageToJPGWithBackgroundColor")
+    func background() throws {
+        let clear = try Bitmap(width: 8, height: 8, hasAlpha: true, pixels: [UInt8](repeating: 0, count: 256))
+        var options = ImageEncodeOptions()
+        options.background = ImageColor(red: 0, green: 0, blue: 0)
+        let black = try coder.decode(coder.encode(clear, as: .jpeg, options: options))
+        #expect(!black.hasAlpha && black.pixels.allSatisfy { $0 < 4 })
+        #expect(try coder.decode(coder.encode(clear, as: .jpeg)).pixels.allSatisfy { $0 > 251 })
+    }
+
+    @Test("SDWebImageDecoderTests 09 ThatJPGImageEncodeWithMaxFileSize")
+    func maxFileSize() throws {
+        let image = try coder.decode(GeneratedImage.jpeg(seed: 9, width: 800, height: 600, quality: 95))
+        for limit in [8_000, 30_000, 100_000] {
+            var options = ImageEncodeOptions()
+            options.maxFileSize = limit
+            let bytes = try coder.encode(image, as: .jpeg, options: options)
+            #expect(bytes.count <= limit)
+            #expect(try coder.verify(bytes, level: .decode).format == .jpeg)
+        }
+    }
+
+    @Test("SDWebImageDecoderTests 22 ThatThumbnailDecodeCalculation")
+    func thumbnail() throws {
+        let image = GeneratedImage.jpeg(seed: 22, width: 5250, height: 3450)
+        var options = ImageDecodeOptions()
+        options.thumbnailPixelSize = PixelSize(width: 400, height: 300)
+        let kept = try coder.decode(image, options: options)
+        #expect((kept.width, kept.height) == (400, 263))
+        options.preservesAspectRatio = false
+        let stretched = try coder.decode(image, options: options)
+        #expect((stretched.width, stretched.height) == (400, 300))
+    }
+
+    @Test("SDWebImageDecoderTests 23 ThatThumbnailEncodeCalculation")
+    func maxPixelSize() throws {
+        let image = try coder.decode(GeneratedImage.jpeg(seed: 23, width: 5250, height: 3450))
+        var options = ImageEncodeOptions()
+        options.maxPixelSize = PixelSize(width: 4000, height: 4000)
+        let info = try coder.verify(coder.encode(image, as: .jpeg, options: options), level: .decode)
+        #expect((info.width, info.height) == (4000, 2629))
+    }
+
+    @Test("SDWebImageDecoderTests 29 ThatJFIFDecodeOrientationShouldNotApplyTwice")
+    func orientationOnce() throws {
+        var picture = try coder.decode(GeneratedImage.png(seed: 29, width: 60, height: 40))
+        picture.metadata.exif =
+            Array("MM\0*".utf8) + [0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0]
+        let stored = try coder.encode(picture, as: .jpeg)
+        #expect(try coder.verify(stored, level: .decode).orientation == .right)
+        var image = try coder.decode(stored)
+        for _ in 0..<2 {
+            #expect((image.width, image.height) == (40, 60) && image.orientation == .up)
+            let again = try coder.encode(image, as: .jpeg)
+            #expect(try coder.verify(again, level: .decode).orientation == .up)
+            image = try coder.decode(again)
+        }
     }
 }

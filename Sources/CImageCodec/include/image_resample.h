@@ -1,0 +1,37 @@
+// Antialiased resampling of 8-bit pixels. Like the codecs: flat values in, flat values out, no state between calls, thread-safe.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// A resampling. Pixels are RGB or RGBA (not premultiplied), rows without padding.
+typedef struct {
+    const uint8_t *pixels;
+    uint32_t width;
+    uint32_t height;
+    /// 3 or 4; the 4th is alpha.
+    int channels;
+    /// The part of the image that fills the result, in pixels from its top left corner; fractions are allowed. Pixels around it contribute
+    /// to the result's edge.
+    double left;
+    double top;
+    double right;
+    double bottom;
+    uint32_t to_width;
+    uint32_t to_height;
+    /// Whether to use the instructions of this processor beyond those of its architecture; the result is the same.
+    bool is_fast;
+} image_resample_request;
+
+/// Result of a resampling.
+enum image_resample_status {
+    IMAGE_RESAMPLE_DONE = 0,
+    /// A size of 0 or over 65,535, a part outside of the image, or another number of channels.
+    IMAGE_RESAMPLE_INVALID = 1,
+    IMAGE_RESAMPLE_NO_MEMORY = 2,
+};
+
+/// Bytes that a resampling allocates, besides its result; 0 for an invalid request.
+size_t image_resample_memory(const image_resample_request *request);
+/// Writes `to_width * to_height` pixels: Lanczos with three lobes, widened by the reduction. Pixels with alpha are weighted by it.
+int image_resample(const image_resample_request *request, uint8_t *result);

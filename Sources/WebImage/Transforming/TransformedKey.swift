@@ -1,0 +1,32 @@
+/// The key of a transformed image in the cache (SDTransformedKeyForKey).
+public enum TransformedKey {
+    static let separator = "-"
+
+    /// Inserts the key of a transformer before the path extension: `https://h/a.png` and `flip` give `https://h/a-flip.png`. Without an
+    /// extension it is appended; a name's leading or trailing dot is not one.
+    /// - Parameters:
+    ///   - key: a URL, or another key.
+    ///   - transformerKey: ``ImageTransformer/transformerKey``; if it is empty, the key stays what it is.
+    /// - Returns: the key of the transformed image.
+    public static func key(_ key: String, transformerKey: String) -> String {
+        guard !transformerKey.isEmpty else { return key }
+        guard let dot = dot(key) else { return key + separator + transformerKey }
+        return key[..<dot] + separator + transformerKey + key[dot...]
+    }
+
+    /// Where the extension of the last component of the path begins.
+    private static func dot(_ key: String) -> String.Index? {
+        var start = key.startIndex
+        if let scheme = key.firstRange(of: "://") {
+            // The dots of a host are none of the path's.
+            start = key[scheme.upperBound...].firstIndex { "/?#".contains($0) } ?? key.endIndex
+        }
+        let end = key[start...].firstIndex { $0 == "?" || $0 == "#" } ?? key.endIndex
+        let path = key[start..<end]
+        let name = path.lastIndex(of: "/").map { path[path.index(after: $0)...] } ?? path
+        guard let dot = name.lastIndex(of: "."), dot > name.startIndex, name.index(after: dot) < name.endIndex else {
+            return nil
+        }
+        return dot
+    }
+}

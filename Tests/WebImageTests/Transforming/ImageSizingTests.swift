@@ -1,0 +1,95 @@
+import Testing
+
+@testable import WebImage
+
+@Suite("Sizes of resized images", .timeLimit(.minutes(1)))
+struct ImageSizingTests {
+    struct Case: CustomTestStringConvertible {
+        let image: (Int, Int)
+        let target: (Int, Int)
+        let fit: ImageFit
+        let up: Bool
+        let scaled: (Int, Int)
+        let canvas: (Int, Int)
+        let box: (Double, Double, Double, Double)
+        var testDescription: String { "\(image) to \(target), \(fit)\(up ? ", up" : "")" }
+    }
+
+    static let cases = [
+        Case(
+            image: (400, 300), target: (100, 100), fit: .inside, up: false, scaled: (100, 75), canvas: (100, 75),
+            box: (0, 0, 400, 300)),
+        Case(
+            image: (40, 30), target: (100, 100), fit: .inside, up: false, scaled: (40, 30), canvas: (40, 30),
+            box: (0, 0, 40, 30)),
+        Case(
+            image: (40, 30), target: (100, 100), fit: .inside, up: true, scaled: (100, 75), canvas: (100, 75),
+            box: (0, 0, 40, 30)),
+        Case(
+            image: (10_000, 1), target: (100, 100), fit: .inside, up: false, scaled: (100, 1), canvas: (100, 1),
+            box: (0, 0, 10_000, 1)),
+        Case(
+            image: (400, 300), target: (100, 100), fit: .cover, up: false, scaled: (100, 100), canvas: (100, 100),
+            box: (50, 0, 350, 300)),
+        Case(
+            image: (300, 401), target: (100, 100), fit: .cover, up: false, scaled: (100, 100), canvas: (100, 100),
+            box: (0, 50.5, 300, 350.5)),
+        // One side is too short to cover: it stays, and the other one is cut.
+        Case(
+            image: (400, 31), target: (100, 100), fit: .cover, up: false, scaled: (100, 31), canvas: (100, 31),
+            box: (150, 0, 250, 31)),
+        Case(
+            image: (40, 30), target: (100, 100), fit: .cover, up: true, scaled: (100, 100), canvas: (100, 100),
+            box: (5, 0, 35, 30)),
+        Case(
+            image: (400, 300), target: (100, 100), fit: .pad, up: false, scaled: (100, 75), canvas: (100, 100),
+            box: (0, 0, 400, 300)),
+        Case(
+            image: (40, 30), target: (100, 100), fit: .pad, up: false, scaled: (40, 30), canvas: (100, 100),
+            box: (0, 0, 40, 30)),
+        Case(
+            image: (40, 30), target: (100, 100), fit: .pad, up: true, scaled: (100, 75), canvas: (100, 100),
+            box: (0, 0, 40, 30)),
+    ]
+
+    @Test("size, cut and canvas", arguments: cases)
+    func sizes(_ test: Case) {
+        let sizing = ImageSizing(
+            PixelSize(width: test.image.0, height: test.image.1),
+            to: PixelSize(width: test.target.0, height: test.target.1), fit: test.fit, scalesUp: test.up)
+        #expect((sizing.scaled.width, sizing.scaled.height) == test.scaled)
+        #expect((sizing.canvas.width, sizing.canvas.height) == test.canvas)
+        #expect((sizing.left, sizing.top, sizing.right, sizing.bottom) == test.box)
+    }
+
+    @Test("for sizes of every kind the part lies in the image and has the result's proportions")
+    func everySize() {
+        for image in [(1, 1), (1, 900), (900, 1), (333, 777), (777, 333), (255, 257), (32_768, 3)] {
+            for target in [(1, 1), (256, 256), (17, 400), (400, 17), (1, 1000)] {
+                for fit in ImageFit.allCases {
+                    for up in [false, true] {
+                        let sizing = ImageSizing(
+                            PixelSize(width: image.0, height: image.1),
+                            to: PixelSize(width: target.0, height: target.1), fit: fit, scalesUp: up)
+                        let (width, height) = (sizing.right - sizing.left, sizing.bottom - sizing.top)
+                        #expect(sizing.left >= 0 && sizing.right <= Double(image.0) && width > 0, "\(image) \(target)")
+                        #expect(sizing.top >= 0 && sizing.bottom <= Double(image.1) && height > 0)
+                        #expect(1...target.0 ~= sizing.scaled.width && 1...target.1 ~= sizing.scaled.height)
+                        #expect(up || sizing.scaled.width <= image.0 && sizing.scaled.height <= image.1)
+                        #expect(fit != .pad || (sizing.canvas.width, sizing.canvas.height) == target)
+                        #expect(fit != .cover || !up || (sizing.scaled.width, sizing.scaled.height) == target)
+                        // Rounding moves an edge by half a pixel of the result.
+                        let (across, down) = (
+                            Double(sizing.scaled.width) / width, Double(sizing.scaled.height) / height
+                        )
+                        let slack =
+                            0.51 * max(across / Double(sizing.scaled.width), down / Double(sizing.scaled.height))
+                        #expect(
+                            abs(across - down) <= slack || sizing.scaled.width == 1 || sizing.scaled.height == 1,
+                            "\(image) \(target) \(fit) \(up): \(sizing)")
+                    }
+                }
+            }
+        }
+    }
+}

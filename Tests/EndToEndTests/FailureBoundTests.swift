@@ -43,7 +43,7 @@ struct FailureBoundTests {
                 == "line,url,outcome,path,bytes,sha256,format,width,height,level,orientation,frames,alpha,color_space,http_status,attempts,ended,host"
         )
         #expect(table[5].contains(",,,,,,,,,,,500,2,\"20"), "\(table)")
-        #expect(table[7].hasSuffix(",8,8,\"decode\",1,1,false,rgb,,,,"), "\(table)")
+        #expect(table[7].hasSuffix(",8,8,\"decode\",1,1,false,\"rgb\",,,,"), "\(table)")
         let failures = try await ran(["failures"] + at).stdout.split(separator: "\n")
         #expect(failures.count == 6 && failures.count { $0.contains("no detail kept") } == 4, "\(failures)")
         #expect(failures.count { $0.contains("httpError 404") } == 5 && failures[4].hasSuffix(", 2 tries"))

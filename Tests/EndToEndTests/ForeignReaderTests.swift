@@ -98,8 +98,8 @@ struct ForeignReaderTests {
         let own = try await coord(["export", "--to", "csv"]).split(separator: "\r\n")
         #expect(
             own.count == 3 && own[0].hasSuffix(",ended,host,\"a, b\"")
-                && own[1].hasSuffix(",9,\"decode\",1,1,false,rgb,,,,,\"x\"")
-                && own[2].hasSuffix(",9,\"decode\",1,1,false,rgb,,,,,"))
+                && own[1].hasSuffix(",9,\"decode\",1,1,false,\"rgb\",,,,,\"x\"")
+                && own[2].hasSuffix(",9,\"decode\",1,1,false,\"rgb\",,,,,"))
         let tabs = try await coord(["export", "--to", "tsv"]).split(separator: "\n")
         #expect(
             tabs.count == 3 && tabs[1].hasSuffix("\t9\tdecode\t1\t1\tfalse\trgb\t\t\t\t\tx") && !tabs[1].contains("\""))

@@ -40,7 +40,7 @@ package struct BatchExport: Sendable {
         results = try await BatchResults(chain, queue: queue, listPath: listPath)
         disk = cache
         cacheID = cache.folder.id
-        rule = CacheKeyRule(chain.root.options.cacheKey) ?? .url
+        rule = CacheKeyRule(chain.root.options)
         total = chain.root.total
     }
 

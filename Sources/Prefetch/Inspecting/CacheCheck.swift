@@ -24,7 +24,7 @@ package struct CacheCheck: Sendable {
         _ status: BatchStatus, listPath: String? = nil, found: (BatchCheck.Finding) -> Void
     ) async throws(PrefetchError) -> Result {
         let entries = try await BatchEntries(of: status, queue: queue, listPath: listPath)
-        let rule = CacheKeyRule(status.options.cacheKey) ?? .url
+        let rule = CacheKeyRule(status.options)
         let own = cache.folder.id
         var result = Result()
         var index = 0

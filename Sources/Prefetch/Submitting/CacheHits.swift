@@ -20,7 +20,7 @@ package struct CacheHits: Sendable {
         cache = BatchCache(disk)
         self.options = options
         policy = FailedURLPolicy(rawValue: options.blacklist) ?? .smart
-        rule = CacheKeyRule(options.cacheKey) ?? .url
+        rule = CacheKeyRule(options)
     }
 
     /// Reports the hits of jobs that have been pushed.

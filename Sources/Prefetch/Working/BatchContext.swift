@@ -33,6 +33,8 @@ final class BatchContext: Sendable {
     let keepDetails: Int
     let policy: FailedURLPolicy
     let keyRule: CacheKeyRule
+    /// How its images are changed before they are stored; nil: not.
+    let recipe: VariantRecipe?
     /// Opens when the batch is cancelled or gone.
     let over = Latch()
     private let state = Locked(State())
@@ -45,7 +47,9 @@ final class BatchContext: Sendable {
         loadOptions = options.ofLoads
         keepDetails = status.keepDetails
         policy = FailedURLPolicy(rawValue: options.blacklist) ?? .smart
-        keyRule = CacheKeyRule(options.cacheKey) ?? .url
+        keyRule = CacheKeyRule(options)
+        let transformsAnimations = loadOptions.contains(.transformAnimatedImage)
+        recipe = options.storedVariant.map { VariantRecipe($0, transformsAnimations: transformsAnimations) }
     }
 
     /// The cookies of its downloads, separate from other batches. A late transfer of a batch that has ended gets its own jar.

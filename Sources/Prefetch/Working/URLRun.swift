@@ -108,7 +108,8 @@ struct URLRun: Sendable {
     /// The batch's settings, then the line's own.
     private func request() -> LoadRequest {
         let worker = worker
-        var request = LoadRequest(url: entry.url, key: key)
+        var request = LoadRequest(url: entry.url, key: CacheKeyRule.original(batch.options).key(for: entry.url))
+        if let recipe = batch.recipe { request.apply(recipe) }
         request.level = job.level
         request.unverifiable = batch.options.unverifiable
         request.computesDigest = batch.options.digest != "none"

@@ -348,9 +348,14 @@ extension BatchRun {
             lines.append("failed URLs:    \(Shell.program) failures \(id) \(settings.location)")
         }
         if settings.outputs.contains(where: \.isFolder) { return lines }
+        lines.append(
+            "named files:    \(Shell.program) export \(id) --to files ./images \(settings.location)\(readOnly)")
+        // A URL's own key is that of its original.
+        guard status.options.storedVariant == nil else {
+            return lines + ["url -> path:    \(Shell.program) export \(id) --to jsonl \(settings.location)\(readOnly)"]
+        }
         return lines + [
-            "named files:    \(Shell.program) export \(id) --to files ./images \(settings.location)\(readOnly)",
-            "path of a URL:  \(Shell.program) cache path URL \(cache)\(rule)\(readOnly)",
+            "path of a URL:  \(Shell.program) cache path URL \(cache)\(rule)\(readOnly)"
         ]
     }
 }

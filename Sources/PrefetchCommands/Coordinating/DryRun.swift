@@ -33,7 +33,7 @@ struct DryRun {
         ).list
         let disk: DiskCache? =
             if let cache, access(cache, F_OK) == 0 { try CacheOpening.forReading(cache, readOnly) } else { nil }
-        let survey = try await ListSurvey(list, cache: disk, rule: CacheKeyRule(batch.options.cacheKey) ?? .url)
+        let survey = try await ListSurvey(list, cache: disk, rule: CacheKeyRule(batch.options))
         let name = ListFile.name(of: file)
         if isJSON {
             Console.print(json(survey, list, name).text)

@@ -7,6 +7,7 @@ struct BatchArguments: ParsableArguments {
     @OptionGroup(title: "Requests") var requests: RequestArguments
     @OptionGroup(title: "Cache use") var load: LoadOptionArguments
     @OptionGroup(title: "Verification") var checks: CheckArguments
+    @OptionGroup(title: "Resizing") var variant: VariantArguments
     @OptionGroup(title: "Failed URLs") var failed: FailedURLArguments
     @OptionGroup(title: "Batch") var record: RecordArguments
 
@@ -25,6 +26,7 @@ struct BatchArguments: ParsableArguments {
         options.fromCacheOnly = load.fromCacheOnly || given.contains(.fromCacheOnly)
         options.options = given.subtracting([.retryFailed, .fromCacheOnly])
         options.cacheKey = load.cacheKey
+        options.variant = variant.variant
         options.requests = requests.settings
         return options
     }

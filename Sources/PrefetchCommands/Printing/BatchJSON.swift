@@ -42,6 +42,7 @@ package enum BatchJSON {
             ("durability", .string(options.durability)), ("blacklist", .string(options.blacklist)),
             ("blacklist_ttl_seconds", .number(options.blacklistTTL)), ("retry_failed", .bool(options.retryFailed)),
             ("from_cache_only", .bool(options.fromCacheOnly)), ("cache_key", .string(options.cacheKey)),
+            ("variant", options.storedVariant.map { .string($0.transformerKey) } ?? .null),
             ("requests", requests(options.requests)),
             ("compat", options.compat.isEmpty ? .null : .string(options.compat)),
         ])

@@ -26,6 +26,8 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     /// `sd3` if the batch behaves as SDWebImage 3 did, "" (the default) otherwise. Workers follow ``blacklist`` = `sd3` and
     /// ``blacklistTTL`` = 0, which are set with it; consumers of the batch's end follow ``completesWhenCancelled``.
     public var compat = ""
+    /// How images are changed before they are stored; nil (the default): not.
+    public var variant: ImageVariant?
     /// Settings of its requests.
     public var requests = RequestSettings()
 
@@ -68,12 +70,14 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         cacheKey = read.cacheKey ?? cacheKey
         options = read.options ?? options
         compat = read.compat ?? compat
+        variant = read.variant
         requests = (read.requests ?? requests).bounded
     }
 
     private struct Partial: Decodable {
         var validate, unverifiable, digest, durability, blacklist, cacheKey, compat: String?
         var blacklistTTL: Double?
+        var variant: ImageVariant?
         var requests: RequestSettings?
         var retryFailed, fromCacheOnly: Bool?
         var options: WebImageOptions?
@@ -85,6 +89,15 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         if retryFailed { all.insert(.retryFailed) }
         if fromCacheOnly { all.insert(.fromCacheOnly) }
         return all
+    }
+
+    /// How images are changed: ``variant``, with the option `scaleDownLargeImages`; nil: not.
+    package var storedVariant: ImageVariant? {
+        var stored = variant ?? ImageVariant()
+        if options.contains(.scaleDownLargeImages) {
+            stored.limitBytes = min(stored.limitBytes ?? .max, ImageVariant.scaleDownLimitBytes)
+        }
+        return stored.isIdentity ? nil : stored
     }
 
     /// The options in which two batches differ, for messages.
@@ -109,6 +122,11 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         if options != other.options {
             names += options.subtracting(other.options).names.map { "option \($0)" }
             names += other.options.subtracting(options).names.map { "no option \($0)" }
+        }
+        if variant != other.variant {
+            names.append(
+                "images \(variant?.transformerKey ?? "as they are"), was \(other.variant?.transformerKey ?? "as they are")"
+            )
         }
         names += requests.differences(from: other.requests)
         if compat != other.compat { names.append(compat.isEmpty ? "no --compat" : "--compat \(compat)") }

@@ -24,9 +24,6 @@ public struct ImageDecodeOptions: Sendable, Equatable {
 }
 
 extension ImageDecodeOptions {
-    /// 60 MiB, at which SDWebImage scales large images down.
-    public static let defaultScaleDownLimitBytes = 60 << 20
-
     /// The size of the upright bitmap; nil: the image's own.
     func targetSize(of image: PixelSize) -> PixelSize? {
         var size = image

@@ -490,7 +490,7 @@ package final class LoadPipeline: Sendable {
             image.bytes = bytes
             image.decodeOptions.scale = ImageScale.factor(forKey: request.key)
             if request.options.contains(.scaleDownLargeImages) {
-                image.decodeOptions.scaleDownLimitBytes = ImageDecodeOptions.defaultScaleDownLimitBytes
+                image.decodeOptions.scaleDownLimitBytes = ImageVariant.scaleDownLimitBytes
             }
         }
         return image

@@ -1,17 +1,3 @@
-/// A size in pixels.
-public struct PixelSize: Sendable, Equatable, Codable {
-    /// In pixels.
-    public var width: Int
-    /// In pixels.
-    public var height: Int
-
-    /// Creates a size.
-    public init(width: Int, height: Int) {
-        self.width = width
-        self.height = height
-    }
-}
-
 /// Counts the frames of an animation and the pixels that a player paints for them.
 struct FrameCount {
     private(set) var frames = 0

@@ -1,51 +1,3 @@
-/// How images are changed before they are stored: size, format, metadata. A batch has at most one.
-public struct ImageVariant: Sendable, Equatable {
-    /// The size in pixels that images are made to fit; nil (default): their own.
-    public var resize: PixelSize?
-    /// How they fit it; default `inside`.
-    public var fit = ImageFit.inside
-    /// Whether images may be enlarged; default false.
-    public var scalesUp = false
-    /// Reduces images until their bitmap takes at most so many bytes, at 4 a pixel; nil (default): not.
-    public var limitBytes: Int?
-    /// `jpeg`, `png` or `webp`; nil (default): that of the original if it can be written, otherwise PNG with and JPEG without alpha.
-    public var format: ImageFormat?
-    /// Quality of JPEG and WebP, 1 to 100; default 90.
-    public var quality = 90
-    /// Whether EXIF data and colour profile are left out; default false: kept, with the orientation applied.
-    public var stripsMetadata = false
-    /// Whether the original is stored too, under its own key; default false.
-    public var keepsOriginal = false
-
-    /// Changes nothing.
-    public init() {}
-
-    /// Whether no image is changed.
-    public var isIdentity: Bool { resize == nil && limitBytes == nil && format == nil && !stripsMetadata }
-
-    /// Names the change in cache keys, such as `256x256-cover-jpeg-q95`.
-    public var transformerKey: String {
-        var parts: [String] = []
-        if let resize { parts += ["\(resize.width)x\(resize.height)", fit.rawValue] }
-        if scalesUp { parts.append("up") }
-        if let limitBytes { parts.append("max\(limitBytes)") }
-        if let format { parts.append(format.rawValue) }
-        if quality != 90 { parts.append("q\(quality)") }
-        if stripsMetadata { parts.append("strip") }
-        return parts.joined(separator: TransformedKey.separator)
-    }
-
-    /// What becomes of an upright image of this size. The limit holds for what the size leaves.
-    func sizing(of image: PixelSize) -> ImageSizing {
-        guard let resize else {
-            return ImageSizing(image, exactly: ImageSizing.scaledSize(of: image, limitBytes: limitBytes ?? .max))
-        }
-        let sizing = ImageSizing(image, to: resize, fit: fit, scalesUp: scalesUp)
-        let limited = ImageSizing.scaledSize(of: sizing.canvas, limitBytes: limitBytes ?? .max)
-        return limited == sizing.canvas ? sizing : ImageSizing(image, to: limited, fit: fit, scalesUp: scalesUp)
-    }
-}
-
 /// What is stored instead of an image: how it is made, and under which key.
 package struct VariantRecipe: Sendable {
     let key: String
@@ -92,7 +44,7 @@ package struct VariantRecipe: Sendable {
         of original: UnsafeRawBufferPointer, _ info: ImageInfo, _ variant: ImageVariant, _ coder: ImageCoder
     ) throws(WebImageError) -> [UInt8]? {
         let size = PixelSize(width: info.displayWidth, height: info.displayHeight)
-        let sizing = variant.sizing(of: size)
+        let sizing = sizing(variant, of: size)
         let isSame = sizing.keeps(size) && (variant.format ?? info.format) == info.format
         if isSame && !variant.stripsMetadata && !info.isAnimated { return nil }
         let scratch = Resampling.scratchMemory(size, hasAlpha: info.hasAlpha, sizing)
@@ -108,6 +60,18 @@ package struct VariantRecipe: Sendable {
         var bitmap = try coder.decode(original, options: options).resized(sizing, of: size)
         if variant.stripsMetadata { bitmap.metadata = ImageMetadata() }
         return try coder.encode(bitmap, as: format(variant.format, info, bitmap), quality: variant.quality)
+    }
+
+    /// What becomes of an upright image of this size. The limit holds for what the size leaves.
+    private static func sizing(_ variant: ImageVariant, of image: PixelSize) -> ImageSizing {
+        let limit = variant.limitBytes ?? .max
+        guard let resize = variant.resize else {
+            return ImageSizing(image, exactly: ImageSizing.scaledSize(of: image, limitBytes: limit))
+        }
+        let sizing = ImageSizing(image, to: resize, fit: variant.fit, scalesUp: variant.scalesUp)
+        let limited = ImageSizing.scaledSize(of: sizing.canvas, limitBytes: limit)
+        return limited == sizing.canvas
+            ? sizing : ImageSizing(image, to: limited, fit: variant.fit, scalesUp: variant.scalesUp)
     }
 
     private static func format(_ wanted: ImageFormat?, _ info: ImageInfo, _ image: Bitmap) -> ImageFormat {

@@ -1,0 +1,13 @@
+/// A size in pixels.
+public struct PixelSize: Sendable, Equatable, Codable {
+    /// In pixels.
+    public var width: Int
+    /// In pixels.
+    public var height: Int
+
+    /// Creates a size.
+    public init(width: Int, height: Int) {
+        self.width = width
+        self.height = height
+    }
+}

@@ -79,8 +79,13 @@ struct JSONLine: Decodable {
         for mirror in mirrors ?? [] where !URLLines.isURL(mirror) {
             throw WebImageError(.invalidConfiguration, "a mirror has to be a URL")
         }
+        let options = try WebImageOptions(names: options ?? [])
+        for name in options.intersection([.scaleDownLargeImages, .transformAnimatedImage]).names {
+            throw WebImageError(
+                .invalidConfiguration, "\(name) is for a whole batch, because it changes the keys of its images")
+        }
         return URLSettings(
-            options: try WebImageOptions(names: options ?? []), headers: headers, sha256: sha256, mirrors: mirrors ?? []
+            options: options, headers: headers, sha256: sha256, mirrors: mirrors ?? []
         )
     }
 }

@@ -32,9 +32,7 @@ final class BatchContext: Sendable {
     let profile: RequestProfile?
     let keepDetails: Int
     let policy: FailedURLPolicy
-    let keyRule: CacheKeyRule
-    /// How its images are changed before they are stored; nil: not.
-    let recipe: VariantRecipe?
+    let images: BatchImages
     /// Opens when the batch is cancelled or gone.
     let over = Latch()
     private let state = Locked(State())
@@ -47,9 +45,7 @@ final class BatchContext: Sendable {
         loadOptions = options.ofLoads
         keepDetails = status.keepDetails
         policy = FailedURLPolicy(rawValue: options.blacklist) ?? .smart
-        keyRule = CacheKeyRule(options)
-        let transformsAnimations = loadOptions.contains(.transformAnimatedImage)
-        recipe = options.storedVariant.map { VariantRecipe($0, transformsAnimations: transformsAnimations) }
+        images = BatchImages(options)
     }
 
     /// The cookies of its downloads, separate from other batches. A late transfer of a batch that has ended gets its own jar.

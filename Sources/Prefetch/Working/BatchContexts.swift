@@ -27,7 +27,7 @@ final class BatchContexts: Sendable {
     subscript(batch: BatchIdentity) -> BatchContext? { contexts.withLock { $0[batch] } }
 
     func key(of url: String, in batch: BatchIdentity) -> CacheKey {
-        CacheKey(self[batch]?.keyRule.key(for: url) ?? url)
+        CacheKey(self[batch]?.images.keyRule.key(for: url) ?? url)
     }
 
     /// Nil if Redis has no such batch, or a later one of the same id.

@@ -22,7 +22,7 @@ struct URLRun: Sendable {
 
     private var worker: WorkerContext { job.worker }
     private var batch: BatchContext { job.batch }
-    private var key: String { batch.keyRule.key(for: entry.url) }
+    private var key: String { batch.images.keyRule.key(for: entry.url) }
 
     // MARK: Before its turn
 
@@ -108,8 +108,7 @@ struct URLRun: Sendable {
     /// The batch's settings, then the line's own.
     private func request() -> LoadRequest {
         let worker = worker
-        var request = LoadRequest(url: entry.url, key: CacheKeyRule.original(batch.options).key(for: entry.url))
-        if let recipe = batch.recipe { request.apply(recipe) }
+        var request = batch.images.request(entry.url)
         request.level = job.level
         request.unverifiable = batch.options.unverifiable
         request.computesDigest = batch.options.digest != "none"

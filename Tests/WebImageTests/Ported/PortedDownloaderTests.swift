@@ -10,7 +10,7 @@ import Threading
 /// bytes, and the coder says whether they are one.
 ///
 /// 13 is about a whole process and stands with the tests of the programs. Not here are 06 (another class for operations), 09, 18, 19 and 28
-/// (half an image on a screen), 22 (another coder) and 30 (thumbnails): there is nothing of the kind.
+/// (half an image on a screen), and 30 (thumbnails), which is manager 19 here; 22 is in PortedManagerPixelTests.
 @Suite("Ported SDWebImageDownloaderTests", .timeLimit(.minutes(1)))
 struct PortedDownloaderTests {
     private let origin: OriginServer

@@ -7,8 +7,8 @@ import Testing
 
 /// SDWebImage 5.21's tests of SDWebImageManager, against a loopback origin.
 ///
-/// Not here are 12 to 22: they are about scaled images and thumbnails, and caches of their own for those. One image of a URL is kept, its
-/// bytes as they came.
+/// Those about pixels are in PortedManagerPixelTests. Not here are 12, 14, 16 and 17 (caches of their own for originals and thumbnails), 20
+/// (options of a load's own coder) and 22 (a screen's colour space).
 @Suite("Ported SDWebImageManagerTests", .timeLimit(.minutes(1)))
 struct PortedManagerTests {
     private let fixture: ManagerFixture
@@ -148,7 +148,7 @@ struct PortedManagerTests {
 }
 
 /// Makes something else of every image.
-private final class TransformingDelegate: ImageManagerDelegate {
+final class TransformingDelegate: ImageManagerDelegate {
     private let transform: @Sendable (ImageInfo) -> [UInt8]?
     init(_ transform: @escaping @Sendable (ImageInfo) -> [UInt8]?) { self.transform = transform }
     func imageManager(

@@ -124,7 +124,14 @@ static void write_string(const code_table *table, uint32_t code, uint8_t *into, 
         if (length <= room) into[length - 1] = table->last[code];
 }
 
-/// Decodes the codes of an image; `indices` is NULL for a check. Codes behind the last pixel are not read.
+/// Behind the last pixel comes the end code, possibly after a clear code; some encoders leave it out.
+static bool is_at_end(code_reader *codes, uint32_t clear, unsigned width) {
+    uint32_t code = read_code(codes, width);
+    while (code == clear) code = read_code(codes, width);
+    return code == clear + 1 || code == NO_CODE;
+}
+
+/// Decodes the codes of an image; `indices` is NULL for a check.
 static inline bool decode_codes(gif_reader *reader, code_reader *codes, code_table *table, unsigned code_size,
                                 uint64_t pixels, uint8_t *indices) {
     const uint32_t clear = 1u << code_size, end = clear + 1;
@@ -164,11 +171,12 @@ static inline bool decode_codes(gif_reader *reader, code_reader *codes, code_tab
             }
         }
         uint64_t length = table->length[code];
+        if (length > left) return fail(reader, "more pixels than its size");
         if (indices) write_string(table, code, indices + (pixels - left), left);
-        left -= length < left ? length : left;
+        left -= length;
         previous = code;
     }
-    return true;
+    return is_at_end(codes, clear, width) || fail(reader, "more pixels than its size");
 }
 
 // MARK: Pixels

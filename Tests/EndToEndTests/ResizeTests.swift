@@ -37,8 +37,8 @@ struct ResizeTests {
         }
     }
 
-    @Test
-    func `images are stored as asked for, under keys of their own`() async throws {
+    @Test("Images are stored as asked for, under keys of their own")
+    func stored() async throws {
         origin.route("/a.jpg", OriginResponse(body: GeneratedImage.jpeg(seed: 1, width: 400, height: 300)))
         origin.route("/b.png", OriginResponse(body: GeneratedImage.png(seed: 2, width: 90, height: 200, color: .rgba)))
         origin.route("/c.gif", OriginResponse(body: GeneratedImage.gif(seed: 3, width: 90, height: 90, frames: 2)))
@@ -69,8 +69,8 @@ struct ResizeTests {
         #expect(origin.requestCount() == 8)
     }
 
-    @Test
-    func `what cannot be is a usage error with a hint`() async throws {
+    @Test("What cannot be is a usage error with a hint")
+    func refused() async throws {
         folder.write(Array("http://h/\n".utf8), to: "urls.txt")
         for (options, text) in [
             (["--resize", "100", "--fit", "cove"], "one of inside, cover, pad"),

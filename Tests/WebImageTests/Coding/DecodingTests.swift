@@ -93,8 +93,8 @@ struct DecodingTests {
         }
     }
 
-    @Test
-    func `metadata survives, in every format that is written`() throws {
+    @Test("Metadata survives, in every format that is written")
+    func metadata() throws {
         var picture = try Self.picture(16, 8, alpha: true)
         picture.metadata.exif = Self.exif(.up)
         // A profile as libpng wants it: its length, its signature, an RGB space and a tag, of data that takes some bytes when

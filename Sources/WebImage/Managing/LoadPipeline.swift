@@ -27,7 +27,7 @@ package final class LoadPipeline: Sendable {
         if let image = inMemory(request) { return image }
         if request.isFromCacheOnly {
             if let image = try onDisk(request) { return image }
-            if let image = try fromOriginal(request) { return image }
+            if let image = try await fromOriginal(request) { return image }
             try request.willUseNetwork?()
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
@@ -36,7 +36,7 @@ package final class LoadPipeline: Sendable {
         // After waiting, it is usually in the cache.
         if let image = inMemory(request) { return image }
         if let image = try onDisk(request) { return image }
-        if let image = try fromOriginal(request) { return image }
+        if let image = try await fromOriginal(request) { return image }
         try request.willUseNetwork?()
         do throws(WebImageError) {
             return request.mirrors.isEmpty
@@ -114,14 +114,28 @@ package final class LoadPipeline: Sendable {
             cacheType: .disk, outcome: .hit)
     }
 
-    /// The variant, made of the original on disk, and stored.
-    private func fromOriginal(_ request: LoadRequest) throws(WebImageError) -> LoadedImage? {
+    /// The variant, made of the original on disk, and stored. An original that is damaged, or not the expected one, is fetched again.
+    private nonisolated(nonsending) func fromOriginal(
+        _ request: LoadRequest
+    ) async throws(WebImageError) -> LoadedImage? {
+        guard request.variant != nil else { return nil }
+        return try await withDecodeLock(request) { () throws(WebImageError) in try storeFromOriginal(request) }
+    }
+
+    private func storeFromOriginal(_ request: LoadRequest) throws(WebImageError) -> LoadedImage? {
         guard let variant = request.variant,
             let found = try cache.find(
                 request.originalKey, atLeast: request.level, unverifiable: request.unverifiable, coder: coder)
         else { return nil }
         let original = ImageBody(try found.read())
-        let (body, info) = try made(variant, of: original, found.info, request)
+        if let expected = request.expectedDigest, try original.digest != expected { return nil }
+        let (body, info): (ImageBody, ImageInfo)
+        do throws(WebImageError) {
+            (body, info) = try made(variant, of: original, found.info, request)
+        } catch {
+            guard error.code == .badImageData else { throw error }
+            return nil
+        }
         let digest = request.computesDigest ? try body.digest : nil
         if !request.options.contains(.cacheMemoryOnly) {
             let record = CacheRecord(info, length: body.count, digest: digest, storedAt: WallClock.seconds)
@@ -138,10 +152,11 @@ package final class LoadPipeline: Sendable {
     private func made(
         _ variant: VariantRecipe, of body: ImageBody, _ info: ImageInfo, _ request: LoadRequest
     ) throws(WebImageError) -> (ImageBody, ImageInfo) {
+        let known = info.level >= .structure ? info : try verified(body, request, level: .structure)
         let bytes = try body.withUnsafeBytes { bytes throws(WebImageError) in
-            try variant.bytes(of: bytes, info, key: request.originalKey, coder: coder)
+            try variant.bytes(of: bytes, known, key: request.originalKey, coder: coder)
         }
-        guard let bytes else { return (body, info) }
+        guard let bytes else { return (body, info.level < request.level ? try verified(body, request) : info) }
         let made = ImageBody(bytes)
         return (made, try verified(made, request))
     }
@@ -334,17 +349,23 @@ package final class LoadPipeline: Sendable {
 
     // MARK: Storing
 
-    /// Stores concurrently with other images, or exclusively if requested.
     private nonisolated(nonsending) func storeWithDecodeLock(
         _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
     ) async throws(WebImageError) -> LoadedImage {
+        try await withDecodeLock(request) { () throws(WebImageError) in try store(download, key, request) }
+    }
+
+    /// Decodes concurrently with other images, or exclusively if requested.
+    private nonisolated(nonsending) func withDecodeLock<Value>(
+        _ request: LoadRequest, _ body: () throws(WebImageError) -> Value
+    ) async throws(WebImageError) -> Value {
         let didChangeExclusive = request.decodesExclusively
         await turns.begin(alone: didChangeExclusive != nil)
         await didChangeExclusive?(true)
-        let stored = Result { () throws(WebImageError) in try store(download, key, request) }
+        let result = Result { () throws(WebImageError) in try body() }
         await didChangeExclusive?(false)
         turns.end()
-        return try stored.get()
+        return try result.get()
     }
 
     private func store(
@@ -382,7 +403,9 @@ package final class LoadPipeline: Sendable {
     ) throws(WebImageError) -> LoadedImage {
         var body = download.body
         let removals = memoryRemovals(request)
-        var info = try verified(body, request)
+        // Making a variant decodes the image once more, and finds what a check of its pixels would find.
+        let isDecodedLater = request.variant?.keepsOriginal == false && request.transformation == nil
+        var info = try verified(body, request, level: isDecodedLater ? min(request.level, .structure) : request.level)
         if let expected = request.expectedDigest {
             let actual = try body.withUnsafeBytes { bytes throws(WebImageError) in SHA256.hash(bytes) }
             guard actual == expected else {
@@ -392,7 +415,11 @@ package final class LoadPipeline: Sendable {
             }
         }
         if let variant = request.variant {
-            if variant.keepsOriginal { try publishOriginal(body, info, download, request) }
+            if variant.keepsOriginal {
+                try publishOriginal(body, info, download, request)
+                // One file cannot have two keys.
+                body = ImageBody(try body.withUnsafeBytes { bytes throws(WebImageError) in Array(bytes) })
+            }
             (body, info) = try made(variant, of: body, info, request)
         }
         if let bytes = request.transformation?.transform?(body, info) {
@@ -449,8 +476,12 @@ package final class LoadPipeline: Sendable {
         try coder.verify(bytes, level: request.level, unverifiable: request.unverifiable)
     }
 
-    private func verified(_ body: ImageBody, _ request: LoadRequest) throws(WebImageError) -> ImageInfo {
-        try body.withUnsafeBytes { bytes throws(WebImageError) in try verified(bytes, request) }
+    private func verified(
+        _ body: ImageBody, _ request: LoadRequest, level: ValidationLevel? = nil
+    ) throws(WebImageError) -> ImageInfo {
+        var request = request
+        request.level = level ?? request.level
+        return try body.withUnsafeBytes { bytes throws(WebImageError) in try verified(bytes, request) }
     }
 
     private func keptValidators(_ download: DownloadedImage, _ request: LoadRequest) -> HTTPValidators? {

@@ -26,6 +26,7 @@ package struct VariantRecipe: Sendable {
 
     /// The bytes of the variant; nil if the image stays as it is: an animation, a format that is not decoded, or an image that is already
     /// as it should be.
+    /// * `info`: of the level `structure` or above, as others do not count frames.
     func bytes(
         of original: UnsafeRawBufferPointer, _ info: ImageInfo, key: String, coder: ImageCoder
     ) throws(WebImageError) -> [UInt8]? {
@@ -34,8 +35,9 @@ package struct VariantRecipe: Sendable {
         case .variant(let variant): return try Self.bytes(of: original, info, variant, coder)
         case .transformer(let transformer):
             let image = try coder.decode(original)
-            let transformed = try transformer.transformedImage(with: image, for: key)
+            var transformed = try transformer.transformedImage(with: image, for: key)
             guard transformed != image || info.isAnimated else { return nil }
+            transformed.metadata = transformed.metadata.ofRGB
             return try coder.encode(transformed, as: Self.format(nil, info, transformed))
         }
     }
@@ -45,21 +47,39 @@ package struct VariantRecipe: Sendable {
     ) throws(WebImageError) -> [UInt8]? {
         let size = PixelSize(width: info.displayWidth, height: info.displayHeight)
         let sizing = sizing(variant, of: size)
-        let isSame = sizing.keeps(size) && (variant.format ?? info.format) == info.format
+        let isSame =
+            sizing.keeps(size) && (variant.format ?? info.format) == info.format && info.orientation == .up
         if isSame && !variant.stripsMetadata && !info.isAnimated { return nil }
-        let scratch = Resampling.scratchMemory(size, hasAlpha: info.hasAlpha, sizing)
-        let need = 4 * sizing.canvas.width * sizing.canvas.height + scratch
+        let need = try memory(sizing, of: size, coder)
+        var options = ImageDecodeOptions()
+        options.minimumSize = sizing.leastSize(of: size, info.orientation)
+        let decoded = try coder.decode(original, options: options)
+        // After the decode has given back its own: two that hold some and wait for more would wait for ever.
+        coder.memory.acquire(need)
+        defer { coder.memory.release(need) }
+        var bitmap = try decoded.resized(sizing, of: size)
+        bitmap.metadata = variant.stripsMetadata ? ImageMetadata() : bitmap.metadata.ofRGB
+        return try coder.encode(bitmap, as: format(variant.format, info, bitmap), quality: variant.quality)
+    }
+
+    /// Bytes of the resized image, of the canvas it is put on, and of the filter.
+    private static func memory(
+        _ sizing: ImageSizing, of size: PixelSize, _ coder: ImageCoder
+    ) throws(WebImageError) -> Int {
+        let pixels = sizing.scaled.width * sizing.scaled.height + sizing.canvas.width * sizing.canvas.height
+        let need = 4 * pixels + Resampling.scratchMemory(size, hasAlpha: true, sizing)
         guard need <= coder.limits.maxMemory else {
             throw WebImageError(
                 .tooLarge,
-                "\(sizing.canvas.width) x \(sizing.canvas.height) pixels that take \(need) bytes to resize to, the limit is \(coder.limits.maxMemory)"
+                "to resize \(size.width) x \(size.height) pixels to \(sizing.canvas.width) x \(sizing.canvas.height) takes \(mebibytes(need)), the limit is \(mebibytes(coder.limits.maxMemory))"
             )
         }
-        var options = ImageDecodeOptions()
-        options.minimumSize = sizing.leastSize(of: size, info.orientation)
-        var bitmap = try coder.decode(original, options: options).resized(sizing, of: size)
-        if variant.stripsMetadata { bitmap.metadata = ImageMetadata() }
-        return try coder.encode(bitmap, as: format(variant.format, info, bitmap), quality: variant.quality)
+        return need
+    }
+
+    private static func mebibytes(_ count: Int) -> String {
+        let tenths = count / (1 << 20) * 10 + count % (1 << 20) * 10 / (1 << 20)
+        return "\(tenths / 10).\(tenths % 10) MiB"
     }
 
     /// What becomes of an upright image of this size. The limit holds for what the size leaves.
@@ -81,5 +101,13 @@ package struct VariantRecipe: Sendable {
         case .webp where ImageCoder.canDecode(.webp): return .webp
         default: return image.hasAlpha ? .png : .jpeg
         }
+    }
+}
+
+extension ImageMetadata {
+    /// Without the profile of a file in grey or CMYK: pixels are RGB (ICC.1:2022, 7.2.6).
+    fileprivate var ofRGB: ImageMetadata {
+        guard iccProfile.count < 128 || !iccProfile[16..<20].elementsEqual("RGB ".utf8) else { return self }
+        return ImageMetadata(exif: exif)
     }
 }

@@ -9,7 +9,8 @@ package struct BatchExport: Sendable {
 
     private let results: BatchResults
     private let disk: DiskCache
-    private let rule: CacheKeyRule
+    /// By batch of the chain: a retry may change images in another way.
+    private let rules: [CacheKeyRule]
     private let total: Int
     private let cacheID: String?
     private let state = Locked(Absent())
@@ -40,7 +41,7 @@ package struct BatchExport: Sendable {
         results = try await BatchResults(chain, queue: queue, listPath: listPath)
         disk = cache
         cacheID = cache.folder.id
-        rule = CacheKeyRule(chain.root.options)
+        rules = chain.batches.map { CacheKeyRule($0.options) }
         total = chain.root.total
     }
 
@@ -86,7 +87,7 @@ package struct BatchExport: Sendable {
     /// - Throws: as ``ImageFolder/add(_:as:)``, `inputOutput` if the cache cannot be read, `stopped` if the task is cancelled.
     package func fill(_ folder: ImageFolder, _ naming: Naming = .lines) async throws(PrefetchError) {
         let width = max(6, String(total).count)
-        let rule = rule
+        let rules = rules
         let isSharded = total > Self.linesPerFolder
         try await forEachEntry { group throws(PrefetchError) in
             for (line, entry) in group {
@@ -95,7 +96,8 @@ package struct BatchExport: Sendable {
                         switch naming {
                         case .lines: Self.name(line.line, entry.format, width: width, isSharded: isSharded)
                         case .tree: TreeName.path(of: line.url, entry.format)
-                        case .sdWebImage(let layout): try Self.sdWebImageName(rule.key(for: line.url), layout)
+                        case .sdWebImage(let layout):
+                            try Self.sdWebImageName(rules[line.batch].key(for: line.url), layout)
                         }
                     try folder.add(entry, as: name)
                 } else {
@@ -204,7 +206,7 @@ package struct BatchExport: Sendable {
                 continue
             }
             do throws(WebImageError) {
-                let entry = try disk.find(forKey: rule.key(for: line.url), atLeast: .none)
+                let entry = try disk.find(forKey: rules[line.batch].key(for: line.url), atLeast: .none)
                 if entry == nil { miss(line) }
                 found.append((line, entry))
             } catch {

@@ -12,6 +12,8 @@ package struct BatchResults: Sendable {
         package var outcome: PrefetchOutcome?
         /// HTTP status and tries of a skipped line.
         package var failure: FailureRecord?
+        /// The batch of the chain that has this result; 0 is the first.
+        package var batch = 0
         /// When a skipped line ended, ms since 1970; nil if unknown.
         package var ended: Int?
         /// The cache of the image, as reported by its worker; nil without one, or if not reported.
@@ -57,7 +59,7 @@ package struct BatchResults: Sendable {
             for index in readers.indices {
                 let result = try await readers[index].next()
                 (line.outcome, line.failure, line.ended) = (result.outcome, result.failure, result.ended)
-                line.cache = result.cache
+                (line.cache, line.batch) = (result.cache, index)
                 guard line.outcome?.isSkipped == true else { break }
             }
             line.columns = entry.columns

@@ -67,7 +67,13 @@ package struct URLFacts: Sendable {
             if !details.isEmpty { facts.endings.append(Ending(batch: status, details: details)) }
         }
         do throws(WebImageError) {
-            facts.image = try cache?.images.find(CacheKey(key), atLeast: .none)
+            // What the newest batch stores comes first.
+            let changed = statuses.filter { $0.options.storedVariant != nil }
+            let keys = changed.map { CacheKeyRule($0.options).key(for: url) }
+            for key in statuses.first?.options.storedVariant == nil ? [key] + keys : keys + [key] {
+                facts.image = try cache?.images.find(CacheKey(key), atLeast: .none)
+                if facts.image != nil { break }
+            }
         } catch {
             throw PrefetchError(.inputOutput, error.message, hint: "name a cache that this user may read: --cache DIR")
         }

@@ -21,6 +21,8 @@ struct BatchRetry: Sendable {
     let listPath: String?
     /// How requests are made otherwise than before.
     var requests = RequestSettings()
+    /// How images are changed instead; nil: as before.
+    var variant: ImageVariant?
 
     /// Takes up the newest batch of the chain.
     /// * `joinsRunning`: a retry that runs is worked on; otherwise only one that is not fed to its end is gone on with.
@@ -33,7 +35,10 @@ struct BatchRetry: Sendable {
             if newest.state == .running {
                 guard chain.batches.count > 1, joinsRunning || !newest.isSealed else { throw Self.runs(newest) }
                 Console.note(BatchText.continuing(newest))
-                let kept = newest.options.requests.differences(from: newest.options.requests.overridden(by: requests))
+                var asked = newest.options
+                asked.requests = asked.requests.overridden(by: requests)
+                asked.variant = variant ?? asked.variant
+                let kept = newest.options.differences(from: asked)
                 if !kept.isEmpty {
                     let settings = TerminalText.escaped(kept.joined(separator: "; "))
                     Console.note(
@@ -49,7 +54,7 @@ struct BatchRetry: Sendable {
             let made: String?
             do throws(RedisError) {
                 made = try await queue.batches.retry(
-                    of: newest, root: chain.root.id, host: ThisHost.name, requests: requests,
+                    of: newest, root: chain.root.id, host: ThisHost.name, requests: requests, variant: variant,
                     nonce: UUID().uuidString)
             } catch {
                 throw PrefetchError(error)

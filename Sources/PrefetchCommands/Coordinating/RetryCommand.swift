@@ -48,6 +48,7 @@ struct RetryCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Redis") var location: RedisLocation
     @OptionGroup(title: "Requests") var requests: RequestArguments
+    @OptionGroup(title: "Resizing") var images: VariantArguments
     @OptionGroup var fetch: FetchOptions
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
@@ -91,7 +92,8 @@ struct RetryCommand: AsyncParsableCommand {
                 verbosity: verbosity.level, fetch: fetch,
                 outputs: outputs, showsSecrets: secrets.showSecrets)
             try await BatchRun(
-                settings: settings, source: .skipped(of: batch, list: list, requests: requests.settings)
+                settings: settings,
+                source: .skipped(of: batch, list: list, requests: requests.settings, variant: images.variant)
             ).run()
         }
     }
@@ -116,7 +118,7 @@ struct RetryCommand: AsyncParsableCommand {
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let retry = BatchRetry(
             queue: session.queue, feeding: session.patient, name: batch, listPath: list,
-            requests: requests.settings)
+            requests: requests.settings, variant: images.variant)
         let opened: OpenBatch
         switch try await retry.open(joinsRunning: false) {
         case .nothing(let newest):

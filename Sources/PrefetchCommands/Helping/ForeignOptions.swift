@@ -83,12 +83,17 @@ enum ForeignOptions {
         (["--url-col"], "--url-column NAME names the column of the URLs"),
         (["--caption-col"], "--caption-column NAME names the column of the captions"),
         (["--save-additional-columns", "--columns"], "--keep-columns NAME,... keeps columns for the manifest"),
+        (["--image-size"], "--resize WxH resizes images to fit a size"),
         (
-            [
-                "--image-size", "--resize", "--resize-mode", "--resize-only-if-bigger", "--encode-format",
-                "--encode-quality",
-            ],
-            "images are stored as their servers send them; nothing is resized or re-encoded"
+            ["--resize-mode"],
+            "--fit inside (keep_ratio_largest), cover (center_crop) or pad (border) goes with --resize WxH"
+        ),
+        (["--resize-only-if-bigger"], "smaller images stay as they are; --upscale enlarges them"),
+        (["--encode-format"], "--image-format jpeg, png, webp or keep sets the format of stored images"),
+        (["--encode-quality"], "--quality N sets the quality of JPEG and WebP images that are written"),
+        (
+            ["--disable-all-reencoding", "--skip-reencode"],
+            "images are stored as their servers send them, unless --resize, --image-format or --strip is given"
         ),
         (
             ["--min-image-size", "--max-image-area", "--max-aspect-ratio"],

@@ -27,7 +27,7 @@ struct UsageError {
         } else if message.hasPrefix("The value '"), let option = Self.quoted(message, after: "' is invalid for ") {
             let value = message.dropFirst("The value '".count).prefix { $0 != "'" }
             self.message = "'\(value)' is not a valid value of \(option)"
-            hint = Self.format(of: option) ?? Self.values(of: option, path) ?? help
+            hint = Self.format(of: option) ?? Self.values(of: option, path, for: String(value)) ?? help
         } else {
             let first = message.split(separator: "\n").first.map(String.init) ?? message
             self.message = Self.lowercasedStart(first)
@@ -56,14 +56,19 @@ struct UsageError {
         if option.hasSuffix("<size>") {
             return "a size is a number of bytes with K, M, G, KiB, MiB, MB, ...: 500k, 64MiB, 2.5MB"
         }
+        if option.hasSuffix("<wxh>") { return "a size is a width and a height of 1 to 32768 pixels: 256x256" }
         if option.hasSuffix("<n|n%>") { return "a number of URLs, or a share such as 1%" }
         return nil
     }
 
-    private static func values(of option: String, _ path: CommandPath) -> String? {
+    private static func values(of option: String, _ path: CommandPath, for value: String) -> String? {
         let names = option.split { $0 == " " || $0 == "," }.map(String.init)
         guard let known = path.options.first(where: { !$0.names.filter(names.contains).isEmpty }) else { return nil }
-        if let values = known.allValues, !values.isEmpty { return "one of \(values.joined(separator: ", "))" }
+        if let values = known.allValues, !values.isEmpty {
+            let closest = values.map { ($0, EditDistance.between($0, value)) }.min { $0.1 < $1.1 }
+            let guess = closest.flatMap { $0.1 <= 2 && $0.1 < $0.0.count ? "did you mean \($0.0)? " : nil } ?? ""
+            return "\(guess)one of \(values.joined(separator: ", "))"
+        }
         return known.abstract
     }
 

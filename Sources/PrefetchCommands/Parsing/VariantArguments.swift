@@ -46,8 +46,9 @@ struct VariantArguments: ParsableArguments {
     func validate() throws {
         let formats = ["jpeg", "png", "webp", "keep"]
         if let imageFormat, !formats.contains(imageFormat) {
-            let like = imageFormat == "jpg" ? "; did you mean jpeg?" : ""
-            throw ValidationError("--image-format is jpeg, png, webp or keep, not '\(imageFormat)'\(like)")
+            let closest = formats.map { ($0, EditDistance.between($0, imageFormat)) }.min { $0.1 < $1.1 }
+            let guess = closest.flatMap { $0.1 <= 2 ? "; did you mean \($0.0)?" : nil } ?? ""
+            throw ValidationError("--image-format is jpeg, png, webp or keep, not '\(imageFormat)'\(guess)")
         }
         if let quality, !(1...100).contains(quality) {
             throw ValidationError("--quality is 1 to 100, not \(quality)")

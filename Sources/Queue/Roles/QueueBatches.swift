@@ -42,10 +42,12 @@ package struct QueueBatches: Sendable {
     /// Creates a retry of the skipped URLs of a batch that is over, with its list and settings and `retryFailed`; OPEN links the two.
     /// * `root`: the first batch of the chain; the id continues it with `.2`, `.3` …
     /// * `requests`: changes to the request settings.
+    /// * `variant`: how images are changed instead; nil: as before.
     /// * `nonce`: unique per call; a repeated call passes the same one.
     /// Returns its id; nil if the batch runs, is gone, or has a retry already.
     package func retry(
-        of status: BatchStatus, root: String, host: String, requests: RequestSettings = RequestSettings(), nonce: String
+        of status: BatchStatus, root: String, host: String, requests: RequestSettings = RequestSettings(),
+        variant: ImageVariant? = nil, nonce: String
     ) async throws(RedisError) -> String? {
         let names = ["order", "priority", "keep"]
         let values =
@@ -55,6 +57,7 @@ package struct QueueBatches: Sendable {
         var options = status.options
         options.retryFailed = true
         options.requests = options.requests.overridden(by: requests)
+        options.variant = variant ?? options.variant
         var fields = [
             ("total", String(status.counts.skipped)), ("list", status.listPath), ("hash", status.listHash),
             ("options", options.encoded), ("details", String(status.keepDetails)), ("host", host),

@@ -62,7 +62,7 @@ struct HelpTests {
         (["run", "x", "-k"], "unknown option -k", "--allow-invalid-ssl accepts invalid TLS certificates"),
         (
             ["run", "x", "--image_size", "256"], "unknown option --image_size",
-            "images are stored as their servers send them; nothing is resized or re-encoded"
+            "--resize WxH resizes images to fit a size"
         ),
         (
             ["submit", "x", "--cacert", "f"], "unknown option --cacert",

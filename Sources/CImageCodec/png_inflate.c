@@ -1,6 +1,6 @@
-// Checks the image data of a PNG by libdeflate: one call into a buffer of the known size, at an eighth of the time of libpng's rows. It proves
-// only that data is good: Adler-32, length, filter types, palette indices. What is not, or is unusual, is left to libpng, so no verdict
-// depends on this file (PNGDifferentialTests).
+// Checks the image data of a PNG by libdeflate, in one call into a buffer of the known size. It proves only that data is good: Adler-32,
+// length, filter types, palette indices. What is not, or is unusual, is left to libpng, so no verdict depends on this file: CodecVerdictTests
+// compares damaged images with a plain decode by libpng.
 #include "png_chunks.h"
 
 #include <libdeflate.h>

@@ -3,7 +3,7 @@
 /// Applied by a worker's `URLRun`, and by `ImageManager` without a queue. Entries last `BatchOptions.blacklistTTL` (24 h by default) with
 /// `smart`, and for ever with the others and in `FailedURLs`.
 ///
-/// No policy lists failures caused by our own settings (`refused`, `tooLarge`, `invalidURL`, `cancelled`, `notCached`, `digestMismatch`,
+/// No policy lists failures caused by our own settings (`refused`, `imageRefused`, `tooLarge`, `invalidURL`, `cancelled`, `notCached`, `digestMismatch`,
 /// `unsupportedFormat`, local faults): changing the setting resolves them.
 public enum FailedURLPolicy: String, Sendable, CaseIterable {
     /// Permanent failures reported by the origin: 404, 410, 451, and a complete body that is not an image. The default.

@@ -25,7 +25,7 @@ public enum PrefetchOutcome: UInt8, Sendable, CaseIterable {
     case badImage
     /// Exceeds the size limit.
     case tooLarge
-    /// Refused by our own policy: a private address, a scheme.
+    /// Refused by our own settings: a private address, a scheme, an image that breaks one of the ``ImageRules``.
     case refused
     /// The line is not a URL.
     case invalidURL

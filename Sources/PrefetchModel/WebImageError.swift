@@ -48,6 +48,8 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
         public static let digestMismatch = Code(rawValue: 3010)
         /// A known format or variant that cannot be verified; see ``WebImageError/unverifiedFormat``.
         public static let unsupportedFormat = Code(rawValue: 3011)
+        /// The image breaks one of the ``ImageRules``; the message has the figure.
+        public static let imageRefused = Code(rawValue: 3012)
         /// Not the URL's fault: disk full, no descriptors, no network. Never an outcome, never blacklisted; retried when the cause is gone.
         public static let localFault = Code(rawValue: 3100)
         /// A setting is out of range; the message names it. Never the outcome of a URL.
@@ -72,6 +74,8 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
     public var isIncompleteImage = false
     /// Seconds to wait as requested by the server (Retry-After, RFC 9110 section 10.2.3).
     public var retryAfter: Double?
+    /// Announced bytes of the body that were not transferred, if `code` is `imageRefused` and a request was made.
+    public var savedBytes: Int?
     /// The refused host and address, if `code` is `refused`; for the hint.
     public var refusedAddress: String?
 
@@ -102,7 +106,8 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
         case .cannotConnectToHost: .connect
         case .secureConnectionFailed: .tls
         case .tooLarge: .tooLarge
-        case .refused, .invalidDownloadOperation, .invalidDownloadResponse, .invalidDownloadContentType: .refused
+        case .refused, .imageRefused, .invalidDownloadOperation, .invalidDownloadResponse, .invalidDownloadContentType:
+            .refused
         case .connectionLost: .truncated
         case .notCached: .notCached
         case .digestMismatch: .mismatch

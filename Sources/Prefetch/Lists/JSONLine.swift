@@ -2,16 +2,18 @@ internal import FoundationEssentials
 internal import WebImage
 
 /// One line of a list of JSON objects: `{"url":"https://…","options":["refreshCached"],"headers":{"Referer":"…"},"sha256":"…",
-/// "mirrors":["https://…"]}`. Only the URL is required. A member whose name is nearly one of these refuses the list; others are reported,
+/// "mirrors":["https://…"],"rules":{"min_width":200}}`. Only the URL is required. A member whose name is nearly one of these refuses the list; others are reported,
 /// and stay in the list.
 struct JSONLine: Decodable {
-    static let members = ["url", "options", "headers", "sha256", "mirrors", "columns"]
+    static let members = ["url", "options", "headers", "sha256", "mirrors", "rules", "columns"]
 
     var url: String?
     var options: [String]?
     var headers: [String: String]?
     var sha256: String?
     var mirrors: [String]?
+    /// Rules of ``RuleMembers``.
+    var rules: [String: JSONValue]?
     /// Values for manifests; not a setting.
     var columns: [String: String]?
     /// Unknown members, sorted.
@@ -35,6 +37,7 @@ struct JSONLine: Decodable {
         headers = try value("headers")
         sha256 = try value("sha256")
         mirrors = try value("mirrors")
+        rules = try value("rules")
         columns = try value("columns")
         others = fields.allKeys.map(\.stringValue).filter { !Self.members.contains($0) }.sorted()
     }
@@ -85,8 +88,8 @@ struct JSONLine: Decodable {
                 .invalidConfiguration, "\(name) is for a whole batch, because it changes the keys of its images")
         }
         return URLSettings(
-            options: options, headers: headers, sha256: sha256, mirrors: mirrors ?? []
-        )
+            options: options, headers: headers, sha256: sha256, mirrors: mirrors ?? [],
+            rules: try RuleMembers.rules(rules ?? [:]))
     }
 }
 

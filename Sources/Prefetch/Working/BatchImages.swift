@@ -7,18 +7,26 @@ struct BatchImages: Sendable {
     let keyRule: CacheKeyRule
     private let originalRule: CacheKeyRule
     private let recipe: VariantRecipe?
+    private let rules: ImageRules
+    /// The batch's own rules; nil: every image is taken.
+    let headerRules: HeaderRules?
 
     init(_ options: BatchOptions) {
         keyRule = CacheKeyRule(options)
         originalRule = CacheKeyRule.original(options)
+        rules = options.rules
+        headerRules = HeaderRules(rules)
         let transformsAnimations = options.ofLoads.contains(.transformAnimatedImage)
         recipe = options.storedVariant.map { VariantRecipe($0, transformsAnimations: transformsAnimations) }
     }
 
     /// A load of the image as the batch stores it.
-    func request(_ url: String) -> LoadRequest {
+    /// * `settings`: of its line.
+    func request(_ url: String, _ settings: URLSettings?) -> LoadRequest {
         var request = LoadRequest(url: url, key: originalRule.key(for: url))
         if let recipe { request.apply(recipe) }
+        request.rules = headerRules
+        if let own = settings?.rules, !own.isEmpty { request.rules = HeaderRules(rules.overridden(by: own)) }
         return request
     }
 }

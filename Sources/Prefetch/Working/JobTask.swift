@@ -110,7 +110,7 @@ final class JobTask: Sendable {
     /// Ends the cached URLs without a task: a hit costs microseconds. If the first are not cached, the others are checked in turn.
     private func takeOutCached(_ open: inout [URLRun], _ settled: inout [SettledEntry]) {
         // These hits are revalidated one by one.
-        guard !batch.loadOptions.revalidatesHits else { return }
+        guard !batch.loadOptions.revalidatesHits, batch.images.headerRules == nil else { return }
         var looked = 0
         var hits = 0
         takeOut(of: &open, into: &settled) { url in

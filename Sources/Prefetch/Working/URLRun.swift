@@ -32,19 +32,23 @@ struct URLRun: Sendable {
         return failed(.invalidURL, detail: URLLines.objection(to: entry.url))
     }
 
-    /// Whether a cached image has to be revalidated at its server.
-    var revalidatesHit: Bool { entry.settings?.revalidatesHits == true }
+    /// Whether a hit needs more than its presence in the cache.
+    var revalidatesHit: Bool { batch.images.headerRules != nil || entry.settings?.revalidatesHits == true }
+
+    private var isCached: Bool { worker.manager.hasCached(key: key, atLeast: job.level) }
 
     /// The outcome if it is cached. A file call, which may block.
     func hit() -> SettledEntry? {
-        guard worker.manager.hasCached(key: key, atLeast: job.level) else { return nil }
+        guard isCached else { return nil }
         return SettledEntry(position: position, outcome: .hit)
     }
 
     /// The outcome if it is on the list of failed URLs. A URL listed by this very batch ends as its first entry did.
     func listed(_ listing: FailedURLEntry) -> SettledEntry? {
         guard entry.settings?.options.contains(.retryFailed) != true else { return nil }
-        if !batch.policy.isCheckedBeforeCache, let hit = hit() { return hit }
+        if !batch.policy.isCheckedBeforeCache, isCached {
+            return batch.images.headerRules == nil ? SettledEntry(position: position, outcome: .hit) : nil
+        }
         if batch.hasListed(listing) {
             return failed(listing.outcome ?? .blacklisted, httpStatus: listing.httpStatus, detail: listing.detail)
         }
@@ -108,8 +112,9 @@ struct URLRun: Sendable {
     /// The batch's settings, then the line's own.
     private func request() -> LoadRequest {
         let worker = worker
-        var request = batch.images.request(entry.url)
-        request.level = job.level
+        var request = batch.images.request(entry.url, entry.settings)
+        // Rules need a size.
+        request.level = request.rules == nil ? job.level : max(job.level, .header)
         request.unverifiable = batch.options.unverifiable
         request.computesDigest = batch.options.digest != "none"
         request.isDurable = batch.options.durability == "file"
@@ -157,6 +162,9 @@ struct URLRun: Sendable {
     ) async -> SettledEntry {
         var item = failed(
             outcome, httpStatus: error.httpStatus, attempts: error.attempts, detail: error.message)
+        if let saved = error.savedBytes {
+            item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: error.attempts, savedBytes: saved)
+        }
         if outcome == .unsupported { item.fetch?.format = error.unverifiedFormat }
         if batch.policy.lists(error) { item.list = entry.url }
         if outcome == .refused { await reportRefusal(error) }
@@ -170,7 +178,7 @@ struct URLRun: Sendable {
         item.failure = FailureDetail(
             line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts,
             detail: detail, settings: entry.settings)
-        // A refused URL was not requested.
+        // A URL that the address policy refuses was not requested.
         if attempts > 0 && outcome != .refused {
             item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: attempts)
         }

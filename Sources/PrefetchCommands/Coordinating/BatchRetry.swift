@@ -19,10 +19,8 @@ struct BatchRetry: Sendable {
     let name: String?
     /// Where its list is now, if not where it was read.
     let listPath: String?
-    /// How requests are made otherwise than before.
-    var requests = RequestSettings()
-    /// How images are changed instead; nil: as before.
-    var variant: ImageVariant?
+    /// What is done otherwise than before.
+    var changes = BatchChanges()
 
     /// Takes up the newest batch of the chain.
     /// * `joinsRunning`: a retry that runs is worked on; otherwise only one that is not fed to its end is gone on with.
@@ -35,10 +33,7 @@ struct BatchRetry: Sendable {
             if newest.state == .running {
                 guard chain.batches.count > 1, joinsRunning || !newest.isSealed else { throw Self.runs(newest) }
                 Console.note(BatchText.continuing(newest))
-                var asked = newest.options
-                asked.requests = asked.requests.overridden(by: requests)
-                asked.variant = variant ?? asked.variant
-                let kept = newest.options.differences(from: asked)
+                let kept = newest.options.differences(from: changes.applied(to: newest.options))
                 if !kept.isEmpty {
                     let settings = TerminalText.escaped(kept.joined(separator: "; "))
                     Console.note(
@@ -54,7 +49,7 @@ struct BatchRetry: Sendable {
             let made: String?
             do throws(RedisError) {
                 made = try await queue.batches.retry(
-                    of: newest, root: chain.root.id, host: ThisHost.name, requests: requests, variant: variant,
+                    of: newest, root: chain.root.id, host: ThisHost.name, changes: changes,
                     nonce: UUID().uuidString)
             } catch {
                 throw PrefetchError(error)

@@ -329,7 +329,7 @@ extension BatchRun {
     }
 
     private var listPath: String? {
-        if case .skipped(_, let list, _, _) = source { list } else { nil }
+        if case .skipped(_, let list, _) = source { list } else { nil }
     }
 
     /// The `export` that writes a target.

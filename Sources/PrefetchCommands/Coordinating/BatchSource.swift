@@ -18,7 +18,7 @@ enum BatchSource: Sendable {
     /// The lines of a list.
     case list(URLList, BatchArguments, cache: String)
     /// What was skipped of a batch, the newest where none is named; and where its list is now, if not where it was read.
-    case skipped(of: String?, list: String?, requests: RequestSettings, variant: ImageVariant?)
+    case skipped(of: String?, list: String?, changes: BatchChanges)
 
     /// The batch to work on: the unfinished one of the same URLs, or a new one.
     /// * `feeding`: the queue for its feeder, which may wait for Redis for longer than others.
@@ -33,10 +33,9 @@ enum BatchSource: Sendable {
                 OpenBatch(id: id, total: list.total) { waiting async throws(PrefetchError) in
                     try await feeder.feed(id, waiting: waiting)
                 })
-        case .skipped(let name, let list, let requests, let variant):
+        case .skipped(let name, let list, let changes):
             let retry = BatchRetry(
-                queue: queue, feeding: feeding, name: name, listPath: list, requests: requests,
-                variant: variant)
+                queue: queue, feeding: feeding, name: name, listPath: list, changes: changes)
             return try await retry.open(joinsRunning: true)
         }
     }

@@ -48,10 +48,15 @@ struct RetryCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Redis") var location: RedisLocation
     @OptionGroup(title: "Requests") var requests: RequestArguments
+    @OptionGroup(title: "Selection") var selection: RuleArguments
     @OptionGroup(title: "Resizing") var images: VariantArguments
     @OptionGroup var fetch: FetchOptions
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
+
+    private var changes: BatchChanges {
+        BatchChanges(requests: requests.settings, variant: images.variant, rules: selection.rules)
+    }
 
     func validate() throws {
         try progress.check(verbosity.level)
@@ -93,7 +98,7 @@ struct RetryCommand: AsyncParsableCommand {
                 outputs: outputs, showsSecrets: secrets.showSecrets)
             try await BatchRun(
                 settings: settings,
-                source: .skipped(of: batch, list: list, requests: requests.settings, variant: images.variant)
+                source: .skipped(of: batch, list: list, changes: changes)
             ).run()
         }
     }
@@ -118,7 +123,7 @@ struct RetryCommand: AsyncParsableCommand {
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let retry = BatchRetry(
             queue: session.queue, feeding: session.patient, name: batch, listPath: list,
-            requests: requests.settings, variant: images.variant)
+            changes: changes)
         let opened: OpenBatch
         switch try await retry.open(joinsRunning: false) {
         case .nothing(let newest):

@@ -95,10 +95,8 @@ enum ForeignOptions {
             ["--disable-all-reencoding", "--skip-reencode"],
             "images are stored as their servers send them, unless --resize, --image-format or --strip is given"
         ),
-        (
-            ["--min-image-size", "--max-image-area", "--max-aspect-ratio"],
-            "images are not selected by their dimensions"
-        ),
+        (["--min-image-size"], "--min-width N and --min-height N refuse smaller images"),
+        (["--max-image-area"], "--max-pixels N refuses larger images"),
         (
             ["--number-sample-per-shard", "--per-shard"],
             "prefetch-coord export --to webdataset --per-shard N sets the size of shards"

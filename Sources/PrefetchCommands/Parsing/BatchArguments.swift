@@ -7,6 +7,7 @@ struct BatchArguments: ParsableArguments {
     @OptionGroup(title: "Requests") var requests: RequestArguments
     @OptionGroup(title: "Cache use") var load: LoadOptionArguments
     @OptionGroup(title: "Verification") var checks: CheckArguments
+    @OptionGroup(title: "Selection") var selection: RuleArguments
     @OptionGroup(title: "Resizing") var variant: VariantArguments
     @OptionGroup(title: "Failed URLs") var failed: FailedURLArguments
     @OptionGroup(title: "Batch") var record: RecordArguments
@@ -27,8 +28,16 @@ struct BatchArguments: ParsableArguments {
         options.options = given.subtracting([.retryFailed, .fromCacheOnly])
         options.cacheKey = load.cacheKey
         options.variant = variant.variant
+        options.rules = selection.rules
         options.requests = requests.settings
         return options
+    }
+
+    func validate() throws {
+        guard checks.level == "none", !selection.rules.isEmpty else { return }
+        throw ValidationError(
+            "--validate none reads nothing of an image, and \(selection.rules.text) needs its header: use --validate header"
+        )
     }
 }
 

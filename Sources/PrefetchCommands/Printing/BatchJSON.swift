@@ -43,6 +43,7 @@ package enum BatchJSON {
             ("blacklist_ttl_seconds", .number(options.blacklistTTL)), ("retry_failed", .bool(options.retryFailed)),
             ("from_cache_only", .bool(options.fromCacheOnly)), ("cache_key", .string(options.cacheKey)),
             ("variant", options.storedVariant.map { .string($0.transformerKey) } ?? .null),
+            ("rules", .object(options.rules.members.map { ($0.name, .string($0.value)) })),
             ("requests", requests(options.requests)),
             ("compat", options.compat.isEmpty ? .null : .string(options.compat)),
         ])

@@ -42,6 +42,7 @@ package enum BatchText {
                 + (finished > 0 ? ", \(rate), \(Wording.bytes(status.counts.bytes))" : ""),
         ]
         if let hint = unsupported(status.fetches) { lines.append("  " + hint) }
+        if let refused = refused(status.fetches) { lines.append("  " + refused) }
         return lines
     }
 
@@ -57,6 +58,13 @@ package enum BatchText {
             return "\(Wording.count(item.value))\(noun) \(item.value == 1 ? "is" : "are") \(name)"
         }
         return parts.joined(separator: ", ") + ", which this build cannot verify: --unverifiable keep stores them"
+    }
+
+    /// How many transfers the rules of the batch refused, and what that saved; nil without any.
+    private static func refused(_ fetches: FetchTally) -> String? {
+        guard fetches.refusedImages > 0 else { return nil }
+        let images = Wording.count(fetches.refusedImages, "image")
+        return "rules about size and type refused \(images): \(Wording.bytes(fetches.savedBytes)) not transferred"
     }
 
     /// One line about a batch on its way.

@@ -57,6 +57,7 @@ enum FetchText {
                 .object([
                     ("good_tries", .int(fetches.successfulTries)), ("failed_tries", .int(fetches.failedTries)),
                     ("reused_connections", .int(fetches.reused)),
+                    ("refused_images", .int(fetches.refusedImages)), ("bytes_saved", .int(fetches.savedBytes)),
                     ("mean_seconds", means.isEmpty ? .null : .object(means)),
                     ("formats", .object(formats(fetches).map { ($0.name, .int($0.count)) })), ("sizes", .array(sizes)),
                 ])

@@ -28,6 +28,8 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     public var compat = ""
     /// How images are changed before they are stored; nil (the default): not.
     public var variant: ImageVariant?
+    /// Which images are taken; all by default.
+    public var rules = ImageRules()
     /// Settings of its requests.
     public var requests = RequestSettings()
 
@@ -71,6 +73,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         options = read.options ?? options
         compat = read.compat ?? compat
         variant = read.variant
+        rules = read.rules ?? rules
         requests = (read.requests ?? requests).bounded
     }
 
@@ -78,6 +81,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         var validate, unverifiable, digest, durability, blacklist, cacheKey, compat: String?
         var blacklistTTL: Double?
         var variant: ImageVariant?
+        var rules: ImageRules?
         var requests: RequestSettings?
         var retryFailed, fromCacheOnly: Bool?
         var options: WebImageOptions?
@@ -127,6 +131,9 @@ public struct BatchOptions: Sendable, Codable, Equatable {
             names.append(
                 "images \(variant?.transformerKey ?? "as they are"), was \(other.variant?.transformerKey ?? "as they are")"
             )
+        }
+        if rules != other.rules {
+            names.append("rules \(rules.text), was \(other.rules.text)")
         }
         names += requests.differences(from: other.requests)
         if compat != other.compat { names.append(compat.isEmpty ? "no --compat" : "--compat \(compat)") }

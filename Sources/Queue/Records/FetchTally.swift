@@ -10,8 +10,11 @@ package struct FetchTally: Sendable, Equatable {
         /// Number of tries, 1 if the first succeeded.
         package var tries: Int
 
-        package init(format: ImageFormat?, timing: DownloadTiming?, tries: Int) {
-            (self.format, self.timing, self.tries) = (format, timing, tries)
+        /// Announced bytes that were not transferred, if the image was refused by ``ImageRules``; nil otherwise.
+        package var savedBytes: Int?
+
+        package init(format: ImageFormat?, timing: DownloadTiming?, tries: Int, savedBytes: Int? = nil) {
+            (self.format, self.timing, self.tries, self.savedBytes) = (format, timing, tries, savedBytes)
         }
     }
 
@@ -32,10 +35,18 @@ package struct FetchTally: Sendable, Equatable {
     package private(set) var stages: [Stage: Int] = [:]
     package private(set) var reused = 0
     package private(set) var successfulTries = 0, failedTries = 0
+    /// Transfers that ended because the image broke one of the ``ImageRules``, and the announced bytes that were not transferred.
+    package private(set) var refusedImages = 0, savedBytes = 0
 
     package init() {}
 
     package mutating func add(_ fetch: Fetch, outcome: PrefetchOutcome, bytes: Int) {
+        if let saved = fetch.savedBytes {
+            refusedImages += 1
+            savedBytes += saved
+            failedTries += max(0, fetch.tries - 1)
+            return
+        }
         failedTries += max(0, outcome.isSkipped ? fetch.tries : fetch.tries - 1)
         if outcome == .unsupported { unsupported[fetch.format ?? .unknown, default: 0] += 1 }
         guard !outcome.isSkipped else { return }
@@ -66,7 +77,7 @@ package struct FetchTally: Sendable, Equatable {
 
     /// Increments for the batch's fields: `t` + index of a duration, `s` + size class, `f` + byte of a format (``ImageFormat/recordCode``),
     /// `u` + byte of a format that was not kept, `d` + number of a stage; `d5` requests over an existing connection, `d6` microseconds of
-    /// all; `a0` failed tries, `a1` successful ones.
+    /// all; `a0` failed tries, `a1` successful ones, `a2` refused images, `a3` bytes that were saved.
     var fields: [(name: String, value: Int)] {
         var fields: [(name: String, value: Int)] = []
         func put(_ name: String, _ value: Int) { if value > 0 { fields.append((name, value)) } }
@@ -79,6 +90,8 @@ package struct FetchTally: Sendable, Equatable {
         put("d6", durations.sum)
         put("a0", failedTries)
         put("a1", successfulTries)
+        put("a2", refusedImages)
+        put("a3", savedBytes)
         return fields
     }
 
@@ -107,6 +120,8 @@ package struct FetchTally: Sendable, Equatable {
             case ("d", _): if let stage = Stage(rawValue: number) { stages[stage] = value }
             case ("a", 0): failedTries = value
             case ("a", 1): successfulTries = value
+            case ("a", 2): refusedImages = value
+            case ("a", 3): savedBytes = value
             default: break
             }
         }

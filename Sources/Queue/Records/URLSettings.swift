@@ -7,6 +7,8 @@ package final class URLSettings: Sendable, Equatable {
     package let headers: [HTTPHeader]
     package let sha256: String?
     package let mirrors: [String]
+    /// Rules that replace those of the batch.
+    package let rules: ImageRules
     /// Canonical JSON on one line.
     package let text: String
 
@@ -23,19 +25,24 @@ package final class URLSettings: Sendable, Equatable {
         headers = (fields.headers ?? [:]).sorted { $0.key < $1.key }.map { HTTPHeader($0.key, $0.value) }
         sha256 = fields.sha256
         mirrors = fields.mirrors ?? []
+        rules = fields.rules ?? ImageRules()
         self.text = text
     }
 
     /// Nil if nothing is set.
-    package init?(options: WebImageOptions, headers named: [String: String]?, sha256: String?, mirrors: [String]) {
+    package init?(
+        options: WebImageOptions, headers named: [String: String]?, sha256: String?, mirrors: [String],
+        rules: ImageRules = ImageRules()
+    ) {
         self.options = options
         headers = (named ?? [:]).sorted { $0.key < $1.key }.map { HTTPHeader($0.key, $0.value) }
         self.sha256 = sha256?.lowercased()
         self.mirrors = mirrors
-        if options.isEmpty && headers.isEmpty && sha256 == nil && mirrors.isEmpty { return nil }
+        self.rules = rules
+        if options.isEmpty && headers.isEmpty && sha256 == nil && mirrors.isEmpty && rules.isEmpty { return nil }
         let fields = Fields(
             options: options.isEmpty ? nil : options, headers: named, sha256: self.sha256,
-            mirrors: mirrors.isEmpty ? nil : mirrors)
+            mirrors: mirrors.isEmpty ? nil : mirrors, rules: rules.isEmpty ? nil : rules)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(fields) else { return nil }
@@ -52,10 +59,11 @@ package final class URLSettings: Sendable, Equatable {
         var headers: [String: String]?
         var sha256: String?
         var mirrors: [String]?
+        var rules: ImageRules?
     }
 
     package static func == (lhs: URLSettings, rhs: URLSettings) -> Bool { lhs.text == rhs.text }
 
     /// Whether a hit needs more than its presence in the cache.
-    package var revalidatesHits: Bool { sha256 != nil || options.revalidatesHits }
+    package var revalidatesHits: Bool { sha256 != nil || options.revalidatesHits || !rules.isEmpty }
 }

@@ -41,23 +41,18 @@ package struct QueueBatches: Sendable {
 
     /// Creates a retry of the skipped URLs of a batch that is over, with its list and settings and `retryFailed`; OPEN links the two.
     /// * `root`: the first batch of the chain; the id continues it with `.2`, `.3` …
-    /// * `requests`: changes to the request settings.
-    /// * `variant`: how images are changed instead; nil: as before.
     /// * `nonce`: unique per call; a repeated call passes the same one.
     /// Returns its id; nil if the batch runs, is gone, or has a retry already.
     package func retry(
-        of status: BatchStatus, root: String, host: String, requests: RequestSettings = RequestSettings(),
-        variant: ImageVariant? = nil, nonce: String
+        of status: BatchStatus, root: String, host: String, changes: BatchChanges = BatchChanges(), nonce: String
     ) async throws(RedisError) -> String? {
         let names = ["order", "priority", "keep"]
         let values =
             try await redis.read([
                 ["HMGET", RedisArgument(redis.keys.batch(status.id))] + names.map { RedisArgument($0) }
             ])[0].get().array ?? []
-        var options = status.options
+        var options = changes.applied(to: status.options)
         options.retryFailed = true
-        options.requests = options.requests.overridden(by: requests)
-        options.variant = variant ?? options.variant
         var fields = [
             ("total", String(status.counts.skipped)), ("list", status.listPath), ("hash", status.listHash),
             ("options", options.encoded), ("details", String(status.keepDetails)), ("host", host),

@@ -2,12 +2,15 @@
 ///
 /// At most 64: with its name it just fits behind the inode of an ext4 file (256 bytes), so that it costs no block. Little endian:
 ///
-///     0  version, 2           4  width, u32       16  length, u64
-///     1  level passed         8  height, u32      24  stored at, seconds since 1970, u40
-///     2  flags               12  of which key     29  colour model (`ImageColorSpace.recordCode`)
-///     3  format              32  SHA-256, or 0    30  frames, u16: 65,535 or more
+///     0  version, 3           4  width, u24               21  height of the original, u16
+///     1  level passed         7  height, u24              23  0
+///     2  flags               10  width of the original,   24  stored at, seconds since 1970, u40
+///     3  format                  u16: 65,535 or more      29  colour model (`ImageColorSpace.recordCode`)
+///                            12  of which key             30  frames, u16: 65,535 or more
+///                            16  length, u40              32  SHA-256, or 0
 ///
-/// Flags: 1 = digest, 2 = alpha, 4 to 64 = EXIF orientation.
+/// Flags: 1 = digest, 2 = alpha, 4 to 64 = EXIF orientation. The format has 4 bits, that of the original the 4 bits above them; width and
+/// height of the original are 0 if the file itself is what was fetched.
 ///
 /// At 12 are the last four bytes of the key's digest, which reveal a file under the name of another key. 0: unknown.
 public struct CacheRecord: Sendable, Equatable {
@@ -27,6 +30,8 @@ public struct CacheRecord: Sendable, Equatable {
     public var hasAlpha: Bool
     /// The colour model of the file.
     public var colorSpace: ImageColorSpace
+    /// What was fetched, if the file was made of it; nil if the file itself was fetched.
+    public var original: OriginalImage?
     /// Length of the file in bytes; a file of another length is damaged.
     public var length: Int
     /// Digest of the file; nil if not stored.
@@ -38,8 +43,10 @@ public struct CacheRecord: Sendable, Equatable {
     public init(
         level: ValidationLevel, format: ImageFormat, width: Int = 0, height: Int = 0,
         orientation: ImageOrientation = .up, frameCount: Int = 1, hasAlpha: Bool = false,
-        colorSpace: ImageColorSpace = .unknown, length: Int, digest: Digest?, storedAt: Int
+        colorSpace: ImageColorSpace = .unknown, original: OriginalImage? = nil, length: Int, digest: Digest?,
+        storedAt: Int
     ) {
+        self.original = original
         self.orientation = orientation
         self.frameCount = frameCount
         self.hasAlpha = hasAlpha
@@ -53,16 +60,18 @@ public struct CacheRecord: Sendable, Equatable {
         self.storedAt = storedAt
     }
 
-    package init(_ info: ImageInfo, length: Int, digest: Digest?, storedAt: Int) {
+    package init(
+        _ info: ImageInfo, original: OriginalImage? = nil, length: Int, digest: Digest?, storedAt: Int
+    ) {
         self.init(
             level: info.level, format: info.format, width: info.width, height: info.height,
             orientation: info.orientation, frameCount: min(info.frameCount, Int(UInt16.max)), hasAlpha: info.hasAlpha,
-            colorSpace: info.colorSpace, length: length, digest: digest, storedAt: storedAt)
+            colorSpace: info.colorSpace, original: original, length: length, digest: digest, storedAt: storedAt)
     }
 
     /// Takes over what a check found out, except for the level.
     mutating func describe(_ info: ImageInfo) {
-        let checked = CacheRecord(info, length: length, digest: digest, storedAt: storedAt)
+        let checked = CacheRecord(info, original: original, length: length, digest: digest, storedAt: storedAt)
         let passed = level
         self = checked
         level = passed
@@ -78,7 +87,7 @@ public struct CacheRecord: Sendable, Equatable {
     static let encodedLength = 64
     /// Without extended attributes, a record is a file with the image's name and this suffix.
     static let fileSuffix = ".m"
-    private static let version: UInt8 = 2
+    private static let version: UInt8 = 3
     private static let digestFlag: UInt8 = 1
     private static let alphaFlag: UInt8 = 2
     private static let orientationShift: UInt8 = 2
@@ -89,13 +98,18 @@ public struct CacheRecord: Sendable, Equatable {
             let level = ValidationLevel(rawValue: bytes[1])
         else { return nil }
         func number(_ range: Range<Int>) -> UInt64 { range.reversed().reduce(0) { $0 << 8 | UInt64(bytes[$1]) } }
-        guard let length = Int(exactly: number(16..<24)), length <= Plausible.largestImage else { return nil }
+        let length = Int(number(16..<21))
+        guard length <= Plausible.largestImage else { return nil }
+        let original = OriginalImage(
+            format: ImageFormat(recordCode: bytes[3] >> 4) ?? .unknown, width: Int(number(10..<12)),
+            height: Int(number(21..<23)))
         self.init(
-            level: level, format: ImageFormat(recordCode: bytes[3]) ?? .unknown, width: Int(number(4..<8)),
-            height: Int(number(8..<12)),
+            level: level, format: ImageFormat(recordCode: bytes[3] & 15) ?? .unknown, width: Int(number(4..<7)),
+            height: Int(number(7..<10)),
             orientation: ImageOrientation(exif: Int(bytes[2] >> Self.orientationShift)),
             frameCount: max(1, Int(number(30..<32))), hasAlpha: bytes[2] & Self.alphaFlag != 0,
-            colorSpace: ImageColorSpace(recordCode: bytes[29]), length: length,
+            colorSpace: ImageColorSpace(recordCode: bytes[29]),
+            original: original.width > 0 && original.height > 0 ? original : nil, length: length,
             digest: bytes[2] & Self.digestFlag == 0 ? nil : Digest(bytes[32...]),
             storedAt: Plausible.time(Int(number(24..<29))))
     }
@@ -121,15 +135,21 @@ public struct CacheRecord: Sendable, Equatable {
             bytes[2] =
                 (digest == nil ? 0 : Self.digestFlag) | (hasAlpha ? Self.alphaFlag : 0)
                 | orientation.rawValue << Self.orientationShift
-            bytes[3] = format.recordCode
-            bytes.storeBytes(of: UInt32(clamping: width).littleEndian, toByteOffset: 4, as: UInt32.self)
-            bytes.storeBytes(of: UInt32(clamping: height).littleEndian, toByteOffset: 8, as: UInt32.self)
-            bytes.storeBytes(of: 0, toByteOffset: 12, as: UInt32.self)
-            bytes.storeBytes(of: UInt64(clamping: length).littleEndian, toByteOffset: 16, as: UInt64.self)
-            // Its highest three bytes are those of the fields behind it.
-            bytes.storeBytes(of: UInt64(clamping: storedAt).littleEndian, toByteOffset: 24, as: UInt64.self)
+            bytes[3] = format.recordCode | (original?.format.recordCode ?? 0) << 4
+            func put(_ value: Int, _ offset: Int, bits: Int) {
+                let value = min(max(0, value), 1 << bits - 1)
+                for byte in 0..<bits / 8 { bytes[offset + byte] = UInt8(truncatingIfNeeded: value >> (8 * byte)) }
+            }
+            put(width, 4, bits: 24)
+            put(height, 7, bits: 24)
+            put(original?.width ?? 0, 10, bits: 16)
+            put(0, 12, bits: 32)
+            put(length, 16, bits: 40)
+            put(original?.height ?? 0, 21, bits: 16)
+            bytes[23] = 0
+            put(storedAt, 24, bits: 40)
             bytes[29] = colorSpace.recordCode
-            bytes.storeBytes(of: UInt16(clamping: frameCount).littleEndian, toByteOffset: 30, as: UInt16.self)
+            put(frameCount, 30, bits: 16)
             let tail = UnsafeMutableRawBufferPointer(rebasing: bytes[32..<64])
             if let digest {
                 digest.withUnsafeBytes { tail.copyMemory(from: $0) }

@@ -18,6 +18,12 @@ public struct HTTPValidators: Sendable, Equatable {
         self.freshUntil = freshUntil
     }
 
+    /// The headers of a conditional request (RFC 9110 section 13.1).
+    var conditions: [HTTPHeader] {
+        [etag.map { HTTPHeader("If-None-Match", $0) }, lastModified.map { HTTPHeader("If-Modified-Since", $0) }]
+            .compactMap { $0 }.filter(\.isValid)
+    }
+
     static let limit = 1024
     private static let version: UInt8 = 1
 

@@ -50,3 +50,13 @@ package struct SHA256: ~Copyable {
 
     private static var algorithm: OpaquePointer { OpaquePointer(fetched.pointer) }
 }
+
+extension ImageBody {
+    /// SHA-256 of all bytes.
+    /// - Throws: `localFault` if its file cannot be read.
+    var digest: Digest {
+        get throws(WebImageError) {
+            try withUnsafeBytes { bytes throws(WebImageError) in SHA256.hash(bytes) }
+        }
+    }
+}

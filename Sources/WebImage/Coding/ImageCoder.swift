@@ -69,19 +69,21 @@ public struct ImageCoder: Sendable {
     }
 
     /// Checks the first bytes of a body during the transfer, to abort it early. Not for level `none`.
-    /// - Returns: true if the header is complete and valid; false if more bytes are needed.
+    /// - Returns: what the header says, if it is complete and valid; nil if more bytes are needed. The orientation may follow later in PNG
+    ///   and WebP, and only ``verify(_:level:)`` counts frames. Of a coder of the program's own the size is unknown.
     /// - Throws: `badImageData` as soon as more bytes cannot help: text, no pixels, a size over the limits.
-    public func inspectHeader(_ prefix: UnsafeRawBufferPointer) throws(WebImageError) -> Bool {
-        if coders?.coder(toDecode: prefix) != nil { return true }
+    public func inspectHeader(_ prefix: UnsafeRawBufferPointer) throws(WebImageError) -> ImageInfo? {
+        if coders?.coder(toDecode: prefix) != nil {
+            return ImageInfo(format: .unknown, width: 0, height: 0, level: .header)
+        }
         switch FormatSniff(prefix) {
-        case .undecided: return false
+        case .undecided: return nil
         case .noImage: throw WebImageError(.badImageData, NoImage.description(prefix))
         case .format(let format):
             do {
-                _ = try check(format, prefix, .header)
-                return true
+                return try check(format, prefix, .header)
             } catch {
-                if error.kind == .incomplete { return false }
+                if error.kind == .incomplete { return nil }
                 throw error.error
             }
         }

@@ -10,6 +10,8 @@ final class DownloadOperation {
         let jar: UInt64?
         /// Its profile, unless it is the downloader's default.
         let profile: ObjectIdentifier?
+        /// Which images it takes; nil: all.
+        let rules: HeaderRules?
     }
 
     struct Parameters {

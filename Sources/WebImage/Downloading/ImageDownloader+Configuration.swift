@@ -115,7 +115,7 @@ extension ImageDownloader {
         package var fileCalls: FileCalls?
         /// Inspects the first bytes, repeatedly with at least twice as many, until it returns true; its error aborts the transfer. Called
         /// on the downloader's thread. Default nil.
-        package var inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> Bool)?
+        package var inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> ImageHeader?)?
 
         /// The IP versions to connect with.
         public enum IPVersion: String, Sendable, CaseIterable {

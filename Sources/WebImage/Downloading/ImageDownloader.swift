@@ -95,9 +95,10 @@ public actor ImageDownloader {
 
     /// With a revocable permit.
     /// * `profile`: profile of its requests; nil: ``configuration``.
+    /// * `rules`: which images are transferred to their end; not without an inspection of the first bytes.
     package nonisolated(nonsending) func download(
         _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
-        cookies: CookieJar? = nil, profile: RequestProfile? = nil, permit: DownloadPermit?,
+        cookies: CookieJar? = nil, profile: RequestProfile? = nil, rules: HeaderRules? = nil, permit: DownloadPermit?,
         progress: (@Sendable (Int, Int) -> Void)? = nil
     ) async throws(WebImageError) -> DownloadedImage {
         if let bad = headers.first(where: { !$0.isValid }) {
@@ -106,7 +107,7 @@ public actor ImageDownloader {
         let cookies = options.contains(.handleCookies) ? cookies ?? ownJar : nil
         let key = DownloadOperation.Key(
             url: url, options: options.transferOptions, headers: headers, jar: cookies?.id,
-            profile: profile.map { ObjectIdentifier($0) })
+            profile: profile.map { ObjectIdentifier($0) }, rules: rules)
         let request = try RequestURL(url)
         let parameters = DownloadOperation.Parameters(
             priority: options.priority, attemptsUsed: max(0, attemptsUsed), cookies: cookies)

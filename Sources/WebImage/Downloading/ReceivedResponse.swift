@@ -12,7 +12,7 @@ struct ReceivedResponse {
         let maxHeaderLines: Int
         let memoryLimit: Int
         let spool: BodySpool.Place?
-        let inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> Bool)?
+        let inspectHeader: (@Sendable (UnsafeRawBufferPointer) throws(WebImageError) -> ImageHeader?)?
         let rules: ResponseRules?
         /// How much of an unwanted body is read so that the connection can be reused.
         let maxUnwantedBytes = 16 << 10
@@ -35,7 +35,7 @@ struct ReceivedResponse {
     private(set) var resumedFrom = 0
     private(set) var abort: Abort?
     private(set) var isWanted = true
-    /// Why the response rules reject the header.
+    /// Why the response is not wanted: its header by the response rules, or its image by those of the download.
     private(set) var error: WebImageError?
     /// Whether the last response's header is complete: curl accepts one truncated by the end of the connection.
     private(set) var headerIsComplete = false
@@ -47,6 +47,8 @@ struct ReceivedResponse {
     private var headerBytes = 0
     private var headerLines = 0
     private var nextInspection = 1
+    /// How much of the body had been received when it became unwanted.
+    private var wantedBytes = 0
 
     init(limits: Limits) { self.limits = limits }
 
@@ -68,6 +70,7 @@ struct ReceivedResponse {
         headerBytes = 0
         headerLines = 0
         nextInspection = 1
+        wantedBytes = 0
     }
 
     // MARK: curl's callbacks
@@ -132,7 +135,7 @@ struct ReceivedResponse {
         received += bytes.count
         progress.bytes += bytes.count
         guard isWanted else {
-            if received > limits.maxUnwantedBytes { abort = .unwantedBody }
+            if received - wantedBytes > limits.maxUnwantedBytes { abort = .unwantedBody }
             return abort == nil
         }
         guard received <= limits.maxBodyBytes else {
@@ -145,9 +148,27 @@ struct ReceivedResponse {
             operation.observer?.didReceiveBytes(operation, received, of: expected)
             return true
         } catch {
+            if error.code == .imageRefused { return refuseImage(error) }
             abort = .failure(error)
             return false
         }
+    }
+
+    /// Drops the body. A short rest is still read, so that the connection can be reused.
+    private mutating func refuseImage(_ refusal: WebImageError) -> Bool {
+        var error = refusal
+        let rest = expected.map { max(0, $0 - received) }
+        error.savedBytes = rest ?? 0
+        self.error = error
+        isWanted = false
+        wantedBytes = received
+        body = nil
+        guard let rest, rest <= limits.maxUnwantedBytes else {
+            abort = .unwantedBody
+            return false
+        }
+        self.error?.savedBytes = 0
+        return true
     }
 
     private mutating func inspect(_ operation: DownloadOperation) throws(WebImageError) {
@@ -155,8 +176,9 @@ struct ReceivedResponse {
         guard received >= nextInspection, received <= limits.memoryLimit, let inspect = limits.inspectHeader,
             !operation.key.options.contains(.uninspected), let body
         else { return }
-        let isDone = try body.withUnsafeBytes { bytes throws(WebImageError) in try inspect(bytes) }
-        nextInspection = isDone ? .max : received * 2
+        let header = try body.withUnsafeBytes { bytes throws(WebImageError) in try inspect(bytes) }
+        nextInspection = header == nil ? received * 2 : .max
+        if let header { try operation.key.rules?.judge(header) }
     }
 
     mutating func refuse(_ error: WebImageError) { abort = .failure(error) }

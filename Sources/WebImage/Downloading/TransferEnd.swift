@@ -34,7 +34,8 @@ enum TransferEnd {
             self = .failure(WebImageError(.connectionLost, "the response ended in its header", isTransient: true))
             return
         }
-        if let error = response.error {
+        if var error = response.error {
+            error.httpStatus = error.httpStatus ?? status
             self = .failure(error)
             return
         }

@@ -67,7 +67,9 @@ public final class ImageManager: ImageLoading {
         var downloads = downloads
         let disk = cache.disk
         downloads.openTemporaryFile = { () throws(WebImageError) in try disk.temporaryFiles.open() }
-        downloads.inspectHeader = { bytes throws(WebImageError) in try coder.inspectHeader(bytes) }
+        downloads.inspectHeader = { bytes throws(WebImageError) in
+            try coder.inspectHeader(bytes).map { ImageHeader(arriving: $0) }
+        }
         let threads = configuration.threads > 0 ? configuration.threads : max(2, Processors.count)
         let pool = ThreadPool(threads: threads, name: "verify")
         self.pool = pool

@@ -100,6 +100,7 @@ package final class LoadPipeline: Sendable {
     private func onDisk(_ request: LoadRequest) throws(WebImageError) -> LoadedImage? {
         let removals = memoryRemovals(request)
         guard let found = try find(request) else { return nil }
+        try request.judge(found.info, madeOf: found.record?.original)
         let digest =
             if let bytes = found.bytes { request.computesDigest ? SHA256.hash(bytes) : nil } else {
                 found.record?.digest
@@ -129,6 +130,7 @@ package final class LoadPipeline: Sendable {
         else { return nil }
         let original = ImageBody(try found.read())
         if let expected = request.expectedDigest, try original.digest != expected { return nil }
+        try request.judge(found.info)
         let (body, info): (ImageBody, ImageInfo)
         do throws(WebImageError) {
             (body, info) = try made(variant, of: original, found.info, request)
@@ -138,7 +140,9 @@ package final class LoadPipeline: Sendable {
         }
         let digest = request.computesDigest ? try body.digest : nil
         if !request.options.contains(.cacheMemoryOnly) {
-            let record = CacheRecord(info, length: body.count, digest: digest, storedAt: WallClock.seconds)
+            let record = CacheRecord(
+                info, original: OriginalImage(found.info), length: body.count, digest: digest,
+                storedAt: WallClock.seconds)
             try cache.publish(
                 body, record, nil, for: CacheKey(request.key), forKey: request.key, replacing: false,
                 keepsValidators: false)
@@ -214,6 +218,7 @@ package final class LoadPipeline: Sendable {
     }
 
     private func hit(_ found: FoundImage, _ request: LoadRequest) throws(WebImageError) -> LoadedImage {
+        try request.judge(found.info, madeOf: found.record?.original)
         let isInMemory = request.usesMemory && cache.memory?.contains(request.key) == true
         if !isInMemory, let removals = memoryRemovals(request), let memory = cache.memory,
             memory.accepts(cost: found.size), let read = try cache.memoryImage(of: found, request.key)
@@ -240,7 +245,7 @@ package final class LoadPipeline: Sendable {
             failure = error
         }
         for mirror in request.mirrors {
-            guard failure.code != .cancelled, failure.code != .localFault else { throw failure }
+            guard ![.cancelled, .localFault, .imageRefused].contains(failure.code) else { throw failure }
             var other = request
             // Headers that may carry credentials are only for the URL's site.
             if !Self.areOfOneSite(request.url, mirror) { other.headers.removeAll { !$0.isSafeAcrossSites } }
@@ -287,7 +292,7 @@ package final class LoadPipeline: Sendable {
             }
             let download = try await downloader.download(
                 url, options: options, headers: headers, attemptsUsed: attempts, cookies: request.cookies,
-                profile: request.profile, permit: request.permit, progress: request.progress
+                profile: request.profile, rules: request.rules, permit: request.permit, progress: request.progress
             )
             attempts = download.attempts
             if download.statusCode == 304, let present {
@@ -299,10 +304,13 @@ package final class LoadPipeline: Sendable {
             do throws(WebImageError) {
                 return try await storeWithDecodeLock(try opened(download, of: url), key, request)
             } catch {
-                guard [.badImageData, .unsupportedFormat, .tooLarge].contains(error.code) else { throw error }
+                guard [.badImageData, .unsupportedFormat, .tooLarge, .imageRefused].contains(error.code) else {
+                    throw error
+                }
                 var error = error
                 error.attempts = attempts
                 error.httpStatus = download.statusCode
+                if error.code == .imageRefused { error.savedBytes = 0 }
                 guard error.isIncompleteImage && !download.lengthWasAnnounced else { throw error }
                 // Only the end of the connection ended the body: it was truncated, and a retry may bring all of it.
                 var most = request.profile?.configuration.maxAttempts
@@ -377,6 +385,7 @@ package final class LoadPipeline: Sendable {
         let goesToMemory = removals != nil && cache.memory?.accepts(cost: count) == true
         let (info, digest, copy) = try download.body.withUnsafeBytes { bytes throws(WebImageError) in
             let info = try verified(bytes, request)
+            try request.judge(info)
             return (info, computesDigest ? SHA256.hash(bytes) : nil, goesToMemory ? Array(bytes) : nil)
         }
         let record = CacheRecord(info, length: count, digest: digest, storedAt: WallClock.seconds)
@@ -406,6 +415,8 @@ package final class LoadPipeline: Sendable {
         // Making a variant decodes the image once more, and finds what a check of its pixels would find.
         let isDecodedLater = request.variant?.keepsOriginal == false && request.transformation == nil
         var info = try verified(body, request, level: isDecodedLater ? min(request.level, .structure) : request.level)
+        try request.judge(info)
+        let original = request.variant.map { _ in OriginalImage(info) }
         if let expected = request.expectedDigest {
             let actual = try body.withUnsafeBytes { bytes throws(WebImageError) in SHA256.hash(bytes) }
             guard actual == expected else {
@@ -435,7 +446,8 @@ package final class LoadPipeline: Sendable {
         let digest = computesDigest ? try file.digest : nil
         let goesToDisk = !request.options.contains(.cacheMemoryOnly)
         if goesToDisk {
-            let record = CacheRecord(fileInfo, length: file.count, digest: digest, storedAt: WallClock.seconds)
+            let record = CacheRecord(
+                fileInfo, original: original, length: file.count, digest: digest, storedAt: WallClock.seconds)
             try cache.publish(
                 file, record, keptValidators(download, request), for: key, forKey: request.key,
                 replacing: request.revalidatesHits, keepsValidators: request.options.keepsValidators)
@@ -525,20 +537,5 @@ package final class LoadPipeline: Sendable {
             }
         }
         return image
-    }
-}
-
-extension HTTPValidators {
-    fileprivate var conditions: [HTTPHeader] {
-        [etag.map { HTTPHeader("If-None-Match", $0) }, lastModified.map { HTTPHeader("If-Modified-Since", $0) }]
-            .compactMap { $0 }.filter(\.isValid)
-    }
-}
-
-extension ImageBody {
-    fileprivate var digest: Digest {
-        get throws(WebImageError) {
-            try withUnsafeBytes { bytes throws(WebImageError) in SHA256.hash(bytes) }
-        }
     }
 }

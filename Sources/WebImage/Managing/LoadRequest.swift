@@ -3,6 +3,8 @@ package struct LoadRequest: Sendable {
     package var url: String
     package var key: String
     package var level = ValidationLevel.decode
+    /// Which images are taken; nil: all.
+    package var rules: HeaderRules?
     package var unverifiable = UnverifiableFormats.skip
     package var computesDigest = true
     /// Whether file and folder are synced before this returns.
@@ -58,5 +60,27 @@ package struct LoadRequest: Sendable {
 
     var storesSpecially: Bool {
         expectedDigest != nil || transformation != nil || variant != nil || options.contains(.cacheMemoryOnly)
+    }
+
+    /// Judges an image by a complete check or by its record.
+    /// * `original`: what it was made of; nil if it was fetched as it is.
+    /// - Throws: `imageRefused` if it, or its original, breaks a rule.
+    func judge(_ info: ImageInfo, madeOf original: OriginalImage? = nil) throws(WebImageError) {
+        guard let rules else { return }
+        guard let original else { return try rules.judge(ImageHeader(info)) }
+        let size = PixelSize(width: original.width, height: original.height)
+        try rules.judge(ImageHeader(format: original.format, size: size))
+    }
+}
+
+extension ImageHeader {
+    init(_ info: ImageInfo) {
+        self.init(format: info.format, size: PixelSize(width: info.displayWidth, height: info.displayHeight))
+    }
+
+    /// Of an image of which only the first bytes were checked.
+    init(arriving info: ImageInfo) {
+        self.init(info)
+        mayTurn = info.orientation == .up && [.png, .webp].contains(info.format)
     }
 }

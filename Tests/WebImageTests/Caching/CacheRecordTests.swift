@@ -9,13 +9,15 @@ struct CacheRecordTests {
     @Test("A record has the bytes of its table")
     func layout() {
         let record = CacheRecord(
-            level: .decode, format: .png, width: 0x0102, height: 0x0304_0506, orientation: .right,
-            frameCount: 0x0708, hasAlpha: true, colorSpace: .indexed, length: 0x0B0C_0D0E, digest: Self.digest,
+            level: .decode, format: .png, width: 0x0102, height: 0x0304_05, orientation: .right,
+            frameCount: 0x0708, hasAlpha: true, colorSpace: .indexed,
+            original: OriginalImage(format: .jp2, width: 0x1112, height: 0x1314), length: 0x0B0C_0D0E,
+            digest: Self.digest,
             storedAt: 0x6789_ABCD)
         let expected: [UInt8] =
             [
-                2, 3, 1 | 2 | 6 << 2, 2, 0x02, 0x01, 0, 0, 0x06, 0x05, 0x04, 0x03, 0, 0, 0, 0, 0x0E, 0x0D, 0x0C, 0x0B,
-                0, 0, 0, 0,
+                3, 3, 1 | 2 | 6 << 2, 12 << 4 | 2, 0x02, 0x01, 0, 0x05, 0x04, 0x03, 0x12, 0x11, 0, 0, 0, 0, 0x0E,
+                0x0D, 0x0C, 0x0B, 0, 0x14, 0x13, 0,
             ]
             + [0xCD, 0xAB, 0x89, 0x67, 0, 3, 0x08, 0x07] + Self.digest.bytes
         #expect(record.encoded == expected)
@@ -67,7 +69,7 @@ struct CacheRecordTests {
         #expect(CacheRecord(level) == nil)
         for _ in 0..<5000 {
             var bytes = (0..<64).map { _ in UInt8.random(in: 0...255, using: &random) }
-            if Bool.random(using: &random) { bytes[0] = 2 }
+            if Bool.random(using: &random) { bytes[0] = 3 }
             if let record = CacheRecord(bytes) { #expect(CacheRecord(record.encoded) == record) }
         }
     }

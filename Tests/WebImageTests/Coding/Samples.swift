@@ -111,7 +111,7 @@ extension ImageCoder {
     }
 
     func inspectHeader(_ bytes: [UInt8]) throws(WebImageError) -> Bool {
-        try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in try inspectHeader(bytes) }
+        try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in try inspectHeader(bytes) != nil }
     }
 
     /// nil where the check passes.

@@ -7,7 +7,7 @@ import struct
 import time
 import zlib
 
-FORMAT_PNG, LEVEL_DECODE, HAS_DIGEST = 2, 3, 1
+FORMAT_PNG, LEVEL_DECODE, HAS_DIGEST, UPRIGHT = 2, 3, 1, 1 << 2
 
 
 def png(seed, padding=20_000):
@@ -31,8 +31,8 @@ def place(cache, key):
 def record(key, body, stored):
     """The 64 bytes of `user.prefetch`."""
     return struct.pack(
-        "<BBBBII4sQq32s", 1, LEVEL_DECODE, HAS_DIGEST, FORMAT_PNG, 4, 4, hashlib.sha256(key.encode()).digest()[28:],
-        len(body), stored, hashlib.sha256(body).digest())  # fmt: skip
+        "<BBBBHxHxH4sI4xq32s", 3, LEVEL_DECODE, HAS_DIGEST | UPRIGHT, FORMAT_PNG, 4, 4, 0,
+        hashlib.sha256(key.encode()).digest()[28:], len(body), stored, hashlib.sha256(body).digest())  # fmt: skip
 
 
 def fill(cache, keys, body, age=0):

@@ -1,0 +1,151 @@
+import Foundation
+import Origin
+import Prefetch
+import TestSupport
+import Testing
+import WebImage
+
+/// Batches that take only some images, by their first bytes.
+@Suite("Rules on the command line", .timeLimit(.minutes(3)))
+struct ImageRuleTests {
+    private let folder = TemporaryDirectory()
+    private let origin: OriginServer
+    private let clean = ["REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": ""]
+
+    init() throws {
+        origin = try OriginServer()
+    }
+
+    private func ran(_ arguments: [String], exits code: Int32 = 0) async throws -> (stdout: String, stderr: String) {
+        let child = try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: clean)
+        #expect(await child.wait() == .exited(code), "\(arguments): \(child.stderr)")
+        return (child.stdout, child.stderr)
+    }
+
+    private var cache: [String] { ["--cache", folder.path("cache")] }
+    private let fetch = ["--allow-net", "127.0.0.0/8", "-n", "1", "-q"]
+
+    private func run(_ options: [String], exits code: Int32 = 0) async throws -> String {
+        try await ran(["run", folder.path("urls.txt")] + cache + fetch + ["--json"] + options, exits: code).stdout
+    }
+
+    /// `2 refused 640 x 40 pixels; …` for each failure of the newest batch.
+    private func failures() async throws -> [String] {
+        struct Failure: Decodable { let line: Int, outcome: String, detail: String, attempts: Int }
+        let lines = try await ran(["failures", "--json"] + cache).stdout.split(separator: "\n")
+        return try lines.map { line in
+            let failure = try JSONDecoder().decode(Failure.self, from: Data(line.utf8))
+            return "\(failure.line) \(failure.outcome) \(failure.attempts) \(failure.detail)"
+        }.sorted()
+    }
+
+    private func routes() {
+        let long = [UInt8](repeating: 0, count: 3_000_000)
+        origin.route("/a.jpg", OriginResponse(body: GeneratedImage.jpeg(seed: 1, width: 400, height: 300)))
+        origin.route("/b.jpg", OriginResponse(body: GeneratedImage.jpeg(seed: 2, width: 80, height: 60) + long))
+        origin.route("/c.png", OriginResponse(body: GeneratedImage.png(seed: 3, width: 300, height: 30)))
+        origin.route("/d.gif", OriginResponse(body: GeneratedImage.gif(seed: 4, width: 200, height: 200, frames: 1)))
+    }
+
+    @Test("What breaks a rule is refused with its figure, is not listed, and costs no transfer")
+    func refused() async throws {
+        routes()
+        let urls = ["/a.jpg", "/b.jpg", "/c.png", "/d.gif"].map { origin.url($0) + "\n" }.joined()
+        folder.write(Array(urls.utf8), to: "urls.txt")
+        let rules = ["--min-width", "100", "--max-aspect-ratio", "4", "--types", "jpg,png"]
+        let first = try await run(rules, exits: 3)
+        #expect(first.contains(#""downloaded":1"#) && first.contains(#""refused":3"#), "\(first)")
+        #expect(first.contains(#""refused_images":3"#) && first.contains(#""failed_tries":0"#), "\(first)")
+        let options = #""rules":{"min_width":"100","max_aspect_ratio":"4","types":"jpeg,png"}"#
+        #expect(first.contains(options), "\(first)")
+        let saved = first.split(separator: #""bytes_saved":"#).last.flatMap { Int($0.prefix { $0.isNumber }) }
+        #expect((saved ?? 0) > 1_000_000, "\(first)")
+        let expected = [
+            "2 refused 1 80 x 60 pixels; the minimum width is 100",
+            "3 refused 1 300 x 30 pixels; the maximum aspect ratio is 4",
+            "4 refused 1 gif; the accepted types are jpeg, png",
+        ]
+        #expect(try await failures() == expected)
+        #expect(try await ran(["blacklist", "list"] + cache).stdout.isEmpty)
+
+        // The summary for people; what is cached is judged by its record.
+        let summary = try await ran(
+            ["run", folder.path("urls.txt")] + cache + fetch + ["--min-height", "100"], exits: 3)
+        #expect(summary.stdout.contains("  rules about size and type refused 2 images: "), "\(summary.stdout)")
+        let strict = try await run(["--min-width", "500", "--from-cache-only"], exits: 3)
+        #expect(strict.contains(#""refused":2"#) && strict.contains(#""notCached":2"#), "\(strict)")
+        #expect(strict.contains(#""refused_images":0"#))
+        #expect(
+            try await failures().first == "1 refused 0 400 x 300 pixels; the minimum width is 500")
+
+        // A retry with other rules takes what they allow.
+        let retried = try await ran(
+            ["retry"] + cache + fetch + ["--json", "--min-width", "200"], exits: 3)
+        #expect(retried.stdout.contains(#""rules":{"min_width":"200"}"#), "\(retried.stdout)")
+    }
+
+    @Test("A line's own rules replace those of the batch")
+    func lines() async throws {
+        routes()
+        let lines = [
+            #"{"url":"\#(origin.url("/a.jpg"))","rules":{"min_width":401}}"#,
+            #"{"url":"\#(origin.url("/b.jpg"))","rules":{"min_width":1}}"#,
+            #"{"url":"\#(origin.url("/c.png"))","rules":{"types":["webp"]}}"#,
+            #"{"url":"\#(origin.url("/d.gif"))"}"#,
+        ]
+        folder.write(Array((lines.joined(separator: "\n") + "\n").utf8), to: "urls.txt")
+        let result = try await run(["--min-width", "100", "--validate", "header"], exits: 3)
+        #expect(result.contains(#""downloaded":2"#) && result.contains(#""refused":2"#), "\(result)")
+        let expected = [
+            "1 refused 1 400 x 300 pixels; the minimum width is 401", "3 refused 1 png; the accepted types are webp",
+        ]
+        #expect(try await failures() == expected)
+        for (member, text) in [
+            (#"{"min_widht":5}"#, "did you mean 'min_width'?"), (#"{"min_width":0}"#, "a number from 1"),
+            (#"{"types":["jpge"]}"#, "did you mean 'jpeg'?"), (#"{"types":"jpeg"}"#, "a list of names"),
+            (#"{"max_pixels":5,"min_pixels":6}"#, "at least 6 and at most 5"),
+        ] {
+            let line = #"{"url":"\#(origin.url("/a.jpg"))","rules":\#(member)}"# + "\n"
+            folder.write(Array(("http://h/\n" + line).utf8), to: "urls.txt")
+            let result = try await ran(["run", folder.path("urls.txt")] + cache + fetch, exits: 65)
+            #expect(result.stderr.contains("line 2: ") && result.stderr.contains(text), "\(result.stderr)")
+        }
+    }
+
+    @Test("Resized images are judged by what they were made of")
+    func resized() async throws {
+        routes()
+        let urls = ["/a.jpg", "/c.png", "/d.gif"].map { origin.url($0) + "\n" }.joined()
+        folder.write(Array(urls.utf8), to: "urls.txt")
+        let resize = ["--resize", "64x64", "--image-format", "png"]
+        #expect(try await run(resize).contains(#""downloaded":3"#))
+        #expect(origin.requestCount() == 3)
+        let judged = try await run(resize + ["--min-width", "250", "--min-height", "100"], exits: 3)
+        #expect(judged.contains(#""hit":1"#) && judged.contains(#""refused":2"#), "\(judged)")
+        let expected = [
+            "2 refused 0 300 x 30 pixels; the minimum height is 100",
+            "3 refused 0 200 x 200 pixels; the minimum width is 250",
+        ]
+        #expect(try await failures() == expected)
+        let typed = try await run(resize + ["--types", "jpeg"], exits: 3)
+        #expect(typed.contains(#""hit":1"#) && typed.contains(#""refused":2"#), "\(typed)")
+        #expect(origin.requestCount() == 3)
+    }
+
+    @Test("What cannot be is a usage error with a hint")
+    func usage() async throws {
+        folder.write(Array("http://h/\n".utf8), to: "urls.txt")
+        for (options, text) in [
+            (["--min-width", "0"], "--min-width is 1 to 1,000,000 pixels"),
+            (["--min-height", "-3"], "--min-height"), (["--min-pixels", "lots"], "--min-pixels"),
+            (["--max-pixels", "0"], "--max-pixels is 1 to"), (["--max-aspect-ratio", "0.5"], "a number from 1"),
+            (["--types", "jpge"], "did you mean 'jpeg'?"), (["--types", ","], "no image type"),
+            (["--min-pixels", "2M", "--max-pixels", "1M"], "at least 2000000 and at most 1000000 pixels"),
+            (["--validate", "none", "--min-width", "5"], "use --validate header"),
+            (["--min-image-size", "5"], "--min-width"), (["--max-image-area", "5"], "--max-pixels"),
+        ] {
+            let result = try await ran(["run", folder.path("urls.txt")] + cache + options, exits: 64)
+            #expect(result.stderr.contains(text), "\(options): \(result.stderr)")
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import Foundation
+import Origin
+import Testing
+
+@testable import WebImage
+
+@Suite("Rules about size and type", .timeLimit(.minutes(1)))
+struct HeaderRulesTests {
+    private func rules(_ change: (inout ImageRules) -> Void) -> ImageRules {
+        var rules = ImageRules()
+        change(&rules)
+        return rules
+    }
+
+    @Test("Each rule names the figure that breaks it")
+    func objections() {
+        let size = PixelSize(width: 640, height: 160)
+        let cases: [(ImageRules, String?)] = [
+            (ImageRules(), nil),
+            (
+                rules {
+                    $0.minWidth = 640; $0.minHeight = 160; $0.minPixels = 102_400; $0.maxPixels = 102_400
+                }, nil
+            ),
+            (
+                rules {
+                    $0.maxAspectRatio = 4; $0.types = [.png, .jpeg]
+                }, nil
+            ),
+            (rules { $0.minWidth = 641 }, "640 x 160 pixels; the minimum width is 641"),
+            (rules { $0.minHeight = 161 }, "640 x 160 pixels; the minimum height is 161"),
+            (rules { $0.minPixels = 102_401 }, "640 x 160 pixels; the minimum is 102401 pixels"),
+            (rules { $0.maxPixels = 102_399 }, "640 x 160 pixels; the maximum is 102399 pixels"),
+            (rules { $0.maxAspectRatio = 3.5 }, "640 x 160 pixels; the maximum aspect ratio is 3.5"),
+            (rules { $0.types = [.webp, .avif] }, "png; the accepted types are avif, webp"),
+        ]
+        for (rules, expected) in cases {
+            #expect(rules.objection(to: ImageHeader(format: .png, size: size)) == expected)
+        }
+        let tall = PixelSize(width: 160, height: 640)
+        #expect(
+            rules { $0.maxAspectRatio = 3 }.objection(to: ImageHeader(format: .jpeg, size: tall))?.hasSuffix(
+                "ratio is 3") == true)
+        let none = PixelSize(width: 0, height: 0)
+        let unknown = "svg of unknown size; the batch has rules about it"
+        #expect(rules { $0.minWidth = 1 }.objection(to: ImageHeader(format: .svg, size: none)) == unknown)
+        #expect(rules { $0.types = [.svg] }.objection(to: ImageHeader(format: .svg, size: none)) == nil)
+    }
+
+    @Test("Rules come back from JSON, within their ranges")
+    func json() throws {
+        let all = rules {
+            $0.minWidth = 1
+            $0.minHeight = 2
+            $0.minPixels = 3
+            $0.maxPixels = 4
+            $0.maxAspectRatio = 2.5
+            $0.types = [.webp, .jpeg]
+        }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        let text = String(decoding: try encoder.encode(all), as: UTF8.self)
+        #expect(
+            text
+                == #"{"max_aspect_ratio":2.5,"max_pixels":4,"min_height":2,"min_pixels":3,"min_width":1,"types":["jpeg","webp"]}"#
+        )
+        #expect(try JSONDecoder().decode(ImageRules.self, from: Data(text.utf8)) == all)
+        #expect(try JSONDecoder().decode(ImageRules.self, from: Data("{}".utf8)).isEmpty)
+        let wild = #"{"min_width":-5,"max_pixels":9000000000000000,"max_aspect_ratio":0.5}"#
+        let bounded = try JSONDecoder().decode(ImageRules.self, from: Data(wild.utf8))
+        #expect(
+            bounded
+                == rules {
+                    $0.minWidth = 1; $0.maxPixels = 1_000_000_000_000; $0.maxAspectRatio = 1
+                })
+        #expect(
+            all.overridden(
+                by: rules {
+                    $0.minWidth = 9; $0.types = [.gif]
+                })
+                == rules {
+                    $0 = all
+                    $0.minWidth = 9
+                    $0.types = [.gif]
+                })
+        #expect(all.text.hasPrefix("--min-width 1 --min-height 2 ") && all.text.hasSuffix(" --types jpeg,webp"))
+        #expect(ImageRules().text == "none" && HeaderRules(ImageRules()) == nil)
+    }
+
+    @Test("A header that may still be turned is refused only if it breaks a rule either way")
+    func turned() throws {
+        let wide = try #require(HeaderRules(rules { $0.minWidth = 200 }))
+        func refuses(_ format: ImageFormat, _ width: Int, _ height: Int, _ turn: ImageOrientation = .up) -> Bool {
+            let info = ImageInfo(format: format, width: width, height: height, level: .header, orientation: turn)
+            do throws(WebImageError) { try wide.judge(ImageHeader(arriving: info)) } catch {
+                return error.code == .imageRefused
+            }
+            return false
+        }
+        #expect(refuses(.jpeg, 100, 300) && !refuses(.jpeg, 100, 300, .right) && refuses(.jpeg, 300, 100, .left))
+        #expect(!refuses(.png, 100, 300) && !refuses(.webp, 100, 300) && refuses(.png, 100, 199))
+        #expect(refuses(.gif, 100, 300) && refuses(.avif, 100, 300))
+        // After the complete check nothing is open.
+        #expect(throws: WebImageError.self) {
+            try wide.judge(ImageHeader(ImageInfo(format: .png, width: 100, height: 300, level: .decode)))
+        }
+    }
+
+    @Test("The transfer of a refused image stops early; a short rest is read, and the connection stays")
+    func stops() async throws {
+        let server = try OriginServer()
+        let image = GeneratedImage.jpeg(seed: 1, width: 64, height: 48)
+        server.route("/long.jpg", OriginResponse(body: image + [UInt8](repeating: 0, count: 8_000_000)))
+        server.route("/short.jpg", OriginResponse(body: image + [UInt8](repeating: 0, count: 4_000)))
+        let coder = ImageCoder()
+        let downloader = try makeDownloader {
+            $0.inspectHeader = { bytes throws(WebImageError) in
+                try coder.inspectHeader(bytes).map { ImageHeader(arriving: $0) }
+            }
+        }
+        let small = try #require(HeaderRules(rules { $0.minWidth = 100 }))
+        func failure(_ path: String) async -> WebImageError? {
+            do throws(WebImageError) {
+                _ = try await downloader.download(server.url(path), rules: small, permit: nil)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        for _ in 0..<3 {
+            let error = try #require(await failure("/short.jpg"))
+            #expect(error.code == .imageRefused && error.httpStatus == 200 && error.attempts == 1)
+            #expect(error.savedBytes == 0 && error.outcome == .refused)
+            #expect(error.message == "64 x 48 pixels; the minimum width is 100")
+        }
+        #expect(server.connectionCount == 1)
+        let error = try #require(await failure("/long.jpg"))
+        #expect(error.code == .imageRefused && error.attempts == 1)
+        #expect((error.savedBytes ?? 0) > 7_000_000, "\(String(describing: error.savedBytes))")
+        // Without rules it is another download.
+        #expect(try await downloader.download(server.url("/short.jpg")).body.count == image.count + 4_000)
+    }
+}

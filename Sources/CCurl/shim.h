@@ -3,6 +3,8 @@
 #pragma once
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
+#include <stdbool.h>
+#include <string.h>
 
 /// Options below CURLOPTTYPE_OBJECTPOINT.
 static inline CURLcode ccurl_set_long(CURL *handle, CURLoption option, long value) {
@@ -23,6 +25,23 @@ static inline CURLcode ccurl_set_pointer(CURL *handle, CURLoption option, void *
 /// CURLOPT_WRITEFUNCTION and CURLOPT_HEADERFUNCTION.
 static inline CURLcode ccurl_set_write(CURL *handle, CURLoption option, curl_write_callback function) {
     return curl_easy_setopt(handle, option, function);
+}
+/// The header of a response: what was received of it, and how much of it is accepted.
+typedef struct {
+    long bytes, lines;
+    long max_bytes, max_lines;
+    /// Whether the last response's header is complete: curl accepts one truncated by the end of the connection.
+    bool is_complete;
+} ccurl_header;
+/// A CURLOPT_HEADERFUNCTION for a ccurl_header. In C, because it is called for each line.
+static inline size_t ccurl_count_header(char *line, size_t size, size_t count, void *context) {
+    ccurl_header *header = context;
+    size_t length = size * count;
+    header->bytes += (long)length;
+    header->lines += 1;
+    if (length >= 5 && memcmp(line, "HTTP/", 5) == 0) header->is_complete = false;
+    else if (length > 0 && (line[0] == '\r' || line[0] == '\n')) header->is_complete = true;
+    return header->bytes <= header->max_bytes && header->lines <= header->max_lines ? length : 0;
 }
 static inline CURLcode ccurl_set_opensocket(CURL *handle, curl_opensocket_callback function) {
     return curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, function);

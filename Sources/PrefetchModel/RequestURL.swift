@@ -89,12 +89,25 @@ package final class RequestURL: Sendable {
         user = parts.user
         password = parts.password
         target = parts.target
-        var origin = parts.scheme
-        origin += "://"
-        origin += parts.host
-        if parts.port != (parts.scheme == "https" ? 443 : 80) { origin += ":\(parts.port)" }
-        self.origin = origin
-        text = origin + parts.target
+        let port = parts.port == (parts.scheme == "https" ? 443 : 80) ? "" : ":\(parts.port)"
+        let count = parts.scheme.utf8.count + 3 + parts.host.utf8.count + port.utf8.count
+        // One buffer: each append to a string costs as much as all of this.
+        text = String(unsafeUninitializedCapacity: count + parts.target.utf8.count) { buffer in
+            var used = 0
+            func put(_ text: String) {
+                for byte in text.utf8 {
+                    buffer[used] = byte
+                    used += 1
+                }
+            }
+            put(parts.scheme)
+            put("://")
+            put(parts.host)
+            put(port)
+            put(parts.target)
+            return used
+        }
+        origin = String(Substring(text.utf8.prefix(count)))
     }
 
     /// The address, if the host is an IP address in its usual spelling.

@@ -42,6 +42,8 @@ private final class WorkQueue: @unchecked Sendable {
     private var next = 0
     private var stopping = false
     private var sleeping = 0
+    /// Whether a sleeping thread was woken and has not run yet: it wakes the next one if there is more to do, so a burst costs one wake-up.
+    private var isWaking = false
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
 
@@ -64,10 +66,17 @@ private final class WorkQueue: @unchecked Sendable {
     func append(_ job: UnownedJob, on executor: UnownedTaskExecutor) {
         pthread_mutex_lock(mutex)
         items.append(Item(job: job, executor: executor))
-        let someoneSleeps = sleeping > 0
+        let wakes = shouldWake()
         pthread_mutex_unlock(mutex)
         // After the unlock: a thread woken with the mutex held would sleep again on it.
-        if someoneSleeps { pthread_cond_signal(condition) }
+        if wakes { pthread_cond_signal(condition) }
+    }
+
+    /// Call with `mutex` held, and signal if it returns true.
+    private func shouldWake() -> Bool {
+        guard sleeping > 0, !isWaking else { return false }
+        isWaking = true
+        return true
     }
 
     func stop() {
@@ -100,7 +109,11 @@ private final class WorkQueue: @unchecked Sendable {
 
     private func take() -> Item? {
         pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
+        var wakes = false
+        defer {
+            pthread_mutex_unlock(mutex)
+            if wakes { pthread_cond_signal(condition) }
+        }
         var yields = 0
         while next == items.count && !stopping && yields < 4 {
             // Sleeping and waking cost more than a yield, and on a busy machine the next job is usually there after it.
@@ -113,6 +126,7 @@ private final class WorkQueue: @unchecked Sendable {
             sleeping += 1
             pthread_cond_wait(condition, mutex)
             sleeping -= 1
+            isWaking = false
         }
         guard next < items.count else { return nil }
         let item = items[next]
@@ -124,6 +138,7 @@ private final class WorkQueue: @unchecked Sendable {
             items.removeFirst(next)
             next = 0
         }
+        wakes = next < items.count && shouldWake()
         return item
     }
 }

@@ -42,7 +42,7 @@ final class CapacityLoop {
         if abs(waiting - allowed) >= step || waiting == 0 && allowed > 0 {
             allowed = waiting
             worker.slots.limit = URLSlots.limit(of: concurrency) + waiting
-            worker.jobs.setLowWater(2 * concurrency + waiting)
+            worker.jobs.room.ring()
         }
         return waiting
     }
@@ -57,7 +57,7 @@ final class CapacityLoop {
         allowed = 0
         worker.slots.limit = URLSlots.limit(of: count)
         await worker.manager.downloader.setMaxConcurrentDownloads(count)
-        worker.jobs.setLowWater(2 * count)
+        worker.jobs.room.ring()
         configuration.onEvent(.concurrency(count))
     }
 }

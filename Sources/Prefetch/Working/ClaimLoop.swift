@@ -86,13 +86,19 @@ final class ClaimLoop {
         // While Redis refuses reports of a batch, its unreported outcomes must not grow forever.
         guard !reports.hasRefused || jobs.unreportedCount < Self.maxUnreported else { return 0 }
         // Stalled URLs, and those waiting for a retry or for their host, hold no slot of the downloader.
-        let active = jobs.openCount - room.makeRoom(for: await worker.manager.downloader.activity)
+        let waiting = room.makeRoom(for: await worker.manager.downloader.activity)
+        let open = jobs.openCount
         // Small jobs come from a short list: each worker claims little more than it can transfer at once, or the first to wake would take
         // most of it; and it claims again when that surplus is gone, not for each URL.
         let most = room.concurrency
         let ahead = lastJobSize < 64 ? max(1, most / 4) : most
-        let wanted = most + ahead - active
-        guard wanted >= (lastJobSize < 64 ? ahead : 1), worker.slots.used < worker.slots.limit else { return 0 }
+        let wanted = most + ahead - (open - waiting)
+        let missing = (lastJobSize < 64 ? ahead : 1) - wanted
+        guard missing <= 0, worker.slots.used < worker.slots.limit else {
+            // Not for each URL that ends until then.
+            jobs.wake(below: open - max(0, missing - 1))
+            return 0
+        }
         // A worker that ended all its jobs within 200 ms had hits or listed URLs: it claims up to four times as many, since a claim and a
         // report cost Redis more than the jobs in them. The first transfer resets that.
         reach = jobs.openCount == 0 && .now - claimedAt < .milliseconds(200) ? min(4, reach * 2) : 1

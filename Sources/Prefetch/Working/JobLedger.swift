@@ -24,7 +24,8 @@ final class JobLedger: Sendable {
         var runs: [Int: JobRun] = [:]
         var next = 0
         var open = 0
-        var lowWater: Int
+        /// ``room`` rings once when fewer URLs are open.
+        var wakeBelow = Int.max
     }
 
     /// Rings when there is something to report without delay.
@@ -34,16 +35,20 @@ final class JobLedger: Sendable {
     private let history: HistoryLog?
     private let state: Locked<State>
 
-    /// * `lowWater`: with fewer open URLs there is room for another job.
     /// * `history`: records outcomes.
-    init(lowWater: Int, history: HistoryLog? = nil) {
+    init(history: HistoryLog? = nil) {
         self.history = history
-        state = Locked(State(lowWater: lowWater))
+        state = Locked(State())
     }
 
-    func setLowWater(_ count: Int) {
-        state.withLock { $0.lowWater = count }
-        room.ring()
+    /// Makes ``room`` ring once when fewer than `count` URLs are open, immediately if they are now.
+    func wake(below count: Int) {
+        let isBelow = state.withLock { state in
+            let isBelow = state.open < count
+            state.wakeBelow = isBelow ? 0 : count
+            return isBelow
+        }
+        if isBelow { room.ring() }
     }
 
     /// Outcomes that Redis has not taken yet.
@@ -74,10 +79,12 @@ final class JobLedger: Sendable {
         if let history, let run = state.withLock({ $0.runs[id] }) { history.settled(run.worker, run.claim.job, items) }
         let (isDue, hasRoom) = state.withLock { state in
             guard let index = state.runs.index(forKey: id) else { return (false, false) }
-            state.runs.values[index].settle(items)
-            state.open -= items.count
             // Outcomes of a job that is on the list again are reported at once, to save other workers from repeating them.
-            return (state.runs.values[index].isDue, state.open < state.lowWater)
+            let isDue = state.runs.values[index].settle(items)
+            state.open -= items.count
+            let hasRoom = state.open < state.wakeBelow
+            if hasRoom { state.wakeBelow = 0 }
+            return (isDue, hasRoom)
         }
         if isDue { reports.ring() }
         if hasRoom { room.ring() }

@@ -47,9 +47,11 @@ struct JobRun {
         return doubtful.filter { $0.outcome == .downloaded }.map(\.position)
     }
 
-    mutating func settle(_ items: [SettledEntry]) {
+    /// - Returns: ``isDue``.
+    mutating func settle(_ items: [SettledEntry]) -> Bool {
         unreported += items
         open -= items.count
         for item in items { outcomes[item.position] = item.outcome.rawValue }
+        return isDue
     }
 }

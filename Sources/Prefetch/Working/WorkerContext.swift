@@ -30,7 +30,7 @@ final class WorkerContext: Sendable {
         queue.redis.notice = { [warningLog] in warningLog.say($0) }
         redis = PersistentQueue(queue, shutdown: shutdown, warningLog: warningLog, onEvent: configuration.onEvent)
         keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)
-        jobs = JobLedger(lowWater: 2 * configuration.maxConcurrentDownloads, history: configuration.history)
+        jobs = JobLedger(history: configuration.history)
         slots = URLSlots(limit: URLSlots.limit(of: configuration.maxConcurrentDownloads))
         batches = BatchContexts(
             redis, keeper: keeper, pool: manager.pool, downloader: manager.downloader,

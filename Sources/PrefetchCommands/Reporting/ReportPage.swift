@@ -153,7 +153,9 @@ struct ReportPage {
         let ends = [("half of them in", 0.5), ("95% in", 0.95), ("99% in", 0.99)].map { name, share in
             (name, Wording.latency(durations.quantile(share) ?? 0))
         }
-        let stages = FetchTally.Stage.allCases.map { (FetchText.name($0), fetches.stages[$0] ?? 0) }.filter { $0.1 > 0 }
+        let stages = FetchTally.Stage.allCases.map { (FetchText.name($0), fetches.microseconds($0)) }.filter {
+            $0.1 > 0
+        }
         let sum = Double(max(1, stages.reduce(0) { $0 + $1.1 }))
         return section(
             "How long transfers took",

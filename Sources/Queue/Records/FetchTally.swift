@@ -31,8 +31,8 @@ package struct FetchTally: Sendable, Equatable {
     package private(set) var formats: [ImageFormat: Int] = [:]
     /// Bodies that were not kept because their format cannot be verified.
     package private(set) var unsupported: [ImageFormat: Int] = [:]
-    /// Microseconds that requests spent in each stage.
-    package private(set) var stages: [Stage: Int] = [:]
+    /// Microseconds that requests spent in each stage, by its number.
+    private var stages = [Int](repeating: 0, count: Stage.allCases.count)
     package private(set) var reused = 0
     package private(set) var successfulTries = 0, failedTries = 0
     /// Transfers that ended because the image broke one of the ``ImageRules``, and the announced bytes that were not transferred.
@@ -62,7 +62,7 @@ package struct FetchTally: Sendable, Equatable {
         var before = 0.0
         let ends = [timing.nameLookup, timing.connect, timing.tls, timing.firstByte, timing.total]
         for (stage, end) in zip(Stage.allCases, ends) where end > before {
-            stages[stage, default: 0] += Int((end - before) * 1e6)
+            stages[stage.rawValue] += Int((end - before) * 1e6)
             before = end
         }
     }
@@ -70,8 +70,11 @@ package struct FetchTally: Sendable, Equatable {
     /// Average seconds per request in this stage; nil without requests.
     package func mean(_ stage: Stage) -> Double? {
         let total = durations.total
-        return total > 0 ? Double(stages[stage] ?? 0) / 1e6 / Double(total) : nil
+        return total > 0 ? Double(stages[stage.rawValue]) / 1e6 / Double(total) : nil
     }
+
+    /// Microseconds that all requests together spent in this stage.
+    package func microseconds(_ stage: Stage) -> Int { stages[stage.rawValue] }
 
     // MARK: In Redis
 
@@ -85,7 +88,7 @@ package struct FetchTally: Sendable, Equatable {
         for (index, count) in sizes.enumerated() { put("s\(index)", count) }
         for format in ImageFormat.allCases { put("f\(format.recordCode)", formats[format] ?? 0) }
         for format in ImageFormat.allCases { put("u\(format.recordCode)", unsupported[format] ?? 0) }
-        for stage in Stage.allCases { put("d\(stage.rawValue)", stages[stage] ?? 0) }
+        for stage in Stage.allCases { put("d\(stage.rawValue)", stages[stage.rawValue]) }
         put("d5", reused)
         put("d6", durations.sum)
         put("a0", failedTries)
@@ -117,7 +120,7 @@ package struct FetchTally: Sendable, Equatable {
                 }
             case ("d", 5): reused = value
             case ("d", 6): durations.add(sum: value)
-            case ("d", _): if let stage = Stage(rawValue: number) { stages[stage] = value }
+            case ("d", _): if stages.indices.contains(number) { stages[number] = value }
             case ("a", 0): failedTries = value
             case ("a", 1): successfulTries = value
             case ("a", 2): refusedImages = value

@@ -107,7 +107,14 @@ public final class DiskCache: Sendable {
     public func find(
         forKey key: String, atLeast level: ValidationLevel = .decode
     ) throws(WebImageError) -> CacheEntry? {
-        if let entry = try images.find(CacheKey(key), atLeast: level) { return entry }
+        try find(forKey: key, named: CacheKey(key), atLeast: level)
+    }
+
+    /// * `name`: that of `key`.
+    func find(
+        forKey key: String, named name: CacheKey, atLeast level: ValidationLevel
+    ) throws(WebImageError) -> CacheEntry? {
+        if let entry = try images.find(name, atLeast: level) { return entry }
         for tier in tiers {
             if let entry = try tier.entry(forKey: key, atLeast: level) { return entry }
         }

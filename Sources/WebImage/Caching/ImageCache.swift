@@ -83,11 +83,13 @@ extension ImageCache {
 // A manager's access to stored images, wherever they are. All methods block.
 extension ImageCache {
     /// Finds an image. One below `level` is verified now, and raised or moved aside. One that cannot be verified is found only with `keep`.
+    /// * `name`: that of `key`, if it is known.
     func find(
-        _ key: String, atLeast level: ValidationLevel, unverifiable: UnverifiableFormats = .skip, coder: ImageCoder
+        _ key: String, named name: CacheKey? = nil, atLeast level: ValidationLevel,
+        unverifiable: UnverifiableFormats = .skip, coder: ImageCoder
     ) throws(WebImageError) -> FoundImage? {
         if let store = configuration.diskStore { return try find(key, in: store, level, unverifiable, coder) }
-        guard let entry = try disk.find(forKey: key, atLeast: level) else { return nil }
+        guard let entry = try disk.find(forKey: key, named: name ?? CacheKey(key), atLeast: level) else { return nil }
         if !entry.needsVerification, let record = entry.record {
             return FoundImage(place: .file(entry), info: record.info, bytes: nil)
         }

@@ -68,8 +68,9 @@ public final class ImageFiles: Sendable {
         // O_NONBLOCK: opening a FIFO must not wait for a writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         let leaf = leaves.descriptor(key)
-        let opened = clinux_open_beneath(
-            leaf ?? directory.descriptor, leaf == nil ? key.path : key.name, flags, 0)
+        let opened = (leaf == nil ? key.path : key.name).withCString {
+            clinux_open_beneath(leaf ?? directory.descriptor, $0, flags, 0)
+        }
         guard let file = OpenFile(opened) else {
             guard errno == ENOENT else { throw directory.fault("look up an image") }
             return nil

@@ -176,7 +176,7 @@ final class ImageRecords: Sendable {
     }
 
     static func set(_ name: String, _ value: [UInt8], of descriptor: Int32) -> Int32 {
-        fsetxattr(descriptor, name, value, value.count, 0) == 0 ? 0 : errno
+        name.withCString { fsetxattr(descriptor, $0, value, value.count, 0) == 0 ? 0 : errno }
     }
 
     /// From /proc (proc(5)): umask(2) can only be read by changing it, which other threads could see.

@@ -11,6 +11,7 @@ final class CurlHandle {
     private(set) var operation: DownloadOperation?
     private var isAddressOverridden = false
     private(set) var response: ReceivedResponse
+    private let header = CurlHeader()
     private var connecting = ConnectAttempts()
     let info: CurlInfo
     /// Bandwidth limit for bodies; nil: none.
@@ -42,7 +43,7 @@ final class CurlHandle {
         guard let handle = curl_easy_init() else { throw WebImageError(.localFault, "curl cannot make a handle") }
         pointer = handle
         info = CurlInfo(handle)
-        response = ReceivedResponse(limits: profile.limits)
+        response = ReceivedResponse(limits: profile.limits, header: header)
         self.jar = jar
         self.share = share
         self.sockets = sockets
@@ -100,12 +101,8 @@ final class CurlHandle {
             CurlHandle.from(context).didReceive(UnsafeRawBufferPointer(start: bytes, count: size * count))
         }
         ccurl_set_pointer(pointer, CURLOPT_WRITEDATA, context)
-        ccurl_set_write(pointer, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
-            let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
-            let handle = CurlHandle.from(context)
-            return handle.operation != nil && handle.response.didReceiveHeader(line) ? line.count : 0
-        }
-        ccurl_set_pointer(pointer, CURLOPT_HEADERDATA, context)
+        ccurl_set_write(pointer, CURLOPT_HEADERFUNCTION, ccurl_count_header)
+        ccurl_set_pointer(pointer, CURLOPT_HEADERDATA, header.pointer)
         ccurl_set_opensocket(pointer) { context, purpose, address in
             CurlHandle.from(context).openSocket(address)
         }
@@ -143,7 +140,8 @@ final class CurlHandle {
         connecting.begin()
         errorText[0] = 0
         let url = operation.request
-        ccurl_set_string(pointer, CURLOPT_URL, url.text)
+        // Passing the string itself would copy it into an array.
+        url.text.withCString { _ = ccurl_set_string(pointer, CURLOPT_URL, $0) }
         if profile !== operation.profile { set(operation.profile) }
         if self.headers !== headers {
             ccurl_set_pointer(pointer, CURLOPT_HTTPHEADER, headers.pointer)

@@ -84,11 +84,14 @@ final class CurlMulti: Sendable {
     func wake() { epoll.wake() }
 
     /// Sleeps until a transfer can continue, for at most `milliseconds`.
-    func poll(milliseconds: Int32) {
+    /// - Returns: whether one can now.
+    @discardableResult
+    func poll(milliseconds: Int32) -> Bool {
         let untilDue = (due.withLock { $0 } - MonotonicClock.now) * 1000
         let most = untilDue < Double(milliseconds) ? Int32(max(0, untilDue.rounded(.up))) : milliseconds
         let count = epoll.wait(milliseconds: most)
-        ready.withLock { ready in
+        return ready.withLock { ready in
+            let before = ready.count
             for index in 0..<count {
                 guard let event = epoll.event(index) else { continue }
                 let socket = Int32(truncatingIfNeeded: event.token)
@@ -98,6 +101,7 @@ final class CurlMulti: Sendable {
                     | (event.isBroken ? CURL_CSELECT_ERR : 0)
                 ready.append(Ready(socket: socket, mask: mask))
             }
+            return ready.count > before
         }
     }
 

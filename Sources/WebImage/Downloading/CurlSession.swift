@@ -1,9 +1,11 @@
 /// What the transfers of a session share: idle handles and their shared state, headers and credentials. Used only on the downloader's
 /// thread.
 final class CurlSession {
-    private struct Pool {
+    private final class Pool {
         let share: CurlShare
         var idle: [CurlHandle] = []
+
+        init(_ share: CurlShare) { self.share = share }
     }
 
     private var configuration: ImageDownloader.Configuration
@@ -49,13 +51,14 @@ final class CurlSession {
         for operation: DownloadOperation, bandwidth: BandwidthLimit?
     ) throws(WebImageError) -> CurlHandle {
         let jar = operation.key.jar
-        if let handle = pools[jar]?.idle.popLast() { return handle }
+        let pool = pools[jar]
+        if let handle = pool?.idle.popLast() { return handle }
         let share: CurlShare
-        if let present = pools[jar]?.share {
-            share = present
+        if let pool {
+            share = pool.share
         } else {
             share = try CurlShare(cookies: jar != nil)
-            pools[jar] = Pool(share: share)
+            pools[jar] = Pool(share)
             // The downloader's own jar lives as long as its session.
             if let jar { operation.parameters.cookies?.onRelease { [didReleaseJar] in didReleaseJar(jar) } }
         }

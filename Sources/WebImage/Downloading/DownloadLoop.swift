@@ -35,6 +35,10 @@ final class DownloadLoop {
     private var delivering = ProvenSites()
     private var untrusted = UntrustedSites()
     private var idleWaiters: [UnsafeContinuation<Void, Never>] = []
+    /// Results of this and earlier turns for ``handOver()``: callers that are resumed together wake their threads once.
+    private var results: [(operation: DownloadOperation, result: Result<DownloadedImage, WebImageError>)] = []
+    private static let mostResults = 8
+    private var isInTurn = false
 
     init(
         _ configuration: ImageDownloader.Configuration, admission: DownloadAdmission, session: CurlSession,
@@ -52,8 +56,6 @@ final class DownloadLoop {
         transfers.setConnectionLimit(connectionLimit)
     }
 
-    var configuration: ImageDownloader.Configuration { profile.configuration }
-
     // MARK: Start of a download
 
     /// Adds a caller to the operation with the same key, or to a new one.
@@ -65,7 +67,7 @@ final class DownloadLoop {
     ) throws(WebImageError) {
         if let operation = operations[key] { return operation.add(call, listeners: listeners) }
         let profile = own ?? profile
-        let (request, headers) = try profile.configuration.modifiedRequest(key, request)
+        let (request, headers) = try profile.modifiedRequest(key, request)
         let operation = DownloadOperation(
             key: key, profile: profile, start: request, requestHeaders: headers, parameters: parameters)
         operations[key] = operation
@@ -81,8 +83,25 @@ final class DownloadLoop {
 
     // MARK: Turn of the thread
 
-    /// One round of the thread; returns how long it may sleep, in milliseconds.
-    func turn() -> Int32 {
+    /// One round of the thread; returns how long it may sleep, in milliseconds, and whether ``handOver()`` must be called before that.
+    func turn() -> (sleep: Int32, hasResults: Bool) {
+        isInTurn = true
+        defer { isInTurn = false }
+        let sleep = runTransfers()
+        if results.count >= Self.mostResults || transfers.operations.isEmpty { handOver() }
+        return (sleep, !results.isEmpty)
+    }
+
+    /// Resumes the callers of all downloads that have ended.
+    func handOver() {
+        guard !results.isEmpty else { return }
+        let all = results
+        results.removeAll(keepingCapacity: true)
+        for (operation, result) in all { operation.end(result) }
+        wakeIdleWaiters()
+    }
+
+    private func runTransfers() -> Int32 {
         if !isThreadPrepared { prepareThread() }
         now = MonotonicClock.now
         transfers.check(now: now) { didPassLimit($0, $1, $2) }
@@ -303,8 +322,9 @@ final class DownloadLoop {
         guard let index = operations.index(forKey: operation.key), operations[index].value === operation else { return }
         operations.remove(at: index)
         listeners.publishEnd(of: operation, result)
-        operation.end(result)
-        wakeIdleWaiters()
+        results.append((operation, result))
+        // Nothing else follows a call from outside a turn.
+        if !isInTurn { handOver() }
     }
 
     /// Removes a caller; the transfer stops with the last one.
@@ -391,7 +411,7 @@ final class DownloadLoop {
     /// * `isSuspended`: start nothing, whatever the limit.
     func setLimit(_ count: Int, isSuspended: Bool) {
         limit = isSuspended ? 0 : count
-        connectionLimit = configuration.connectionLimit(count)
+        connectionLimit = profile.configuration.connectionLimit(count)
         transfers.setConnectionLimit(connectionLimit)
     }
 

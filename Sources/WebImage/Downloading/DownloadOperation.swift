@@ -12,6 +12,24 @@ final class DownloadOperation {
         let profile: ObjectIdentifier?
         /// Which images it takes; nil: all.
         let rules: HeaderRules?
+        /// Computed once: the key is looked up several times, and a URL is long.
+        private let digest: Int
+
+        init(
+            url: String, options: DownloadOptions, headers: [HTTPHeader], jar: UInt64?, profile: ObjectIdentifier?,
+            rules: HeaderRules?
+        ) {
+            (self.url, self.options, self.headers, self.jar) = (url, options, headers, jar)
+            (self.profile, self.rules) = (profile, rules)
+            digest = url.hashValue
+        }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(digest) }
+
+        static func == (lhs: Key, rhs: Key) -> Bool {
+            lhs.digest == rhs.digest && lhs.url == rhs.url && lhs.options == rhs.options && lhs.jar == rhs.jar
+                && lhs.profile == rhs.profile && lhs.rules == rhs.rules && lhs.headers == rhs.headers
+        }
     }
 
     struct Parameters {

@@ -100,15 +100,16 @@ struct DownloadQueue<Element>: ~Copyable {
     /// * `admits`: decides for a host, its limits, and its running and waiting elements; a declined host is skipped until ``letGo(host:)``
     ///   or a released slot.
     mutating func next(
-        admits: ((_ host: String, _ limits: HostLimits, _ running: Int, _ waiting: Int) -> HostAdmission<Element>)? =
-            nil
+        admits: (_ host: String, _ limits: HostLimits, _ running: Int, _ waiting: Int) -> HostAdmission<Element> = {
+            _, _, _, _ in .next
+        }
     ) -> Element? {
         while let candidate = ready.popMin() {
             let entry = candidate.host
             guard hasRoom(entry), let priority = entry.nextPriority, priority == candidate.priority,
                 rank(entry, priority) == candidate.rank
             else { continue }
-            let admission = admits?(entry.name, entry.limits, entry.running, entry.count) ?? .next
+            let admission = admits(entry.name, entry.limits, entry.running, entry.count)
             let place = place(entry.waiting[priority], admission)
             guard let place else {
                 entry.isHeld = true

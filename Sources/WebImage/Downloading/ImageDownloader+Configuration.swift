@@ -221,25 +221,6 @@ extension ImageDownloader {
             return headers.filter { !names.contains($0.name.lowercased()) } + own
         }
 
-        /// Applies filter and modifier to a request; nil headers if there is neither.
-        func modifiedRequest(
-            _ key: DownloadOperation.Key, _ request: RequestURL
-        ) throws(WebImageError) -> (request: RequestURL, headers: [HTTPHeader]?) {
-            guard headersFilter != nil || requestModifier != nil else { return (request, nil) }
-            var wanted = DownloadRequest(url: key.url, headers: headers(with: key.headers))
-            if let headersFilter { wanted.headers = headersFilter(key.url, wanted.headers) }
-            if let requestModifier {
-                guard let modified = requestModifier(wanted) else {
-                    throw WebImageError(.invalidDownloadOperation, "the request modifier refused the request")
-                }
-                wanted = modified
-            }
-            if let bad = wanted.headers.first(where: { !$0.isValid }) {
-                throw WebImageError(.invalidDownloadOperation, "the modified header \(bad.name) cannot be sent")
-            }
-            return (wanted.url == key.url ? request : try RequestURL(wanted.url), wanted.headers)
-        }
-
         /// Interval of transfer checks: at least eight per shortest limit.
         var checkInterval: Double {
             let shortest = min(

@@ -27,7 +27,7 @@ public actor ImageDownloader {
     public private(set) var maxConcurrentDownloads: Int
 
     /// The configuration; change it with ``createNewSession(configuration:)``.
-    public var configuration: Configuration { loop.configuration }
+    public var configuration: Configuration { loop.profile.configuration }
 
     /// The downloader's thread.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -42,8 +42,15 @@ public actor ImageDownloader {
             name: "downloader", wake: { multi.wake() },
             turn: { maySleep in
                 // No strong reference while asleep: a released downloader must be able to end.
-                let sleep = reference.downloader?.assumeIsolated { $0.loop.turn() } ?? 0
-                if maySleep && sleep > 0 { multi.poll(milliseconds: sleep) }
+                let (sleep, hasResults) =
+                    reference.downloader?.assumeIsolated { $0.loop.turn() } ?? (0, false)
+                guard maySleep && sleep > 0 else { return }
+                if hasResults {
+                    // As long as transfers go on, results are collected.
+                    if multi.poll(milliseconds: 0) { return }
+                    reference.downloader?.assumeIsolated { $0.loop.handOver() }
+                }
+                multi.poll(milliseconds: sleep)
             })
         let spooling = SpoolingTransfers(wake: { multi.wake() })
         session = CurlSession(

@@ -2,12 +2,16 @@
 /// (`DownloadLoop.mayTryAgain`), and one refused certificate does not fail all of their URLs (``UntrustedSites``).
 struct ProvenSites {
     private var sites: Set<String> = []
+    /// Consecutive bodies often come from one site.
+    private var last = ""
     /// Beyond this number all are dropped: a site is trusted again with its next body.
     private static let most = 16_384
 
     func contains(_ site: String) -> Bool { sites.contains(site) }
 
     mutating func insert(_ site: String) {
+        guard site != last else { return }
+        last = site
         guard !sites.contains(site) else { return }
         if sites.count >= Self.most { sites.removeAll(keepingCapacity: true) }
         sites.insert(site)

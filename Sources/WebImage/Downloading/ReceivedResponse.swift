@@ -28,82 +28,76 @@ struct ReceivedResponse {
         }
     }
 
-    private(set) var progress = TransferProgress()
+    private var transfer = TransferProgress()
+    private let header: CurlHeader
     private(set) var body: ImageBody?
     private(set) var received = 0
     private(set) var expected: Int?
     private(set) var resumedFrom = 0
-    private(set) var abort: Abort?
+    private var aborted: Abort?
     private(set) var isWanted = true
     /// Why the response is not wanted: its header by the response rules, or its image by those of the download.
     private(set) var error: WebImageError?
-    /// Whether the last response's header is complete: curl accepts one truncated by the end of the connection.
-    private(set) var headerIsComplete = false
     private var limits: Limits
     /// Whether the request asks for the rest of the operation's partial body.
     private var requestsRest = false
     private var isJudged = false
     private var resumedValidator: String?
-    private var headerBytes = 0
-    private var headerLines = 0
     private var nextInspection = 1
     /// How much of the body had been received when it became unwanted.
     private var wantedBytes = 0
 
-    init(limits: Limits) { self.limits = limits }
+    init(limits: Limits, header: CurlHeader) {
+        self.limits = limits
+        self.header = header
+    }
+
+    /// Including the header's bytes.
+    var progress: TransferProgress {
+        var progress = transfer
+        progress.bytes += header.bytes
+        return progress
+    }
+
+    /// Why the transfer was aborted here.
+    var abort: Abort? {
+        guard header.isTooLong else { return aborted }
+        let what = header.tooManyBytes ? "\(limits.maxHeaderBytes) bytes" : "\(limits.maxHeaderLines) lines"
+        return .failure(WebImageError(.connectionLost, "the response's header is longer than \(what)"))
+    }
+
+    var headerIsComplete: Bool { header.isComplete }
 
     mutating func begin(_ operation: DownloadOperation, now: Double) {
         limits = operation.profile.limits
-        progress = operation.progress
-        progress.beginHop(now: now)
+        transfer = operation.progress
+        transfer.beginHop(now: now)
+        header.begin(maxBytes: limits.maxHeaderBytes, maxLines: limits.maxHeaderLines + 2)
         requestsRest = operation.rest != nil
         body = nil
         received = 0
         expected = nil
         resumedFrom = 0
-        abort = nil
+        aborted = nil
         isWanted = true
         error = nil
-        headerIsComplete = false
         isJudged = false
         resumedValidator = nil
-        headerBytes = 0
-        headerLines = 0
         nextInspection = 1
         wantedBytes = 0
     }
 
     // MARK: curl's callbacks
 
-    mutating func willSendRequest() { progress.requestWasSent = true }
-
-    /// False aborts the transfer; ``abort`` has the reason.
-    mutating func didReceiveHeader(_ line: UnsafeRawBufferPointer) -> Bool {
-        headerBytes += line.count
-        headerLines += 1
-        progress.bytes += line.count
-        if line.first == UInt8(ascii: "H"), line.starts(with: "HTTP/".utf8) {
-            headerIsComplete = false
-        } else if line.first == 13 || line.first == 10 {
-            headerIsComplete = true
-        }
-        guard headerBytes <= limits.maxHeaderBytes, headerLines <= limits.maxHeaderLines + 2 else {
-            let what =
-                headerBytes > limits.maxHeaderBytes
-                ? "\(limits.maxHeaderBytes) bytes" : "\(limits.maxHeaderLines) lines"
-            abort = .failure(WebImageError(.connectionLost, "the response's header is longer than \(what)"))
-            return false
-        }
-        return true
-    }
+    mutating func willSendRequest() { transfer.requestWasSent = true }
 
     mutating func beginBody(_ info: CurlInfo, of operation: DownloadOperation) {
         let (status, length) = (info.status, info.contentLength)
-        progress.hasHeader = true
+        transfer.hasHeader = true
         if status != 206 { expected = length }
         judge(info, of: operation)
         guard isWanted else {
-            if length ?? 0 > limits.maxUnwantedBytes { abort = .unwantedBody }
+            if length ?? 0 > limits.maxUnwantedBytes { aborted = .unwantedBody }
             return
         }
         if requestsRest, let partial = operation.partial {
@@ -119,7 +113,7 @@ struct ReceivedResponse {
     private mutating func resume(_ partial: PartialBody, _ info: CurlInfo) {
         let (isRest, total) = partial.continues(with: info.header("Content-Range"))
         guard isRest else {
-            abort = .failure(
+            aborted = .failure(
                 WebImageError(.connectionLost, "the server sent another part than the rest", isTransient: true))
             return
         }
@@ -133,13 +127,13 @@ struct ReceivedResponse {
 
     mutating func didReceiveBody(_ bytes: UnsafeRawBufferPointer, of operation: DownloadOperation) -> Bool {
         received += bytes.count
-        progress.bytes += bytes.count
+        transfer.bytes += bytes.count
         guard isWanted else {
-            if received - wantedBytes > limits.maxUnwantedBytes { abort = .unwantedBody }
+            if received - wantedBytes > limits.maxUnwantedBytes { aborted = .unwantedBody }
             return abort == nil
         }
         guard received <= limits.maxBodyBytes else {
-            abort = .failure(WebImageError(.tooLarge, "more than \(limits.maxBodyBytes) bytes"))
+            aborted = .failure(WebImageError(.tooLarge, "more than \(limits.maxBodyBytes) bytes"))
             return false
         }
         do throws(WebImageError) {
@@ -149,7 +143,7 @@ struct ReceivedResponse {
             return true
         } catch {
             if error.code == .imageRefused { return refuseImage(error) }
-            abort = .failure(error)
+            aborted = .failure(error)
             return false
         }
     }
@@ -164,7 +158,7 @@ struct ReceivedResponse {
         wantedBytes = received
         body = nil
         guard let rest, rest <= limits.maxUnwantedBytes else {
-            abort = .unwantedBody
+            aborted = .unwantedBody
             return false
         }
         self.error?.savedBytes = 0
@@ -181,14 +175,14 @@ struct ReceivedResponse {
         if let header { try operation.key.rules?.judge(header) }
     }
 
-    mutating func refuse(_ error: WebImageError) { abort = .failure(error) }
+    mutating func refuse(_ error: WebImageError) { aborted = .failure(error) }
 
     // MARK: Time limits
 
-    mutating func wasThrottled(now: Double) { progress.wasThrottled(now: now) }
+    mutating func wasThrottled(now: Double) { transfer.wasThrottled(now: now, headerBytes: header.bytes) }
 
     mutating func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
-        progress.check(now: now, limits: limits)
+        transfer.check(now: now, headerBytes: header.bytes, limits: limits)
     }
 
     // MARK: End of the transfer

@@ -8,6 +8,7 @@ package final class RequestProfile: Sendable {
     /// The name of this program in robots.txt and X-Robots-Tag: the first word of its User-Agent.
     let productToken: String
     let checkInterval: Double
+    private let modifiesRequests: Bool
 
     private init(_ configuration: ImageDownloader.Configuration, spool: BodySpool.Place?) {
         self.configuration = configuration
@@ -15,6 +16,7 @@ package final class RequestProfile: Sendable {
         limits = ReceivedResponse.Limits(configuration, spool: spool)
         productToken = configuration.productToken
         checkInterval = configuration.checkInterval
+        modifiesRequests = configuration.headersFilter != nil || configuration.requestModifier != nil
     }
 
     convenience init(_ configuration: ImageDownloader.Configuration) {
@@ -30,5 +32,24 @@ package final class RequestProfile: Sendable {
         change(&new)
         try new.validate()
         return RequestProfile(new, spool: limits.spool)
+    }
+
+    /// Applies filter and modifier to a request; nil headers if there is neither.
+    func modifiedRequest(
+        _ key: DownloadOperation.Key, _ request: RequestURL
+    ) throws(WebImageError) -> (request: RequestURL, headers: [HTTPHeader]?) {
+        guard modifiesRequests else { return (request, nil) }
+        var wanted = DownloadRequest(url: key.url, headers: configuration.headers(with: key.headers))
+        if let headersFilter = configuration.headersFilter { wanted.headers = headersFilter(key.url, wanted.headers) }
+        if let requestModifier = configuration.requestModifier {
+            guard let modified = requestModifier(wanted) else {
+                throw WebImageError(.invalidDownloadOperation, "the request modifier refused the request")
+            }
+            wanted = modified
+        }
+        if let bad = wanted.headers.first(where: { !$0.isValid }) {
+            throw WebImageError(.invalidDownloadOperation, "the modified header \(bad.name) cannot be sent")
+        }
+        return (wanted.url == key.url ? request : try RequestURL(wanted.url), wanted.headers)
     }
 }

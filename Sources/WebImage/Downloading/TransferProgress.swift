@@ -1,5 +1,6 @@
 /// Progress of a transfer, and the time of its last byte.
 struct TransferProgress {
+    /// Of the body; header bytes are counted apart.
     var bytes = 0
     var requestWasSent = false
     /// Whether the response header is complete. Until then only whole lines count, because curl delivers no partial ones.
@@ -28,14 +29,17 @@ struct TransferProgress {
     }
 
     /// The transfer was held back here: neither silence nor slowness counts.
-    mutating func wasThrottled(now: Double) {
+    mutating func wasThrottled(now: Double, headerBytes: Int) {
         lastByte = now
         windowStart = now
-        windowBytes = bytes
+        windowBytes = bytes + headerBytes
     }
 
     /// Accounts for the bytes since the last check; returns the error if a limit is exceeded.
-    mutating func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
+    mutating func check(
+        now: Double, headerBytes: Int, limits: ImageDownloader.Configuration
+    ) -> WebImageError? {
+        let bytes = bytes + headerBytes
         if bytes != seenBytes || requestWasSent != sawRequest {
             seenBytes = bytes
             sawRequest = requestWasSent

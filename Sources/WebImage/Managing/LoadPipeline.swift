@@ -26,7 +26,7 @@ package final class LoadPipeline: Sendable {
         if request.revalidatesHits { return try await loadRevalidating(key, request) }
         if let image = inMemory(request) { return image }
         if request.isFromCacheOnly {
-            if let image = try onDisk(request) { return image }
+            if let image = try onDisk(key, request) { return image }
             if let image = try await fromOriginal(request) { return image }
             try request.willUseNetwork?()
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
@@ -35,7 +35,7 @@ package final class LoadPipeline: Sendable {
         defer { transfer.release() }
         // After waiting, it is usually in the cache.
         if let image = inMemory(request) { return image }
-        if let image = try onDisk(request) { return image }
+        if let image = try onDisk(key, request) { return image }
         if let image = try await fromOriginal(request) { return image }
         try request.willUseNetwork?()
         do throws(WebImageError) {
@@ -51,7 +51,7 @@ package final class LoadPipeline: Sendable {
         _ key: CacheKey, _ request: LoadRequest
     ) async throws(WebImageError) -> LoadedImage {
         if request.isFromCacheOnly {
-            if let found = try revalidatedHit(request) { return try hit(found, request) }
+            if let found = try revalidatedHit(key, request) { return try hit(found, request) }
             try request.willUseNetwork?()
             if let expected = request.expectedDigest,
                 let actual = try cache.digest(forKey: request.key), actual != expected
@@ -63,7 +63,7 @@ package final class LoadPipeline: Sendable {
         }
         let transfer = try await transfer(of: key)
         defer { transfer.release() }
-        let found = try revalidatedHit(request)
+        let found = try revalidatedHit(key, request)
         let known = found.flatMap { cache.validators(of: $0) }
         if let found, !request.options.refreshes || isFresh(known, request) { return try hit(found, request) }
         try request.willUseNetwork?()
@@ -97,9 +97,9 @@ package final class LoadPipeline: Sendable {
     }
 
     /// The image on disk if its level suffices; a lower one is verified now, and raised or moved aside.
-    private func onDisk(_ request: LoadRequest) throws(WebImageError) -> LoadedImage? {
+    private func onDisk(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> LoadedImage? {
         let removals = memoryRemovals(request)
-        guard let found = try find(request) else { return nil }
+        guard let found = try find(key, request) else { return nil }
         try request.judge(found.info, madeOf: found.record?.original)
         let digest =
             if let bytes = found.bytes { request.computesDigest ? SHA256.hash(bytes) : nil } else {
@@ -165,13 +165,14 @@ package final class LoadPipeline: Sendable {
         return (made, try verified(made, request))
     }
 
-    private func find(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
-        try cache.find(request.key, atLeast: request.level, unverifiable: request.unverifiable, coder: coder)
+    private func find(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> FoundImage? {
+        try cache.find(
+            request.key, named: key, atLeast: request.level, unverifiable: request.unverifiable, coder: coder)
     }
 
     /// The image on disk if its bytes are the expected ones; a corrupted file is moved aside.
-    private func revalidatedHit(_ request: LoadRequest) throws(WebImageError) -> FoundImage? {
-        guard let found = try find(request) else { return nil }
+    private func revalidatedHit(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> FoundImage? {
+        guard let found = try find(key, request) else { return nil }
         var digest = found.record?.digest
         if request.options.contains(.queryDataWhenInMemory), found.bytes == nil {
             let actual = try found.digest()
